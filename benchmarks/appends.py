@@ -1,4 +1,4 @@
-"""Appending 4 KB rows, against a bare INSERT and COMMIT into the same tables."""
+"""Appending 4 KB rows, compared with INSERT and COMMIT into the same tables."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from surroundings import Surroundings
+    from surroundings import BenchmarkContext
 
 CONTENT: Final = "a line of what a tool said \n" * 146
 BLOCKS: Final = 300
 BLOCK_ROWS: Final = 8
 THREADS: Final = 8
-MOST_ROWS: Final = 20_000
-SETTINGS: Final = (
+MAX_ROWS: Final = 20_000
+PRAGMAS: Final = (
     "journal_mode", "synchronous", "foreign_keys", "cache_size", "journal_size_limit",
     "wal_autocheckpoint", "mmap_size", "temp_store",
 )  # fmt: skip
-PUT: Final = (
+INSERT_MESSAGE: Final = (
     "INSERT INTO messages (session_id, role, content, tool_call_id, tool_name, timestamp, observed)"
     " VALUES (?, 'tool', ?, 'call_1', 'terminal', ?, 0)"
 )
@@ -37,26 +37,26 @@ PUT: Final = (
 
 @dataclass(frozen=True)
 class Writers:
-    """The two that compete: each appends one row and returns when it is on disk."""
+    """The compared functions: each appends one row and returns when it is on disk."""
 
-    ours: Work
-    bare: Work
+    store: Work
+    sqlite: Work
 
 
-def measure(around: Surroundings) -> list[Figure]:
-    """Every figure of this benchmark."""
-    blocks = around.rounds(BLOCKS)
-    with around.copy("power") as path, around.copy("power") as other:
+def measure(context: BenchmarkContext) -> list[Figure]:
+    """All figures of this benchmark."""
+    blocks = context.rounds(BLOCKS)
+    with context.copy("power") as path, context.copy("power") as other:
         with _writers(path, other) as writers:
             _in_blocks(writers, 2)
             with ThreadPoolExecutor(1) as pool:
                 worker = pool.submit(_in_blocks, writers, blocks).result()
             main = _in_blocks(writers, blocks)
-            together = _together(writers, blocks * BLOCK_ROWS // THREADS)
+            concurrent = _concurrent_appends(writers, blocks * BLOCK_ROWS // THREADS)
         return [
             *_figures("append 4 KB, worker thread", worker, limit=1.5),
             *_figures("append 4 KB, main thread", main),
-            together,
+            concurrent,
         ]
 
 
@@ -69,21 +69,21 @@ def _writers(path: Path, other: Path) -> Iterator[Writers]:
             (session, time.time()),
         )
 
-        # A message has its identity from the moment it exists, before it is appended.
-        identities = deque(db.ids.new() for _ in range(MOST_ROWS))
+        # Messages get their identities before they are appended.
+        identities = deque(db.ids.new() for _ in range(MAX_ROWS))
 
-        def ours() -> None:
+        def append_to_store() -> None:
             db.append_message(
                 session, "tool", CONTENT, tool_call_id="call_1", tool_name="terminal",
                 uid=identities.popleft(),
             )  # fmt: skip
 
-        def bare() -> None:
+        def append_with_sqlite() -> None:
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute(PUT, (session, CONTENT, time.time()))
+            connection.execute(INSERT_MESSAGE, (session, CONTENT, time.time()))
             connection.execute("COMMIT")
 
-        yield Writers(ours, bare)
+        yield Writers(append_to_store, append_with_sqlite)
 
 
 def _connect(path: Path, settings: dict[str, str]) -> sqlite3.Connection:
@@ -94,55 +94,55 @@ def _connect(path: Path, settings: dict[str, str]) -> sqlite3.Connection:
 
 
 def _settings(db: SessionDB) -> dict[str, str]:
-    """How our own writing connection is set."""
-    return db.engine.write(lambda tx: {name: tx.value(f"PRAGMA {name}") for name in SETTINGS})
+    """The pragmas of the store's writing connection."""
+    return db.engine.write(lambda tx: {name: tx.value(f"PRAGMA {name}") for name in PRAGMAS})
 
 
 Blocks = tuple[list[list[float]], list[list[float]]]
 
 
 def _in_blocks(writers: Writers, blocks: int) -> Blocks:
-    """Milliseconds of every append, in blocks of one writer and then the other."""
-    own: list[list[float]] = []
-    theirs: list[list[float]] = []
+    """Milliseconds of every append, in alternating blocks of the two writers."""
+    store_times: list[list[float]] = []
+    sqlite_times: list[list[float]] = []
     for number in range(blocks):
-        pair = [(own, writers.ours), (theirs, writers.bare)]
+        pair = [(store_times, writers.store), (sqlite_times, writers.sqlite)]
         for times, append in pair if number % 2 else reversed(pair):
             times.append([_milliseconds(append) for _ in range(BLOCK_ROWS)])
-    return own, theirs
+    return store_times, sqlite_times
 
 
 def _milliseconds(append: Work) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     append()
-    return (time.perf_counter() - began) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 def _figures(name: str, blocks: Blocks, limit: float | None = None) -> list[Figure]:
-    own, theirs = blocks
-    ratios = [sum(a) / sum(b) for a, b in zip(own, theirs, strict=True)]
-    flat_own = [one for block in own for one in block]
-    flat_theirs = [one for block in theirs for one in block]
+    store_times, sqlite_times = blocks
+    ratios = [sum(a) / sum(b) for a, b in zip(store_times, sqlite_times, strict=True)]
+    flat_store = [time for block in store_times for time in block]
+    flat_sqlite = [time for block in sqlite_times for time in block]
     return [
-        Figure(f"{name}, p50", median(flat_own), "ms", median(flat_theirs), limit, "ratio",
+        Figure(f"{name}, p50", median(flat_store), "ms", median(flat_sqlite), limit, "ratio",
                measured_ratio=median(ratios)),
-        Figure(f"{name}, p95", percentile(flat_own, 0.95), "ms", percentile(flat_theirs, 0.95)),
+        Figure(f"{name}, p95", percentile(flat_store, 0.95), "ms", percentile(flat_sqlite, 0.95)),
     ]  # fmt: skip
 
 
-def _together(writers: Writers, rows: int) -> Figure:
-    """Time per message when several threads append at once: they share commits."""
+def _concurrent_appends(writers: Writers, rows: int) -> Figure:
+    """Time per message when several threads append concurrently and share commits."""
 
     def run() -> None:
         for _ in range(rows):
-            writers.ours()
+            writers.store()
 
-    began = time.perf_counter()
+    started = time.perf_counter()
     threads = [threading.Thread(target=run) for _ in range(THREADS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    own = (time.perf_counter() - began) * 1000 / (rows * THREADS)
-    theirs = median([_milliseconds(writers.bare) for _ in range(rows)])
-    return Figure(f"append 4 KB, per row of {THREADS} threads", own, "ms", theirs)
+    store_ms = (time.perf_counter() - started) * 1000 / (rows * THREADS)
+    sqlite_ms = median([_milliseconds(writers.sqlite) for _ in range(rows)])
+    return Figure(f"append 4 KB, per row of {THREADS} threads", store_ms, "ms", sqlite_ms)

@@ -1,4 +1,4 @@
-"""Chats: touching a route, a message's way through the gateway, many chats at once, memory."""
+"""Chats: updating a route, latency of the gateway, many concurrent chats, memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
-from figures import Figure, in_turns, median, percentile
+from figures import Figure, interleave, median, percentile
 from gateway import status
 from gateway.config import GatewayConfig, Platform
 from gateway.platforms.local import socket_path
@@ -26,31 +26,31 @@ from talks import served
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from surroundings import Surroundings
+    from surroundings import BenchmarkContext
 
-FEW: Final = 100
-MANY: Final = 100_000
-TOUCHES: Final = 300
-CHATS: Final = 1_000
-ALONE: Final = 60
-WORDS: Final = 20
+FEW_ROUTES: Final = 100
+MANY_ROUTES: Final = 100_000
+ROUTE_UPDATES: Final = 300
+CHAT_COUNT: Final = 1_000
+SINGLE_MESSAGES: Final = 60
+REPLY_WORDS: Final = 20
 START_SECONDS: Final = 60
 
 
-def measure(around: Surroundings) -> list[Figure]:
-    """Every figure of this benchmark."""
-    return [*_routes(around), *_load(around)]
+def measure(context: BenchmarkContext) -> list[Figure]:
+    """All figures of this benchmark."""
+    return [*_routes(context), *_load(context)]
 
 
 # Routes
 
 
-def _routes(around: Surroundings) -> list[Figure]:
-    many = MANY // 20 if around.is_quick else MANY
-    with around.home() as home:
-        stores = [_store(home / str(count), count) for count in (FEW, many)]
-        few, more = in_turns(
-            around.rounds(TOUCHES), *(lambda one=one: _touch(one) for one in stores)
+def _routes(context: BenchmarkContext) -> list[Figure]:
+    many = MANY_ROUTES // 20 if context.is_quick else MANY_ROUTES
+    with context.home() as home:
+        stores = [_store(home / str(count), count) for count in (FEW_ROUTES, many)]
+        few, more = interleave(
+            context.rounds(ROUTE_UPDATES), *(lambda store=store: _touch(store) for store in stores)
         )
     base, value = median(few), median(more)
     return [Figure(f"touch one of {many:,} routes", value, "ms", base, 1.5, "ratio")]
@@ -68,19 +68,19 @@ def _store(folder: Path, count: int) -> SessionStore:
 
 
 def _source(number: int) -> SessionSource:
-    return SessionSource(Platform.TELEGRAM, str(number), user_id=str(number), user_name="Somebody")
+    return SessionSource(Platform.TELEGRAM, str(number), user_id=str(number), user_name="User")
 
 
 def _touch(store: SessionStore) -> None:
-    store.get_or_create_session(_source(FEW // 2))
+    store.get_or_create_session(_source(FEW_ROUTES // 2))
 
 
 # Load
 
 
-def _load(around: Surroundings) -> list[Figure]:
-    chats = 50 if around.is_quick else CHATS
-    with around.home(), served(WORDS) as address:
+def _load(context: BenchmarkContext) -> list[Figure]:
+    chats = 50 if context.is_quick else CHAT_COUNT
+    with context.home(), served(REPLY_WORDS) as address:
         config = ConfigFile.of_home()
         config.set("llm.api", "openai")
         config.set("llm.base_url", address)
@@ -89,19 +89,19 @@ def _load(around: Surroundings) -> list[Figure]:
         config.set("gateway.http_port", "0")
         model = _model_seconds(address)
         with _gateway() as process:
-            alone = asyncio.run(_one_by_one(around.rounds(ALONE)))
+            sequential = asyncio.run(_send_sequentially(context.rounds(SINGLE_MESSAGES)))
             before = _memory(process.pid)
-            began = time.perf_counter()
-            together = asyncio.run(_at_once(chats))
-            whole = time.perf_counter() - began
+            started = time.perf_counter()
+            concurrent = asyncio.run(_send_concurrently(chats))
+            total_seconds = time.perf_counter() - started
             used = (_memory(process.pid) - before) / chats
-    p50, p95 = (1000 * (percentile(alone, share) - model) for share in (0.5, 0.95))
-    shares = [1000 * (percentile(together, share) - model) for share in (0.5, 0.95)]
+    p50, p95 = (1000 * (percentile(sequential, share) - model) for share in (0.5, 0.95))
+    shares = [1000 * (percentile(concurrent, share) - model) for share in (0.5, 0.95)]
     return [
         Figure("update to reply, less the model, p50", p50, "ms", model * 1000),
         Figure("update to reply, less the model, p95", p95, "ms", model * 1000),
-        Figure(f"{chats:,} chats at once, all answered", whole * 1000, "ms"),
-        Figure("  each, of what it costs alone", whole * 1000 / chats, "ms", p50),
+        Figure(f"{chats:,} chats at once, all answered", total_seconds * 1000, "ms"),
+        Figure("  each, of what it costs alone", total_seconds * 1000 / chats, "ms", p50),
         Figure(f"  update to reply p50 of {chats:,}", shares[0], "ms", p50),
         Figure(f"  update to reply p95 of {chats:,}", shares[1], "ms", p50),
         Figure("memory of an idle chat", used, "KB", limit=200),
@@ -109,14 +109,14 @@ def _load(around: Surroundings) -> list[Figure]:
 
 
 def _model_seconds(address: str) -> float:
-    """What the model itself takes."""
+    """Time of the model alone."""
     body = {"model": "scripted", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
     times = []
     with httpx2.Client(timeout=60) as client:
         for _ in range(20):
-            began = time.perf_counter()
+            started = time.perf_counter()
             client.post(f"{address}/chat/completions", json=body).raise_for_status()
-            times.append(time.perf_counter() - began)
+            times.append(time.perf_counter() - started)
     return median(times)
 
 
@@ -135,7 +135,7 @@ def _gateway() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _memory(pid: int) -> float:
-    """What a process holds, in KB."""
+    """Resident memory of a process, in KB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return float(line.split()[1])
@@ -143,7 +143,7 @@ def _memory(pid: int) -> float:
 
 
 class _Client:
-    """A client of the socket that measures each message until its reply."""
+    """A socket client that measures the time from each message to its reply."""
 
     def __init__(self) -> None:
         self._sent: dict[str, float] = {}
@@ -156,39 +156,39 @@ class _Client:
     async def __aexit__(self, *_error: object) -> None:
         self._writer.close()
 
-    async def say(self, chat: str) -> None:
+    async def send(self, chat: str) -> None:
         self._sent[chat] = time.perf_counter()
         await self._write({"chat": chat, "id": f"{chat}-1", "text": "hello"})
 
-    async def hear(self, count: int) -> None:
-        """Read until so many replies have come."""
+    async def receive(self, count: int) -> None:
+        """Read until *count* replies have arrived."""
         while len(self.times) < count:
-            found: dict[str, Any] = json.loads(await self._reader.readline())
-            if "key" in found:
-                self.times.append(time.perf_counter() - self._sent[found["chat"]])
-                await self._write({"arrived": found["key"]})
+            message: dict[str, Any] = json.loads(await self._reader.readline())
+            if "key" in message:
+                self.times.append(time.perf_counter() - self._sent[message["chat"]])
+                await self._write({"arrived": message["key"]})
 
     async def _write(self, message: dict[str, Any]) -> None:
         self._writer.write(json.dumps(message).encode() + b"\n")
         await self._writer.drain()
 
 
-async def _one_by_one(count: int) -> list[float]:
+async def _send_sequentially(count: int) -> list[float]:
     async with _Client() as client:
         for number in range(count + 1):
-            await client.say(f"alone{number}")
-            await client.hear(number + 1)
-    return client.times[1:]  # the first one loads what all need
+            await client.send(f"alone{number}")
+            await client.receive(number + 1)
+    return client.times[1:]  # the first message loads shared modules
 
 
-async def _at_once(count: int) -> list[float]:
+async def _send_concurrently(count: int) -> list[float]:
     async with _Client() as client:
-        saying = asyncio.create_task(_say_all(client, count))
-        await client.hear(count)
-        await saying
+        sending = asyncio.create_task(_send_all(client, count))
+        await client.receive(count)
+        await sending
     return client.times
 
 
-async def _say_all(client: _Client, count: int) -> None:
+async def _send_all(client: _Client, count: int) -> None:
     for number in range(count):
-        await client.say(f"many{number}")
+        await client.send(f"many{number}")

@@ -1,4 +1,4 @@
-"""The dashboard: answers while a scan runs and another process writes; the page's weight."""
+"""The dashboard: latency during a scan with a concurrent writer, and the size of the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from figures import Figure, median, percentile
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from surroundings import Surroundings
+    from surroundings import BenchmarkContext
 
 CHROMIUM: Final = "/usr/bin/chromium"
 HERMES: Final = [sys.executable, "-P", "-m", "hermes_cli"]
@@ -31,7 +31,7 @@ PLUGIN: Final = "/api/plugins/hermes-achievements"
 CLIENTS: Final = 8
 REQUESTS: Final = 400
 PAINTS: Final = 5
-HEAVIEST_KB: Final = 300
+MAX_SCRIPT_KB: Final = 300
 PATHS: Final = {
     "achievements": f"{PLUGIN}/achievements",
     "sessions": "/api/sessions?limit=100",
@@ -39,19 +39,19 @@ PATHS: Final = {
 }
 
 
-def measure(around: Surroundings) -> list[Figure]:
-    """Every figure of this benchmark."""
-    with around.copy("seeds") as path:
+def measure(context: BenchmarkContext) -> list[Figure]:
+    """All figures of this benchmark."""
+    with context.copy("seeds") as path:
         home = path.parent
         with _served(home) as (link, address, token):
-            load = _load(around, home, address, token)
-            page = _page(around, link) if Path(CHROMIUM).exists() else []
+            load = _load(context, home, address, token)
+            page = _page(context, link) if Path(CHROMIUM).exists() else []
     return [*load, *page]
 
 
 @contextlib.contextmanager
 def _served(home: Path) -> Iterator[tuple[str, str, str]]:
-    """A dashboard of its own process: its link, its address, the token for programs."""
+    """A dashboard in its own process: its link, its URL, its access token for programs."""
     environment = {**os.environ, "HERMES_HOME": str(home)}
     with subprocess.Popen(
         [*HERMES, "dashboard", "--no-open", "--json", "--port", "0"],
@@ -59,10 +59,10 @@ def _served(home: Path) -> Iterator[tuple[str, str, str]]:
         env=environment,
     ) as server:
         assert server.stdout is not None
-        found = json.loads(server.stdout.readline())
+        record = json.loads(server.stdout.readline())
         token = json.loads((home / "run" / "dashboard.json").read_text("utf-8"))["token"]
         try:
-            yield found["link"], found["url"], token
+            yield record["link"], record["url"], token
         finally:
             server.terminate()
     shutil.rmtree(home / "run", ignore_errors=True)
@@ -71,14 +71,19 @@ def _served(home: Path) -> Iterator[tuple[str, str, str]]:
 # Load
 
 
-def _load(around: Surroundings, home: Path, address: str, token: str) -> list[Figure]:
-    """Each address in its turn: idle, then while a whole scan runs and somebody writes."""
+def _load(context: BenchmarkContext, home: Path, address: str, token: str) -> list[Figure]:
+    """Each path: idle, then during a full scan with a concurrent writer."""
     headers = {"Authorization": f"Bearer {token}"}
     with httpx2.Client(base_url=address, headers=headers, timeout=600) as client:
         client.post(f"{PLUGIN}/rescan")
-        idle = {name: _asked(around, address, headers, path) for name, path in PATHS.items()}
+        idle = {
+            name: _request_times(context, address, headers, path) for name, path in PATHS.items()
+        }
         with _writer(home), _rescanning(client):
-            busy = {name: _asked(around, address, headers, path) for name, path in PATHS.items()}
+            busy = {
+                name: _request_times(context, address, headers, path)
+                for name, path in PATHS.items()
+            }
     figures = []
     for name, times in busy.items():
         base, value = percentile(idle[name], 0.95), percentile(times, 0.95)
@@ -90,26 +95,28 @@ def _load(around: Surroundings, home: Path, address: str, token: str) -> list[Fi
     return figures
 
 
-def _asked(around: Surroundings, address: str, headers: dict[str, str], path: str) -> list[float]:
-    return asyncio.run(_ask(address, headers, path, around.rounds(REQUESTS)))
+def _request_times(
+    context: BenchmarkContext, address: str, headers: dict[str, str], path: str
+) -> list[float]:
+    return asyncio.run(_request(address, headers, path, context.rounds(REQUESTS)))
 
 
-async def _ask(address: str, headers: dict[str, str], path: str, count: int) -> list[float]:
-    """Times in milliseconds of requests that several clients make at once."""
+async def _request(address: str, headers: dict[str, str], path: str, count: int) -> list[float]:
+    """Times in milliseconds of requests by several concurrent clients."""
     times: list[float] = []
     limits = httpx2.Limits(max_connections=CLIENTS)
     async with httpx2.AsyncClient(
         base_url=address, headers=headers, timeout=60, limits=limits
     ) as client:
 
-        async def one() -> None:
+        async def run_client() -> None:
             for _ in range(max(1, count // CLIENTS)):
-                began = time.perf_counter()
-                answer = await client.get(path)
-                answer.raise_for_status()
-                times.append((time.perf_counter() - began) * 1000)
+                started = time.perf_counter()
+                response = await client.get(path)
+                response.raise_for_status()
+                times.append((time.perf_counter() - started) * 1000)
 
-        await asyncio.gather(*(one() for _ in range(CLIENTS)))
+        await asyncio.gather(*(run_client() for _ in range(CLIENTS)))
     return times
 
 
@@ -124,11 +131,11 @@ def _writer(home: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _rescanning(client: httpx2.Client) -> Iterator[None]:
-    """A scan of everything, from before the first request until after the last."""
-    is_over = threading.Event()
+    """Repeat full scans from before the first request until after the last."""
+    is_done = threading.Event()
 
     def scan() -> None:
-        while not is_over.is_set():
+        while not is_done.is_set():
             client.post(f"{PLUGIN}/rescan", params={"full": "true"})
 
     thread = threading.Thread(target=scan)
@@ -136,15 +143,15 @@ def _rescanning(client: httpx2.Client) -> Iterator[None]:
     try:
         yield
     finally:
-        is_over.set()
+        is_done.set()
         thread.join()
 
 
 # The page
 
 
-def _page(around: Surroundings, link: str) -> list[Figure]:
-    """What a browser fetches before the first chart, and when it first shows something."""
+def _page(context: BenchmarkContext, link: str) -> list[Figure]:
+    """Size of the scripts before the first chart, and time to first paint."""
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page()
@@ -152,15 +159,15 @@ def _page(around: Surroundings, link: str) -> list[Figure]:
         page.get_by_role("navigation").first.wait_for()
         base = link.partition("#")[0]
         weights, paints = [], []
-        for _ in range(around.rounds(PAINTS)):
-            fresh = browser.new_context(storage_state=page.context.storage_state()).new_page()
-            fresh.goto(base)
-            fresh.get_by_role("navigation").first.wait_for()
-            fresh.wait_for_timeout(1000)
-            found: dict[str, Any] = fresh.evaluate(SEEN)
-            weights.append(found["bytes"] / 1000)
-            paints.append(found["paint"])
-            fresh.context.close()
+        for _ in range(context.rounds(PAINTS)):
+            new_page = browser.new_context(storage_state=page.context.storage_state()).new_page()
+            new_page.goto(base)
+            new_page.get_by_role("navigation").first.wait_for()
+            new_page.wait_for_timeout(1000)
+            metrics: dict[str, Any] = new_page.evaluate(PAGE_METRICS)
+            weights.append(metrics["bytes"] / 1000)
+            paints.append(metrics["paint"])
+            new_page.context.close()
         browser.close()
     return [
         Figure(
@@ -168,13 +175,13 @@ def _page(around: Surroundings, link: str) -> list[Figure]:
             median(weights),
             "kB",
             None,
-            HEAVIEST_KB,
+            MAX_SCRIPT_KB,
         ),
         Figure("time to first paint", median(paints), "ms"),
     ]
 
 
-SEEN: Final = """() => ({
+PAGE_METRICS: Final = """() => ({
   bytes: performance.getEntriesByType("resource")
     .filter((one) => one.name.endsWith(".js"))
     .reduce((sum, one) => sum + one.encodedBodySize, 0),

@@ -1,4 +1,4 @@
-"""A figure: what was measured, against what baseline of the same run, with what target."""
+"""Figures of benchmarks: measured value, baseline of the same run, target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Work = Callable[[], object]
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table; lower is better, for all of them."""
+    """A line of the table; lower is better for all figures."""
 
     name: str
     value: float
@@ -26,14 +26,14 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """How often the baseline fits into the value."""
+        """The value divided by the baseline."""
         if self.measured_ratio is not None:
             return self.measured_ratio
         return None if not self.baseline else self.value / self.baseline
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the target is met; None when there is none."""
+        """Whether the target is met; None without a target."""
         if self.limit is None:
             return None
         measured = self.value if self.limits == "value" else self.ratio
@@ -41,43 +41,43 @@ class Figure:
 
     @property
     def target(self) -> str:
-        """The target in words."""
+        """The target as text."""
         if self.limit is None:
             return ""
         return f"≤ {self.limit:g} {self.unit}" if self.limits == "value" else f"≤ {self.limit:g}x"
 
     def as_json(self) -> dict[str, Any]:
-        """The figure for a results file."""
-        found = asdict(self) | {"ratio": self.ratio, "is_met": self.is_met}
-        del found["measured_ratio"]
+        """The figure as an entry of a results file."""
+        fields = asdict(self) | {"ratio": self.ratio, "is_met": self.is_met}
+        del fields["measured_ratio"]
         return {
             name: round(value, 4) if isinstance(value, float) else value
-            for name, value in found.items()
+            for name, value in fields.items()
         }
 
 
 def seconds(work: Work) -> float:
-    """How long *work* takes."""
-    began = time.perf_counter()
+    """Time that *work* takes."""
+    started = time.perf_counter()
     work()
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
-def in_turns(rounds: int, *works: Work) -> list[list[float]]:
-    """Times of each work in milliseconds, taken in turns so that noise hits all alike."""
+def interleave(rounds: int, *works: Work) -> list[list[float]]:
+    """Times of each work in milliseconds, interleaved so that noise affects all equally."""
     times: list[list[float]] = [[] for _ in works]
     for _ in range(rounds):
-        for own, work in zip(times, works, strict=True):
-            own.append(seconds(work) * 1000)
+        for work_times, work in zip(times, works, strict=True):
+            work_times.append(seconds(work) * 1000)
     return times
 
 
 def percentile(times: Sequence[float], share: float) -> float:
-    """The value below which *share* of the times lie."""
+    """The value below which *share* of the times are."""
     ordered = sorted(times)
     return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]
 
 
 def median(times: Sequence[float]) -> float:
-    """The middle one."""
+    """The median."""
     return statistics.median(times)

@@ -1,10 +1,10 @@
-"""A process that opens a history for the first time, and says how long what took.
+"""A process that opens a history for the first time, and prints the time of each step.
 
     python first_open.py bare PATH     SQLite alone: connect, the 20 newest sessions
     python first_open.py ours PATH     SessionDB() and its first list
     python first_open.py build PATH    the same, then appends until the index is built
 
-Times are in milliseconds since the process began to import anything of ours.
+Times are in milliseconds since the process started to import Hermes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-BEGAN = time.perf_counter()
+STARTED = time.perf_counter()
 CONTENT = "a line of what a tool said \n" * 146
 PAUSE_SECONDS = 0.005
 NEWEST = (
@@ -28,45 +28,45 @@ NEWEST = (
 )
 
 
-def passed() -> float:
-    """Milliseconds since the beginning."""
-    return (time.perf_counter() - BEGAN) * 1000
+def elapsed_ms() -> float:
+    """Milliseconds since the start."""
+    return (time.perf_counter() - STARTED) * 1000
 
 
 def bare(path: str) -> dict[str, Any]:
-    """SQLite alone."""
+    """Open and list with SQLite alone."""
     from hermes_state.engine.driver import sqlite3  # noqa: PLC0415 - importing is part of the time
 
     connection = sqlite3.connect(path, isolation_level=None)
     rows = connection.execute(NEWEST).fetchall()
-    return {"listed": passed(), "rows": len(rows)}
+    return {"listed": elapsed_ms(), "rows": len(rows)}
 
 
 def ours(path: str, *, is_building: bool = False) -> dict[str, Any]:
-    """The store."""
+    """Open and list with the store."""
     from hermes_state import SessionDB  # noqa: PLC0415 - importing is part of the time
 
-    found: dict[str, Any] = {"imported": passed()}
+    times: dict[str, Any] = {"imported": elapsed_ms()}
     with SessionDB(path) as db:
-        found["opened"] = passed()
-        found["rows"] = len(db.list_sessions_rich(limit=20, order_by_last_active=True))
-        found["listed"] = passed()
-        found["progress"] = db.index_progress()
+        times["opened"] = elapsed_ms()
+        times["rows"] = len(db.list_sessions_rich(limit=20, order_by_last_active=True))
+        times["listed"] = elapsed_ms()
+        times["progress"] = db.index_progress()
         if is_building:
-            found |= _append_while_building(db)
+            times |= _append_while_building(db)
         else:
             db.close()
-            found["closed"] = passed()
-    return found
+            times["closed"] = elapsed_ms()
+    return times
 
 
 def _append_while_building(db: SessionDB) -> dict[str, Any]:
-    """Append, list and commit elsewhere in turns, until the index is there."""
+    """Append, list and commit to another file in turns, until the index is complete."""
     session = db.create_session("20261001_000000_bench1", "cli")
     commit = _bare_commits(db.db_path.with_name("beside.db"))
-    appends, lists, commits, seen = [], [], [], set()
+    appends, lists, commits, readings = [], [], [], set()
     while (progress := db.index_progress()) is not None:
-        seen.add(progress)
+        readings.add(progress)
         appends.append(_milliseconds(lambda: db.append_message(session, "tool", CONTENT)))
         commits.append(_milliseconds(commit))
         lists.append(
@@ -74,8 +74,8 @@ def _append_while_building(db: SessionDB) -> dict[str, Any]:
         )
         time.sleep(PAUSE_SECONDS)
     return {
-        "built": passed(),
-        "progress_readings": len(seen),
+        "built": elapsed_ms(),
+        "progress_readings": len(readings),
         "appends": appends,
         "commits": commits,
         "lists": lists,
@@ -83,7 +83,7 @@ def _append_while_building(db: SessionDB) -> dict[str, Any]:
 
 
 def _bare_commits(path: Path) -> Callable[[], object]:
-    """What the disk itself takes meanwhile: one row and its commit in a file of its own."""
+    """A commit of one row to another file, which shows the speed of the disk."""
     from hermes_state.engine.driver import sqlite3  # noqa: PLC0415 - importing is part of the time
 
     connection = sqlite3.connect(path, isolation_level=None)
@@ -93,16 +93,16 @@ def _bare_commits(path: Path) -> Callable[[], object]:
 
 
 def _milliseconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     work()
-    return (time.perf_counter() - began) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 def main() -> None:
-    """Do what is asked."""
-    way, path = sys.argv[1:]
-    found = bare(path) if way == "bare" else ours(path, is_building=way == "build")
-    print(json.dumps(found))
+    """Run the mode of the command line."""
+    mode, path = sys.argv[1:]
+    times = bare(path) if mode == "bare" else ours(path, is_building=mode == "build")
+    print(json.dumps(times))
 
 
 if __name__ == "__main__":

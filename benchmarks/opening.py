@@ -1,4 +1,4 @@
-"""The first opening of a large history that the original made, each in a fresh process."""
+"""The first opening of a large history of hermes-agent, each in a new process."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from typing import TYPE_CHECKING, Any, Final
 
 from figures import Figure, median, seconds
 from hermes_state.engine.driver import sqlite3
-from surroundings import forget_pages
+from surroundings import drop_page_cache
 
 if TYPE_CHECKING:
-    from surroundings import Surroundings
+    from surroundings import BenchmarkContext
 
 PROGRAM: Final = Path(__file__).resolve().parent / "first_open.py"
 ROUNDS: Final = 60
 OWN_TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'hermes_*'"
 
 
-def measure(around: Surroundings) -> list[Figure]:
-    """Every figure of this benchmark."""
-    rounds = max(1, around.rounds(ROUNDS) // 20)
-    with around.copy("seeds") as path:
+def measure(context: BenchmarkContext) -> list[Figure]:
+    """All figures of this benchmark."""
+    rounds = max(1, context.rounds(ROUNDS) // 20)
+    with context.copy("seeds") as path:
         warm = [_pair(path, is_cold=False) for _ in range(rounds)]
         cold = [_pair(path, is_cold=True) for _ in range(rounds)]
         listed = _cold_command(path)
-        _become_foreign(path)
-        forget_pages(path)
+        _drop_own_tables(path)
+        drop_page_cache(path)
         built = _run("build", path)
     return [
         _first_list("first list, pages in memory", warm),
         _first_list("first list, pages on disk", cold),
         Figure("hermes sessions list, pages on disk", listed, "ms"),
         Figure("index complete after", built["built"], "ms", warm[0][1]),
-        *_meanwhile(built),
+        *_during_build(built),
     ]
 
 
-def _meanwhile(built: dict[str, Any]) -> list[Figure]:
-    """What the user notices while the index is built; commits elsewhere show the disk."""
+def _during_build(built: dict[str, Any]) -> list[Figure]:
+    """Latencies while the index is built; commits to another file show the disk."""
     appends, commits, lists = (built[name] or [0.0] for name in ("appends", "commits", "lists"))
     return [
         Figure("append meanwhile, p50", median(appends), "ms", median(commits)),
@@ -57,32 +57,32 @@ def _readings(built: dict[str, Any]) -> int:
 
 
 def _first_list(name: str, pairs: list[tuple[float, float]]) -> Figure:
-    own, theirs = (median(times) for times in zip(*pairs, strict=True))
-    return Figure(name, own, "ms", theirs, 1000)
+    store_ms, sqlite_ms = (median(times) for times in zip(*pairs, strict=True))
+    return Figure(name, store_ms, "ms", sqlite_ms, 1000)
 
 
 def _pair(path: Path, *, is_cold: bool) -> tuple[float, float]:
-    """The store and SQLite alone, each in a process of its own, one after the other."""
+    """The store and SQLite alone, each in its own process, one after the other."""
     times = []
-    for way in ("ours", "bare"):
-        _become_foreign(path)
+    for mode in ("ours", "bare"):
+        _drop_own_tables(path)
         if is_cold:
-            forget_pages(path)
-        times.append(float(_run(way, path)["listed"]))
+            drop_page_cache(path)
+        times.append(float(_run(mode, path)["listed"]))
     return times[0], times[1]
 
 
-def _run(way: str, path: Path) -> dict[str, Any]:
-    command = [sys.executable, str(PROGRAM), way, str(path)]
+def _run(mode: str, path: Path) -> dict[str, Any]:
+    command = [sys.executable, str(PROGRAM), mode, str(path)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def _cold_command(path: Path) -> float:
-    """What a user waits for: the whole command, with nothing of the file in memory."""
-    _become_foreign(path)
-    forget_pages(path)
+    """Time of the complete command, with no page of the file in memory."""
+    _drop_own_tables(path)
+    drop_page_cache(path)
     home = path.parent
     environment = {**os.environ, "HERMES_HOME": str(home), "HOME": str(home)}
     command = [sys.executable, "-I", "-m", "hermes_cli", "sessions", "list"]
@@ -91,8 +91,8 @@ def _cold_command(path: Path) -> float:
     )
 
 
-def _become_foreign(path: Path) -> None:
-    """Take our tables out, as if we had never opened the file."""
+def _drop_own_tables(path: Path) -> None:
+    """Drop the tables of Hermes, as if it had never opened the file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for (name,) in connection.execute(OWN_TABLES).fetchall():
             connection.execute(f"DROP TABLE {name}")

@@ -1,4 +1,4 @@
-"""All benchmarks, as one table: `make bench`. Ends with 1 when a target is missed."""
+"""Runs all benchmarks and prints a table: `make bench`. Exits with 1 if a target is missed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ import sessions_in_memory
 import space
 import startup
 import talks
-from surroundings import Surroundings
+from surroundings import BenchmarkContext
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from figures import Figure
 
-HERE: Final = Path(__file__).resolve().parent
+FOLDER: Final = Path(__file__).resolve().parent
 BENCHMARKS: Final = {
     "lists": lists,
     "appends": appends,
@@ -43,28 +43,30 @@ BENCHMARKS: Final = {
     "screens": screens,
     "opening": opening,
 }
-HEAD: Final = ("figure", "value", "baseline", "ratio", "target", "")
-WORDS: Final = {True: "ok", False: "MISSED", None: ""}
+TABLE_HEAD: Final = ("figure", "value", "baseline", "ratio", "target", "")
+STATUS_TEXTS: Final = {True: "ok", False: "MISSED", None: ""}
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small histories: does it run at all")
+    parser.add_argument(
+        "--quick", action="store_true", help="small histories: check that the benchmarks run"
+    )
     parser.add_argument("--only", choices=list(BENCHMARKS), action="append")
     parser.add_argument(
-        "--data", type=Path, default=HERE / ".data", help="where histories are kept"
+        "--data", type=Path, default=FOLDER / ".data", help="where histories are kept"
     )
     parser.add_argument("--results", type=Path, help="where results are written")
     return parser.parse_args(arguments)
 
 
 def cells(figure: Figure) -> tuple[str, ...]:
-    """A figure as a line of the table."""
+    """The cells of a figure's line in the table."""
     baseline = "" if figure.baseline is None else _number(figure.baseline)
     ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}x"
     value = f"{_number(figure.value)} {figure.unit}"
-    return figure.name, value, baseline, ratio, figure.target, WORDS[figure.is_met]
+    return figure.name, value, baseline, ratio, figure.target, STATUS_TEXTS[figure.is_met]
 
 
 def _number(value: float) -> str:
@@ -73,34 +75,34 @@ def _number(value: float) -> str:
 
 def show(rows: Sequence[tuple[str, ...]]) -> None:
     """Print lines as a table."""
-    for name, value, baseline, ratio, target, word in rows:
-        line = f"{name:<42}{value:>14}{baseline:>11}{ratio:>10}   {target:<15}{word}"
+    for name, value, baseline, ratio, target, status in rows:
+        line = f"{name:<42}{value:>14}{baseline:>11}{ratio:>10}   {target:<15}{status}"
         print(line.rstrip(), flush=True)
 
 
 def write(folder: Path, name: str, machine: dict[str, Any], figures: list[Figure]) -> None:
-    """Keep the results of one benchmark."""
+    """Write the results of a benchmark."""
     folder.mkdir(parents=True, exist_ok=True)
     date = time.strftime("%Y-%m-%d")
     listed = [figure.as_json() for figure in figures]
-    found = {"name": name, "date": date, "machine": machine, "figures": listed}
-    text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    results = {"name": name, "date": date, "machine": machine, "figures": listed}
+    text = json.dumps(results, indent=2, ensure_ascii=False) + "\n"
     (folder / f"{date}-{name}.json").write_text(text, encoding="utf-8")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what was asked for."""
-    wishes = parse(arguments)
-    wishes.data.mkdir(parents=True, exist_ok=True)
-    around = Surroundings(wishes.data.resolve(), wishes.quick)
-    # A quick run proves that benchmarks work; its numbers mean nothing, so none are kept.
-    results = wishes.results or (None if wishes.quick else HERE / "results")
-    machine = around.machine()
+    """Run the selected benchmarks."""
+    options = parse(arguments)
+    options.data.mkdir(parents=True, exist_ok=True)
+    context = BenchmarkContext(options.data.resolve(), options.quick)
+    # A quick run only checks that benchmarks run; its figures are not meaningful.
+    results = options.results or (None if options.quick else FOLDER / "results")
+    machine = context.machine()
     print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    show([HEAD])
+    show([TABLE_HEAD])
     missed = 0
-    for name in wishes.only or BENCHMARKS:
-        figures = BENCHMARKS[name].measure(around)
+    for name in options.only or BENCHMARKS:
+        figures = BENCHMARKS[name].measure(context)
         show([cells(figure) for figure in figures])
         missed += sum(figure.is_met is False for figure in figures)
         if results is not None:

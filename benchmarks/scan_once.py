@@ -1,4 +1,4 @@
-"""One cold scan of a history in a process of its own; prints its figures as JSON."""
+"""A cold scan of a history in its own process; prints its figures as JSON."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ def main(database: str, folder: str) -> None:
         nonlocal partials
         partials += 1
         if not firsts:
-            firsts.append(time.monotonic() - began)
+            firsts.append(time.monotonic() - started)
 
-    began = time.monotonic()
+    started = time.monotonic()
     scan = scanner.refresh(on_progress=report)
-    wall = time.monotonic() - began
-    mine, workers = (
+    wall = time.monotonic() - started
+    parent, workers = (
         resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     ledger.close()
-    found = {
+    figures = {
         "wall": wall,
-        "cpu": mine.ru_utime + mine.ru_stime + workers.ru_utime + workers.ru_stime,
+        "cpu": parent.ru_utime + parent.ru_stime + workers.ru_utime + workers.ru_stime,
         "first_partial": firsts[0] if firsts else wall,
         "partials": partials,
-        "peak_mb": (max(mine.ru_maxrss, workers.ru_maxrss) - before) / 1000,
+        "peak_mb": (max(parent.ru_maxrss, workers.ru_maxrss) - before) / 1000,
         "ledger_mb": ledger.size() / 1e6,
         "tool_calls": values_of(scan.tally).get("total_tool_calls", 0),
     }
-    print(json.dumps(found))
+    print(json.dumps(figures))
 
 
 if __name__ == "__main__":

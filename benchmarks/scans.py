@@ -1,4 +1,4 @@
-"""Scanning a history for achievements: the first time, ever after, and while serving."""
+"""Scans for achievements: first scan, refresh, and requests during a scan."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_achievements.scan.history import History
-    from surroundings import Surroundings
+    from surroundings import BenchmarkContext
 
-HERE: Final = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "tests"))  # the reference lives with the tests
+FOLDER: Final = Path(__file__).resolve().parent
+sys.path.append(str(FOLDER.parent / "tests"))  # the reference lives with the tests
 
 from achievements import naive  # noqa: E402 - the path is set up above
 
-# What the scanner reads of each row, in the order of the table.
+# The columns that the scanner reads, in the order of the table.
 COLUMNS: Final = """
     SELECT id, session_id, role, timestamp,
            CASE role WHEN 'tool' THEN CAST(content AS BLOB)
@@ -49,9 +49,9 @@ COLUMNS: Final = """
            CAST(tool_calls AS BLOB), tool_name, tool_call_id, coalesce(observed, 0)
     FROM messages
 """
-SAMPLE: Final = 25  # sessions that the slow ways are measured on
-# How a program counts that looks for words: one pass over all text for each of its numbers.
-WORDS: Final = [
+SAMPLE_SESSIONS: Final = 25  # sessions for the slow methods
+# A program that counts by searching for words: one pass over the text for each number.
+WORD_PATTERNS: Final = [
     re.compile(rf"\b(?:{pair.replace('/', '|')})\w*", re.IGNORECASE)
     for pair in (
         "error/trace", "plan/build", "git/push", "docker/image", "test/pass", "file/path",
@@ -65,77 +65,81 @@ WORDS: Final = [
 ]  # fmt: skip
 
 
-def measure(around: Surroundings) -> list[Figure]:
-    """Every figure of this benchmark."""
-    path = around.history("seeds")
+def measure(context: BenchmarkContext) -> list[Figure]:
+    """All figures of this benchmark."""
+    path = context.history("seeds")
     return [
-        *_cold(around, path),
-        *_slow_ways(path),
-        *_warm(around),
-        *_append(around),
-        _served(around, path),
-        *_growth(around),
+        *_cold(context, path),
+        *_slow_methods(path),
+        *_warm(context),
+        *_append(context),
+        _served(context, path),
+        *_growth(context),
     ]
 
 
 def _scan(path: Path, folder: Path) -> dict[str, float]:
-    command = [sys.executable, str(HERE / "scan_once.py"), str(path), str(folder)]
+    command = [sys.executable, str(FOLDER / "scan_once.py"), str(path), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
 
 
-def _cold(around: Surroundings, path: Path) -> list[Figure]:
-    with around.folder() as folder:
-        _plain_read(path)  # both find the pages where the other left them
-        found = _scan(path, folder)
+def _cold(context: BenchmarkContext, path: Path) -> list[Figure]:
+    with context.folder() as folder:
+        _plain_read(path)  # warms the page cache
+        result = _scan(path, folder)
         reading = _plain_read(path)
     return [
-        Figure("cold scan, wall", found["wall"], "s"),
-        Figure("cold scan, CPU", found["cpu"], "s", reading, limit=8, limits="ratio"),
-        Figure("first partial after", found["first_partial"], "s", limit=1),
-        Figure("peak memory of a process", found["peak_mb"], "MB", limit=200),
-        Figure("ledger", found["ledger_mb"], "MB", path.stat().st_size / 1e6),
+        Figure("cold scan, wall", result["wall"], "s"),
+        Figure("cold scan, CPU", result["cpu"], "s", reading, limit=8, limits="ratio"),
+        Figure("first partial after", result["first_partial"], "s", limit=1),
+        Figure("peak memory of a process", result["peak_mb"], "MB", limit=200),
+        Figure("ledger", result["ledger_mb"], "MB", path.stat().st_size / 1e6),
     ]
 
 
 def _plain_read(path: Path) -> float:
-    """CPU seconds to read the same columns, row by row, and do nothing with them."""
+    """CPU seconds to read the same columns, row by row, without processing."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        began = time.process_time()
+        started = time.process_time()
         for _row in connection.execute(COLUMNS):
             pass
-        return time.process_time() - began
+        return time.process_time() - started
 
 
-def _slow_ways(path: Path) -> list[Figure]:
+def _slow_methods(path: Path) -> list[Figure]:
     with closing(open_history(str(path))) as history:
-        ids = [one for one, _ in history.everything()[:SAMPLE]]
+        ids = [session_id for session_id, _ in history.everything()[:SAMPLE_SESSIONS]]
         past = naive.Past(
-            [row for one in ids if (row := history.session(one))],
-            {one: list(history.rows(one)) for one in ids},
+            [row for session_id in ids if (row := history.session(session_id))],
+            {session_id: list(history.rows(session_id)) for session_id in ids},
         )
-        ours = min(_ours(history, ids) for _ in range(3))
-        reference = _reference(past)
-        words = _by_words(path, ids)
+        scanner = min(_scanner_seconds(history, ids) for _ in range(3))
+        reference = _reference_seconds(past)
+        word_search = _word_search_seconds(path, ids)
     return [
-        Figure("our CPU, to the naive reference", ours, "s", reference, 1 / 80, "ratio"),
-        Figure("our CPU, to looking for words", ours, "s", words, 1 / 80, "ratio"),
+        Figure("our CPU, to the naive reference", scanner, "s", reference, 1 / 80, "ratio"),
+        Figure("our CPU, to looking for words", scanner, "s", word_search, 1 / 80, "ratio"),
     ]
 
 
-def _ours(history: History, ids: list[str]) -> float:
+def _scanner_seconds(history: History, ids: list[str]) -> float:
     gc.disable()  # as in a worker
-    began = time.process_time()
-    do_job(ScanJob([(one, None) for one in ids], True, 1), history, Calendar(find_zone("UTC")))
-    taken = time.process_time() - began
+    started = time.process_time()
+    do_job(
+        ScanJob([(session_id, None) for session_id in ids], True, 1),
+        history,
+        Calendar(find_zone("UTC")),
+    )
+    seconds = time.process_time() - started
     gc.enable()
-    return taken
+    return seconds
 
 
-def _reference(past: naive.Past) -> float:
+def _reference_seconds(past: naive.Past) -> float:
     zone = find_zone("UTC")
-    began = time.process_time()
+    started = time.process_time()
     for metric in naive.COUNTS:
         naive.count_by_day(metric, past, zone)
         naive.max_in_session(metric, past, zone)
@@ -143,38 +147,38 @@ def _reference(past: naive.Past) -> float:
         naive.peak(metric, past, zone)
     for metric in naive.VARIETY:
         naive.variety(metric, past, zone)
-    return time.process_time() - began
+    return time.process_time() - started
 
 
-def _by_words(path: Path, ids: list[str]) -> float:
+def _word_search_seconds(path: Path, ids: list[str]) -> float:
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
         sql = "SELECT content, tool_calls FROM messages WHERE session_id = ?"
-        began = time.process_time()
-        for one in ids:
-            rows = connection.execute(sql, (one,)).fetchall()
+        started = time.process_time()
+        for session_id in ids:
+            rows = connection.execute(sql, (session_id,)).fetchall()
             text = "\n".join(part for row in rows for part in row if part)
-            for pattern in WORDS:
+            for pattern in WORD_PATTERNS:
                 len(pattern.findall(text))
-        return time.process_time() - began
+        return time.process_time() - started
 
 
-def _warm(around: Surroundings) -> list[Figure]:
-    """What a refresh costs when 0, 1 and 100 sessions have changed."""
-    with around.copy("seeds") as path, SessionDB(path) as db:
+def _warm(context: BenchmarkContext) -> list[Figure]:
+    """CPU time of a refresh after 0, 1 and 100 changed sessions."""
+    with context.copy("seeds") as path, SessionDB(path) as db:
         db.wait_for_index(600)
         scanner = _scanner(path)
         scanner.refresh()
         scanner.refresh()
-        ids = [one for one, _ in db.history().everything()[:100]]
+        ids = [session_id for session_id, _ in db.history().everything()[:100]]
         figures = []
         for number, limit in ((0, 20), (1, 30), (100, 500)):
             times = []
-            for _ in range(around.rounds(10)):
-                for one in ids[:number]:
-                    db.append_message(one, "user", "one more thing")
-                began = time.process_time()
+            for _ in range(context.rounds(10)):
+                for session_id in ids[:number]:
+                    db.append_message(session_id, "user", "one more thing")
+                started = time.process_time()
                 scanner.refresh()
-                times.append(1000 * (time.process_time() - began))
+                times.append(1000 * (time.process_time() - started))
             name = f"refresh, {number} sessions changed, CPU"
             figures.append(Figure(name, median(times), "ms", limit=limit))
         return figures
@@ -184,28 +188,37 @@ def _scanner(path: Path) -> Scanner:
     return Scanner(functools.partial(open_history, str(path)), LedgerFile(path), "UTC")
 
 
-def _append(around: Surroundings) -> list[Figure]:
-    """Appending with a ledger that follows, against appending without one."""
-    with around.copy("small") as path, SessionDB(path) as db:
+def _append(context: BenchmarkContext) -> list[Figure]:
+    """Appending with refreshes of the ledger, compared with appending without them."""
+    with context.copy("small") as path, SessionDB(path) as db:
         session_id = db.list_sessions_rich(limit=1)[0]["id"]
         scanner = _scanner(path)
         scanner.refresh()
         times: dict[bool, list[float]] = {True: [], False: []}
-        for number in range(around.rounds(400)):
+        for number in range(context.rounds(400)):
             is_followed = number % 2 == 0
             for _ in range(8):
-                began = time.perf_counter()
+                started = time.perf_counter()
                 db.append_message(session_id, "user", "a line\n" * 500)
-                times[is_followed].append(1000 * (time.perf_counter() - began))
+                times[is_followed].append(1000 * (time.perf_counter() - started))
             if is_followed:
                 scanner.refresh()
-    ours, bare = median(times[True]), median(times[False])
-    return [Figure("append with a ledger following", ours, "ms", bare, limit=1.1, limits="ratio")]
+    with_ledger, without_ledger = median(times[True]), median(times[False])
+    return [
+        Figure(
+            "append with a ledger following",
+            with_ledger,
+            "ms",
+            without_ledger,
+            limit=1.1,
+            limits="ratio",
+        )
+    ]
 
 
-def _served(around: Surroundings, path: Path) -> Figure:
-    """GET /achievements over HTTP while a whole scan runs."""
-    with around.folder() as home:
+def _served(context: BenchmarkContext, path: Path) -> Figure:
+    """GET /achievements over HTTP during a full scan."""
+    with context.folder() as home:
         (home / "state.db").symlink_to(path)
         with _server(home) as address:
             _get(f"{address}/achievements")
@@ -214,9 +227,9 @@ def _served(around: Surroundings, path: Path) -> Figure:
             scan = threading.Thread(target=_post, args=(f"{address}/rescan?full=true",))
             scan.start()
             while scan.is_alive():
-                began = time.perf_counter()
+                started = time.perf_counter()
                 _get(f"{address}/achievements")
-                times.append(1000 * (time.perf_counter() - began))
+                times.append(1000 * (time.perf_counter() - started))
                 time.sleep(0.01)
     return Figure(
         f"GET while scanning, p95 of {len(times)}", percentile(times, 0.95), "ms", limit=20
@@ -227,7 +240,7 @@ def _served(around: Surroundings, path: Path) -> Figure:
 def _server(home: Path) -> Iterator[str]:
     environment = {**os.environ, "HERMES_HOME": str(home)}
     server = subprocess.Popen(
-        [sys.executable, str(HERE / "serve_achievements.py")],
+        [sys.executable, str(FOLDER / "serve_achievements.py")],
         env=environment,
         stdout=subprocess.PIPE,
         text=True,
@@ -256,17 +269,17 @@ def _wait_for_idle(address: str) -> None:
         time.sleep(0.2)
 
 
-def _growth(around: Surroundings) -> list[Figure]:
-    """CPU seconds per message of histories twice and four times as long: all the same."""
+def _growth(context: BenchmarkContext) -> list[Figure]:
+    """CPU time per message of histories twice and four times as long."""
     figures: list[Figure] = []
     base = 0.0
     for factor in (1, 2, 4):
-        path = _enlarged(around, factor)
-        with around.folder() as folder:
-            found = _scan(path, folder)
+        path = _growth_history(context, factor)
+        with context.folder() as folder:
+            result = _scan(path, folder)
             _plain_read(path)
-        messages = _size(around, factor).messages
-        per_message = 1e6 * found["cpu"] / messages
+        messages = _size(context, factor).messages
+        per_message = 1e6 * result["cpu"] / messages
         base = base or per_message
         figures.append(
             Figure(f"{messages:,} messages: CPU each", per_message, "µs", base, 1.3, "ratio")
@@ -274,24 +287,24 @@ def _growth(around: Surroundings) -> list[Figure]:
     return figures
 
 
-def _size(around: Surroundings, factor: int) -> Any:
+def _size(context: BenchmarkContext, factor: int) -> Any:
     seeds = PRESETS["seeds"]
-    part = 50 if around.is_quick else 1
+    divisor = 50 if context.is_quick else 1
     return replace(
         seeds,
-        sessions=factor * seeds.sessions // part,
-        messages=factor * seeds.messages // part,
+        sessions=factor * seeds.sessions // divisor,
+        messages=factor * seeds.messages // divisor,
         total_bytes=None,
         has_search=False,
         kind="native",
     )
 
 
-def _enlarged(around: Surroundings, factor: int) -> Path:
-    """A history without another program's search index, which no scan reads."""
-    path = around.data / f"growth-{factor}{'-quick' if around.is_quick else ''}.db"
+def _growth_history(context: BenchmarkContext, factor: int) -> Path:
+    """A history without the search index of hermes-agent, which scans do not read."""
+    path = context.data / f"growth-{factor}{'-quick' if context.is_quick else ''}.db"
     if not path.exists():
-        size = _size(around, factor)
+        size = _size(context, factor)
         print(f"making {path.name}: {size.sessions:,} sessions, {size.messages:,} messages …")
         make(path, size)
     return path

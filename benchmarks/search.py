@@ -1,4 +1,4 @@
-"""Searching a power user's history: how fast, how large, how soon."""
+"""Search in a large history: latency, size of the index, time until a message is found."""
 
 from __future__ import annotations
 
@@ -6,41 +6,45 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
-from figures import Figure, Work, in_turns, median, percentile
+from figures import Figure, Work, interleave, median, percentile
 from hermes_state import SessionDB
 from hermes_state.engine.driver import sqlite3
 
 if TYPE_CHECKING:
-    from surroundings import Surroundings
+    from surroundings import BenchmarkContext
 
 TEXT_BYTES: Final = """
     SELECT sum(octet_length(content)) FROM messages WHERE role IN ('user', 'assistant')
 """
-BY_READING: Final = """
+SCAN: Final = """
     SELECT id FROM messages WHERE role IN ('user', 'assistant') AND content LIKE ?
     ORDER BY id DESC LIMIT 20
 """
-COMMONEST: Final = "SELECT term FROM temp.vocabulary ORDER BY doc DESC LIMIT 400"
+MOST_COMMON_TERMS: Final = "SELECT term FROM temp.vocabulary ORDER BY doc DESC LIMIT 400"
 
 
-def measure(around: Surroundings) -> list[Figure]:
-    """Every figure of this benchmark."""
-    path = around.history("power")
+def measure(context: BenchmarkContext) -> list[Figure]:
+    """All figures of this benchmark."""
+    path = context.history("power")
     with SessionDB(path) as db, closing(_connect(path)) as bare:
         filling = _fill(db, bare)
-        common, one, two = _words(db)
-        rounds = around.rounds(40)
+        common, item, two = _words(db)
+        rounds = context.rounds(40)
         return [
             *filling,
-            *_ask(db, bare, f"newest 20 of '{common}'", rounds, 30, query=common),
-            *_ask(db, bare, f"best 20 of '{common}'", rounds, 100, query=common, sort="rank"),
-            *_ask(db, bare, f"one character ({one})", rounds, 100, query=one),
-            *_ask(db, bare, f"two characters ({two})", rounds, 100, query=two),
-            *_ask(db, bare, "a piece of a word", rounds, None, query=common[1:], inside_words=True),
-            *_ask(
+            *_search_figures(db, bare, f"newest 20 of '{common}'", rounds, 30, query=common),
+            *_search_figures(
+                db, bare, f"best 20 of '{common}'", rounds, 100, query=common, sort="rank"
+            ),
+            *_search_figures(db, bare, f"one character ({item})", rounds, 100, query=item),
+            *_search_figures(db, bare, f"two characters ({two})", rounds, 100, query=two),
+            *_search_figures(
+                db, bare, "a piece of a word", rounds, None, query=common[1:], inside_words=True
+            ),
+            *_search_figures(
                 db, bare, "within a source", rounds, None, query=common, source_filter=["matrix"]
             ),
-            *_ask(db, bare, "nothing to find", rounds, None, query="zzzzqqqq"),
+            *_search_figures(db, bare, "nothing to find", rounds, None, query="zzzzqqqq"),
             _until_found(db, rounds),
         ]
 
@@ -51,10 +55,10 @@ def _connect(path: Any) -> sqlite3.Connection:
 
 def _fill(db: SessionDB, bare: sqlite3.Connection) -> list[Figure]:
     db.rebuild_search()
-    began = time.perf_counter()
+    started = time.perf_counter()
     while not db.fill_search(5):
         pass
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - started
     db.engine.search.use(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
     text = bare.execute(TEXT_BYTES).fetchone()[0]
     messages = bare.execute("SELECT count(*) FROM messages").fetchone()[0]
@@ -67,28 +71,28 @@ def _fill(db: SessionDB, bare: sqlite3.Connection) -> list[Figure]:
 
 
 def _words(db: SessionDB) -> tuple[str, str, str]:
-    """A common word, a common character, and two that stand side by side."""
+    """A common word, a common character, and two adjacent characters."""
 
-    def commonest(connection: sqlite3.Connection) -> list[str]:
+    def most_common(connection: sqlite3.Connection) -> list[str]:
         connection.execute(
             "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, body, row)"
         )
-        return [row[0] for row in connection.execute(COMMONEST)]
+        return [row[0] for row in connection.execute(MOST_COMMON_TERMS)]
 
-    words = db.engine.search.use(commonest) or []
+    words = db.engine.search.use(most_common) or []
     common = next(word for word in words if word.isascii() and len(word) > 4 and word[0] != "x")
-    one = next(word for word in words if "\u4e00" <= word <= "\u9fff")
-    hit = db.search_messages(one, limit=1)[0]
+    item = next(word for word in words if "\u4e00" <= word <= "\u9fff")
+    hit = db.search_messages(item, limit=1)[0]
     start, stop = hit["offsets"][0]
-    return common, one, hit["snippet_text"][start : stop + 1]
+    return common, item, hit["snippet_text"][start : stop + 1]
 
 
-def _ask(
+def _search_figures(
     db: SessionDB, bare: sqlite3.Connection, name: str, rounds: int, limit_p95: float | None,
-    **wish: Any,
+    **options: Any,
 ) -> list[Figure]:  # fmt: skip
-    times, reading = in_turns(
-        rounds, lambda: db.search_messages(**wish), _by_reading(bare, wish["query"])
+    times, reading = interleave(
+        rounds, lambda: db.search_messages(**options), _scan_work(bare, options["query"])
     )
     baseline = median(reading)
     return [
@@ -97,21 +101,21 @@ def _ask(
     ]
 
 
-def _by_reading(bare: sqlite3.Connection, word: str) -> Work:
-    """Bare SQLite finding a word without an index."""
-    return lambda: bare.execute(BY_READING, (f"%{word}%",)).fetchall()
+def _scan_work(bare: sqlite3.Connection, word: str) -> Work:
+    """A scan with plain SQLite, without an index."""
+    return lambda: bare.execute(SCAN, (f"%{word}%",)).fetchall()
 
 
 def _until_found(db: SessionDB, rounds: int) -> Figure:
-    """From appending a word to finding it."""
+    """Time from appending a word to finding it."""
     session_id = db.list_sessions_rich(limit=1)[0]["id"]
     times = []
     for number in range(rounds):
         word = f"novelty{number}x{time.time_ns()}"
         row_id = db.append_message(session_id, "user", word)
-        began = time.perf_counter()
+        started = time.perf_counter()
         while not db.search_messages(word):
             pass
-        times.append(1000 * (time.perf_counter() - began))
+        times.append(1000 * (time.perf_counter() - started))
         assert row_id
     return Figure("from append to found, p95", percentile(times, 0.95), "ms", limit=1000)

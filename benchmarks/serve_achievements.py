@@ -1,4 +1,4 @@
-"""The achievements plugin on a real server; prints its address and serves until stopped."""
+"""The achievements plugin on a real server: prints its URL and serves until stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREFIX = "/api/plugins/hermes-achievements"
 
 
 def main() -> None:
-    """Serve."""
+    """Start the server."""
     spec = importlib.util.spec_from_file_location("plugin_api", API)
     assert spec is not None
     assert spec.loader is not None
@@ -22,9 +22,9 @@ def main() -> None:
     spec.loader.exec_module(module)
     app = FastAPI()
     app.include_router(module.router, prefix=PREFIX)
-    listening = socket.create_server(("127.0.0.1", 0))
-    print(f"http://127.0.0.1:{listening.getsockname()[1]}{PREFIX}", flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
+    server_socket = socket.create_server(("127.0.0.1", 0))
+    print(f"http://127.0.0.1:{server_socket.getsockname()[1]}{PREFIX}", flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[server_socket])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A scripted model in a process of its own: prints its address, serves until it is killed.
+"""A scripted model in its own process: prints its URL, serves until it is killed.
 
 python benchmarks/serve_script.py WORDS
 """
@@ -10,10 +10,10 @@ import sys
 from hermes_agent.providers.scripted import ModelScript, ScriptStep
 from hermes_agent.providers.scripted_server import ScriptServer
 
-MOST_ANSWERS = 10_000
+MAX_ANSWERS = 10_000
 
 if __name__ == "__main__":
     step = ScriptStep(say=" ".join(["word"] * int(sys.argv[1])))
-    server = ScriptServer(ModelScript([step] * MOST_ANSWERS))
+    server = ScriptServer(ModelScript([step] * MAX_ANSWERS))
     print(server.base_url, flush=True)
     server.serve()

@@ -1,4 +1,4 @@
-"""Memory of the terminal UI's server: with one conversation open, and for each further one."""
+"""Memory of the terminal UI's server: with one open session, and for each further one."""
 
 from __future__ import annotations
 
@@ -12,69 +12,69 @@ from typing import TYPE_CHECKING, Any, Final
 from figures import Figure
 
 if TYPE_CHECKING:
-    from surroundings import Surroundings
+    from surroundings import BenchmarkContext
 
-FURTHER: Final = 20
-IDLE: Final = [sys.executable, "-c", "print(flush=True); input()"]
-SERVER: Final = [sys.executable, "-m", "tui_gateway.entry"]
-NOWHERE: Final = "http://127.0.0.1:9/v1#m"  # nobody is asked anything
+FURTHER_SESSIONS: Final = 20
+IDLE_COMMAND: Final = [sys.executable, "-c", "print(flush=True); input()"]
+SERVER_COMMAND: Final = [sys.executable, "-m", "tui_gateway.entry"]
+UNUSED_MODEL: Final = "http://127.0.0.1:9/v1#m"  # no request is sent
 
 
-def measure(around: Surroundings) -> list[Figure]:
-    """Every figure of this benchmark; shared pages are counted by share (PSS)."""
-    with around.home():
-        bare = _idle()
-        none, one, many = _server(around)
+def measure(context: BenchmarkContext) -> list[Figure]:
+    """All figures of this benchmark, as proportional set size (PSS)."""
+    with context.home():
+        bare = _idle_megabytes()
+        none, item, many = _server_megabytes(context)
     return [
         Figure("server without a session", none, "MB", bare),
-        Figure("server with one idle session", one, "MB", bare),
-        Figure("each further session", (many - one) / FURTHER, "MB"),
+        Figure("server with one idle session", item, "MB", bare),
+        Figure("each further session", (many - item) / FURTHER_SESSIONS, "MB"),
     ]
 
 
 def megabytes(pid: int) -> float:
-    """The memory of a process; of what it shares, its share."""
+    """Proportional set size of a process."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii")
-    found = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
-    assert found is not None
-    return int(found[1]) / 1024
+    match = re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)
+    assert match is not None
+    return int(match[1]) / 1024
 
 
-def _idle() -> float:
-    with _started(IDLE) as process:
+def _idle_megabytes() -> float:
+    with _start(IDLE_COMMAND) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        found = megabytes(process.pid)
+        used = megabytes(process.pid)
         process.kill()
-    return found
+    return used
 
 
-def _server(around: Surroundings) -> tuple[float, float, float]:
-    """Megabytes with no session, with one, and with all of them."""
-    with around.folder() as folder, _started(SERVER) as process:
+def _server_megabytes(context: BenchmarkContext) -> tuple[float, float, float]:
+    """Megabytes without a session, with one, and with all."""
+    with context.folder() as folder, _start(SERVER_COMMAND) as process:
         _call(process, "commands.catalog")
         none = megabytes(process.pid)
         _create(process, folder)
-        one = megabytes(process.pid)
-        for _ in range(FURTHER):
+        item = megabytes(process.pid)
+        for _ in range(FURTHER_SESSIONS):
             _create(process, folder)
         many = megabytes(process.pid)
         process.kill()
-    return none, one, many
+    return none, item, many
 
 
-def _started(command: list[str]) -> subprocess.Popen[bytes]:
+def _start(command: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
 
 
 def _create(process: subprocess.Popen[bytes], folder: Path) -> None:
-    _call(process, "session.create", model=NOWHERE, cwd=str(folder))
+    _call(process, "session.create", model=UNUSED_MODEL, cwd=str(folder))
 
 
 def _call(process: subprocess.Popen[bytes], method: str, **params: Any) -> None:
-    """Ask, and wait for the answer."""
+    """Send a request and wait for the response."""
     assert process.stdin is not None
     assert process.stdout is not None
     request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}

@@ -1,4 +1,4 @@
-"""What our own tables add to a file, per message."""
+"""The space that the tables of Hermes add to a file, per message."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hermes_state import SessionDB
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from surroundings import Surroundings
+    from surroundings import BenchmarkContext
 
-# Page counts come from SQLite's dbstat, which our copy lacks and apsw's has: a process of
-# its own asks, since no process may hold two copies.
-ASK: Final = """
+# Sizes come from SQLite's dbstat, which pysqlite3 lacks and apsw has. A separate process reads
+# it, because a process must not load two copies of SQLite.
+READ_SIZES: Final = """
 import apsw, json, sys
 rows = apsw.Connection(sys.argv[1], flags=apsw.SQLITE_OPEN_READONLY).execute(
     "SELECT m.tbl_name, sum(d.pgsize) FROM dbstat d JOIN sqlite_master m ON m.name = d.name"
@@ -27,32 +27,37 @@ print(json.dumps(dict(rows)))
 
 
 def bytes_by_table(path: Path) -> dict[str, int]:
-    """How many bytes each table takes, its indexes included."""
-    command = [sys.executable, "-I", "-c", ASK, str(path)]
+    """Bytes of each table, including its indexes."""
+    command = [sys.executable, "-I", "-c", READ_SIZES, str(path)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, int] = json.loads(done.stdout)
-    return found
+    sizes: dict[str, int] = json.loads(done.stdout)
+    return sizes
 
 
-def measure(around: Surroundings) -> list[Figure]:
-    """Every figure of this benchmark."""
-    path = around.history("power")
+def measure(context: BenchmarkContext) -> list[Figure]:
+    """All figures of this benchmark."""
+    path = context.history("power")
     sizes = bytes_by_table(path)
     messages = _count(path)
-    own = sum(size for name, size in sizes.items() if name.startswith("hermes_"))
-    bare = sizes["messages"]
-    everything = sum(sizes.values()) - own
-    share = 100 * own / bare
+    own_bytes = sum(size for name, size in sizes.items() if name.startswith("hermes_"))
+    message_bytes = sizes["messages"]
+    other_bytes = sum(sizes.values()) - own_bytes
+    share = 100 * own_bytes / message_bytes
     return [
-        Figure("our bytes per message", own / messages, "bytes", bare / messages),
+        Figure("our bytes per message", own_bytes / messages, "bytes", message_bytes / messages),
         Figure("our bytes over the bare rows", share, "%", 100.0, 15),
-        Figure("our bytes over the rest of the file", 100 * own / everything, "%", 100.0),
-        Figure("of which identities", sizes["hermes_message"] / messages, "bytes", bare / messages),
+        Figure("our bytes over the rest of the file", 100 * own_bytes / other_bytes, "%", 100.0),
+        Figure(
+            "of which identities",
+            sizes["hermes_message"] / messages,
+            "bytes",
+            message_bytes / messages,
+        ),
         Figure(
             "of which session index",
             sizes["hermes_session_index"] / messages,
             "bytes",
-            bare / messages,
+            message_bytes / messages,
         ),
     ]
 

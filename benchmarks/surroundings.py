@@ -1,4 +1,4 @@
-"""Where a benchmark runs: its histories, copies to write into, facts about the machine."""
+"""The context of a benchmark: histories, writable copies, data about the machine."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 QUICK_MESSAGES: Final = 3_000
 QUICK_SESSIONS: Final = 60
-FSYNCS: Final = 50
+FSYNC_COUNT: Final = 50
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What every benchmark is given."""
+class BenchmarkContext:
+    """Histories, folders and options of a benchmark run."""
 
     data: Path
     is_quick: bool = False
 
-    def rounds(self, wanted: int) -> int:
-        """How often to measure."""
-        return max(2, wanted // 40) if self.is_quick else wanted
+    def rounds(self, count: int) -> int:
+        """Number of repetitions."""
+        return max(2, count // 40) if self.is_quick else count
 
     def history(self, preset: str) -> Path:
-        """A history of that size, made when first needed and kept."""
+        """A history of a preset size, generated at first use and kept."""
         size = PRESETS[preset]
         if self.is_quick:
             size = replace(size, sessions=QUICK_SESSIONS, messages=QUICK_MESSAGES, total_bytes=None)
@@ -49,20 +49,20 @@ class Surroundings:
 
     @contextlib.contextmanager
     def copy(self, preset: str) -> Iterator[Path]:
-        """A history to write into; it is gone afterwards."""
+        """A writable copy of a history, deleted afterwards."""
         original = self.history(preset)
         with self.folder() as folder:
             yield Path(shutil.copyfile(original, folder / "state.db"))
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[Path]:
-        """A folder on the same disk; it is gone afterwards."""
+        """A folder on the same disk, deleted afterwards."""
         with tempfile.TemporaryDirectory(dir=self.data, prefix="run-") as name:
             yield Path(name)
 
     @contextlib.contextmanager
     def home(self) -> Iterator[Path]:
-        """A home of Hermes for this process and those it starts; it is gone afterwards."""
+        """A Hermes home for this process and its children, deleted afterwards."""
         names = ("HERMES_HOME", "HOME")
         before = {name: os.environ.get(name) for name in names}
         with self.folder() as folder:
@@ -76,7 +76,7 @@ class Surroundings:
                         os.environ[name] = value
 
     def machine(self) -> dict[str, Any]:
-        """What a reader needs to judge the figures, and nothing that names a place."""
+        """Data for the interpretation of the figures, without paths or host names."""
         return {
             "cpu_count": os.cpu_count(),
             "python": platform.python_version(),
@@ -87,16 +87,16 @@ class Surroundings:
     def _fsync_milliseconds(self) -> float:
         times = []
         with self.folder() as folder, (folder / "probe").open("wb", buffering=0) as probe:
-            for _ in range(FSYNCS):
+            for _ in range(FSYNC_COUNT):
                 probe.write(bytes(4096))
-                began = time.perf_counter()
+                started = time.perf_counter()
                 os.fsync(probe.fileno())
-                times.append((time.perf_counter() - began) * 1000)
+                times.append((time.perf_counter() - started) * 1000)
         return percentile(times, 0.5)
 
 
-def forget_pages(path: Path) -> None:
-    """Have the system read *path* from the disk again; nothing may have it open."""
+def drop_page_cache(path: Path) -> None:
+    """Drop *path* from the page cache; the file must not be open."""
     os.sync()
     descriptor = os.open(path, os.O_RDONLY)
     try:

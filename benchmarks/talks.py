@@ -1,4 +1,4 @@
-"""A conversation: what every request carries, and what a streamed chunk costs."""
+"""A conversation: size of a request, and cost of a streamed chunk."""
 
 from __future__ import annotations
 
@@ -27,90 +27,92 @@ from hermes_state import SessionDB
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from surroundings import Surroundings
+    from surroundings import BenchmarkContext
 
 CHUNKS: Final = 2_000
 ROUNDS: Final = 20
-CHARACTERS: Final = 4  # to a token, roughly, of English and of JSON
-MOST_TOKENS: Final = 2_500
-SERVER: Final = Path(__file__).resolve().parent / "serve_script.py"
+CHARACTERS_PER_TOKEN: Final = 4  # approximately, for English and JSON
+MAX_REQUEST_TOKENS: Final = 2_500
+SERVER_SCRIPT: Final = Path(__file__).resolve().parent / "serve_script.py"
 
 
-def measure(around: Surroundings) -> list[Figure]:
-    """Every figure of this benchmark."""
-    with around.home():
-        carried = _carried(around)
-    return [*carried, *_chunks(around)]
+def measure(context: BenchmarkContext) -> list[Figure]:
+    """All figures of this benchmark."""
+    with context.home():
+        request_figures = _request_figures(context)
+    return [*request_figures, *_chunk_figures(context)]
 
 
 def _tokens(value: object) -> float:
-    return len(value if isinstance(value, str) else json.dumps(value)) / CHARACTERS
+    return len(value if isinstance(value, str) else json.dumps(value)) / CHARACTERS_PER_TOKEN
 
 
-def _carried(around: Surroundings) -> list[Figure]:
-    """The request that goes out for "hello", in a folder without anything in it."""
+def _request_figures(context: BenchmarkContext) -> list[Figure]:
+    """The request for "hello" in an empty folder."""
     with (
-        around.folder() as folder,
+        context.folder() as folder,
         ScriptServer(ModelScript.parse("steps: [{say: Hello.}]")) as server,
         SessionDB() as db,
     ):
-        wish = ConversationOptions(model=f"{server.base_url}#m", cwd=folder)
-        talk = agent_factory.build_agent(db, NonInteractivePrompter(), wish)
-        list(talk.agent.turn("hello"))
-        talk.close()
+        options = ConversationOptions(model=f"{server.base_url}#m", cwd=folder)
+        bundle = agent_factory.build_agent(db, NonInteractivePrompter(), options)
+        list(bundle.agent.turn("hello"))
+        bundle.close()
     sent = server.requests[0]
     return [
-        Figure('request for "hello"', _tokens(sent), "tokens", limit=MOST_TOKENS),
+        Figure('request for "hello"', _tokens(sent), "tokens", limit=MAX_REQUEST_TOKENS),
         Figure("  of it the system prompt", _tokens(sent["messages"][0]["content"]), "tokens"),
         Figure("  of it the tools", _tokens(sent["tools"]), "tokens"),
     ]
 
 
-def _chunks(around: Surroundings) -> list[Figure]:
-    """CPU of all our threads for each chunk, from the socket to the event, stored on the way."""
+def _chunk_figures(context: BenchmarkContext) -> list[Figure]:
+    """CPU time of all threads per chunk, from the socket to the event, including storage."""
     with (
         served() as address,
-        around.folder() as folder,
+        context.folder() as folder,
         SessionDB(folder / "state.db") as db,
         httpx2.Client(timeout=60) as client,
     ):
 
-        def listen() -> int:
+        def read_stream() -> int:
             return _bare(client, address)
 
-        def talk() -> int:
+        def run_turn() -> int:
             provider = OpenAICompatible("m", address)
             agent = AIAgent(db, FallbackProvider([provider]), Toolbox([]), cwd=folder)
             shown = sum(isinstance(event, TextDelta) for event in agent.turn("go"))
             agent.close()
             return shown
 
-        pairs = [(_cost(listen), _cost(talk)) for _ in range(around.rounds(ROUNDS) + 1)][1:]
-    bare, ours = (median(own) for own in zip(*pairs, strict=True))
-    ratio = median([one / base for base, one in pairs])
-    return [Figure("streamed chunk, CPU", ours, "µs", bare, measured_ratio=ratio)]
+        pairs = [(_cost(read_stream), _cost(run_turn)) for _ in range(context.rounds(ROUNDS) + 1)][
+            1:
+        ]
+    bare, agent_cost = (median(costs) for costs in zip(*pairs, strict=True))
+    ratio = median([cost / base for base, cost in pairs])
+    return [Figure("streamed chunk, CPU", agent_cost, "µs", bare, measured_ratio=ratio)]
 
 
 def _bare(client: httpx2.Client, address: str) -> int:
-    """Read the same stream with the HTTP client alone; how many chunks had text."""
+    """Read the same stream with the HTTP client alone; returns the number of text chunks."""
     body: dict[str, Any] = {"messages": [{"role": "user", "content": "go"}], "stream": True}
     with client.stream("POST", f"{address}/chat/completions", json=body) as response:
         return sum('"content"' in line for line in response.iter_lines())
 
 
 def _cost(stream: Callable[[], int]) -> float:
-    """Microseconds of CPU for each chunk of a stream."""
-    began = time.process_time()
-    shown = stream()
-    spent = time.process_time() - began
-    assert shown == CHUNKS, shown
-    return spent * 1e6 / CHUNKS
+    """CPU microseconds per chunk of a stream."""
+    started = time.process_time()
+    chunks = stream()
+    seconds = time.process_time() - started
+    assert chunks == CHUNKS, chunks
+    return seconds * 1e6 / CHUNKS
 
 
 @contextmanager
 def served(words: int = CHUNKS) -> Iterator[str]:
-    """A model in another process, whose CPU is not ours; its address."""
-    command = [sys.executable, str(SERVER), str(words)]
+    """A model in another process, whose CPU time is not measured; yields its URL."""
+    command = [sys.executable, str(SERVER_SCRIPT), str(words)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process.stdout.readline().strip()

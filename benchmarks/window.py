@@ -1,4 +1,4 @@
-"""A program in a window: a pseudo-terminal that is always read, and the program's CPU time."""
+"""A program in a pseudo-terminal that is always read, and the program's CPU time."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from typing import Self
 
 LINES, COLUMNS = 40, 120
-PATIENCE_SECONDS: Final = 60.0
+TIMEOUT_SECONDS: Final = 60.0
 ESCAPES: Final = re.compile(rb"\x1b\[[0-9;?<>=]*[ -/]*[@-~]|\x1b[^\[]")
-TICKS: Final = os.sysconf("SC_CLK_TCK")
+TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 
 class Window:
-    """`hermes` with a terminal; killed at the end."""
+    """`hermes` in a pseudo-terminal; killed at the end."""
 
     def __init__(self, *arguments: str) -> None:
-        self._seen = b""
+        self._output = b""
         self._is_open = True
         self._last = time.monotonic()
         command = [sys.executable, "-m", "hermes_cli", *arguments]
@@ -50,39 +50,39 @@ class Window:
     def _read(self) -> None:
         while True:
             try:
-                piece = os.read(self._terminal, 65536)
-            except OSError:  # how Linux says that the other side is closed
+                chunk = os.read(self._terminal, 65536)
+            except OSError:  # on Linux, the other side is closed
                 return
-            if not piece:
+            if not chunk:
                 return
             self._last = time.monotonic()
-            self._seen += piece
+            self._output += chunk
 
     def wait_for(self, text: str) -> None:
-        """Wait until the program has written *text*, whatever the styles in between."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while text.encode() not in ESCAPES.sub(b"", self._seen):
+        """Wait until the program has written *text*, ignoring escape sequences."""
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while text.encode() not in ESCAPES.sub(b"", self._output):
             if time.monotonic() > deadline or not self._reader.is_alive():
-                raise AssertionError(f"no {text!r} in {ESCAPES.sub(b'', self._seen)[-2000:]!r}")
+                raise AssertionError(f"no {text!r} in {ESCAPES.sub(b'', self._output)[-2000:]!r}")
             time.sleep(0.005)
 
-    def wait_for_quiet(self, seconds: float = 0.5, most_seconds: float = 3.0) -> None:
-        """Wait until nothing was written for a while; a cursor that blinks writes for ever."""
-        deadline = time.monotonic() + most_seconds
+    def wait_for_quiet(self, seconds: float = 0.5, max_seconds: float = 3.0) -> None:
+        """Wait until there is no output for *seconds*; a blinking cursor writes forever."""
+        deadline = time.monotonic() + max_seconds
         while time.monotonic() - self._last < seconds and time.monotonic() < deadline:
             time.sleep(0.02)
 
     def press(self, key: str) -> None:
-        """One key."""
+        """Press a key."""
         os.write(self._terminal, key.encode())
 
     def cpu_seconds(self) -> float:
-        """CPU of the program so far, to a hundredth of a second."""
+        """CPU time of the program so far, to a hundredth of a second."""
         fields = Path(f"/proc/{self.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
 
     def end(self) -> float:
-        """Kill it; the CPU seconds that it took."""
+        """Kill the program; returns its CPU seconds."""
         self._is_open = False
         os.kill(self.pid, 9)
         _, _, usage = os.wait4(self.pid, 0)

@@ -1,4 +1,4 @@
-"""A process that goes on writing into a history until it is stopped."""
+"""A process that writes to a history until it is stopped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAUSE_SECONDS = 0.02
 
 
 def main() -> None:
-    """Append, one message after the other."""
+    """Append messages until the process is stopped."""
     with SessionDB(sys.argv[1]) as db:
         session_id = db.create_session(f"steady-{time.time_ns()}", "cli")
         while True:

@@ -1,16 +1,16 @@
-"""Made-up histories of any size that look like those of people who use Hermes every day.
+"""Generated histories of any size that resemble those of daily use.
 
-texts      what is said, in several scripts
-plan       how many sessions of which length, and when they begin
-rows       one session played through, row by row
-layouts    the tables of each kind of file
-making     all of it put into a file, fast
+texts      message texts in several writing systems
+plan       number, lengths and start times of sessions
+rows       the rows of a session
+layouts    the tables of each file format
+making     bulk writing of a history to a file
 """
 
 from __future__ import annotations
 
 from history.layouts import Kind
-from history.making import Made, make
+from history.making import GeneratedHistory, make
 from history.plan import PRESETS, Size, size_in_bytes
 
-__all__ = ["PRESETS", "Kind", "Made", "Size", "make", "size_in_bytes"]
+__all__ = ["PRESETS", "GeneratedHistory", "Kind", "Size", "make", "size_in_bytes"]

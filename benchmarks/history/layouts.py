@@ -1,4 +1,4 @@
-"""The tables of each kind of file, and how rows get into them."""
+"""The tables of each file format, and the statements that fill them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-# What the original's files look like is written down once, beside the tests that need it.
+# The schema of hermes-agent's files is defined in the tests.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
 
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Kind = Literal["native", "schema16", "schema26"]
 
-PUT_MESSAGE: Final = (
+INSERT_MESSAGE: Final = (
     f"INSERT INTO messages ({', '.join(Message._fields)}, observed)"  # noqa: S608 - our names
     f" VALUES ({', '.join('?' * len(Message._fields))}, 0)"
 )
-PUT_USAGE: Final = """
+INSERT_USAGE: Final = """
     INSERT INTO session_model_usage (session_id, model, billing_provider, api_call_count,
         input_tokens, output_tokens, estimated_cost_usd, cost_status)
     SELECT id, model, billing_provider, api_call_count, input_tokens, output_tokens,
@@ -39,20 +39,24 @@ FTS_DEFAULT_HASH_BYTES: Final = 1024 * 1024
 
 
 def statements(kind: str) -> tuple[list[str], list[str]]:
-    """What makes the tables, and what makes their indexes once rows are there."""
+    """Statements that create the tables, and their indexes after the rows are inserted."""
     if kind == "schema16":
-        made = [foreign_files.SESSIONS_16, foreign_files.MESSAGES_16, *foreign_files.OTHERS_16]
+        schema = [
+            foreign_files.SESSIONS_16,
+            foreign_files.MESSAGES_16,
+            *foreign_files.OTHERS_16,
+        ]
     else:
-        made = [*BASE_TABLES, *BASE_INDEXES]
-    tables = [sql for sql in made if " TABLE " in sql]
-    return tables, [sql for sql in made if " TABLE " not in sql]
+        schema = [*BASE_TABLES, *BASE_INDEXES]
+    tables = [sql for sql in schema if " TABLE " in sql]
+    return tables, [sql for sql in schema if " TABLE " not in sql]
 
 
-def put_prompts(connection: sqlite3.Connection, kind: str, prompts: list[str]) -> None:
-    """Store system prompts by hash, in files that keep each once."""
+def insert_prompts(connection: sqlite3.Connection, kind: str, prompts: list[str]) -> None:
+    """Store system prompts by hash, in formats that deduplicate them."""
     if kind != "schema16":
         rows = [(_hash(prompt), prompt) for prompt in prompts]
-        # Two prompts may be the same cut of the same text.
+        # Two prompts may be the same excerpt of the same text.
         connection.executemany("INSERT OR IGNORE INTO system_prompts VALUES (?, ?)", rows)
 
 
@@ -61,7 +65,7 @@ def _hash(prompt: str) -> str:
 
 
 def session_row(kind: str, row: dict[str, Any], prompt: str, last: float) -> dict[str, Any]:
-    """A session as this kind of file keeps it."""
+    """A session row in this file format."""
     if kind == "schema16":
         return row | {"system_prompt": f"{prompt}\nSession {row['id']} in {row['cwd']}"}
     return row | {
@@ -71,17 +75,19 @@ def session_row(kind: str, row: dict[str, Any], prompt: str, last: float) -> dic
     }
 
 
-def put_session(row: dict[str, Any]) -> str:
-    """The INSERT for such a session."""
-    marks = ", ".join(f":{name}" for name in row)
-    return f"INSERT INTO sessions ({', '.join(row)}) VALUES ({marks})"  # noqa: S608 - our names
+def session_insert_sql(row: dict[str, Any]) -> str:
+    """The INSERT statement for a session row."""
+    placeholders = ", ".join(f":{name}" for name in row)
+    return f"INSERT INTO sessions ({', '.join(row)}) VALUES ({placeholders})"  # noqa: S608 - our names
 
 
 def add_search(connection: sqlite3.Connection, kind: str) -> None:
-    """The search objects of the original, filled as its triggers would have."""
+    """Create the search tables of hermes-agent, filled as by its triggers."""
     is_old = kind == "schema16"
-    made = foreign_files.search_objects_16() if is_old else foreign_files.search_objects_26()
-    for sql in made:
+    search_objects = (
+        foreign_files.search_objects_16() if is_old else foreign_files.search_objects_26()
+    )
+    for sql in search_objects:
         connection.execute(sql)
     for table in ("messages_fts", "messages_fts_trigram") if is_old else ("messages_fts",):
         _set_hash(connection, table, FTS_HASH_BYTES)
@@ -92,7 +98,7 @@ def add_search(connection: sqlite3.Connection, kind: str) -> None:
             connection.execute(f"INSERT INTO {table}({table}) VALUES ('rebuild')")  # noqa: S608
         connection.execute("COMMIT")
         _set_hash(connection, table, FTS_DEFAULT_HASH_BYTES)
-        # The large segments of a bulk load would be merged again by the next small inserts.
+        # Otherwise the next small inserts would merge the large segments of the bulk load.
         connection.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")  # noqa: S608
 
 

@@ -1,4 +1,4 @@
-"""A whole history put into a file: played in the order of time, written in bulk."""
+"""Writes a generated history to a file: in chronological order, in bulk."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ SAMPLE: Final = (60, 3_000)
 Report = Callable[[str], None]
 
 
-def quiet(_text: str) -> None:
-    """Say nothing."""
+def ignore_progress(_text: str) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True)
-class Made:
-    """What was made."""
+class GeneratedHistory:
+    """A generated history."""
 
     path: Path
     sessions: int
@@ -44,8 +44,8 @@ class Made:
     total_bytes: int
 
 
-class Running(NamedTuple):
-    """A session under way, and its next message."""
+class RunningSession(NamedTuple):
+    """A session in progress, and its next message."""
 
     session: rows.Session
     messages: Iterator[rows.Message]
@@ -53,54 +53,56 @@ class Running(NamedTuple):
 
 
 @dataclass
-class Playing:
-    """Every session of a history, interleaved as they were lived."""
+class HistoryPlayer:
+    """Generates the sessions of a history, interleaved by time."""
 
     rng: Random
-    words: Texts
+    texts: Texts
     scale: float
     titles: set[str] = field(default_factory=set)
     ended: list[tuple[rows.Session, dict[str, Any]]] = field(default_factory=list)
-    _waiting: list[tuple[float, int, Any, Any]] = field(default_factory=list)
+    _queue: list[tuple[float, int, Any, Any]] = field(default_factory=list)
     _order: Iterator[int] = field(default_factory=itertools.count)
 
     def messages(self, roots: list[plan.Planned]) -> Iterator[rows.Message]:
-        """All messages in the order of time; `ended` gathers the sessions meanwhile."""
+        """All messages in chronological order; `ended` collects the sessions."""
         for root in roots:
-            self._wait(root.starts_at, root, None)
-        while self._waiting:
-            _, _, what, parent = heapq.heappop(self._waiting)
-            if isinstance(what, plan.Planned):
-                self._start(what, parent)
+            self._schedule(root.starts_at, root, None)
+        while self._queue:
+            _, _, item, parent = heapq.heappop(self._queue)
+            if isinstance(item, plan.Planned):
+                self._start(item, parent)
             else:
-                yield what.message
-                self._go_on(what)
+                yield item.message
+                self._advance(item)
 
-    def _wait(self, until: float, what: plan.Planned | Running, parent: Any) -> None:
-        heapq.heappush(self._waiting, (until, next(self._order), what, parent))
+    def _schedule(self, until: float, item: plan.Planned | RunningSession, parent: Any) -> None:
+        heapq.heappush(self._queue, (until, next(self._order), item, parent))
 
     def _start(self, planned: plan.Planned, parent: rows.Session | None) -> None:
-        session = self._begin(planned, parent)
-        played = rows.play(self.rng, self.words, session, self.scale)
+        session = self._create_session(planned, parent)
+        messages = rows.play(self.rng, self.texts, session, self.scale)
         for child in planned.during:
             child.starts_at = planned.starts_at + 20
-            self._wait(child.starts_at, child, session)
-        self._go_on(Running(session, itertools.islice(played, planned.rows)))
+            self._schedule(child.starts_at, child, session)
+        self._advance(RunningSession(session, itertools.islice(messages, planned.rows)))
 
-    def _go_on(self, running: Running) -> None:
-        """Have the next message of a session wait for its time, or end the session."""
+    def _advance(self, running: RunningSession) -> None:
+        """Schedule the next message of a session, or end the session."""
         message = next(running.messages, None)
         if message is not None:
-            self._wait(message.timestamp, Running(running.session, running.messages, message), None)
+            self._schedule(
+                message.timestamp, RunningSession(running.session, running.messages, message), None
+            )
             return
         session = running.session
         self.ended.append((session, session.columns(self.rng)))
         for child in session.planned.then:
             child.starts_at = session.now + 1
-            self._wait(child.starts_at, child, session)
+            self._schedule(child.starts_at, child, session)
 
-    def _begin(self, planned: plan.Planned, parent: rows.Session | None) -> rows.Session:
-        session = rows.begin(self.rng, self.words, planned, parent)
+    def _create_session(self, planned: plan.Planned, parent: rows.Session | None) -> rows.Session:
+        session = rows.begin(self.rng, self.texts, planned, parent)
         if session.title in self.titles:  # titles are unique
             session.title = f"{session.title.partition(' #')[0]} {session.session_id[-6:]}"
         if session.title:
@@ -108,8 +110,10 @@ class Playing:
         return session
 
 
-def make(path: Path, size: plan.Size, seed: int = 1, report: Report = quiet) -> Made:
-    """Make the history *size* asks for at *path*, which must not exist."""
+def make(
+    path: Path, size: plan.Size, seed: int = 1, report: Report = ignore_progress
+) -> GeneratedHistory:
+    """Write a history of *size* to *path*, which must not exist."""
     if path.exists():
         raise FileExistsError(path)
     part = path.with_name(path.name + ".part")
@@ -125,81 +129,81 @@ def make(path: Path, size: plan.Size, seed: int = 1, report: Report = quiet) -> 
             report(sql)
             connection.execute(sql)
         if size.has_search:
-            report("filling the search index of the original")
+            report("filling the search index of hermes-agent")
             layouts.add_search(connection, size.kind)
         connection.execute("PRAGMA journal_mode = WAL")
     if size.kind == "native":
         _make_native(part, seed, report)
     part.rename(path)
-    return Made(path, size.sessions, size.messages, path.stat().st_size)
+    return GeneratedHistory(path, size.sessions, size.messages, path.stat().st_size)
 
 
 def _fill(connection: sqlite3.Connection, size: plan.Size, seed: int, report: Report) -> None:
     rng = Random(seed)
-    words = Texts(rng)
-    playing = Playing(rng, words, _scale(size, words))
-    prompts = [words.english.cut(rng, PROMPT_BYTES) for _ in range(PROMPTS)]
+    texts = Texts(rng)
+    player = HistoryPlayer(rng, texts, _scale(size, texts))
+    prompts = [texts.english.cut(rng, PROMPT_BYTES) for _ in range(PROMPTS)]
     lengths = plan.session_lengths(rng, size.sessions, size.messages)
-    messages = playing.messages(plan.conversations(rng, lengths))
+    messages = player.messages(plan.conversations(rng, lengths))
     version = 16 if size.kind == "schema16" else 26
     connection.execute("BEGIN")
     connection.execute("INSERT INTO schema_version VALUES (?)", (version,))
-    layouts.put_prompts(connection, size.kind, prompts)
+    layouts.insert_prompts(connection, size.kind, prompts)
     done = 0
     while batch := list(itertools.islice(messages, BATCH_ROWS)):
-        connection.executemany(layouts.PUT_MESSAGE, batch)
-        _put_sessions(connection, size.kind, playing, prompts)
+        connection.executemany(layouts.INSERT_MESSAGE, batch)
+        _insert_sessions(connection, size.kind, player, prompts)
         done += len(batch)
         report(f"{done:,} of {size.messages:,} messages")
-    _put_sessions(connection, size.kind, playing, prompts)
+    _insert_sessions(connection, size.kind, player, prompts)
     if version == 26:
-        connection.execute(layouts.PUT_USAGE)
+        connection.execute(layouts.INSERT_USAGE)
     connection.execute("COMMIT")
 
 
-def _put_sessions(
-    connection: sqlite3.Connection, kind: str, playing: Playing, prompts: list[str]
+def _insert_sessions(
+    connection: sqlite3.Connection, kind: str, player: HistoryPlayer, prompts: list[str]
 ) -> None:
-    made = [
+    session_rows = [
         layouts.session_row(kind, row, prompts[session.prompt], session.now)
-        for session, row in playing.ended
+        for session, row in player.ended
     ]
-    if made:
-        connection.executemany(layouts.put_session(made[0]), made)
-    playing.ended.clear()
+    if session_rows:
+        connection.executemany(layouts.session_insert_sql(session_rows[0]), session_rows)
+    player.ended.clear()
 
 
-def _scale(size: plan.Size, words: Texts) -> float:
-    """By how much tools' results must be longer than in life to fill the wanted bytes."""
+def _scale(size: plan.Size, texts: Texts) -> float:
+    """The factor for the length of tool results that gives the requested size."""
     if size.total_bytes is None:
         return 1.0
-    short, natural = (_mean_bytes(words, scale) for scale in (0.25, 1.0))
+    short, natural = (_mean_bytes(texts, scale) for scale in (0.25, 1.0))
     prompts = PROMPT_BYTES * (size.sessions if size.kind == "schema16" else PROMPTS)
     copies = 1 + (SEARCH_FACTOR[size.kind] if size.has_search else 0)
-    wanted = (size.total_bytes - size.sessions * SESSION_BYTES - prompts) / size.messages
-    wanted = (wanted - ROW_OVERHEAD_BYTES) / copies
-    return max(0.02, 1 + 0.75 * (wanted - natural) / (natural - short))
+    message_bytes = (size.total_bytes - size.sessions * SESSION_BYTES - prompts) / size.messages
+    message_bytes = (message_bytes - ROW_OVERHEAD_BYTES) / copies
+    return max(0.02, 1 + 0.75 * (message_bytes - natural) / (natural - short))
 
 
-def _mean_bytes(words: Texts, scale: float) -> float:
-    """The mean size of a message's text, from a sample."""
+def _mean_bytes(texts: Texts, scale: float) -> float:
+    """Mean size of a message's text, from a sample."""
     rng = Random(0)
     roots = plan.conversations(rng, plan.session_lengths(rng, *SAMPLE))
     sizes = [
         len(message.content.encode()) + len(message.tool_calls or "") + len(message.reasoning or "")
-        for message in Playing(rng, words, scale).messages(roots)
+        for message in HistoryPlayer(rng, texts, scale).messages(roots)
     ]
     return sum(sizes) / len(sizes)
 
 
 def _make_native(path: Path, seed: int, report: Report) -> None:
-    """Our own tables: the index as the store builds it, an identity for every message."""
+    """Add the tables of Hermes: the session index, and an identity for every message."""
     with SessionDB(path) as db:
         report("building the session index")
         if not db.wait_for_index(INDEX_SECONDS):
             raise TimeoutError("the session index was not built in time")
     rng = Random(seed)
-    report("giving messages their identity")
+    report("adding message identities")
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN")

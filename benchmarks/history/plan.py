@@ -1,4 +1,4 @@
-"""How many sessions of which length there are, how they hang together, when they begin."""
+"""The plan of a history: number, lengths, lineage and start times of sessions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,39 @@ if TYPE_CHECKING:
     from random import Random
 
 MEDIAN_ROWS: Final = 15
-MOST_ROWS: Final = 1000
-DAYS: Final = 425
+MAX_ROWS: Final = 1000
+HISTORY_DAYS: Final = 425
 ENDS_AT: Final = datetime(2026, 10, 1, tzinfo=UTC).timestamp()
 DAY_SECONDS: Final = 86_400
-# How busy each hour of a day is, from midnight on.
-RHYTHM: Final = (2, 1, 1, 1, 1, 1, 3, 6, 10, 14, 15, 14, 9, 12, 15, 14, 12, 9, 7, 8, 9, 8, 6, 4)
-# Of the sessions that would begin on a day of the week, from Monday on, how many do.
-WEEK: Final = (1.0, 1.0, 0.95, 1.0, 0.8, 0.35, 0.45)
+# Activity by hour of the day, from midnight.
+HOUR_WEIGHTS: Final = (
+    2,
+    1,
+    1,
+    1,
+    1,
+    1,
+    3,
+    6,
+    10,
+    14,
+    15,
+    14,
+    9,
+    12,
+    15,
+    14,
+    12,
+    9,
+    7,
+    8,
+    9,
+    8,
+    6,
+    4,
+)
+# Share of sessions that start on a day of the week, from Monday.
+WEEKDAY_SHARES: Final = (1.0, 1.0, 0.95, 1.0, 0.8, 0.35, 0.45)
 
 ROOT: Final = "root"
 CONTINUATION: Final = "continuation"
@@ -36,7 +61,7 @@ CHATS: Final = frozenset({"telegram", "matrix", "discord", "slack", "whatsapp", 
 
 @dataclass(frozen=True)
 class Size:
-    """How large a history shall be; without `total_bytes`, messages are as long as in life."""
+    """Size of a history; without `total_bytes`, messages have their natural lengths."""
 
     sessions: int
     messages: int
@@ -54,15 +79,15 @@ PRESETS: Final = {
 
 def size_in_bytes(text: str) -> int:
     """'1.3GB' as a number of bytes."""
-    found = re.fullmatch(r"([\d.]+)\s*([kmg]?)b?", text.strip().lower())
-    if found is None:
+    match = re.fullmatch(r"([\d.]+)\s*([kmg]?)b?", text.strip().lower())
+    if match is None:
         raise ValueError(f"{text!r} is not a size; write for example 1.3GB")
-    return int(float(found[1]) * 1000 ** " kmg".index(found[2] or " "))
+    return int(float(match[1]) * 1000 ** " kmg".index(match[2] or " "))
 
 
 @dataclass
 class Planned:
-    """A session to be played, and what follows from it."""
+    """A planned session, and the sessions that follow from it."""
 
     kind: str
     source: str
@@ -74,30 +99,30 @@ class Planned:
 
 def session_lengths(rng: Random, sessions: int, messages: int) -> list[int]:
     """Heavy-tailed lengths that add up to *messages* exactly."""
-    if not sessions <= messages <= sessions * MOST_ROWS:
+    if not sessions <= messages <= sessions * MAX_ROWS:
         raise ValueError(f"{messages} messages do not fit into {sessions} sessions")
     normal = [rng.gauss(0, 1) for _ in range(sessions)]
 
     def lengths(spread: float) -> list[int]:
-        return [min(MOST_ROWS, max(1, round(MEDIAN_ROWS * math.exp(spread * z)))) for z in normal]
+        return [min(MAX_ROWS, max(1, round(MEDIAN_ROWS * math.exp(spread * z)))) for z in normal]
 
     low, high = 0.0, 6.0
     for _ in range(30):
         middle = (low + high) / 2
         low, high = (middle, high) if sum(lengths(middle)) < messages else (low, middle)
-    found = lengths(low)
-    missing = messages - sum(found)
+    result = lengths(low)
+    missing = messages - sum(result)
     while missing:
-        place = rng.randrange(sessions)
+        position = rng.randrange(sessions)
         step = 1 if missing > 0 else -1
-        if 1 <= found[place] + step <= MOST_ROWS:
-            found[place] += step
+        if 1 <= result[position] + step <= MAX_ROWS:
+            result[position] += step
             missing -= step
-    return found
+    return result
 
 
 def conversations(rng: Random, lengths: list[int]) -> list[Planned]:
-    """All sessions, as trees whose roots begin by the rhythm of days."""
+    """All sessions, as trees whose roots start at typical times."""
     remaining = iter(lengths)
     roots: list[Planned] = []
     names, weights = list(SOURCES), list(SOURCES.values())
@@ -106,14 +131,14 @@ def conversations(rng: Random, lengths: list[int]) -> list[Planned]:
         root = Planned(ROOT, source, rows)
         _add_relatives(rng, root, remaining)
         roots.append(root)
-    times = sorted(_moment(rng) for _ in roots)
+    times = sorted(_start_time(rng) for _ in roots)
     for root, starts_at in zip(roots, times, strict=True):
         root.starts_at = starts_at
     return roots
 
 
 def _add_relatives(rng: Random, root: Planned, remaining: Iterator[int]) -> None:
-    """Continuations after compression, branches, and delegates with work of their own."""
+    """Add continuations after compression, branches, and delegates."""
     last = root
     while rng.random() < 0.06 and (rows := next(remaining, None)):
         continuation = Planned(CONTINUATION, root.source, rows)
@@ -125,12 +150,12 @@ def _add_relatives(rng: Random, root: Planned, remaining: Iterator[int]) -> None
         root.during.append(Planned(DELEGATE, "subagent", rows))
 
 
-def _moment(rng: Random) -> float:
-    """A moment in fourteen months: more of them lately, most in working weeks' waking hours."""
-    first_day = ENDS_AT - DAYS * DAY_SECONDS
+def _start_time(rng: Random) -> float:
+    """A start time within fourteen months: more frequent recently and in working hours."""
+    first_day = ENDS_AT - HISTORY_DAYS * DAY_SECONDS
     while True:
-        midnight = first_day + int(DAYS * math.sqrt(rng.random())) * DAY_SECONDS
-        if rng.random() < WEEK[datetime.fromtimestamp(midnight, UTC).weekday()]:
+        midnight = first_day + int(HISTORY_DAYS * math.sqrt(rng.random())) * DAY_SECONDS
+        if rng.random() < WEEKDAY_SHARES[datetime.fromtimestamp(midnight, UTC).weekday()]:
             break
-    hour = rng.choices(range(24), RHYTHM)[0]
+    hour = rng.choices(range(24), HOUR_WEIGHTS)[0]
     return midnight + hour * 3600 + rng.random() * 3600

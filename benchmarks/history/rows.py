@@ -1,4 +1,4 @@
-"""One session played through: its messages in order, and the row that sums them up."""
+"""The messages of a session in order, and its row in `sessions`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 USER_BYTES: Final = (200, 1.2)  # median and spread of a log-normal size
 ASSISTANT_BYTES: Final = (600, 1.0)
 TOOL_BYTES: Final = (2000, 1.3)
-MOST_BYTES: Final = 200_000
+MAX_BYTES: Final = 200_000
 TOOLS: Final = {
     "terminal": 32, "read_file": 15, "patch": 9, "search_files": 9, "write_file": 7,
     "web_search": 5, "web_extract": 4, "browser_navigate": 3, "browser_click": 2,
@@ -28,7 +28,7 @@ TOOLS: Final = {
 }  # fmt: skip
 TOOL_NAMES: Final = tuple(TOOLS)
 TOOL_WEIGHTS: Final = tuple(itertools.accumulate(TOOLS.values()))
-# Name, who bills for it, dollars for a token, and how often it is chosen.
+# Name, provider, dollars per token, and weight.
 MODELS: Final = (
     ("anthropic/claude-sonnet-4-20250514", "anthropic", 3e-6, 20),
     ("claude-sonnet-4", "anthropic", 3e-6, 10),
@@ -49,8 +49,8 @@ MODELS: Final = (
 )  # fmt: skip
 MODEL_WEIGHTS: Final = tuple(itertools.accumulate(model[3] for model in MODELS))
 FOLDERS: Final = ("/home/me/notes", "/home/me/web/shop", "/home/me/api", "/srv/infra", "/home/me/é")
-ENDS: Final = {"cli": "cli_close", "tui": "tui_close", "cron": "cron_complete"}
-MOST_COPIED: Final = 40
+END_REASONS: Final = {"cli": "cli_close", "tui": "tui_close", "cron": "cron_complete"}
+MAX_COPIED_ROWS: Final = 40
 PICTURE_SHARE: Final = 0.02
 OPEN_SHARE: Final = 0.01
 STILL_OPEN_SECONDS: Final = 2 * plan.DAY_SECONDS
@@ -74,7 +74,7 @@ class Message(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of a tool."""
+    """A tool call."""
 
     mark: str
     tool: str
@@ -83,7 +83,7 @@ class Call(NamedTuple):
 
 @dataclass
 class Session:
-    """A session while it is played."""
+    """The state of a session while its messages are generated."""
 
     planned: plan.Planned
     session_id: str
@@ -101,16 +101,16 @@ class Session:
     tool_call_count: int = 0
     api_calls: int = 0
     characters: int = field(default=0)
-    inherited: list[Message] = field(default_factory=list)  # what a branch may copy
-    kept: list[Message] | None = None  # the first messages, for a branch that will follow
+    inherited: list[Message] = field(default_factory=list)  # rows that a branch may copy
+    kept: list[Message] | None = None  # the first rows, for a later branch
 
     def columns(self, rng: Random) -> dict[str, Any]:
-        """The row in `sessions`, once all messages are there."""
+        """The row in `sessions`, after all messages are generated."""
         tokens = self.characters // 4
         ended_at, reason = self._end(rng)
-        marks = {"_branched_from": plan.BRANCH, "_delegate_from": plan.DELEGATE}
+        markers = {"_branched_from": plan.BRANCH, "_delegate_from": plan.DELEGATE}
         config: dict[str, Any] = {"max_iterations": 90, "max_tokens": None}
-        config |= {name: self.parent_id for name, k in marks.items() if k == self.planned.kind}
+        config |= {name: self.parent_id for name, k in markers.items() if k == self.planned.kind}
         return {
             "id": self.session_id,
             "source": self.planned.source,
@@ -148,13 +148,13 @@ class Session:
             return None, None
         if self.planned.source in plan.CHATS:
             return self.now, "session_reset"
-        return self.now, ENDS.get(self.planned.source, "agent_close")
+        return self.now, END_REASONS.get(self.planned.source, "agent_close")
 
 
 def begin(
-    rng: Random, words: texts.Texts, planned: plan.Planned, parent: Session | None
+    rng: Random, generator: texts.Texts, planned: plan.Planned, parent: Session | None
 ) -> Session:
-    """A session that is about to be played."""
+    """Create a session before its messages are generated."""
     is_chat = planned.source in plan.CHATS
     session = Session(
         planned=planned,
@@ -165,7 +165,7 @@ def begin(
         model=parent.model if parent else rng.choices(MODELS, cum_weights=MODEL_WEIGHTS)[0],
         cwd=None if is_chat else parent.cwd if parent else rng.choice(FOLDERS),
         prompt=rng.randrange(40),
-        language=parent.language if parent else words.language(rng),
+        language=parent.language if parent else generator.language(rng),
         now=planned.starts_at,
     )
     if any(child.kind == plan.BRANCH for child in planned.then):
@@ -181,11 +181,11 @@ def begin(
 
 
 def _session_id(rng: Random, planned: plan.Planned) -> str:
-    moment = time.strftime("%Y%m%d_%H%M%S", time.gmtime(planned.starts_at))
+    timestamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime(planned.starts_at))
     if planned.source == "cron":
-        return f"cron_{rng.getrandbits(32):08x}_{moment}"
+        return f"cron_{rng.getrandbits(32):08x}_{timestamp}"
     digits = 8 if planned.source in plan.CHATS else 6
-    return f"{moment}_{rng.getrandbits(4 * digits):0{digits}x}"
+    return f"{timestamp}_{rng.getrandbits(4 * digits):0{digits}x}"
 
 
 def _title(rng: Random, planned: plan.Planned, parent: Session | None) -> str | None:
@@ -195,30 +195,30 @@ def _title(rng: Random, planned: plan.Planned, parent: Session | None) -> str | 
     return texts.title(rng) if rng.random() < 0.6 and planned.source != "cron" else None
 
 
-def play(rng: Random, words: texts.Texts, session: Session, scale: float) -> Iterator[Message]:
-    """The messages of a session, each at its time; *scale* is for the tools' results."""
+def play(rng: Random, generator: texts.Texts, session: Session, scale: float) -> Iterator[Message]:
+    """Generate the messages of a session; *scale* applies to tool results."""
     yield from _copies(session)
     while True:
-        yield _said_by_user(rng, session)
+        yield _user_message(rng, session)
         while rng.random() < 0.7:
-            calls = _calls(rng, words)
-            yield _asking_for_tools(rng, session, calls)
+            calls = _calls(rng, generator)
+            yield _tool_call_message(rng, session, calls)
             for call in calls:
                 session.now += 0.2 + rng.expovariate(0.4)
                 size_bytes = _size(rng, TOOL_BYTES, scale)
-                text = words.tool_result(rng, call.tool, call.arguments, size_bytes)
+                text = generator.tool_result(rng, call.tool, call.arguments, size_bytes)
                 yield _row(session, "tool", text, tool_call_id=call.mark, tool_name=call.tool)
         session.now += 2 + rng.expovariate(0.1)
         session.api_calls += 1
         text = session.language.cut(rng, _size(rng, ASSISTANT_BYTES))
-        thought = words.english.cut(rng, 400) if rng.random() < 0.15 else None
+        thought = generator.english.cut(rng, 400) if rng.random() < 0.15 else None
         yield _row(session, "assistant", text, finish_reason="stop", reasoning=thought)
 
 
 def _copies(session: Session) -> Iterator[Message]:
-    """What a branch begins with: turns of its parent, written anew within a moment."""
-    room = session.planned.rows // 2
-    turns = [n for n, row in enumerate(session.inherited) if row.role == "user" and n <= room]
+    """The first rows of a branch: copies of its parent's turns."""
+    max_rows = session.planned.rows // 2
+    turns = [n for n, row in enumerate(session.inherited) if row.role == "user" and n <= max_rows]
     for row in session.inherited[: turns[-1] if turns else 0]:
         session.now += 0.001
         session.row_count += 1
@@ -229,14 +229,15 @@ def _copies(session: Session) -> Iterator[Message]:
         )
 
 
-def _calls(rng: Random, words: texts.Texts) -> list[Call]:
-    names = rng.choices(TOOL_NAMES, cum_weights=TOOL_WEIGHTS, k=_few(rng))
+def _calls(rng: Random, generator: texts.Texts) -> list[Call]:
+    names = rng.choices(TOOL_NAMES, cum_weights=TOOL_WEIGHTS, k=_call_count(rng))
     return [
-        Call(f"call_{rng.getrandbits(64):016x}", name, words.arguments(rng, name)) for name in names
+        Call(f"call_{rng.getrandbits(64):016x}", name, generator.arguments(rng, name))
+        for name in names
     ]
 
 
-def _said_by_user(rng: Random, session: Session) -> Message:
+def _user_message(rng: Random, session: Session) -> Message:
     is_chat = session.planned.source in plan.CHATS
     session.now += min(8 * 3600, rng.lognormvariate(6.5 if is_chat else 4.0, 1.4))
     text = session.language.cut(rng, _size(rng, USER_BYTES))
@@ -247,11 +248,11 @@ def _said_by_user(rng: Random, session: Session) -> Message:
     return _row(session, "user", text, platform_message_id=mark)
 
 
-def _asking_for_tools(rng: Random, session: Session, calls: list[Call]) -> Message:
+def _tool_call_message(rng: Random, session: Session, calls: list[Call]) -> Message:
     session.now += 1 + rng.expovariate(0.15)
     session.api_calls += 1
     session.tool_call_count += len(calls)
-    asked = [
+    tool_calls = [
         {
             "id": call.mark,
             "call_id": call.mark,
@@ -263,7 +264,7 @@ def _asking_for_tools(rng: Random, session: Session, calls: list[Call]) -> Messa
     ]
     text = session.language.cut(rng, _size(rng, USER_BYTES)) if rng.random() < 0.4 else ""
     return _row(
-        session, "assistant", text, tool_calls=json.dumps(asked), finish_reason="tool_calls"
+        session, "assistant", text, tool_calls=json.dumps(tool_calls), finish_reason="tool_calls"
     )
 
 
@@ -286,16 +287,16 @@ def _row(session: Session, role: str, content: str, **columns: str | None) -> Me
         int(not is_compacted and number not in session.undone),
         int(is_compacted),
     )
-    if session.kept is not None and number < MOST_COPIED:
+    if session.kept is not None and number < MAX_COPIED_ROWS:
         session.kept.append(message)
     return message
 
 
-def _few(rng: Random) -> int:
+def _call_count(rng: Random) -> int:
     return 1 if rng.random() < 0.8 else rng.randint(2, 4)
 
 
 def _size(rng: Random, shape: tuple[int, float], scale: float = 1.0) -> int:
     median, spread = shape
     size = scale * median * rng.lognormvariate(0, spread)
-    return int(min(MOST_BYTES, max(8.0, size)))
+    return int(min(MAX_BYTES, max(8.0, size)))

@@ -20,7 +20,7 @@ from gateway.routing.sources import SessionSource, build_session_key, place_of
 from hermes_core.clock import SystemClock
 from hermes_core.errors import KeyFormatError
 from hermes_core.ids import new_gateway_session_id
-from hermes_core.legacy_session_keys import legacy_text, parse_legacy
+from hermes_core.legacy_session_keys import format_legacy, parse_legacy
 from hermes_state import SessionDB
 from hermes_state.delivery.routes import Route
 
@@ -119,7 +119,7 @@ class SessionStore:
             group_sessions_per_user=self.config.group_sessions_per_user,
             thread_sessions_per_user=self.config.thread_sessions_per_user,
         )
-        text, canonical = legacy_text(key), key.encode()
+        text, canonical = format_legacy(key), key.encode()
         with self._lock:
             known = self._entries.get(text)
         if known is None or known.place in {"", canonical}:

@@ -38,7 +38,7 @@ def lock_path() -> Path:
 @contextlib.contextmanager
 def hold_lock() -> Iterator[bool]:
     """Hold the gateway lock of this folder; False if another process has it."""
-    with instance_lock.held(lock_path()) as is_ours:
+    with instance_lock.hold_lock(lock_path()) as is_ours:
         if is_ours:
             write_pid_file()
         yield is_ours
@@ -67,7 +67,7 @@ def read_pid() -> int | None:
 
 def running_pid() -> int | None:
     """The PID of the running gateway; None if there is none."""
-    return read_pid() if instance_lock.is_held(lock_path()) else None
+    return read_pid() if instance_lock.is_lock_held(lock_path()) else None
 
 
 def write_runtime_status(state: str, **fields: Any) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 INTERRUPTED = "Interrupted before it could finish."
 
 
-class Surroundings(NamedTuple):
+class BenchmarkContext(NamedTuple):
     """What all calls of a turn share."""
 
     session_id: str
@@ -72,7 +72,7 @@ class Toolbox:
         return Toolbox(self._tools[name] for name in names if name in self._tools)
 
     def carry_out(
-        self, calls: tuple[ToolCall, ...], around: Surroundings, watch: Watch
+        self, calls: tuple[ToolCall, ...], around: BenchmarkContext, watch: Watch
     ) -> Iterator[ToolStarted | ToolOutput | ToolFinished]:
         """Run *calls*; events as they happen, one ToolFinished for each call.
 
@@ -89,7 +89,7 @@ class Toolbox:
         return tool is None or tool.is_parallel
 
     def _run(
-        self, calls: list[ToolCall], around: Surroundings, watch: Watch
+        self, calls: list[ToolCall], around: BenchmarkContext, watch: Watch
     ) -> Iterator[ToolStarted | ToolOutput | ToolFinished]:
         events: queue.SimpleQueue[ToolOutput | ToolFinished] = queue.SimpleQueue()
         for call in calls:
@@ -106,7 +106,7 @@ class Toolbox:
     def _work(
         self,
         call: ToolCall,
-        around: Surroundings,
+        around: BenchmarkContext,
         watch: Watch,
         put: Callable[[ToolOutput | ToolFinished], object],
     ) -> None:
@@ -124,7 +124,7 @@ class Toolbox:
     def _answer(
         self,
         call: ToolCall,
-        around: Surroundings,
+        around: BenchmarkContext,
         watch: Watch,
         put: Callable[[ToolOutput | ToolFinished], object],
     ) -> str:

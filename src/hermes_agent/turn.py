@@ -30,7 +30,7 @@ from hermes_agent.events import (
 )
 from hermes_agent.messages import ModelRequest, Usage, answer_message, result_message
 from hermes_agent.providers.base import interrupted
-from hermes_agent.toolbox import Surroundings
+from hermes_agent.toolbox import BenchmarkContext
 from hermes_agent.turn_control import identity, in_words
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ class Turn:
 
     def _carry_out(self, reply: Reply, request_id: str) -> Iterator[Event]:
         means = self._means
-        around = Surroundings(
+        around = BenchmarkContext(
             means.keeping.session_id,
             self._turn_id,
             means.cwd,

@@ -45,7 +45,7 @@ def open_for_reading() -> SessionDB:
     """Open the history, recovered after crashes; read-only without write access."""
     if exists():
         with contextlib.suppress(StoreUnavailableError):
-            return SessionDB(keeper=keep_facts)
+            return SessionDB(purge_hook=keep_facts)
     return SessionDB(read_only=True)
 
 
@@ -53,7 +53,7 @@ def open_for_writing() -> SessionDB:
     """Open the existing history for changes."""
     if not exists():
         raise StoreUnavailableError(no_history_text())
-    return SessionDB(keeper=keep_facts)
+    return SessionDB(purge_hook=keep_facts)
 
 
 def chosen_session(db: SessionDB, resume: str | None, *, is_latest: bool) -> str | None:

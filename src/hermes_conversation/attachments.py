@@ -67,7 +67,7 @@ def pictures_of(content: Any) -> list[Picture]:
     results: list[Picture] = []
     for part in content if isinstance(content, list) else ():
         url = (part.get("image_url") or {}).get("url", "") if isinstance(part, dict) else ""
-        if str(url).startswith(media_store.SCHEME):
+        if str(url).startswith(media_store.REFERENCE_SCHEME):
             url = media_store.of_home().as_data(str(url)) or ""
         match = DATA_URL.fullmatch(str(url))
         if match:

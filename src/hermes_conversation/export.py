@@ -33,9 +33,9 @@ def save(db: SessionDB, session_id: str, folder: Path, name: str = "") -> Path:
 def _pieces(db: SessionDB, session_id: str, *, is_page: bool) -> Iterator[bytes]:
     from hermes_state.portable import html, markdown, readable  # noqa: PLC0415 - rarely wanted
 
-    conversation = readable.ReadOptions(db, readable.Reveals(), with_undone=False).conversation(
+    conversation = readable.ReadOptions(db, readable.NoRedaction(), with_undone=False).conversation(
         session_id
     )
     conversations = [] if conversation is None else [conversation]
     for text in html.pages(conversations) if is_page else markdown.pages(conversations):
-        yield readable.encodable(text)
+        yield readable.to_utf8(text)

@@ -1,8 +1,8 @@
-"""Files that are always whole: either the old content or the new one, never a part.
+"""Atomic file writes: a file has either the old or the new content, never a part.
 
-The order that makes it so: write a temporary file beside the target, force it to
-the disk, rename it over the target, force the folder to the disk. A temporary file
-that a killed process left behind is removed by a later write to the same target.
+A temporary file is written next to the target and synced, renamed to the target, and the
+folder is synced. A temporary file left by a killed process is deleted by a later write to
+the same target.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _ABANDONED_SECONDS = 3600
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Replace *path* by *content*, readable by the owner alone, safely on the disk.
+    """Replace *path* by *content*, readable by the owner only, and sync it to disk.
 
-    A symbolic link stays one: the file that it points to is replaced.
+    For a symbolic link, its target is replaced.
     """
     target = path.resolve() if path.is_symlink() else path
     folder = private_folder(target.parent)
@@ -42,7 +42,7 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 
 @contextlib.contextmanager
 def folder_locked(folder: Path) -> Iterator[None]:
-    """Keep other processes that ask for the same lock out: for read, change, write."""
+    """Lock a folder against other processes, for a read-modify-write cycle."""
     handle = os.open(private_folder(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -61,7 +61,7 @@ def _write_synced(temporary: Path, data: bytes) -> float:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in *folder* survive a power cut."""
+    """Sync *folder*, so that renames in it survive a power failure."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -70,7 +70,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _remove_abandoned(target: Path, written_at: float) -> None:
-    """Age is judged by the file system's own time: process ids mean nothing across machines."""
+    """Delete old temporary files, judged by file times; PIDs are not comparable across hosts."""
     start = f".{target.name}."
     with os.scandir(target.parent) as entries:
         for entry in entries:

@@ -1,4 +1,4 @@
-"""A process of our own that outlives the terminal it was started from."""
+"""Background processes that outlive the terminal."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def start(log: Path, module: str, *arguments: str) -> int:
-    """Run a module in a session of its own; what it prints goes to *log*. Its process id.
+    """Run a module in a new session with its output in *log*; returns its PID.
 
-    It is a child of this process, to be waited for as long as this one lives.
+    It is a child of this process, which must wait for it.
     """
     paths.private_folder(log.parent)
     command = [sys.executable, "-P", "-m", module, *arguments]
@@ -39,7 +39,7 @@ def start(log: Path, module: str, *arguments: str) -> int:
 
 
 STOP_SECONDS: Final = 15.0
-PAUSE_SECONDS: Final = 0.05
+POLL_SECONDS: Final = 0.05
 
 
 def end(
@@ -48,7 +48,7 @@ def end(
     seconds: float = STOP_SECONDS,
     waiting: Callable[[], object] = lambda: None,
 ) -> None:
-    """Return when it is over; UsageError when it is not after so many seconds."""
+    """Stop a process and wait for its end; raises UsageError after *seconds*."""
     with contextlib.suppress(ProcessLookupError):  # it has just ended
         os.kill(process_id, signal.SIGTERM)
     deadline = time.monotonic() + seconds
@@ -56,4 +56,4 @@ def end(
         if time.monotonic() > deadline:
             raise UsageError(f"process {process_id} does not end; see the log")
         waiting()
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""Time as an argument: whoever needs the time is given a clock."""
+"""Clocks, which are passed as arguments so that tests can control the time."""
 
 from __future__ import annotations
 
@@ -7,53 +7,53 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where the time comes from."""
+    """Source of the time."""
 
     def now(self) -> float:
-        """Unix seconds; may jump when somebody sets the clock."""
+        """Unix time in seconds; may jump when the clock is set."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since boot; never goes backwards, shared by all processes of one boot."""
+        """Seconds since boot; never decreases, shared by all processes of a boot."""
         ...
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The clocks of the system."""
 
     def now(self) -> float:
         """The wall clock."""
         return time.time()
 
     def monotonic(self) -> float:
-        """The clock that counts from boot."""
+        """The monotonic clock."""
         return time.monotonic()
 
 
 class ManualClock:
-    """A clock that moves when told to: for tests and replays."""
+    """A clock that is advanced explicitly, for tests and replays."""
 
     def __init__(self, now: float = 1_750_000_000.0, monotonic: float = 1000.0) -> None:
         self._now = now
         self._monotonic = monotonic
 
     def now(self) -> float:
-        """The wall clock, as told."""
+        """The wall clock."""
         return self._now
 
     def monotonic(self) -> float:
-        """The clock that never goes back, as told."""
+        """The monotonic clock."""
         return self._monotonic
 
     def advance(self, seconds: float) -> None:
-        """Let time pass on both clocks."""
+        """Advance both clocks."""
         self._now += seconds
         self._monotonic += seconds
 
     def set(self, now: float) -> None:
-        """Set the wall clock to a moment; real time does not pass."""
+        """Set the wall clock; the monotonic clock does not change."""
         self._now = now
 
     def jump(self, seconds: float) -> None:
-        """Set the wall clock forwards or backwards; real time does not pass."""
+        """Move the wall clock forwards or backwards; the monotonic clock does not change."""
         self._now += seconds

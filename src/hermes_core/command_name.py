@@ -10,7 +10,7 @@ import os
 import re
 from typing import Final
 
-VARIABLE: Final = "HERMES_COMMAND"
+COMMAND_VARIABLE: Final = "HERMES_COMMAND"
 DEFAULT_NAME: Final = "hermes"
 # The command in code (`hermes setup`, $(hermes …), … | hermes) and in the columns of examples.
 _COMMAND: Final = re.compile(r"(?:(?<=`)|(?<=  )|(?<=\| )|(?<=\$\())hermes(?=[ `\n]|$)")
@@ -18,7 +18,7 @@ _COMMAND: Final = re.compile(r"(?:(?<=`)|(?<=  )|(?<=\| )|(?<=\$\())hermes(?=[ `
 
 def command_name() -> str:
     """What the user types to start Hermes."""
-    name = os.environ.get(VARIABLE)
+    name = os.environ.get(COMMAND_VARIABLE)
     if not name:
         return DEFAULT_NAME
     import shlex  # noqa: PLC0415 - most commands print no hint
@@ -27,6 +27,6 @@ def command_name() -> str:
 
 
 def with_command_name(text: str) -> str:
-    """*text*, a message of our own, with its commands as the user types them."""
+    """*text*, a message of Hermes, with its commands as the user types them."""
     name = command_name()
     return text if name == DEFAULT_NAME else _COMMAND.sub(lambda _: name, text)

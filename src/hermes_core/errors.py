@@ -42,7 +42,7 @@ from __future__ import annotations
 
 
 class HermesError(Exception):
-    """UsageError                 the user asked for something that cannot be done as asked."""
+    """Base class of all errors that Hermes raises deliberately."""
 
     exit_code = 1
 
@@ -62,7 +62,7 @@ class NoModelError(ConfigError):
 
 
 class SessionNotFoundError(UsageError):
-    """No session has that id, prefix or title."""
+    """No session has that ID, prefix or title."""
 
 
 class AmbiguousSessionError(UsageError):
@@ -140,7 +140,7 @@ class NotADatabaseError(StoreUnavailableError):
 
 
 class NetworkFileSystemError(StoreUnavailableError):
-    """The folder lies on a file system that breaks locks."""
+    """The folder is on a file system with unreliable locks."""
 
 
 class StoreInUseError(StoreUnavailableError):

@@ -1,4 +1,4 @@
-"""Rows of a history as statistics read them: plain data that store and readers share."""
+"""Rows of a history for statistics: plain data shared by the store and the scanners."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """What a session is; only some are conversations somebody had."""
+    """The kind of a session."""
 
     CONVERSATION = "conversation"
     BRANCH = "branch"
@@ -17,17 +17,17 @@ class Kind(StrEnum):
 
     @property
     def is_conversation(self) -> bool:
-        """Whether a person began it; a continuation goes on with one already counted."""
+        """Whether it counts as a conversation; a continuation is already counted."""
         return self in (Kind.CONVERSATION, Kind.BRANCH)
 
     @property
     def is_spoken_to(self) -> bool:
-        """Whether what its user says was said by a person."""
+        """Whether its user messages were written by a person."""
         return self in (Kind.CONVERSATION, Kind.BRANCH, Kind.CONTINUATION)
 
 
 class SessionRow(NamedTuple):
-    """What is known about a session besides its messages."""
+    """A session without its messages."""
 
     id: str
     kind: str = Kind.CONVERSATION
@@ -46,10 +46,10 @@ class SessionRow(NamedTuple):
 
 
 class MessageRow(NamedTuple):
-    """One stored message: the columns that matter.
+    """The columns of a message that statistics need.
 
-    `content` is whole for tool results and at least the first 200 characters of
-    everything else; `length` is the number of characters a user typed.
+    `content` is complete for tool results and has at least the first 200 characters of
+    other messages; `length` is the number of characters of a user message.
     """
 
     id: int
@@ -65,11 +65,10 @@ class MessageRow(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """How far a history has been followed.
+    """A position in a history: its latest message and its latest other change.
 
-    The newest message and the newest change of anything else. `history` is the name the
-    history was given when it was first opened; where it has none, `witnesses`, a few
-    messages, are what the same history is known by.
+    `history` is the ID that the history received when Hermes first opened it; without an
+    ID, `witnesses`, checksums of a few messages, identify the history.
     """
 
     message: int = 0
@@ -79,14 +78,14 @@ class Mark(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A session that was written to; `is_longer` when rows were added and nothing else."""
+    """A changed session; `is_longer` means that only rows were added."""
 
     session_id: str
     is_longer: bool
 
 
 class LedgerEntry(NamedTuple):
-    """What the ledger keeps of one session."""
+    """The ledger's entry of a session."""
 
     session_id: str
     first_at: float

@@ -12,19 +12,19 @@ from typing import NamedTuple
 
 from hermes_core.errors import UsageError
 
-NO_ANSWER = "ignored"
+RETURN_IGNORED = "ignored"
 
 
 class HookSpec(NamedTuple):
-    """One hook."""
+    """A hook: its name, keyword arguments, moment and return value."""
 
     name: str
     facts: frozenset[str]
     moment: str
-    returns: str = NO_ANSWER
+    returns: str = RETURN_IGNORED
 
 
-def _hook(name: str, facts: str, moment: str, returns: str = NO_ANSWER) -> HookSpec:
+def _hook(name: str, facts: str, moment: str, returns: str = RETURN_IGNORED) -> HookSpec:
     return HookSpec(name, frozenset(facts.split()), moment, returns)
 
 

@@ -1,25 +1,25 @@
-"""Times, sizes and amounts as people say them."""
+"""Human-readable times, sizes and numbers."""
 
 from __future__ import annotations
 
 import time
 
 UNKNOWN_TEXT = "-"
-_DAY = 86_400
+_DAY_SECONDS = 86_400
 
 
 def ago(then: float | None, now: float) -> str:
-    """How long *then* lies back at *now*: '3 min ago', 'yesterday', a date for older days."""
+    """*then* relative to *now*: '3 min ago', 'yesterday', or a date if it is older."""
     if then is None:
         return UNKNOWN_TEXT
     seconds = now - then
-    if not 0 <= seconds < 30 * _DAY:
-        # A clock that was set back puts stored times in the future: a date is still true.
+    if not 0 <= seconds < 30 * _DAY_SECONDS:
+        # Stored times may be in the future if the clock was set back; show the date.
         return "just now" if -60 < seconds < 0 else date(then)
-    for limit, unit, name in ((60, 1, ""), (3600, 60, "min"), (_DAY, 3600, "h")):
+    for limit, unit, name in ((60, 1, ""), (3600, 60, "min"), (_DAY_SECONDS, 3600, "h")):
         if seconds < limit:
             return f"{int(seconds // unit)} {name} ago" if name else "just now"
-    days = int(seconds // _DAY)
+    days = int(seconds // _DAY_SECONDS)
     return "yesterday" if days == 1 else f"{days} days ago"
 
 
@@ -38,24 +38,24 @@ def _local(then: float | None, form: str) -> str:
         return UNKNOWN_TEXT
     try:
         return time.strftime(form, time.localtime(then))
-    except (OverflowError, ValueError, OSError):  # a stored number that is no time
+    except (OverflowError, ValueError, OSError):  # a stored number that is not a valid time
         return UNKNOWN_TEXT
 
 
 def size(count: int | None) -> str:
-    """Bytes in the unit that keeps the number short."""
+    """Bytes in a suitable unit."""
     if count is None:
         return UNKNOWN_TEXT
     if count < 1000:
         return f"{count} B"
     unit, divisor = next(
-        (each for each in (("kB", 10**3), ("MB", 10**6)) if count < each[1] * 1000), ("GB", 10**9)
+        (pair for pair in (("kB", 10**3), ("MB", 10**6)) if count < pair[1] * 1000), ("GB", 10**9)
     )
     return f"{count / divisor:.1f} {unit}"
 
 
 def number(count: float | None) -> str:
-    """A count with thousands set apart."""
+    """A number with thousands separators."""
     return UNKNOWN_TEXT if count is None else f"{count:,}"
 
 

@@ -1,11 +1,11 @@
-"""Names of conversations, and durable identities of messages and events.
+"""IDs of conversations, and durable identities of messages and events.
 
-A message or event id is 128 bits in the layout of UUID version 7: 48 bits of
-milliseconds, a counter, and randomness. It sorts by time, is made without asking
-anybody, and reads as 32 lowercase hexadecimal characters.
+A message or event ID has 128 bits in the layout of UUID version 7: 48 bits of
+milliseconds, a counter, and random bits. It sorts by time, needs no coordination between
+processes, and is written as 32 lowercase hexadecimal characters.
 
-Rows written by the original program have no identity of ours; theirs is their row
-number, written `row-<n>`.
+Rows written by hermes-agent have no such identity; theirs is the row number, written as
+`row-<n>`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 UID_BYTES = 16
 UID_CHARACTERS = 32
 
-_FOREIGN = "row-"
-_HEX = frozenset("0123456789abcdef")
+_FOREIGN_PREFIX = "row-"
+_HEX_DIGITS = frozenset("0123456789abcdef")
 _VERSION = 7 << 76
 _VARIANT = 2 << 62
 _RANDOM_BYTES = 6
@@ -38,12 +38,12 @@ _LOW_44_BITS = (1 << 44) - 1
 
 
 def new_session_id(clock: Clock, entropy: Entropy = os.urandom) -> str:
-    """An id for a conversation in the terminal: local date and time, 6 hex digits."""
+    """An ID for a conversation in the terminal: local date and time, 6 hex digits."""
     return _session_id(clock, entropy(3))
 
 
 def new_gateway_session_id(clock: Clock, entropy: Entropy = os.urandom) -> str:
-    """An id for a conversation in a chat app: local date and time, 8 hex digits."""
+    """An ID for a conversation in a chat app: local date and time, 8 hex digits."""
     return _session_id(clock, entropy(4))
 
 
@@ -52,31 +52,30 @@ def _session_id(clock: Clock, tail: bytes) -> str:
 
 
 class MessageIds:
-    """Makes ids that sort in the order in which this process made them.
+    """Creates IDs that sort in the order of their creation within a process.
 
-    The counter fills the 30 bits behind the milliseconds and never starts again, so
-    ids of one millisecond keep their order; a clock that is set back does not take
-    the ids back with it. Threads share one object without a lock: taking the next
-    number from `itertools.count` is atomic, which also makes it safe in a signal
-    handler. The other 44 bits are random, so a forked child that inherits the
-    counter makes ids of its own.
+    The counter fills the 30 bits after the milliseconds and is never reset, so IDs of the
+    same millisecond keep their order; IDs do not decrease when the clock is set back.
+    Threads share an object without a lock: `next` on `itertools.count` is atomic, which
+    also makes it safe in a signal handler. The other 44 bits are random, so a forked
+    child that inherits the counter creates different IDs.
     """
 
-    __slots__ = ("_counter", "_entropy", "_now", "_reached")
+    __slots__ = ("_counter", "_entropy", "_latest_milliseconds", "_now")
 
     def __init__(self, clock: Clock, entropy: Entropy = os.urandom) -> None:
         self._now = clock.now
         self._entropy = entropy
         self._counter = itertools.count(int.from_bytes(entropy(4), "big") >> 3)
-        self._reached = 0
+        self._latest_milliseconds = 0
 
     def new(self) -> str:
-        """The next id."""
+        """The next ID."""
         milliseconds = int(self._now() * 1000)
-        if milliseconds > self._reached:
-            self._reached = milliseconds
+        if milliseconds > self._latest_milliseconds:
+            self._latest_milliseconds = milliseconds
         else:
-            milliseconds = self._reached
+            milliseconds = self._latest_milliseconds
         number = next(self._counter)
         value = (
             (milliseconds << 80)
@@ -90,17 +89,17 @@ class MessageIds:
 
 
 def uid_bytes(uid: str) -> bytes:
-    """The 16 bytes of an id, for compact storage."""
-    if len(uid) != UID_CHARACTERS or not _HEX.issuperset(uid):
+    """The 16 bytes of an ID, for compact storage."""
+    if len(uid) != UID_CHARACTERS or not _HEX_DIGITS.issuperset(uid):
         raise IdFormatError(f"{uid!r} is not an id: 32 lowercase hexadecimal characters.")
     return bytes.fromhex(uid)
 
 
 def foreign_row_id(uid: str) -> int | None:
-    """The row number in a foreign identity; None for any other text."""
-    if not uid.startswith(_FOREIGN):
+    """The row number in an identity of the form `row-<n>`; None for any other text."""
+    if not uid.startswith(_FOREIGN_PREFIX):
         return None
-    digits = uid[len(_FOREIGN) :]
+    digits = uid[len(_FOREIGN_PREFIX) :]
     try:
         row_id = int(digits)
     except ValueError:

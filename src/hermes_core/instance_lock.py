@@ -1,6 +1,7 @@
-"""Being the only process of a kind for a folder: a lock that ends with the process.
+"""A file lock that allows one instance of a process, released when the process ends.
 
-Those who only look whether anybody has it share it for a moment, and keep nobody out.
+A check whether the lock is held acquires it as shared for a moment, which does not prevent
+another process from acquiring it.
 """
 
 from __future__ import annotations
@@ -17,46 +18,46 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-TRIES: Final = 20
-PAUSE_SECONDS: Final = 0.05
+MAX_LOCK_ATTEMPTS: Final = 20
+RETRY_SECONDS: Final = 0.05
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[bool]:
-    """Be the one; False when another process is."""
+def hold_lock(path: Path) -> Iterator[bool]:
+    """Try to acquire the lock for the context; yields whether it succeeded."""
     private_folder(path.parent)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
-        yield _locked_soon(handle)
+        yield _lock_exclusively(handle)
     finally:
         os.close(handle)
 
 
-def is_held(path: Path) -> bool:
-    """Whether a living process is the one."""
+def is_lock_held(path: Path) -> bool:
+    """Whether a running process holds the lock."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        return not _lock(handle, fcntl.LOCK_SH)
+        return not _try_lock(handle, fcntl.LOCK_SH)
     finally:
         os.close(handle)
 
 
-def _locked_soon(handle: int) -> bool:
-    """Take the lock, past those who only look."""
-    for _ in range(TRIES):
-        if _lock(handle, fcntl.LOCK_EX):
+def _lock_exclusively(handle: int) -> bool:
+    """Acquire the lock exclusively, retrying while only checks hold it."""
+    for _ in range(MAX_LOCK_ATTEMPTS):
+        if _try_lock(handle, fcntl.LOCK_EX):
             return True
-        if not _lock(handle, fcntl.LOCK_SH):
-            return False  # somebody is it
+        if not _try_lock(handle, fcntl.LOCK_SH):
+            return False  # held exclusively
         fcntl.flock(handle, fcntl.LOCK_UN)
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(RETRY_SECONDS)
     return False
 
 
-def _lock(handle: int, kind: int) -> bool:
+def _try_lock(handle: int, kind: int) -> bool:
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -33,7 +33,7 @@ class Instance:
 
     def is_running(self, home: Path | None = None) -> bool:
         """Whether a process holds the lock; it may not have published its record yet."""
-        return instance_lock.is_held((home or paths.hermes_home()) / "run" / self._lock_name)
+        return instance_lock.is_lock_held((home or paths.hermes_home()) / "run" / self._lock_name)
 
     def find(self, home: Path | None = None) -> InstanceRecord | None:
         """The record of the running instance; None if none runs or its record is unreadable."""
@@ -58,13 +58,13 @@ class Instance:
 
     @contextlib.contextmanager
     def hold(self, home: Path | None = None) -> Iterator[bool]:
-        """Be the running instance; False if another process is. Ends with the process."""
+        """Hold the lock of the running instance; yields False if another process holds it."""
         record = self._folder(home) / self.file_name
-        with instance_lock.held(self._folder(home) / self._lock_name) as is_ours:
-            if is_ours:
+        with instance_lock.hold_lock(self._folder(home) / self._lock_name) as is_acquired:
+            if is_acquired:
                 record.unlink(missing_ok=True)  # left by a process that was killed
-            yield is_ours
-            if is_ours:
+            yield is_acquired
+            if is_acquired:
                 record.unlink(missing_ok=True)
 
     @staticmethod

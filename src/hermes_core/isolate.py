@@ -1,7 +1,7 @@
-"""The one place that may catch everything: it names the step and keeps the traceback.
+"""Named steps whose errors are logged with a traceback instead of raised.
 
-Work that must go on whatever happens to a part of it is a list of named steps.
-KeyboardInterrupt and SystemExit are orders, not failures, and pass through.
+This is the only module that may catch every exception. Work that must continue after a
+failed part is a list of named steps. KeyboardInterrupt and SystemExit are not caught.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ log = logging.getLogger(__name__)
 
 
 class Step(NamedTuple):
-    """A piece of work with the name it has in the log."""
+    """A function with its name for the log."""
 
     name: str
     run: Callable[[], object]
 
 
 class Failure(NamedTuple):
-    """A step that raised, and what it raised."""
+    """The name of a failed step, and its exception."""
 
     step: str
     error: Exception
 
 
 def attempt(step: Step) -> Failure | None:
-    """Run one step; report its failure instead of raising it."""
+    """Run a step; return its failure instead of raising it."""
     try:
         step.run()
     except Exception as error:
@@ -42,7 +42,7 @@ def attempt(step: Step) -> Failure | None:
 
 
 async def attempt_async(name: str, work: Awaitable[T]) -> T | Failure:
-    """Wait for one piece of work; report its failure instead of raising it."""
+    """Await *work*; return its failure instead of raising it."""
     try:
         return await work
     except Exception as error:
@@ -51,6 +51,6 @@ async def attempt_async(name: str, work: Awaitable[T]) -> T | Failure:
 
 
 def run_all(steps: Iterable[Step]) -> list[Failure]:
-    """Run every step in order, whatever happens to the others; return the failures."""
+    """Run all steps in order, even after failures; returns the failures."""
     failures = (attempt(step) for step in steps)
     return [failure for failure in failures if failure is not None]

@@ -1,4 +1,4 @@
-"""JSON documents on disk: written whole, and kept for rescue when they are damaged."""
+"""JSON files: written atomically; damaged files are kept under another name."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ log = logging.getLogger(__name__)
 
 
 class JsonRead(NamedTuple):
-    """What a JSON file held, and where it was put if it could not be read."""
+    """The content of a JSON file, and the new path of a damaged file."""
 
     value: object
     set_aside: Path | None = None
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write *value* as JSON that every reader understands: no NaN, ASCII only."""
+    """Write *value* as portable JSON: no NaN, ASCII only."""
     write_atomically(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
 def read_json(path: Path, default: object, clock: Clock) -> JsonRead:
-    """Read *path*; a missing file gives *default*.
+    """Read *path*; returns *default* if the file is missing.
 
-    A file that is not JSON is kept under another name and reported, so that the
-    next write cannot destroy what might still be rescued from it.
+    A file with invalid JSON is renamed and reported, so that the next write does not
+    overwrite it.
     """
     try:
         identity = path.stat()

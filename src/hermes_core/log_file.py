@@ -1,4 +1,4 @@
-"""The log file: opened when the first entry is written, so that most commands never do."""
+"""The log file, which is opened when the first entry is written."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from hermes_core.config.probe import may_be_set
 from hermes_core.errors import ConfigError
 
 
-def log_fields(**found: Any) -> dict[str, Any]:
-    """The `extra` of a log call; facts that are not known are left out."""
-    return {"facts": {name: value for name, value in found.items() if value is not None}}
+def log_fields(**fields: Any) -> dict[str, Any]:
+    """The `extra` argument of a log call; fields that are None are omitted."""
+    return {"facts": {name: value for name, value in fields.items() if value is not None}}
 
 
-MAX_BYTES = 2_000_000
-KEPT_FILES = 3
-PLAIN = "hermes.log"
-GATEWAY = "gateway.jsonl"
-TALKATIVE = ("httpx2", "uvicorn.error", "aiohttp", "nio", "discord", "slack_sdk")
-FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
+MAX_LOG_BYTES = 2_000_000
+MAX_ROTATED_FILES = 3
+TEXT_LOG_NAME = "hermes.log"
+GATEWAY_LOG_NAME = "gateway.jsonl"
+VERBOSE_LOGGERS = ("httpx2", "uvicorn.error", "aiohttp", "nio", "discord", "slack_sdk")
+LOG_FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
-class JsonLines(logging.Formatter):
-    """An entry as one line of JSON, with the facts that came with it as `extra={"facts": …}`."""
+class JsonLinesFormatter(logging.Formatter):
+    """An entry as one line of JSON, with the fields of `extra={"facts": …}`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """The entry as a JSON line."""
         entry = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -44,9 +44,9 @@ class JsonLines(logging.Formatter):
 
 
 class LogFile(logging.Handler):
-    """Hands entries to a rotating file in the home's `logs` folder."""
+    """Writes entries to a rotating file in the `logs` folder of the home."""
 
-    def __init__(self, name: str = PLAIN) -> None:
+    def __init__(self, name: str = TEXT_LOG_NAME) -> None:
         super().__init__()
         self._name = name
         self._file: logging.Handler | None = None
@@ -65,7 +65,7 @@ class LogFile(logging.Handler):
 
 
 def _open(name: str) -> logging.Handler:
-    """The file; where nothing can be written, a command is not stopped by its log."""
+    """Open the file; a file that cannot be opened does not stop the command."""
     try:
         return _open_file(name)
     except OSError:
@@ -77,26 +77,32 @@ def _open_file(name: str) -> logging.Handler:
 
     path = paths.private_folder(paths.logs_path()) / name
     handler = RotatingFileHandler(
-        path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES, encoding="utf-8", errors="replace"
+        path,
+        maxBytes=MAX_LOG_BYTES,
+        backupCount=MAX_ROTATED_FILES,
+        encoding="utf-8",
+        errors="replace",
     )
     paths.private_file(path)
-    handler.setFormatter(logging.Formatter(FORMAT) if name == PLAIN else JsonLines())
+    handler.setFormatter(
+        logging.Formatter(LOG_FORMAT) if name == TEXT_LOG_NAME else JsonLinesFormatter()
+    )
     return handler
 
 
-def install(name: str = PLAIN) -> None:
-    """Send this process's log entries to the file, from the level the user chose.
+def install(name: str = TEXT_LOG_NAME) -> None:
+    """Write this process's log entries to the file, from the configured level.
 
-    Another file than the usual one is written as lines of JSON.
+    A file other than the default one is written as JSON lines.
     """
     root = logging.getLogger()
-    for known in [one for one in root.handlers if isinstance(one, LogFile)]:
-        root.removeHandler(known)
-        known.close()
+    for handler in [handler for handler in root.handlers if isinstance(handler, LogFile)]:
+        root.removeHandler(handler)
+        handler.close()
     root.addHandler(LogFile(name))
     root.setLevel(_level())
-    for talkative in TALKATIVE:
-        logging.getLogger(talkative).setLevel(max(root.level, logging.WARNING))
+    for logger_name in VERBOSE_LOGGERS:
+        logging.getLogger(logger_name).setLevel(max(root.level, logging.WARNING))
 
 
 def _level() -> int:
@@ -106,6 +112,6 @@ def _level() -> int:
         try:
             name = ConfigFile.of_home().settings().get_str("log.level")
         except ConfigError:
-            return logging.INFO  # `config check` and `doctor` say what is wrong
+            return logging.INFO  # reported by `config check` and `doctor`
         return logging.getLevelNamesMapping()[name.upper()]
     return logging.INFO

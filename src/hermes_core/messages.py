@@ -1,4 +1,4 @@
-"""Messages in the shape that the model and every plugin know, and their text for people."""
+"""The message format of models and plugins, and the readable text of messages."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TypedDict
 
 from hermes_core.errors import TitleError
 
-PREVIEW_CHARACTERS = 60
-TITLE_CHARACTERS = 100
+MAX_PREVIEW_CHARACTERS = 60
+MAX_TITLE_CHARACTERS = 100
 
 Content = str | list[object] | dict[str, object] | None
 
 
 class FunctionCall(TypedDict):
-    """What a tool is asked to do; the arguments are JSON as text."""
+    """Name and arguments of a tool call; the arguments are JSON text."""
 
     name: str
     arguments: str
 
 
 class ToolCallDict(TypedDict, total=False):
-    """One request of the model to run a tool."""
+    """A tool call of the model."""
 
     id: str
     call_id: str
@@ -32,7 +32,7 @@ class ToolCallDict(TypedDict, total=False):
 
 
 class Message(TypedDict, total=False):
-    """One message of a conversation. Only `role` is always there."""
+    """A message of a conversation. Only `role` is required."""
 
     role: str
     content: Content
@@ -53,7 +53,7 @@ class Message(TypedDict, total=False):
 
 
 _TEXT_TYPES = frozenset({"text", "input_text", "output_text", "summary_text"})
-_NAMES_OF_TYPES = {
+_TYPE_PLACEHOLDERS = {
     "image": "[image]",
     "image_url": "[image]",
     "input_image": "[image]",
@@ -66,7 +66,7 @@ _NAMES_OF_TYPES = {
     "input_file": "[file]",
     "document": "[file]",
 }
-_DEEPEST = 16
+_MAX_DEPTH = 16
 _INVISIBLE = frozenset(
     "\u00ad\u061c\u180e\ufeff"
     + "".join(map(chr, [*range(0x200B, 0x2010), *range(0x202A, 0x202F)]))
@@ -75,12 +75,12 @@ _INVISIBLE = frozenset(
 
 
 def plain_text(content: object) -> str:
-    """The words of a message's content; pictures and the like become `[image]` and so on."""
+    """The text of a message's content; media become `[image]`, `[audio]` and so on."""
     return _plain(content, 0)
 
 
-def preview(content: object, limit: int = PREVIEW_CHARACTERS) -> str:
-    """The beginning of a content on one line, with '...' when something was cut off."""
+def preview(content: object, limit: int = MAX_PREVIEW_CHARACTERS) -> str:
+    """The beginning of a content on one line, with '...' if it is shortened."""
     line = _one_line(plain_text(content), limit)
     if len(line) <= limit:
         return line
@@ -92,9 +92,9 @@ def sanitize_title(text: str | None) -> str | None:
     if not text:
         return None
     title = " ".join("".join(filter(_is_visible, text)).split())
-    if len(title) > TITLE_CHARACTERS:
+    if len(title) > MAX_TITLE_CHARACTERS:
         raise TitleError(
-            f"The title is too long: {len(title)} characters, at most {TITLE_CHARACTERS} fit."
+            f"The title is too long: {len(title)} characters, at most {MAX_TITLE_CHARACTERS} fit."
         )
     return title or None
 
@@ -113,7 +113,7 @@ def has_lone_surrogate(text: str) -> bool:
 def _plain(content: object, depth: int) -> str:
     if isinstance(content, str):
         return content
-    if content is None or depth > _DEEPEST:
+    if content is None or depth > _MAX_DEPTH:
         return ""
     if isinstance(content, (list, tuple)):
         texts = (_plain(part, depth + 1) for part in content)
@@ -127,8 +127,8 @@ def _plain_part(part: Mapping[str, object], depth: int) -> str:
     kind = part.get("type")
     if not isinstance(kind, str):
         kind = ""
-    if kind in _NAMES_OF_TYPES:
-        return _NAMES_OF_TYPES[kind]
+    if kind in _TYPE_PLACEHOLDERS:
+        return _TYPE_PLACEHOLDERS[kind]
     for field in ("text", "content", "text_summary"):
         if part.get(field) is not None:
             return _plain(part[field], depth + 1)
@@ -138,28 +138,28 @@ def _plain_part(part: Mapping[str, object], depth: int) -> str:
 
 
 def _one_line(text: str, limit: int) -> str:
-    """Collapse whitespace, reading no more of a long text than the limit needs."""
+    """Collapse whitespace, processing only as much of a long text as needed."""
     size = max(256, limit * 4)
     while size < len(text):
         line = " ".join(text[:size].split())
-        if len(line) > limit + _DEEPEST:
+        if len(line) > limit + _MAX_DEPTH:
             return line
         size *= 4
     return " ".join(text.split())
 
 
 def _safe_cut(text: str, limit: int) -> int:
-    """The last place up to *limit* where a cut leaves every character whole.
+    """The last position up to *limit* that does not split a character.
 
-    A pile of combining marks longer than the limit is cut through all the same.
+    A sequence of combining marks longer than the limit is split.
     """
     cut = limit
-    while cut > 0 and _belongs_together(text, cut):
+    while cut > 0 and _splits_character(text, cut):
         cut -= 1
     return cut or limit
 
 
-def _belongs_together(text: str, cut: int) -> bool:
+def _splits_character(text: str, cut: int) -> bool:
     before, after = text[cut - 1], text[cut]
     return (
         before == "\u200d"
@@ -168,7 +168,7 @@ def _belongs_together(text: str, cut: int) -> bool:
         or "\U0001f3fb" <= after <= "\U0001f3ff"
         or "\U000e0020" <= after <= "\U000e007f"
         or ("\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff")
-        or (_is_regional(after) and _flags_before(text, cut) % 2 == 1)
+        or (_is_regional(after) and _regional_before(text, cut) % 2 == 1)
     )
 
 
@@ -176,7 +176,7 @@ def _is_regional(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-def _flags_before(text: str, cut: int) -> int:
+def _regional_before(text: str, cut: int) -> int:
     count = 0
     while count < cut and _is_regional(text[cut - 1 - count]):
         count += 1
@@ -184,7 +184,7 @@ def _flags_before(text: str, cut: int) -> int:
 
 
 def _is_visible(character: str) -> bool:
-    """Controls, zero-width and direction marks and surrogates are not; blanks are."""
+    """Whether a character is visible or a space; not control, zero-width or direction marks."""
     if character.isspace():
         return True
     return character not in _INVISIBLE and unicodedata.category(character) not in {"Cc", "Cs"}

@@ -33,5 +33,5 @@ class MetricsRegistry:
         return Histogram(name, text, labels, buckets=buckets, registry=self.collectors)
 
     def render(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self.collectors)

@@ -1,4 +1,4 @@
-"""Installing pinned packages into a folder, with whatever installs packages here."""
+"""Installs pinned packages into a folder, with uv or pip."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str], object]
 
-TICK_SECONDS: Final = 0.2
-LAST_LINES: Final = 6
-NO_ROOM: Final = ("no space left", "os error 28", "disk quota")
-NO_NETWORK: Final = (
+POLL_SECONDS: Final = 0.2
+SHOWN_OUTPUT_LINES: Final = 6
+DISK_FULL_ERRORS: Final = ("no space left", "os error 28", "disk quota")
+NETWORK_ERRORS: Final = (
     "dns error",
     "error sending request",
     "failed to fetch",
@@ -39,12 +39,12 @@ NO_NETWORK: Final = (
     "proxyerror",
     "certificate",
 )
-# uv trusts the certificates of this machine, as pip does; the name differs by release.
-CERTIFICATES: Final = {"UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"}
+# Make uv use the system certificates, as pip does; the variable differs by release.
+CERTIFICATE_VARIABLES: Final = {"UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"}
 
 
-class Pins(NamedTuple):
-    """Packages with their hashes, and what to call them."""
+class PinnedPackages(NamedTuple):
+    """A lock file of packages with hashes, and a title for messages."""
 
     lock: Path
     title: str
@@ -52,12 +52,12 @@ class Pins(NamedTuple):
     disk_mb: int
 
 
-def install(pins: Pins, folder: Path, progress: Progress) -> None:
-    """Put packages into a folder; the first installer that can do it does it."""
-    said = ""
-    with tempfile.TemporaryDirectory() as room:
-        for command in installers(Path(room)):
-            wanted = [
+def install(pins: PinnedPackages, folder: Path, progress: Progress) -> None:
+    """Install packages into a folder with the first installer that succeeds."""
+    output = ""
+    with tempfile.TemporaryDirectory() as work:
+        for command in installers(Path(work)):
+            arguments = [
                 "--target",
                 str(folder),
                 "--no-deps",
@@ -65,28 +65,28 @@ def install(pins: Pins, folder: Path, progress: Progress) -> None:
                 "-r",
                 str(pins.lock),
             ]
-            said = _run([*command, "--only-binary", ":all:", *wanted], pins, progress)
-            if not said:
+            output = _run([*command, "--only-binary", ":all:", *arguments], pins, progress)
+            if not output:
                 return
             shutil.rmtree(folder, ignore_errors=True)
-            if _has(said, NO_ROOM):
+            if _contains_any(output, DISK_FULL_ERRORS):
                 break
-    raise FetchError(_reason(said, pins))
+    raise FetchError(_error_message(output, pins))
 
 
-def installers(room: Path) -> Iterator[list[str]]:
-    """Commands that install packages, the best first.
+def installers(work: Path) -> Iterator[list[str]]:
+    """Commands that install packages, in order of preference.
 
-    pip follows uv even where there is one: machines behind a mirror or a proxy often have
-    it told to pip alone. An environment made by `./hermes` has neither; the interpreter
-    behind it has pip, or can make a place that has it.
+    pip is tried after uv, because a mirror or a proxy is often configured only for pip. An
+    environment created by `./hermes` has neither; its base interpreter has pip, or can
+    create an environment with pip.
     """
     uv = [sys.executable, "-m", "uv"] if importlib.util.find_spec("uv") else []
-    if not uv and (found := shutil.which("uv")):
-        uv = [found]
+    if not uv and (path := shutil.which("uv")):
+        uv = [path]
     if uv:
         yield [*uv, "pip", "install", "--quiet", "--python", sys.executable]
-    python = _python_with_pip(room)
+    python = _python_with_pip(work)
     if python:
         pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
         yield [*pip, "--no-input", "--retries", "1", "--root-user-action", "ignore"]
@@ -97,14 +97,14 @@ def installers(room: Path) -> Iterator[list[str]]:
         )
 
 
-def _python_with_pip(room: Path) -> str:
-    """An interpreter that runs pip: ours, the one behind it, or a new place; else empty."""
+def _python_with_pip(work: Path) -> str:
+    """An interpreter with pip: the current one, its base, or a new environment; or ''."""
     base = str(Path(sys.executable).resolve())
     for python in (sys.executable, base):
         if _succeeds([python, "-m", "pip", "--version"]):
             return python
-    if _succeeds([base, "-m", "venv", str(room / "pip")]):
-        return str(room / "pip" / "bin" / "python")
+    if _succeeds([base, "-m", "venv", str(work / "pip")]):
+        return str(work / "pip" / "bin" / "python")
     return ""
 
 
@@ -112,58 +112,60 @@ def _succeeds(command: list[str]) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def _run(command: list[str], pins: Pins, progress: Progress) -> str:
-    """Run an installer and count the seconds; empty when it went well, else what it said."""
-    began = time.monotonic()
+def _run(command: list[str], pins: PinnedPackages, progress: Progress) -> str:
+    """Run an installer and report the time; returns its output if it failed, otherwise ''."""
+    started = time.monotonic()
     with tempfile.TemporaryFile() as output:
         with subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={**os.environ, **CERTIFICATES},
+            env={**os.environ, **CERTIFICATE_VARIABLES},
         ) as process:
             try:
-                while (code := _waited(process)) is None:
-                    seconds = time.monotonic() - began
+                while (code := _wait(process)) is None:
+                    seconds = time.monotonic() - started
                     progress(f"fetching {pins.title} ({pins.download_mb} MB) … {seconds:.0f} s")
             except BaseException:
                 process.kill()
                 raise
         output.seek(0)
-        said = output.read().decode("utf-8", "replace").strip()
-    return (said or f"the installer ended with {code}") if code else ""
+        text = output.read().decode("utf-8", "replace").strip()
+    return (text or f"the installer ended with {code}") if code else ""
 
 
-def _waited(process: subprocess.Popen[bytes]) -> int | None:
+def _wait(process: subprocess.Popen[bytes]) -> int | None:
     try:
-        return process.wait(TICK_SECONDS)
+        return process.wait(POLL_SECONDS)
     except subprocess.TimeoutExpired:
         return None
 
 
-def _reason(said: str, pins: Pins) -> str:
-    """What went wrong, and what to do about it."""
-    if _has(said, NO_ROOM):
-        return f"the disk is full; {pins.title} takes {pins.disk_mb} MB. Make room and try again"
-    end = "\n".join(f"  {line}" for line in said.splitlines()[-LAST_LINES:])
-    if _has(said, NO_NETWORK):
+def _error_message(output: str, pins: PinnedPackages) -> str:
+    """The error message for the output of a failed installer."""
+    if _contains_any(output, DISK_FULL_ERRORS):
+        return (
+            f"the disk is full; {pins.title} takes {pins.disk_mb} MB. Free some space and try again"
+        )
+    end = "\n".join(f"  {line}" for line in output.splitlines()[-SHOWN_OUTPUT_LINES:])
+    if _contains_any(output, NETWORK_ERRORS):
         return (
             "the package index cannot be reached. Is there a network? Behind a proxy or a "
-            f"mirror, uv and pip have to know of it. What was said:\n{end}"
+            f"mirror, configure it for uv and pip. Installer output:\n{end}"
         )
-    return f"{pins.title} could not be fetched. What the installer said:\n{end}"
+    return f"{pins.title} could not be downloaded. Installer output:\n{end}"
 
 
-def _has(said: str, words: tuple[str, ...]) -> bool:
-    return any(word in said.lower() for word in words)
+def _contains_any(output: str, texts: tuple[str, ...]) -> bool:
+    return any(text in output.lower() for text in texts)
 
 
-STAMP: Final = "installed.lock"  # a copy of the pins, written last
+STAMP_NAME: Final = "installed.lock"  # a copy of the lock file, written last
 
 
 class Library(NamedTuple):
-    """Something that can be fetched: what it is for, how it is imported, its pins."""
+    """An optional library: its purpose, import name and lock file."""
 
     name: str
     label: str
@@ -174,19 +176,19 @@ class Library(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Where it is, once it was fetched."""
+        """The folder where it is installed."""
         return hermes_home() / "libraries" / self.name
 
     @property
     def is_fetched(self) -> bool:
-        """Whether exactly the pinned packages are there."""
+        """Whether exactly the pinned packages are installed."""
         try:
-            return (self.folder / STAMP).read_bytes() == self.lock.read_bytes()
+            return (self.folder / STAMP_NAME).read_bytes() == self.lock.read_bytes()
         except OSError:
             return False
 
     def is_usable(self) -> bool:
-        """Whether it can be imported; what was fetched is made known."""
+        """Whether it can be imported; its folder is added to the import path if needed."""
         if importlib.util.find_spec(self.imported) is not None:
             return True
         folder = str(self.folder)
@@ -196,19 +198,20 @@ class Library(NamedTuple):
         return importlib.util.find_spec(self.imported) is not None
 
     def fetch(self, progress: Progress) -> bool:
-        """Have it in place; whether anything had to be fetched."""
+        """Install it if it is missing; whether it was installed."""
         with folder_locked(private_folder(self.folder.parent)):
             if self.is_usable():
                 return False
-            pins = Pins(self.lock, f"the library for {self.label}", self.download_mb, self.disk_mb)
+            title = f"the library for {self.label}"
+            pins = PinnedPackages(self.lock, title, self.download_mb, self.disk_mb)
             with tempfile.TemporaryDirectory(prefix=".", dir=self.folder.parent) as work:
-                fresh = Path(work) / self.name
+                new_folder = Path(work) / self.name
                 try:
-                    install(pins, fresh, progress)
+                    install(pins, new_folder, progress)
                 finally:
                     progress("")
-                shutil.copyfile(pins.lock, fresh / STAMP)
+                shutil.copyfile(pins.lock, new_folder / STAMP_NAME)
                 if self.folder.exists():
                     self.folder.rename(Path(work) / "old")
-                fresh.rename(self.folder)
+                new_folder.rename(self.folder)
         return self.is_usable()

@@ -1,8 +1,7 @@
-"""Where everything lives on disk, and who may read it.
+"""Paths of Hermes' files, and their permissions.
 
-This module is the only reader of HERMES_HOME. Without it, an existing `~/.hermes`
-wins (that is where the original keeps its histories); otherwise the data folder of
-the XDG convention is used.
+This module is the only reader of HERMES_HOME. If it is not set, an existing `~/.hermes` is
+used (the folder of hermes-agent), otherwise the XDG data folder.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ FILE_MODE = 0o600
 
 
 def hermes_home() -> Path:
-    """The folder that holds everything of one user's Hermes."""
+    """The folder with all data of a user's Hermes."""
     chosen = os.environ.get("HERMES_HOME")
     if chosen:
         return Path(chosen).expanduser().absolute()
-    classic = Path.home() / ".hermes"
+    default = Path.home() / ".hermes"
     xdg = os.environ.get("XDG_DATA_HOME")
-    if xdg and not classic.exists():
+    if xdg and not default.exists():
         return Path(xdg).expanduser().absolute() / "hermes"
-    return classic
+    return default
 
 
 def environment() -> dict[str, str]:
-    """The environment for a process of ours in another folder: the same home, by its full name."""
+    """The environment of a child process, with the absolute path of the home."""
     return {**os.environ, "HERMES_HOME": str(hermes_home())}
 
 
@@ -37,27 +36,27 @@ def state_db_path() -> Path:
 
 
 def config_path() -> Path:
-    """The settings that are not secret."""
+    """The settings file, without secrets."""
     return hermes_home() / "config.yaml"
 
 
 def env_path() -> Path:
-    """The secrets."""
+    """The file of secrets."""
     return hermes_home() / ".env"
 
 
 def plugins_path() -> Path:
-    """The user's own plugins."""
+    """The folder of the user's plugins."""
     return hermes_home() / "plugins"
 
 
 def logs_path() -> Path:
-    """Log files."""
+    """The folder of log files."""
     return hermes_home() / "logs"
 
 
 def private_folder(path: Path) -> Path:
-    """Make *path* and its missing parents, readable by the owner alone."""
+    """Create *path* and its missing parents, accessible to the owner only."""
     missing = []
     current = path
     while not current.exists():
@@ -69,7 +68,7 @@ def private_folder(path: Path) -> Path:
 
 
 def private_file(path: Path) -> Path:
-    """Take other people's rights on *path* away."""
+    """Remove other users' permissions on *path*."""
     if path.stat().st_mode & 0o077:
         path.chmod(FILE_MODE)
     return path

@@ -1,8 +1,7 @@
-"""When a conversation is over and when it may be removed: pure functions of time.
+"""Reset and retention policies as pure functions of time.
 
-Every moment is an aware datetime, compared as an instant: the subtraction of two
-datetimes of the same zone would count wall-clock time and be an hour wrong across
-a clock change.
+All times are aware datetimes and are compared in UTC: subtracting two datetimes of the
+same zone would use wall-clock time and be wrong by an hour across a clock change.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ RESET_MODES = ("none", "idle", "daily", "both")
 
 @dataclass(frozen=True, slots=True)
 class ResetPolicy:
-    """When a place gets a new conversation by itself."""
+    """When a place gets a new conversation automatically."""
 
     mode: str = "none"
     at_hour: int = 4
@@ -43,33 +42,35 @@ class ResetPolicy:
             raise ConfigError(f"Idle minutes {self.idle_minutes}: it must be at least 1.")
 
     def expired(self, last_active: datetime, now: datetime, zone: ZoneInfo) -> Expiry | None:
-        """Why a conversation last touched at *last_active* is over at *now*, or None."""
-        touched, present = instant(last_active), instant(now)
-        pause = timedelta(minutes=self.idle_minutes)
-        if self.mode in {"idle", "both"} and present - touched >= pause:
+        """Why a conversation last active at *last_active* has expired at *now*, or None."""
+        last_active_utc, now_utc = to_utc(last_active), to_utc(now)
+        idle_limit = timedelta(minutes=self.idle_minutes)
+        if self.mode in {"idle", "both"} and now_utc - last_active_utc >= idle_limit:
             return "idle"
-        if self.mode in {"daily", "both"} and touched < self.last_daily_reset(present, zone):
+        if self.mode in {"daily", "both"} and last_active_utc < self.last_daily_reset(
+            now_utc, zone
+        ):
             return "daily"
         return None
 
     def last_daily_reset(self, now: datetime, zone: ZoneInfo) -> datetime:
         """The latest daily reset that is not after *now*.
 
-        There is one reset per calendar day. An hour that the clock skips counts at
-        the moment of the jump; of an hour that comes twice, the first counts. The
-        days around today are all looked at, since a zone may skip a whole day.
+        There is one reset per calendar day. If the clock skips the hour, the reset is at the
+        change; if the hour occurs twice, the first one is used. Several days around today
+        are checked, because a zone may skip a calendar day.
         """
-        present = instant(now)
-        today = present.astimezone(zone).date()
+        now_utc = to_utc(now)
+        today = now_utc.astimezone(zone).date()
         days = (today + timedelta(days=offset) for offset in (1, 0, -1, -2))
         resets = (
             datetime.combine(day, time(self.at_hour), tzinfo=zone).astimezone(UTC) for day in days
         )
-        return max(reset for reset in resets if reset <= present)
+        return max(reset for reset in resets if reset <= now_utc)
 
 
 class RetentionVerdict(NamedTuple):
-    """Whether a session may go, and why it may or may not."""
+    """Whether a session may be pruned, and the reason."""
 
     is_due: bool
     reason: RetentionReason
@@ -77,7 +78,7 @@ class RetentionVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """How long an ended session is kept; 0 days means for ever."""
+    """How long an ended session is kept; 0 days means forever."""
 
     days: int = 0
 
@@ -88,8 +89,8 @@ class RetentionPolicy:
     def due(
         self, last_active: datetime, now: datetime, *, pinned: bool, ended: bool
     ) -> RetentionVerdict:
-        """The verdict on one session; age counts from its last activity, never its start."""
-        age = instant(now) - instant(last_active)
+        """Whether a session is due; its age is the time since its last activity."""
+        age = to_utc(now) - to_utc(last_active)
         if self.days == 0:
             return RetentionVerdict(False, "kept for ever")
         if pinned:
@@ -101,18 +102,18 @@ class RetentionPolicy:
         return RetentionVerdict(True, "due")
 
 
-def instant(moment: datetime) -> datetime:
-    """*moment* in UTC; a datetime without a zone is refused because it names no instant."""
+def to_utc(moment: datetime) -> datetime:
+    """*moment* in UTC; raises ValueError for a datetime without a time zone."""
     if moment.utcoffset() is None:
         raise ValueError(f"{moment!r} has no time zone; give an aware datetime.")
     return moment.astimezone(UTC)
 
 
 def retention_policy(settings: Settings) -> RetentionPolicy:
-    """The retention that the user has chosen.
+    """The retention policy of the settings.
 
-    A number of days alone removes nothing: configurations of the original carry one
-    by default, next to an auto_prune that is off.
+    A number of days alone has no effect: configurations of hermes-agent contain one by
+    default, with auto_prune disabled.
     """
     if not settings.get_bool("sessions.auto_prune"):
         return RetentionPolicy()

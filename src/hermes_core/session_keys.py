@@ -1,12 +1,12 @@
-"""Session keys: the name of a place that messages come from.
+"""Session keys, which identify the place that messages come from.
 
-The canonical form is one text per place and one place per text:
+The canonical form is a one-to-one mapping between places and texts:
 
     hk1:<namespace>:<platform>:<chat type>[:c=<chat>][:t=<thread>][:u=<user>]
 
-Every part is percent-encoded, so ':' and '/' in an id are harmless, and the tags
-keep a thread apart from a user with the same id. Nothing in it looks like a path.
-The older untagged form is read and written by `legacy_keys`.
+Every part is percent-encoded, so ':' and '/' may occur in an ID, and the tags distinguish
+a thread from a user with the same ID. The text never contains a path. The older untagged
+form is handled by `legacy_session_keys`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from dataclasses import dataclass
 
 from hermes_core.errors import KeyFormatError
 
-VERSION = "hk1"
+KEY_VERSION = "hk1"
 
-_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~!@#$&*()+,;")
+_UNESCAPED = frozenset(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~!@#$&*()+,;"
+)
 _TAGS = ("c", "t", "u")
 
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """A place: None means that the place has no such part, which differs from ''."""
+    """A place; None means that it has no such part, which differs from ''."""
 
     namespace: str
     platform: str
@@ -34,22 +36,22 @@ class SessionKey:
 
     def encode(self) -> str:
         """The canonical text."""
-        parts = [VERSION, *map(_escape, (self.namespace, self.platform, self.chat_type))]
+        parts = [KEY_VERSION, *map(_escape, (self.namespace, self.platform, self.chat_type))]
         tagged = zip(_TAGS, (self.chat_id, self.thread_id, self.user_id), strict=True)
         parts += [f"{tag}={_escape(value)}" for tag, value in tagged if value is not None]
         return ":".join(parts)
 
     @classmethod
     def parse(cls, text: str) -> SessionKey:
-        """The place that a canonical text names; any other spelling is refused."""
+        """The place of a canonical text; raises KeyFormatError for any other text."""
         version, *parts = text.split(":")
-        if version != VERSION or len(parts) < 3:
-            raise _refusal(text)
+        if version != KEY_VERSION or len(parts) < 3:
+            raise _format_error(text)
         values: dict[str, str] = {}
         for part in parts[3:]:
             tag, equals, value = part.partition("=")
             if not equals or tag not in _TAGS or tag in values:
-                raise _refusal(text)
+                raise _format_error(text)
             values[tag] = _unescape(value, text)
         namespace, platform, chat_type = (_unescape(part, text) for part in parts[:3])
         key = cls(
@@ -61,7 +63,7 @@ class SessionKey:
             user_id=values.get("u"),
         )
         if key.encode() != text:
-            raise _refusal(text)
+            raise _format_error(text)
         return key
 
 
@@ -77,11 +79,11 @@ def place(
     group_sessions_per_user: bool = True,
     thread_sessions_per_user: bool = False,
 ) -> SessionKey:
-    """The place of a message, with only the parts that tell places apart.
+    """The place of a message, with only the parts that distinguish places.
 
-    In a direct chat the user counts only when there is no chat id. In a group each
-    user has a place of their own unless that is switched off; a thread is shared by
-    everybody unless both options say otherwise. Empty ids count as missing.
+    In a direct chat the user is used only without a chat ID. In a group each user has a
+    separate place unless that is disabled; a thread is shared by all users unless both
+    options are set. Empty IDs count as missing.
     """
     user = user_id_alt or user_id or None
     if chat_type == "dm":
@@ -107,7 +109,7 @@ def place(
 
 
 def _dm_identity(platform: str, identity: str | None) -> str | None:
-    """WhatsApp names one person by number, by device and by server; the number stays."""
+    """The phone number of a WhatsApp identity, which may also have a device and a server."""
     if platform != "whatsapp" or identity is None:
         return identity
     number = identity.partition("@")[0].partition(":")[0].removeprefix("+")
@@ -116,7 +118,7 @@ def _dm_identity(platform: str, identity: str | None) -> str | None:
 
 def _escape(text: str) -> str:
     data = text.encode("utf-8", "surrogatepass")
-    escaped = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in data)
+    escaped = "".join(chr(byte) if byte in _UNESCAPED else f"%{byte:02X}" for byte in data)
     return escaped.replace("..", "%2E%2E")
 
 
@@ -128,8 +130,8 @@ def _unescape(part: str, text: str) -> str:
             data += bytes.fromhex(piece[:2]) + piece[2:].encode("ascii")
         return data.decode("utf-8", "surrogatepass")
     except ValueError as error:
-        raise _refusal(text) from error
+        raise _format_error(text) from error
 
 
-def _refusal(text: str) -> KeyFormatError:
-    return KeyFormatError(f"{text!r} is not a session key of the form {VERSION}:...")
+def _format_error(text: str) -> KeyFormatError:
+    return KeyFormatError(f"{text!r} is not a session key of the form {KEY_VERSION}:...")

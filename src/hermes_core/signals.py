@@ -13,4 +13,4 @@ import signal
 def stop_signals() -> list[signal.Signals]:
     """The signals to stop on: SIGTERM, and SIGINT and SIGHUP unless the parent ignored them."""
     optional = (signal.SIGINT, signal.SIGHUP)
-    return [signal.SIGTERM, *(one for one in optional if signal.getsignal(one) != signal.SIG_IGN)]
+    return [signal.SIGTERM, *(s for s in optional if signal.getsignal(s) != signal.SIG_IGN)]

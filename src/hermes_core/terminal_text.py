@@ -1,8 +1,8 @@
-"""Stored text on a terminal: made harmless, measured, cut to fit.
+"""Stored text for the terminal: sanitized, measured and shortened.
 
-What people, models and tools wrote may contain escape sequences that move the cursor,
-retitle the window or answer back as keystrokes. Nothing stored is printed before it went
-through `clean`.
+Text of users, models and tools may contain escape sequences that move the cursor, change
+the window title or send keystrokes. All stored text is passed through `clean` before it
+is printed.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 @cache
-def _harmless_table() -> dict[int, str]:
-    """A visible sign for every character that acts instead of showing; built when needed."""
+def _replacement_table() -> dict[int, str]:
+    """Visible replacements for control characters, built at first use."""
     table = {code: chr(0x2400 + code) for code in range(0x20)}  # control pictures: ␀ … ␟
     table[0x7F] = "\N{SYMBOL FOR DELETE}"
-    acting = [
+    controls = [
         *range(0x80, 0xA0),  # C1: some terminals read 0x9B as ESC [
-        0x061C, 0x200B, 0x200E, 0x200F, 0xFEFF,  # marks that show nothing
+        0x061C, 0x200B, 0x200E, 0x200F, 0xFEFF,  # invisible marks
         0x2028, 0x2029,  # line and paragraph separators
         *range(0x202A, 0x202F), *range(0x2066, 0x206A),  # text direction
         *range(0xD800, 0xE000),  # halves of surrogate pairs: cannot be encoded
         *range(0xE0000, 0xE0080),  # invisible copies of ASCII
     ]  # fmt: skip
-    table.update(dict.fromkeys(acting, _REPLACEMENT))
+    table.update(dict.fromkeys(controls, _REPLACEMENT))
     table[0x0A] = "\n"
     table[0x09] = "    "
     return table
 
 
 def clean(text: str) -> str:
-    """*text* with nothing in it that a terminal would obey; line breaks stay."""
+    """*text* without terminal control characters; line breaks are kept."""
     if text.isascii() and text.isprintable():
         return text
-    return text.replace("\r\n", "\n").translate(_harmless_table())
+    return text.replace("\r\n", "\n").translate(_replacement_table())
 
 
 def one_line(text: str) -> str:
-    """*text* on a single line, harmless."""
+    """*text* on a single line, without control characters."""
     return clean(" ".join(text.split()))
 
 
 def width(text: str) -> int:
-    """How many terminal cells *text* takes."""
-    if text.isascii() or max(text) < "\u0300":  # before the first combining or wide one
+    """Width of *text* in terminal cells."""
+    if text.isascii() or max(text) < "\u0300":  # no combining or wide characters
         return len(text)
     # A table of all wide characters; most text never needs it.
     from wcwidth import wcswidth  # noqa: PLC0415
@@ -55,18 +55,18 @@ def width(text: str) -> int:
 
 
 def fit(text: str, cells: int) -> str:
-    """*text* in at most *cells* cells, ending in … when something was cut off."""
+    """*text* in at most *cells* cells, ending with … if it is shortened."""
     if cells <= 0:
         return ""
     if width(text) <= cells:
         return text
-    kept = text[: cells - 1]
-    while kept and width(kept) > cells - 1:
-        kept = kept[:-1]
-    return kept.rstrip() + ELLIPSIS
+    shortened = text[: cells - 1]
+    while shortened and width(shortened) > cells - 1:
+        shortened = shortened[:-1]
+    return shortened.rstrip() + ELLIPSIS
 
 
 def pad(text: str, cells: int, *, right: bool = False) -> str:
-    """*text* filled up with spaces to *cells* cells."""
+    """*text* padded with spaces to *cells* cells."""
     gap = " " * (cells - width(text))
     return gap + text if right else text + gap

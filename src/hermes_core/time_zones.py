@@ -1,7 +1,7 @@
 """Time zones by name, and the zone of this machine.
 
-A fixed offset taken from the present moment would be wrong on the other side of a
-clock change, so the machine's zone is found as a zone.
+The current UTC offset would be wrong after a clock change, so the machine's zone is
+determined as a zone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hermes_core.errors import ConfigError
 
 
 def find_zone(name: str) -> ZoneInfo:
-    """The zone called *name*; an empty name means the machine's own."""
+    """The zone called *name*; the machine's zone if *name* is empty."""
     if not name:
         return system_zone()
     zone = _zone_or_none(name)
@@ -27,15 +27,15 @@ def find_zone(name: str) -> ZoneInfo:
 
 
 def system_zone(localtime: Path = Path("/etc/localtime")) -> ZoneInfo:
-    """The zone of TZ or else of /etc/localtime; UTC when neither can be read."""
+    """The zone of TZ, otherwise of /etc/localtime; UTC if neither is readable."""
     chosen = os.environ.get("TZ", "").removeprefix(":")
     zone = _zone_or_none(chosen) if chosen else _zone_of_file(localtime)
     return zone or ZoneInfo("UTC")
 
 
 def _zone_of_file(path: Path) -> ZoneInfo | None:
-    _, found, name = str(path.resolve()).partition("/zoneinfo/")
-    zone = _zone_or_none(name) if found else None
+    _, separator, name = str(path.resolve()).partition("/zoneinfo/")
+    zone = _zone_or_none(name) if separator else None
     if zone is not None:
         return zone
     try:

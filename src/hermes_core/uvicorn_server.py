@@ -46,7 +46,7 @@ class UvicornServer(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Announce the end, then close connections."""
+        """Call *on_shutdown*, then close connections."""
         self._on_shutdown()
         await super().shutdown(sockets)
 
@@ -66,8 +66,8 @@ def make_server(
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free one. Raises OSError or OverflowError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.create_server((host, port), family=family)
+    server = socket.create_server((host, port), family=family)
     # Accepted connections inherit it. Without it, a response body waits up to 40 ms for the
     # client to acknowledge the head.
-    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return found
+    server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return server

@@ -1,6 +1,6 @@
-"""The session store. `SessionDB` is what programs and plugins use.
+"""The session store. Programs and plugins use `SessionDB`.
 
-Importing this package is light: the store itself is loaded when it is first asked for.
+Importing this package is cheap: the store itself is loaded at first use.
 """
 
 from __future__ import annotations

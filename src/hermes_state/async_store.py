@@ -1,4 +1,4 @@
-"""The store for programs that live on an event loop: every call runs in a thread."""
+"""The store for asyncio programs: every call runs in a thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class AsyncSessionDB:
     """SessionDB with awaitable methods: `await db.append_message(...)`.
 
-    Nothing here blocks the loop. Methods that give iterators are not offered; use the
+    No call blocks the event loop. Methods that return iterators are not available; use the
     paged ones.
     """
 

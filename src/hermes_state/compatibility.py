@@ -1,4 +1,4 @@
-"""Names that programs written for the original's store module import from it."""
+"""Functions that plugins written for hermes-agent import from its store module."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def apply_wal_with_fallback(connection: sqlite3.Connection, **_ignored: Any) -> str:
-    """Put a database of a plugin's own into WAL mode if that is possible; the mode in use."""
+    """Switch a plugin's own database to WAL mode if possible; returns the mode in use."""
     try:
         return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]).lower()
     except sqlite3.OperationalError:
@@ -22,7 +22,7 @@ def apply_wal_with_fallback(connection: sqlite3.Connection, **_ignored: Any) -> 
 
 
 def get_last_init_error() -> str | None:
-    """Why the user's store cannot be opened; None if it can."""
+    """The error that prevents the user's store from opening, or None."""
     from hermes_state.store import SessionDB  # noqa: PLC0415 - the store imports much more
 
     try:
@@ -33,7 +33,7 @@ def get_last_init_error() -> str | None:
 
 
 def format_session_db_unavailable(prefix: str = "Session store unavailable") -> str:
-    """A sentence for people about why the store cannot be opened."""
+    """A message for the user about why the store cannot be opened."""
     return f"{prefix}: {get_last_init_error() or 'no error is known'}"
 
 
@@ -44,10 +44,13 @@ def is_malformed_db_error(error: BaseException) -> bool:
 
 
 def repair_state_db_schema(path: str | Path, **_ignored: Any) -> dict[str, Any]:
-    """What is wrong with a store; it changes nothing."""
-    findings = [one for one in examine(Path(path)) if one.status == "failed"]
-    return {"repaired": False, "problems": [f"{one.name}: {one.detail}" for one in findings]}
+    """Problems of a store; nothing is changed."""
+    findings = [finding for finding in examine(Path(path)) if finding.status == "failed"]
+    return {
+        "repaired": False,
+        "problems": [f"{finding.name}: {finding.detail}" for finding in findings],
+    }
 
 
 def _db_opens_cleanly(path: str | Path) -> bool:
-    return all(one.status != "failed" for one in examine(Path(path)))
+    return all(finding.status != "failed" for finding in examine(Path(path)))

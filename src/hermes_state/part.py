@@ -1,4 +1,4 @@
-"""What every part of SessionDB stands on."""
+"""Base class of the SessionDB mixins."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from hermes_state.ledger.history import StoreHistory
     from hermes_state.messages.journal import Journal
 
-    # Takes down what a session adds to lifetime statistics, before its rows are removed.
-    Keeper = Callable[[StoreHistory, str], bytes | None]
+    # Returns what a session adds to lifetime statistics, before its rows are deleted.
+    PurgeHook = Callable[[StoreHistory, str], bytes | None]
 
 
 class StorePart:
-    """One noun's operations; SessionDB is the sum of them.
+    """A mixin of SessionDB with the operations of one noun.
 
-    Methods here are thin: each hands a function named for the change to the engine.
-    The functions take an open transaction, so that several changes can share one.
+    Methods are thin: each passes a function named for the change to the engine. These
+    functions receive an open transaction, so that several changes can share one.
     """
 
     engine: Engine
@@ -33,9 +33,9 @@ class StorePart:
     ids: MessageIds
     journal: Journal
     identity: ProcessIdentity
-    keeper: Keeper | None
+    purge_hook: PurgeHook | None
 
-    def present(self, tx: Tx) -> None:
-        """Register this process, because it is about to hold something; and stay registered."""
+    def _register_process(self, tx: Tx) -> None:
+        """Register this process before it claims or owns a row, and start its heartbeat."""
         process_identity.register(tx, self.identity)
-        self.engine.keep_present(self.identity)
+        self.engine.start_heartbeat(self.identity)

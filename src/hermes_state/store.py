@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from hermes_core.clock import Clock
-    from hermes_state.part import Keeper
+    from hermes_state.part import PurgeHook
 
 log = logging.getLogger(__name__)
 
@@ -77,11 +77,11 @@ class SessionDB(
     ChatPart,
     StatisticsPart,
 ):
-    """Every conversation, in one file.
+    """All conversations, in one file.
 
-    `SessionDB()` opens the user's own store. Objects are cheap: all that name the same
-    file share one connection for writing. Every method may be called from any thread; a
-    method that changes something returns when the change is on disk.
+    `SessionDB()` opens the user's store. Instances are cheap: all instances of a file share
+    one writing connection. Methods may be called from any thread; a method that changes
+    data returns when the change is on disk.
     """
 
     def __init__(
@@ -93,9 +93,9 @@ class SessionDB(
         settings: StoreSettings | None = None,
         busy_seconds: float | None = None,
         is_recovering: bool = True,
-        keeper: Keeper | None = None,
+        purge_hook: PurgeHook | None = None,
     ) -> None:
-        self.keeper = keeper
+        self.purge_hook = purge_hook
         self.clock = clock or SystemClock()
         settings = settings or StoreSettings.of_home()
         if busy_seconds is not None:
@@ -116,7 +116,7 @@ class SessionDB(
             self._recover()
 
     def _recover(self) -> None:
-        """Settle what dead processes left, and index what other programs wrote."""
+        """Recover the data of dead processes, and index what other programs wrote."""
         run_all(
             [
                 Step("replay the journal", lambda: self.journal.replay_orphans(self.engine)),
@@ -130,21 +130,21 @@ class SessionDB(
         self._background.start(is_due=self.is_house_keeping_due())
 
     def sweep(self) -> list[str]:
-        """Settle what processes left that have died; the conversations that were ended so."""
+        """Settle what dead processes left; returns the conversations that were ended."""
         return sweep(self.engine, self.identity, self.ids)
 
     def index_progress(self) -> tuple[int, int] | None:
-        """How many sessions are indexed of how many; None when all are."""
+        """Number of indexed sessions and of all sessions; None when the index is complete."""
         if not self.engine.columns.has_own_tables:
             return (0, self.engine.read(lambda r: r.value("SELECT count(*) FROM sessions")))
         return self._background.progress()
 
     def wait_for_index(self, seconds: float) -> bool:
-        """Wait while the index is built in the background; whether it is complete."""
+        """Wait while the index is built in the background; returns whether it is complete."""
         return self._background.wait(seconds)
 
     def trouble(self) -> str | None:
-        """What to tell the user when messages wait in the journal; None when all is well."""
+        """Message for the user if messages are waiting in the journal, otherwise None."""
         if not self.journal.waiting:
             return None
         return (
@@ -153,21 +153,21 @@ class SessionDB(
         )
 
     def close(self) -> None:
-        """Let go of the store; the last one to do so closes the file."""
+        """Release the store; the last user in the process closes the file."""
         if not self._is_open:
             return
         self._is_open = False
         self._background.stop()
         steps: list[Step] = []
         if not self.engine.read_only and self.engine.has_written:
-            steps.insert(0, Step("note what is indexed", self._note_mark))
+            steps.insert(0, Step("write the index watermark", self._write_watermark))
         if self.journal.waiting:
             steps.insert(0, Step("store the journal", lambda: self.journal.replay(self.engine)))
         run_all(steps)
         ENGINES.release(self.engine)
 
-    def _note_mark(self) -> None:
-        self.engine.write(index.write_mark)
+    def _write_watermark(self) -> None:
+        self.engine.write(index.write_watermark)
 
     def __enter__(self) -> Self:
         return self

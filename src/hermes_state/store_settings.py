@@ -1,4 +1,4 @@
-"""The user's settings that shape the store."""
+"""The user's settings for the store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes_core.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-NAMES = (
+STORE_SETTING_KEYS = (
     "store.busy_seconds",
     "store.trash_days",
     "store.wal_limit_mb",
@@ -22,21 +22,21 @@ NAMES = (
 
 
 class StoreSettings(NamedTuple):
-    """How the store behaves; the defaults are those of the settings table."""
+    """Settings of the store; the defaults are those of the settings table."""
 
     busy_seconds: float = 10.0
     trash_days: int = 30
     wal_limit_mb: int = 64
     draft_interval_ms: int = 150
-    retention_days: int = 0  # 0: nothing is pruned by itself
+    retention_days: int = 0  # 0: no automatic pruning
     search_tools: bool = False
 
     @classmethod
     def of_home(cls) -> StoreSettings:
-        """What the user chose; a mistake is logged and does not keep the history shut."""
-        if not may_be_set(*NAMES):
+        """The user's settings; an invalid value is logged and the defaults are used."""
+        if not may_be_set(*STORE_SETTING_KEYS):
             return cls()
-        from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - most change none of these
+        from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - rarely needed
         from hermes_core.policy import retention_policy  # noqa: PLC0415 - as above
 
         try:

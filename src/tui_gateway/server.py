@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @cache
 def _store_at(path: Path) -> SessionDB:
-    return SessionDB(path, keeper=keep_facts)
+    return SessionDB(path, purge_hook=keep_facts)
 
 
 def _get_db() -> SessionDB:

@@ -71,7 +71,7 @@ def test_the_writer_uses_a_write_ahead_log_and_waits_for_the_disk(state_db):
 def test_the_settings_survive_a_new_connection(state_db):
     with SessionDB(state_db) as db:
         with pytest.raises(StoreError):
-            db.engine.write(lambda tx: tx.give_up_connection())
+            db.engine.write(lambda tx: tx.discard_connection())
         assert db.engine.write(lambda tx: tx.value("PRAGMA journal_mode")) == "wal"
         full = 2
         assert db.engine.write(lambda tx: tx.value("PRAGMA synchronous")) == full

@@ -28,7 +28,7 @@ class Life:
     """Somebody's history, told step by step; every step takes a second."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.db = SessionDB(path, keeper=keep_facts)
+        self.db = SessionDB(path, purge_hook=keep_facts)
         self.at = NOON
         self.session = ""
         self._number = 0

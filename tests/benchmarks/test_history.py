@@ -14,7 +14,7 @@ from hermes_state.engine.driver import sqlite3
 from hermes_state.upkeep import health
 from history import PRESETS, Size, make, size_in_bytes
 from history.plan import session_lengths
-from state.foreign_files import shape_of
+from state.foreign_files import schema_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,13 +102,13 @@ def test_a_native_history_is_well(tmp_path: Path) -> None:
 
 def test_a_foreign_history_has_nothing_of_ours_and_opens(tmp_path: Path) -> None:
     path = make_small(tmp_path / "made.db", "schema16")
-    before = shape_of(path)
+    before = schema_of(path)
     with SessionDB(path) as db:
         assert db.wait_for_index(60)
         assert db.session_count() == SESSIONS
         rows = db.list_sessions_rich(limit=-1, order_by_last_active=True)
         assert any(row["preview"] for row in rows)
-    assert shape_of(path) == before
+    assert schema_of(path) == before
 
 
 def test_a_foreign_search_index_finds_its_words(tmp_path: Path) -> None:

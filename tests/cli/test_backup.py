@@ -183,8 +183,8 @@ def test_a_reader_counts_as_use_where_processes_cannot_be_listed(
     with SessionDB(read_only=True) as db:
         db.message_count()
         with pytest.raises(StoreInUseError):
-            restore.claim(history / "state.db")
-    restore.claim(history / "state.db")
+            restore.ensure_unused(history / "state.db")
+    restore.ensure_unused(history / "state.db")
 
 
 def break_archive(path: Path, how: str) -> None:

@@ -13,7 +13,7 @@ import pexpect
 import pytest
 
 from hermes_state import SessionDB
-from state.foreign_files import foreign_session, make_schema_16, write_as_the_original
+from state.foreign_files import foreign_session, make_schema_16, write_as_hermes_agent
 from support.command_line import command
 from support.sample_history import CHAT, OSLO
 from support.waiting import PATIENCE_SECONDS
@@ -238,7 +238,7 @@ def test_a_large_foreign_history_is_listed_at_once_with_indexing_progress(
 ) -> None:
     make_schema_16(hermes_home / "state.db")
     rows = [foreign_session(f"s{number:04}", float(number)) for number in range(3000)]
-    write_as_the_original(hermes_home / "state.db", [("BEGIN", ()), *rows, ("COMMIT", ())])
+    write_as_hermes_agent(hermes_home / "state.db", [("BEGIN", ()), *rows, ("COMMIT", ())])
     done = hermes("sessions", "list", "--limit", "2", "--json")
     assert [row["id"] for row in json.loads(done.out)] == ["s2999", "s2998"]
     assert re.fullmatch(r"Indexing: \d+ % \([\d,]+ of 3,000 conversations\)\n", done.err)

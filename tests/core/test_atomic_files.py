@@ -1,4 +1,4 @@
-"""A file is always whole, and a damaged one is kept."""
+"""Atomic writes, folder locks, and damaged JSON files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_content_is_replaced_and_private(folder):
     assert path.read_bytes() == b"\xff"
 
 
-def test_missing_folders_are_made_private(folder):
+def test_missing_folders_are_created_private(folder):
     write_atomically(folder / "x" / "y", "z")
     assert stat.S_IMODE((folder / "x").stat().st_mode) == 0o700
 
@@ -61,7 +61,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(folder, monkeypatch
     assert [entry.name for entry in folder.iterdir()] == ["a"]
 
 
-def test_file_and_folder_are_forced_to_the_disk_in_order(folder, monkeypatch):
+def test_file_and_folder_are_synced_in_order(folder, monkeypatch):
     events = []
     real_sync, real_replace = os.fsync, type(folder).replace
 
@@ -80,7 +80,7 @@ def test_file_and_folder_are_forced_to_the_disk_in_order(folder, monkeypatch):
     assert events == ["sync file", "replace", "sync folder"]
 
 
-def test_what_a_killed_writer_left_is_removed_but_not_what_is_being_written(folder):
+def test_abandoned_temporary_files_are_deleted_but_not_those_in_use(folder):
     old, fresh, other = folder / ".a.1-x.tmp", folder / ".a.2-y.tmp", folder / ".b.1-x.tmp"
     for path in (old, fresh, other):
         path.write_text("part")
@@ -93,7 +93,7 @@ def test_what_a_killed_writer_left_is_removed_but_not_what_is_being_written(fold
     assert other.exists()
 
 
-def test_a_lock_keeps_others_out_until_it_is_released(folder):
+def test_a_folder_lock_blocks_others_until_it_is_released(folder):
     entered = threading.Event()
 
     def other():
@@ -108,7 +108,7 @@ def test_a_lock_keeps_others_out_until_it_is_released(folder):
     thread.join()
 
 
-def test_json_comes_back_as_it_was(folder):
+def test_json_is_read_back_unchanged(folder):
     value = {"a": [1, None, "é\ud800\x00"], "b": {"c": True}}
     write_json(folder / "a.json", value)
     assert read_json(folder / "a.json", None, CLOCK) == (value, None)
@@ -126,7 +126,7 @@ def test_a_missing_file_gives_the_default(folder):
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe", b"\0" * 4096, b"[" * 100_000])
-def test_a_damaged_file_is_put_aside_and_reported(folder, data, caplog):
+def test_a_damaged_file_is_renamed_and_reported(folder, data, caplog):
     path = folder / "a.json"
     path.write_bytes(data)
     read = read_json(path, [], CLOCK)
@@ -141,21 +141,21 @@ def test_several_damaged_files_of_one_second_are_all_kept(folder):
     for number in range(3):
         (folder / "a.json").write_text(f"damage {number}")
         read_json(folder / "a.json", None, CLOCK)
-    kept = sorted(path.read_text() for path in folder.iterdir())
-    assert kept == ["damage 0", "damage 1", "damage 2"]
+    results = sorted(path.read_text() for path in folder.iterdir())
+    assert results == ["damage 0", "damage 1", "damage 2"]
 
 
-def test_a_file_repaired_by_another_process_meanwhile_is_not_put_aside(folder, monkeypatch):
+def test_a_file_repaired_by_another_process_is_not_renamed(folder, monkeypatch):
     path = folder / "a.json"
     path.write_text("{")
     real = json.loads
 
-    def loads_while_somebody_repairs(data):
+    def loads_during_repair(data):
         if data == b"{":
             write_json(path, "good")
         return real(data)
 
-    monkeypatch.setattr(json, "loads", loads_while_somebody_repairs)
+    monkeypatch.setattr(json, "loads", loads_during_repair)
     assert read_json(path, None, CLOCK) == ("good", None)
 
 
@@ -176,7 +176,7 @@ while True:
 """
 
 
-def test_a_writer_killed_at_any_moment_leaves_the_file_whole(folder):
+def test_a_writer_killed_at_any_time_leaves_a_complete_file(folder):
     path = folder / "a.json"
     write_json(path, {"number": 0, "filling": [0] * 20_000})
     seen = set()
@@ -195,5 +195,5 @@ def test_a_writer_killed_at_any_moment_leaves_the_file_whole(folder):
     assert seen != {0}
 
 
-def test_the_age_of_leftovers_is_more_than_any_write_takes():
+def test_the_age_limit_of_temporary_files_exceeds_any_write():
     assert atomic_files._ABANDONED_SECONDS >= 600

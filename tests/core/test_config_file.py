@@ -1,4 +1,4 @@
-"""config.yaml and .env are read by precedence and edited without harm to anything else."""
+"""config.yaml and .env are read by precedence and edited without side effects."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_reading_creates_no_file(config, home):
     assert list(home.iterdir()) == []
 
 
-def test_a_value_set_is_there_for_the_next_process(config, home):
+def test_a_set_value_is_read_by_the_next_process(config, home):
     assert config.set("store.trash_days", "7") == 7
     assert config.get("store.trash_days") == 7
     assert reopened(home).entry("store.trash_days") == ("store.trash_days", 7, "config.yaml")
@@ -64,7 +64,7 @@ def test_values_are_shown_the_way_they_are_typed(config, home):
         assert reopened(home).entry(name).text == text
 
 
-def test_the_file_beats_the_default_and_the_environment_beats_the_file(config, home):
+def test_the_environment_overrides_the_file_which_overrides_the_default(config, home):
     config.set("store.trash_days", "7")
     entry = reopened(home, {"HERMES_STORE_TRASH_DAYS": "9"}).entry("store.trash_days")
     assert (entry.value, entry.source) == (9, "environment")
@@ -80,7 +80,7 @@ def test_null_in_the_file_means_the_default(home):
     assert reopened(home).get("sessions.auto_prune") is False
 
 
-def test_a_file_written_is_readable_by_the_owner_alone(config, home):
+def test_a_written_file_is_readable_by_its_owner_only(config, home):
     write(home, "store: {}\n")
     (home / "config.yaml").chmod(0o644)
     config.set("store.trash_days", "7")
@@ -88,7 +88,7 @@ def test_a_file_written_is_readable_by_the_owner_alone(config, home):
     assert mode(home / "config.yaml") == mode(home / ".env") == 0o600
 
 
-def test_a_configuration_kept_behind_a_link_stays_a_link(home):
+def test_a_linked_configuration_stays_a_link(home):
     (home / "dotfiles").mkdir()
     (home / "dotfiles" / "real.yaml").write_text("# mine\n")
     (home / "config.yaml").symlink_to(home / "dotfiles" / "real.yaml")
@@ -97,7 +97,7 @@ def test_a_configuration_kept_behind_a_link_stays_a_link(home):
     assert "trash_days: 7" in (home / "dotfiles" / "real.yaml").read_text()
 
 
-def test_a_bad_value_in_the_file_stops_only_those_who_ask_for_it(home):
+def test_an_invalid_value_in_the_file_affects_only_its_setting(home):
     write(home, "store:\n  trash_days: many\n  wal_limit_mb: 5\n")
     settings = reopened(home).settings()
     assert settings.get_int("store.wal_limit_mb") == 5
@@ -105,18 +105,18 @@ def test_a_bad_value_in_the_file_stops_only_those_who_ask_for_it(home):
         settings.get_int("store.trash_days")
 
 
-def test_a_bad_value_in_the_environment_names_the_variable(home):
+def test_an_invalid_value_in_the_environment_names_the_variable(home):
     with pytest.raises(ConfigError, match="HERMES_LOG_LEVEL"):
         reopened(home, {"HERMES_LOG_LEVEL": "loud"}).get("log.level")
 
 
-def test_a_bad_value_is_never_written(config, home):
+def test_an_invalid_value_is_never_written(config, home):
     with pytest.raises(ConfigError, match="from 0 to 23"):
         config.set("session_reset.at_hour", "24")
     assert not (home / "config.yaml").exists()
 
 
-def test_unset_goes_back_to_the_default(config, home):
+def test_unset_restores_the_default(config, home):
     config.set("store.trash_days", "7")
     assert config.unset("store.trash_days") is True
     assert config.unset("store.trash_days") is False
@@ -154,7 +154,7 @@ def test_a_file_that_is_not_a_configuration_is_refused(home, data):
         reopened(home).get("store.trash_days")
 
 
-def test_a_folder_in_place_of_the_file_is_refused(home):
+def test_a_folder_instead_of_the_file_is_refused(home):
     (home / "config.yaml").mkdir()
     with pytest.raises(ConfigError, match="cannot be read"):
         reopened(home).get("store.trash_days")
@@ -176,7 +176,7 @@ def test_check_reports_variables_that_set_nothing(home):
     assert "HERMES_STORE_TRASH_DAYS" in problem.message
 
 
-def test_check_reports_secrets_that_others_can_read(home):
+def test_check_reports_secrets_that_other_users_can_read(home):
     (home / ".env").write_text("CHAT_TOKEN=x\n")
     (home / ".env").chmod(0o644)
     (problem,) = reopened(home).check()
@@ -184,7 +184,7 @@ def test_check_reports_secrets_that_others_can_read(home):
     assert "chmod 600" in problem.message
 
 
-def test_a_configuration_of_the_original_is_accepted_and_kept(home):
+def test_a_configuration_of_hermes_agent_is_accepted_and_kept(home):
     old = "model:\n  default: big\nsessions:\n  retention_days: 90\n  vacuum_after_prune: true\n"
     write(home, old)
     config = reopened(home)
@@ -206,12 +206,12 @@ def test_a_secret_goes_to_the_env_file_and_is_never_shown(config, home):
     assert config.secret("chat.token") is None
 
 
-def test_only_a_secret_can_be_asked_for_as_a_secret(config):
+def test_only_a_secret_can_be_read_as_a_secret(config):
     with pytest.raises(TypeError):
         config.secret("log.level")
 
 
-def test_the_view_is_typed_and_refuses_the_wrong_question(config):
+def test_the_view_is_typed_and_refuses_the_wrong_type(config):
     settings = config.settings()
     assert settings.get_bool("sessions.auto_prune") is False
     assert settings.get_int("store.trash_days") == 30
@@ -219,9 +219,9 @@ def test_the_view_is_typed_and_refuses_the_wrong_question(config):
     assert settings.get_float("store.trash_days") == 30.0
     assert settings.get_str("log.level") == "info"
     assert settings.get_list("plugins.enabled") == ()
-    for ask in (settings.get_bool, settings.get_int, settings.get_float, settings.get_list):
+    for getter in (settings.get_bool, settings.get_int, settings.get_float, settings.get_list):
         with pytest.raises(TypeError):
-            ask("log.level")
+            getter("log.level")
     with pytest.raises(TypeError):
         settings.get_str("store.trash_days")
 
@@ -236,7 +236,7 @@ for number in range(10):
 """
 
 
-def test_processes_setting_different_things_lose_nothing(home):
+def test_concurrent_changes_of_different_settings_are_all_kept(home):
     names = ["store.trash_days", "store.wal_limit_mb", "session_reset.idle_minutes"]
     programs = [[sys.executable, "-c", SET_TEN_TIMES, str(home), name] for name in names]
     processes = [subprocess.Popen(program) for program in programs]
@@ -244,7 +244,7 @@ def test_processes_setting_different_things_lose_nothing(home):
     assert [reopened(home).get(name) for name in names] == [10, 10, 10]
 
 
-def test_the_yaml_library_is_not_loaded_when_there_is_no_file(home):
+def test_the_yaml_library_is_not_loaded_without_a_file(home):
     program = (
         "import sys; from pathlib import Path; from hermes_core.config.file import ConfigFile\n"
         f"ConfigFile(Path({str(home)!r}, 'c.yaml'), Path({str(home)!r}, '.env')).entries()\n"
@@ -254,7 +254,7 @@ def test_the_yaml_library_is_not_loaded_when_there_is_no_file(home):
     assert done.stdout.strip() == b"[]"
 
 
-def test_the_home_folder_decides_where_the_files_are(monkeypatch, home):
+def test_the_home_folder_determines_the_paths_of_the_files(monkeypatch, home):
     monkeypatch.setenv("HERMES_HOME", str(home))
     ConfigFile.of_home().set("store.trash_days", "8")
     assert reopened(home).get("store.trash_days") == 8

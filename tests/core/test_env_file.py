@@ -1,4 +1,4 @@
-"""Secrets survive any text, and other people's lines survive us."""
+""".env: any secret can be stored, and other lines are not changed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_shell_reads_the_same_value(tmp_path):
 
 
 @given(value=st.text(st.characters(codec="utf-8", exclude_characters="\0")))
-def test_any_text_comes_back_as_it_was(tmp_path_factory, value):
+def test_any_text_is_read_back_unchanged(tmp_path_factory, value):
     file = EnvFile(tmp_path_factory.mktemp("env") / ".env")
     file.set("BEFORE", "1")
     file.set("SECRET", value)

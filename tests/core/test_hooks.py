@@ -1,4 +1,4 @@
-"""The table of hooks keeps the promises made to plugins, and is documented."""
+"""The table of hooks has the documented arguments and matches the documentation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOUNDARY_IDS = "event_id session_id old_session_id new_session_id"
         ("on_session_boundary", f"{BOUNDARY_IDS} epoch kind occurred_at platform reason"),
     ],
 )
-def test_session_hooks_have_exactly_the_promised_facts(name, facts):
+def test_session_hooks_have_exactly_the_documented_arguments(name, facts):
     assert spec(name).facts == frozenset(facts.split())
 
 
@@ -41,7 +41,7 @@ def test_there_are_twelve_kinds_of_boundary_and_each_is_a_text():
     assert BoundaryKind.CRASH == "crash"
 
 
-def test_an_unknown_hook_is_refused_with_the_known_ones():
+def test_an_unknown_hook_is_refused_with_a_list_of_hooks():
     with pytest.raises(UsageError, match="on_session_end"):
         spec("on_sesion_end")
 

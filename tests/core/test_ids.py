@@ -1,4 +1,4 @@
-"""Ids are unique, ordered, and come back from their stored form."""
+"""IDs are unique, ordered, and can be read from their stored form."""
 
 from __future__ import annotations
 
@@ -50,53 +50,53 @@ def test_an_id_is_a_version_7_uuid_without_dashes():
     assert re.fullmatch(r"[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}", uid)
 
 
-def test_an_id_tells_when_it_was_made():
+def test_an_id_contains_its_creation_time():
     assert int(MessageIds(ManualClock(now=1_750_000_000.123)).new()[:12], 16) == 1750000000123
 
 
-def test_ids_of_one_millisecond_sort_in_the_order_they_were_made():
+def test_ids_of_one_millisecond_sort_in_the_order_of_creation():
     ids = MessageIds(ManualClock())
-    made = [ids.new() for _ in range(20_000)]
-    assert made == sorted(made)
-    assert len(set(made)) == len(made)
+    created = [ids.new() for _ in range(20_000)]
+    assert created == sorted(created)
+    assert len(set(created)) == len(created)
 
 
-def test_the_order_holds_when_the_counter_passes_the_edges_of_its_fields():
+def test_the_order_holds_when_the_counter_overflows_a_field():
     ids = MessageIds(
         ManualClock(), lambda n: (((1 << 18) - 5) << 3).to_bytes(4) if n == 4 else os.urandom(n)
     )
-    made = [ids.new() for _ in range(10)]
-    assert made == sorted(made)
+    created = [ids.new() for _ in range(10)]
+    assert created == sorted(created)
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=30))
-def test_the_order_holds_whatever_the_clock_does(jumps):
+def test_the_order_holds_when_the_clock_jumps(jumps):
     clock = ManualClock()
     ids = MessageIds(clock)
-    made = []
+    created = []
     for seconds in jumps:
         clock.jump(seconds)
-        made.append(ids.new())
-    assert made == sorted(made)
+        created.append(ids.new())
+    assert created == sorted(created)
 
 
-def test_threads_sharing_one_maker_never_get_the_same_id_and_each_sees_order():
+def test_threads_sharing_one_generator_get_unique_ordered_ids():
     ids = MessageIds(SystemClock())
     results = [[] for _ in range(8)]
 
-    def work(mine):
-        mine.extend(ids.new() for _ in range(5000))
+    def work(own_ids):
+        own_ids.extend(ids.new() for _ in range(5000))
 
-    threads = [threading.Thread(target=work, args=(mine,)) for mine in results]
+    threads = [threading.Thread(target=work, args=(own_ids,)) for own_ids in results]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({uid for mine in results for uid in mine}) == 40_000
-    assert all(mine == sorted(mine) for mine in results)
+    assert len({uid for own_ids in results for uid in own_ids}) == 40_000
+    assert all(own_ids == sorted(own_ids) for own_ids in results)
 
 
-def test_a_forked_counter_still_makes_other_ids():
+def test_a_forked_counter_creates_different_ids():
     zero_then_random = iter([b"\0\0\0\0", b"\0\0\0\0"])
 
     def entropy(n):
@@ -108,32 +108,32 @@ def test_a_forked_counter_still_makes_other_ids():
 
 
 @given(st.binary(min_size=16, max_size=16))
-def test_an_id_comes_back_from_its_bytes(data):
+def test_an_id_is_converted_to_its_bytes(data):
     assert uid_bytes(data.hex()) == data
 
 
 @pytest.mark.parametrize(
     "text", ["", "row-1", "A" * 32, "g" * 32, "0" * 31, "0" * 33, " " * 32, "٣" * 32]
 )
-def test_what_is_not_an_id_is_refused(text):
+def test_a_malformed_id_is_refused(text):
     with pytest.raises(IdFormatError):
         uid_bytes(text)
 
 
 @given(st.integers(-(2**63), 2**63 - 1))
-def test_a_foreign_row_is_known_by_its_number(row_id):
+def test_a_foreign_row_is_identified_by_its_number(row_id):
     assert foreign_row_id(f"row-{row_id}") == row_id
 
 
 @pytest.mark.parametrize(
     "text", ["row-", "row-01", "row- 1", "row-1 ", "row-1_0", "row-٣", "row-x", "1"]
 )
-def test_other_texts_are_no_foreign_rows(text):
+def test_other_texts_are_not_foreign_rows(text):
     assert foreign_row_id(text) is None
 
 
 @given(st.text())
-def test_an_id_of_ours_is_never_a_foreign_row(text):
+def test_a_message_id_is_never_a_foreign_row(text):
     row_id = foreign_row_id(text)
     assert row_id is None or f"row-{row_id}" == text
     assert foreign_row_id(MessageIds(ManualClock()).new()) is None

@@ -24,7 +24,7 @@ def test_a_failure_names_its_step_and_keeps_the_error():
     assert isinstance(failure.error, KeyError)
 
 
-def test_every_step_runs_whatever_happens_to_the_others():
+def test_every_step_runs_after_failures_of_others():
     ran = []
     steps = [
         Step("one", lambda: ran.append(1)),
@@ -45,7 +45,7 @@ def test_a_failure_is_logged_with_its_traceback(caplog):
 
 
 @pytest.mark.parametrize("order", [KeyboardInterrupt, SystemExit])
-def test_an_order_to_quit_passes_through(order):
+def test_exceptions_that_end_the_program_are_not_caught(order):
     ran = []
 
     def quit_now():

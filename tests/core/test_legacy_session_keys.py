@@ -1,4 +1,4 @@
-"""The older keys are written as before and read as far as they can be read."""
+"""Legacy session keys: formatting, and all places that a key may mean."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_core.errors import KeyFormatError
-from hermes_core.legacy_session_keys import COLON_FREE, IdShapes, legacy_text, parse_legacy
+from hermes_core.legacy_session_keys import COLON_FREE_IDS, IdPatterns, format_legacy, parse_legacy
 from hermes_core.session_keys import SessionKey, place
 
 
@@ -56,30 +56,30 @@ from hermes_core.session_keys import SessionKey, place
         ),
     ],
 )
-def test_a_place_is_written_as_the_original_writes_it(source, text):
-    assert legacy_text(place("telegram", **source)) == f"agent:main:telegram:{text}"
+def test_a_place_is_written_as_hermes_agent_writes_it(source, text):
+    assert format_legacy(place("telegram", **source)) == f"agent:main:telegram:{text}"
 
 
 def test_the_profile_is_the_namespace():
     key = place("telegram", "dm", namespace="coder", chat_id="1")
-    assert legacy_text(key) == "agent:coder:telegram:dm:1"
+    assert format_legacy(key) == "agent:coder:telegram:dm:1"
 
 
 def test_a_whatsapp_number_is_written_without_its_server():
     key = place("whatsapp", "dm", chat_id="15551234567@s.whatsapp.net")
-    assert legacy_text(key) == "agent:main:whatsapp:dm:15551234567"
+    assert format_legacy(key) == "agent:main:whatsapp:dm:15551234567"
 
 
-def test_a_direct_chat_is_read_with_certainty():
+def test_a_direct_chat_is_unambiguous():
     reading = parse_legacy("agent:main:telegram:dm:1:9")
     assert reading.certain == SessionKey("main", "telegram", "dm", "1", "9")
 
 
-def test_a_key_without_ids_is_read_with_certainty():
+def test_a_key_without_ids_is_unambiguous():
     assert parse_legacy("agent:main:local:dm").certain == SessionKey("main", "local", "dm")
 
 
-def test_thread_or_user_is_reported_as_ambiguous_with_both_readings():
+def test_a_thread_or_user_is_reported_as_ambiguous_with_both_places():
     reading = parse_legacy("agent:main:telegram:group:g:9")
     assert reading.is_ambiguous
     assert reading.certain is None
@@ -105,7 +105,7 @@ def test_thread_or_user_is_reported_as_ambiguous_with_both_readings():
         ),
     ],
 )
-def test_matrix_ids_with_colons_are_read_with_certainty(ids, expected):
+def test_matrix_ids_with_colons_are_unambiguous(ids, expected):
     reading = parse_legacy(f"agent:main:matrix:group:{ids}")
     assert reading.certain == SessionKey("main", "matrix", "group", **expected)
 
@@ -117,7 +117,7 @@ def test_google_chat_ids_with_slashes_are_read():
     )
 
 
-def test_on_an_unknown_platform_every_cut_is_considered():
+def test_on_an_unknown_platform_every_split_is_considered():
     reading = parse_legacy("agent:main:teams:dm:19:x@thread")
     assert {(p.chat_id, p.thread_id) for p in reading.places} == {
         ("19:x@thread", None),
@@ -125,13 +125,13 @@ def test_on_an_unknown_platform_every_cut_is_considered():
     }
 
 
-def test_the_caller_can_say_what_ids_look_like():
-    shapes = IdShapes(chat=r"19:[^:]+", thread=r"\d+", user=r"u-[^:]+")
-    reading = parse_legacy("agent:main:teams:group:19:x:u-1", shapes)
+def test_the_caller_can_pass_id_patterns():
+    patterns = IdPatterns(chat=r"19:[^:]+", thread=r"\d+", user=r"u-[^:]+")
+    reading = parse_legacy("agent:main:teams:group:19:x:u-1", patterns)
     assert reading.certain == SessionKey("main", "teams", "group", "19:x", user_id="u-1")
 
 
-def test_places_without_a_chat_are_considered_only_when_asked_for():
+def test_places_without_a_chat_are_considered_only_on_request():
     text = "agent:main:telegram:dm:9"
     assert not parse_legacy(text).is_ambiguous
     places = parse_legacy(text, may_lack_chat=True).places
@@ -139,7 +139,7 @@ def test_places_without_a_chat_are_considered_only_when_asked_for():
     assert SessionKey("main", "telegram", "dm", user_id="9") in places
 
 
-def test_a_matrix_chat_named_by_its_user_is_read_since_nothing_else_fits():
+def test_a_matrix_chat_without_a_chat_id_is_read_because_nothing_else_matches():
     reading = parse_legacy("agent:main:matrix:dm:@u:s.org")
     assert reading.certain == SessionKey("main", "matrix", "dm", user_id="@u:s.org")
 
@@ -149,13 +149,13 @@ def test_a_matrix_chat_named_by_its_user_is_read_since_nothing_else_fits():
     ["", "agent", "agent:main:telegram", "agent::telegram:dm:1", "hk1:main:telegram:dm:c=1",
      "agent:main:telegram:dm:1:2:3", "agent:main:telegram:dm:", "agent:main:matrix:group:what"],
 )  # fmt: skip
-def test_what_is_not_such_a_key_is_refused(text):
+def test_other_texts_are_refused(text):
     with pytest.raises(KeyFormatError):
         parse_legacy(text)
 
 
 IDS = st.text(min_size=1, max_size=8)
-COLON_FREE_IDS = st.text(st.characters(exclude_characters=":"), min_size=1, max_size=8)
+COLON_FREE_TEXTS = st.text(st.characters(exclude_characters=":"), min_size=1, max_size=8)
 
 
 def places(ids):
@@ -173,20 +173,20 @@ def places(ids):
 
 
 @given(places(IDS))
-def test_the_true_place_is_always_among_the_readings(key):
-    assert key in parse_legacy(legacy_text(key), IdShapes(), may_lack_chat=True).places
+def test_the_original_place_is_always_among_the_results(key):
+    assert key in parse_legacy(format_legacy(key), IdPatterns(), may_lack_chat=True).places
 
 
-@given(places(COLON_FREE_IDS))
-def test_the_true_place_is_among_few_readings_when_ids_have_no_colon(key):
-    reading = parse_legacy(legacy_text(key), COLON_FREE, may_lack_chat=True)
+@given(places(COLON_FREE_TEXTS))
+def test_ids_without_colons_give_at_most_four_places(key):
+    reading = parse_legacy(format_legacy(key), COLON_FREE_IDS, may_lack_chat=True)
     assert key in reading.places
     assert len(reading.places) <= 4
 
 
 @given(places(IDS))
-def test_every_reading_would_be_written_the_same_way(key):
-    text = legacy_text(key)
-    reading = parse_legacy(text, IdShapes(), may_lack_chat=True)
-    assert {legacy_text(found) for found in reading.places} == {text}
+def test_every_result_has_the_same_legacy_key(key):
+    text = format_legacy(key)
+    reading = parse_legacy(text, IdPatterns(), may_lack_chat=True)
+    assert {format_legacy(match) for match in reading.places} == {text}
     assert len(set(reading.places)) == len(reading.places)

@@ -1,4 +1,4 @@
-"""Text for people from whatever a message contains."""
+"""Plain text, previews and titles of message contents."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ JSON = st.recursive(
         (5, "5"),
     ],
 )  # fmt: skip
-def test_content_of_every_shape_has_words(content, text):
+def test_every_kind_of_content_has_a_plain_text(content, text):
     assert plain_text(content) == text
 
 
 @given(JSON)
-def test_no_content_is_too_strange(content):
+def test_any_json_content_has_a_plain_text(content):
     assert isinstance(plain_text(content), str)
     assert isinstance(preview(content), str)
 
 
-def test_content_nested_without_end_is_cut_off():
+def test_recursive_content_is_limited():
     content = []
     content.append(content)
     assert plain_text(content) == ""
@@ -59,15 +59,15 @@ def test_a_preview_is_one_line():
     assert preview("  a\n\n b\tc ") == "a b c"
 
 
-def test_a_short_text_is_its_own_preview():
+def test_a_short_text_is_not_shortened():
     assert preview("x" * 60) == "x" * 60
 
 
-def test_a_long_text_is_cut_and_says_so():
+def test_a_long_text_is_shortened_with_dots():
     assert preview("x" * 61) == "x" * 60 + "..."
 
 
-def test_a_cut_leaves_no_blank_before_the_dots():
+def test_there_is_no_space_before_the_dots():
     assert preview("a" * 59 + " bcd") == "a" * 59 + "..."
 
 
@@ -85,13 +85,13 @@ def test_a_cut_leaves_no_blank_before_the_dots():
     ],
 )
 @pytest.mark.parametrize("before", range(50, 60))
-def test_a_character_of_several_code_points_is_kept_whole(cluster, before):
+def test_a_character_of_several_code_points_is_not_split(cluster, before):
     shown = preview("x" * before + cluster * 20)
-    kept = shown.removesuffix("...").removeprefix("x" * before)
-    assert kept == cluster * (len(kept) // len(cluster))
+    result = shown.removesuffix("...").removeprefix("x" * before)
+    assert result == cluster * (len(result) // len(cluster))
 
 
-def test_a_pile_of_marks_is_cut_all_the_same():
+def test_a_long_sequence_of_combining_marks_is_split():
     assert len(preview("a" + "\u0301" * 5000)) <= 63
 
 
@@ -102,18 +102,18 @@ def test_a_preview_never_exceeds_its_limit_by_more_than_the_dots(text, limit):
     assert shown == " ".join(text.split()) or shown.endswith("...")
 
 
-def test_the_preview_of_a_huge_text_does_not_read_it_all():
+def test_the_preview_of_a_huge_text_does_not_process_all_of_it():
     text = "word " * 20_000_000
     tracemalloc.start()
     try:
         assert len(preview(text)) <= 63
-        _, most_bytes = tracemalloc.get_traced_memory()
+        _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert most_bytes < len(text) // 1000
+    assert peak_bytes < len(text) // 1000
 
 
-def test_a_preview_finds_the_words_behind_a_desert_of_blanks():
+def test_a_preview_skips_leading_spaces():
     assert preview(" " * 100_000 + "oasis") == "oasis"
 
 
@@ -145,7 +145,7 @@ def test_a_title_that_is_too_long_is_refused_with_both_numbers():
 
 
 @given(st.text(max_size=90))
-def test_a_title_stays_as_it_is_the_second_time(text):
+def test_sanitizing_a_title_is_idempotent(text):
     title = sanitize_title(text)
     assert sanitize_title(title) == title
     assert title is None or not any(unicodedata.category(c) in {"Cc", "Cs"} for c in title)
@@ -162,5 +162,5 @@ def test_a_title_stays_as_it_is_the_second_time(text):
         ("\ud83d\ude00", True),
     ],
 )
-def test_half_a_surrogate_pair_is_noticed(text, lone):
+def test_a_lone_surrogate_is_detected(text, lone):
     assert has_lone_surrogate(text) is lone

@@ -1,4 +1,4 @@
-"""The clock that `make clock` shifts: where it lands, and what it leaves alone."""
+"""The clock that `make clock` shifts: the chosen time, and what is not changed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ print(time.time(), datetime.datetime.now(datetime.UTC).timestamp(), time.monoton
 """
 IGNORED = """
 import signal
-print([int(one) for one in signal.valid_signals() if signal.getsignal(one) is signal.SIG_IGN])
+print([int(s) for s in signal.valid_signals() if signal.getsignal(s) is signal.SIG_IGN])
 """
 
 
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("at", TIMES)
 @pytest.mark.parametrize("hour", [0, 5, 12, 23])
-def test_the_nearest_moment_is_found(zone: str, at: str, hour: int) -> None:
+def test_the_nearest_matching_time_is_chosen(zone: str, at: str, hour: int) -> None:
     now = datetime(2026, 3, 8, hour, 30, tzinfo=UTC)  # Los Angeles changes its clocks
     offset = timedelta(seconds=offset_seconds(now, zone, at))
     assert (now + offset).astimezone(ZoneInfo(zone)).strftime("%H:%M") == at
@@ -41,13 +41,13 @@ def test_a_program_gets_the_shifted_time_and_the_real_monotonic_clock() -> None:
         "PYTHONPATH": str(SHIFTED_CLOCK),
         "HERMES_TEST_CLOCK_OFFSET_SECONDS": "86400",
     }
-    here, before = time.time(), time.monotonic()
+    wall_before, before = time.time(), time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", CLOCKS], env=environment, capture_output=True, check=True, text=True
     )
     wall, aware, monotonic = map(float, done.stdout.split())
     own = float(os.environ.get("HERMES_TEST_CLOCK_OFFSET_SECONDS", "0"))
-    real = here - own
+    real = wall_before - own
     tolerance = 0.1  # two processes agree on the time, but not to the microsecond
     assert real + 86400 - tolerance <= wall <= aware <= time.time() - own + 86400 + tolerance
     assert before <= monotonic <= time.monotonic()

@@ -1,4 +1,4 @@
-"""Reset and retention are right across clock changes and never change their mind."""
+"""Reset and retention policies are correct and stable across clock changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_without_a_mode_nothing_ever_expires():
     assert policy.expired(utc("1990-01-01T00:00"), utc("2090-01-01T00:00"), BERLIN) is None
 
 
-def test_a_pause_expires_exactly_when_it_is_long_enough():
+def test_an_idle_conversation_expires_exactly_at_the_limit():
     policy = ResetPolicy("idle", idle_minutes=30)
     start = utc("2026-01-01T12:00")
     almost = start + timedelta(minutes=30) - timedelta(microseconds=1)
@@ -43,7 +43,7 @@ def test_a_pause_expires_exactly_when_it_is_long_enough():
     assert policy.expired(start, start + timedelta(minutes=30), BERLIN) == "idle"
 
 
-def test_a_pause_counts_real_minutes_across_a_clock_change():
+def test_idle_time_is_elapsed_time_across_a_clock_change():
     policy = ResetPolicy("idle", idle_minutes=60)
     before = datetime(2026, 3, 29, 1, 45, tzinfo=BERLIN)
     assert policy.expired(before, datetime(2026, 3, 29, 3, 15, tzinfo=BERLIN), BERLIN) is None
@@ -84,7 +84,7 @@ def test_the_daily_reset_comes_once_a_day_at_its_hour(zone, hour, now, reset):
     assert ResetPolicy("daily", at_hour=hour).last_daily_reset(utc(now), zone) == utc(reset)
 
 
-def test_a_conversation_is_over_when_the_hour_has_passed_since_its_last_word():
+def test_a_conversation_expires_when_the_reset_hour_has_passed_since_its_last_activity():
     policy = ResetPolicy("daily", at_hour=4)
     evening = datetime(2026, 1, 9, 23, 0, tzinfo=BERLIN)
     assert policy.expired(evening, datetime(2026, 1, 10, 3, 59, tzinfo=BERLIN), BERLIN) is None
@@ -93,7 +93,7 @@ def test_a_conversation_is_over_when_the_hour_has_passed_since_its_last_word():
     assert policy.expired(after, datetime(2026, 1, 10, 23, 0, tzinfo=BERLIN), BERLIN) is None
 
 
-def test_a_repeated_hour_does_not_end_a_conversation_twice():
+def test_a_repeated_hour_causes_one_reset():
     policy = ResetPolicy("daily", at_hour=2)
     between = datetime(2026, 10, 25, 2, 10, tzinfo=BERLIN, fold=0)
     assert (
@@ -126,20 +126,20 @@ WAITS = st.timedeltas(timedelta(0), timedelta(days=4))
 
 
 @given(POLICIES, st.sampled_from(ZONES), MOMENTS, WAITS, WAITS)
-def test_what_is_over_stays_over(policy, zone, start, wait, longer):
+def test_an_expired_conversation_stays_expired(policy, zone, start, wait, longer):
     if policy.expired(start, start + wait, zone) is not None:
         assert policy.expired(start, start + wait + longer, zone) is not None
 
 
 @given(POLICIES, st.sampled_from(ZONES), MOMENTS, WAITS)
-def test_the_zone_in_which_a_moment_is_given_does_not_matter(policy, zone, start, wait):
+def test_the_zone_of_a_datetime_does_not_matter(policy, zone, start, wait):
     now = start + wait
     elsewhere = policy.expired(start.astimezone(LORD_HOWE), now.astimezone(NEW_YORK), zone)
     assert policy.expired(start, now, zone) == elsewhere
 
 
 @given(st.integers(0, 23), st.sampled_from(ZONES), MOMENTS)
-def test_two_days_never_pass_without_a_daily_reset_nor_one_with_two(hour, zone, now):
+def test_daily_resets_are_22_to_49_hours_apart(hour, zone, now):
     policy = ResetPolicy("daily", at_hour=hour)
     last = policy.last_daily_reset(now, zone)
     assert timedelta(0) <= now - last < timedelta(hours=49)
@@ -148,7 +148,7 @@ def test_two_days_never_pass_without_a_daily_reset_nor_one_with_two(hour, zone, 
 
 
 @pytest.mark.parametrize("aware", [0, 1])
-def test_a_moment_without_a_zone_is_refused(aware):
+def test_a_datetime_without_a_zone_is_refused(aware):
     moments = [datetime(2026, 1, 1), utc("2026-01-01T00:00")]  # noqa: DTZ001 - the point
     with pytest.raises(ValueError, match="no time zone"):
         ResetPolicy("both").expired(moments[aware], moments[1 - aware], BERLIN)
@@ -157,7 +157,7 @@ def test_a_moment_without_a_zone_is_refused(aware):
 
 
 @pytest.mark.parametrize(
-    "bad",
+    "build",
     [
         lambda: ResetPolicy("weekly"),
         lambda: ResetPolicy(at_hour=24),
@@ -165,9 +165,9 @@ def test_a_moment_without_a_zone_is_refused(aware):
         lambda: RetentionPolicy(-1),
     ],
 )
-def test_a_policy_that_makes_no_sense_cannot_be_made(bad):
+def test_an_invalid_policy_is_refused(build):
     with pytest.raises(ConfigError):
-        bad()
+        build()
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,7 @@ def test_a_policy_that_makes_no_sense_cannot_be_made(bad):
         (30, -5, False, True, "recently active"),
     ],
 )
-def test_a_session_is_removed_only_when_nothing_speaks_for_it(
-    days, age_days, pinned, ended, reason
-):
+def test_a_session_is_due_only_without_a_reason_to_keep_it(days, age_days, pinned, ended, reason):
     now = utc("2026-06-01T00:00")
     verdict = RetentionPolicy(days).due(
         now - timedelta(days=age_days), now, pinned=pinned, ended=ended
@@ -202,11 +200,11 @@ def test_the_retention_policy_comes_from_the_settings(tmp_path):
     assert retention_policy(chosen) == RetentionPolicy(5)
 
 
-def test_by_default_nothing_is_removed(tmp_path):
+def test_by_default_nothing_is_pruned(tmp_path):
     chosen = settings(tmp_path, "")
     assert retention_policy(chosen) == RetentionPolicy(0)
 
 
-def test_the_days_of_an_old_configuration_alone_remove_nothing(tmp_path):
+def test_retention_days_without_auto_prune_have_no_effect(tmp_path):
     chosen = settings(tmp_path, "sessions:\n  auto_prune: false\n  retention_days: 90\n")
     assert retention_policy(chosen) == RetentionPolicy(0)

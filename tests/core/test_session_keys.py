@@ -1,4 +1,4 @@
-"""A session key names one place, and reads back as that place."""
+"""Session keys are a one-to-one mapping of places."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEYS = st.builds(SessionKey, ANY_TEXT, ANY_TEXT, ANY_TEXT, OPTIONAL, OPTIONAL, O
 @example(SessionKey("main", "matrix", "group", "!abc:server.org", "$e:server.org", "@u:server.org"))
 @example(SessionKey("main", "google_chat", "group", "spaces/AAA/threads/..", None, "users/%2F"))
 @example(SessionKey("", "", "", "", "", ""))
-def test_every_key_reads_back_as_itself(key):
+def test_every_key_is_parsed_from_its_own_text(key):
     assert SessionKey.parse(key.encode()) == key
 
 
@@ -44,7 +44,7 @@ def test_a_key_is_plain_ascii_and_never_looks_like_a_path(key):
 
 
 @given(st.text(max_size=40) | st.text("hk1:%=ctu2fF.", max_size=30).map("hk1:a:b:c".__add__))
-def test_any_text_is_either_refused_or_the_one_spelling_of_its_place(text):
+def test_any_text_is_either_refused_or_canonical(text):
     try:
         key = SessionKey.parse(text)
     except KeyFormatError:
@@ -94,13 +94,13 @@ def test_the_documented_examples_hold():
     )
 
 
-def test_a_shared_group_is_the_same_place_for_everybody():
+def test_a_shared_group_is_the_same_place_for_all_users():
     first = place("slack", "group", chat_id="g", user_id="a", group_sessions_per_user=False)
     second = place("slack", "group", chat_id="g", user_id="b", group_sessions_per_user=False)
     assert first == second
 
 
-def test_a_direct_chat_is_the_same_place_whoever_writes_in_it():
+def test_a_direct_chat_is_the_same_place_for_all_users():
     assert place("slack", "dm", chat_id="1", user_id="a") == place("slack", "dm", chat_id="1")
 
 
@@ -115,5 +115,5 @@ def test_one_person_on_whatsapp_is_one_place(spelling):
     assert place("whatsapp", "dm", chat_id=spelling).chat_id == "15551234567"
 
 
-def test_an_odd_whatsapp_id_is_left_alone():
+def test_an_unknown_whatsapp_id_is_not_changed():
     assert place("whatsapp", "dm", chat_id="@broadcast").chat_id == "@broadcast"

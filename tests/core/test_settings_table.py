@@ -9,7 +9,7 @@ import pytest
 
 from hermes_core.config.schema import Setting
 from hermes_core.config.settings import SETTINGS
-from hermes_core.config.values import allowed, find_setting, usable_value, value_text
+from hermes_core.config.values import describe_allowed, find_setting, format_value, parse_value
 from hermes_core.errors import ConfigError
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
@@ -17,12 +17,12 @@ DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
 def test_every_default_is_allowed_by_its_own_setting(setting):
-    assert usable_value(setting, setting.default, "the table") == setting.default
+    assert parse_value(setting, setting.default, "the table") == setting.default
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
 def test_every_default_survives_being_written_as_text(setting):
-    assert usable_value(setting, value_text(setting.default), "the table") == setting.default
+    assert parse_value(setting, format_value(setting.default), "the table") == setting.default
 
 
 def test_names_and_variables_are_unique_and_have_two_words():
@@ -42,8 +42,8 @@ def test_the_documentation_lists_exactly_the_settings_of_the_table():
     documented = {name: (what, default, text) for name, what, default, text in rows}
     expected = {
         s.name: (
-            allowed(s),
-            f"`{value_text(s.default)}`" if value_text(s.default) else "empty",
+            describe_allowed(s),
+            f"`{format_value(s.default)}`" if format_value(s.default) else "empty",
             s.help,
         )
         for s in SETTINGS
@@ -51,12 +51,12 @@ def test_the_documentation_lists_exactly_the_settings_of_the_table():
     assert documented == expected
 
 
-def test_an_unknown_name_gets_the_nearest_one_proposed():
+def test_an_unknown_name_gets_the_most_similar_one_suggested():
     with pytest.raises(ConfigError, match=r"store\.busy_second'.*mean 'store\.busy_seconds'"):
         find_setting(SETTINGS, "store.busy_second")
 
 
-def test_a_name_that_resembles_nothing_gets_no_proposal():
+def test_a_name_without_similar_names_gets_no_suggestion():
     with pytest.raises(ConfigError) as caught:
         find_setting(SETTINGS, "zzz")
     assert "Did you mean" not in str(caught.value)
@@ -83,15 +83,15 @@ def test_a_name_that_resembles_nothing_gets_no_proposal():
         ("plugins.enabled", [["nested"]]),
     ],
 )
-def test_a_bad_value_is_refused_with_setting_place_value_and_what_is_allowed(name, raw):
+def test_an_invalid_value_is_refused_with_setting_source_value_and_allowed_values(name, raw):
     setting = find_setting(SETTINGS, name)
     with pytest.raises(ConfigError) as caught:
-        usable_value(setting, raw, "/x/config.yaml")
+        parse_value(setting, raw, "/x/config.yaml")
     message = str(caught.value)
     assert name in message
     assert "/x/config.yaml" in message
     assert repr(raw) in message
-    assert allowed(setting) in message
+    assert describe_allowed(setting) in message
 
 
 @pytest.mark.parametrize(
@@ -111,18 +111,20 @@ def test_a_bad_value_is_refused_with_setting_place_value_and_what_is_allowed(nam
         ("display.timezone", "", ""),
     ],
 )
-def test_what_people_write_is_understood(name, raw, value):
-    read = usable_value(find_setting(SETTINGS, name), raw, "x")
+def test_common_spellings_are_accepted(name, raw, value):
+    read = parse_value(find_setting(SETTINGS, name), raw, "x")
     assert (read, type(read)) == (value, type(value))
 
 
 def test_a_long_bad_value_is_shortened_in_the_message():
     with pytest.raises(ConfigError) as caught:
-        usable_value(find_setting(SETTINGS, "log.level"), "x" * 5000, "x")
+        parse_value(find_setting(SETTINGS, "log.level"), "x" * 5000, "x")
     assert len(str(caught.value)) < 300
 
 
 def test_limits_may_be_open_on_either_side():
-    assert allowed(Setting("a.b", "int", 1, "", minimum=1)) == "a whole number of at least 1"
-    assert allowed(Setting("a.b", "float", 1.0, "", maximum=2)) == "a number of at most 2"
-    assert allowed(Setting("a.b", "str", "", "")) == "a text"
+    assert (
+        describe_allowed(Setting("a.b", "int", 1, "", minimum=1)) == "a whole number of at least 1"
+    )
+    assert describe_allowed(Setting("a.b", "float", 1.0, "", maximum=2)) == "a number of at most 2"
+    assert describe_allowed(Setting("a.b", "str", "", "")) == "a text"

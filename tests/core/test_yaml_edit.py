@@ -1,4 +1,4 @@
-"""Changing one setting leaves every other byte of config.yaml alone."""
+"""Changing a setting does not change any other byte of config.yaml."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_a_number_changes_in_its_line_and_nowhere_else():
     assert new == FULL.replace("trash_days:   30", "trash_days:   7")
 
 
-def test_a_new_key_is_put_at_the_end_of_its_section():
+def test_a_new_key_is_appended_to_its_section():
     new = edit(FULL, "store", "wal_limit_mb", 5)
     assert new == FULL.replace("# a month\n", "# a month\n  wal_limit_mb: 5\n")
 
 
-def test_a_new_section_is_put_at_the_end_of_the_file():
+def test_a_new_section_is_appended_to_the_file():
     assert edit(FULL, "log", "level", "debug") == FULL + "\nlog:\n  level: debug\n"
 
 
@@ -72,35 +72,35 @@ def test_a_name_appended_to_a_list_leaves_all_comments_where_they_are():
     assert new == FULL.replace("    - 'beta'\n", "    - 'beta'\n    - gamma\n")
 
 
-def test_a_name_removed_from_a_list_takes_only_its_own_line():
+def test_removing_a_name_from_a_list_removes_only_its_line():
     new = edit(FULL, "plugins", "enabled", ("beta",))
     assert changed_lines(FULL, new) == (["    - alpha   # first"], [])
 
 
-def test_a_list_that_becomes_empty_keeps_the_comment_behind_it():
+def test_a_list_that_becomes_empty_keeps_the_comment_after_it():
     new = edit(FULL, "plugins", "enabled", ())
     assert "enabled: []          # the good ones\n" in new
     assert "# --- store ---" in new
 
 
-def test_a_list_in_another_order_is_written_anew():
+def test_a_list_in_another_order_is_rewritten():
     new = edit(FULL, "plugins", "enabled", ("beta", "alpha"))
     assert yaml_reader.parse(new, PATH)["plugins"] == {"enabled": ["beta", "alpha"]}
     assert "# --- store ---" in new
 
 
-def test_unset_takes_the_line_and_keeps_the_comments():
+def test_unset_removes_the_line_and_keeps_the_comments():
     new = edit(FULL, "store", "trash_days", None)
     assert changed_lines(FULL, new) == (["  trash_days:   30  # a month"], [])
 
 
-def test_unsetting_a_list_takes_all_its_lines():
+def test_unsetting_a_list_removes_all_its_lines():
     new = edit(FULL, "plugins", "enabled", None)
     assert "alpha" not in new
     assert "# --- store ---" in new
 
 
-def test_unsetting_what_is_not_there_changes_nothing():
+def test_unsetting_a_missing_key_changes_nothing():
     assert edit(FULL, "store", "wal_limit_mb", None) == FULL
     assert edit(FULL, "log", "level", None) == FULL
     assert edit("log:\n", "log", "level", None) == "log:\n"
@@ -113,17 +113,17 @@ def test_a_section_in_braces_is_edited_in_braces():
     assert edit("store: {}\n", "store", "trash_days", 1) == "store: {trash_days: 1}\n"
 
 
-def test_a_section_without_content_gets_some():
+def test_a_key_is_added_to_an_empty_section():
     assert edit("store: # mine\n", "store", "trash_days", 1) == "store: # mine\n  trash_days: 1\n"
     assert edit("store:", "store", "trash_days", 1) == "store:\n  trash_days: 1\n"
 
 
-def test_a_key_without_value_gets_one():
+def test_a_value_is_added_to_a_key_without_one():
     text = "store:\n  trash_days:\n  wal_limit_mb: 5\n"
     assert edit(text, "store", "trash_days", 1) == text.replace("days:", "days: 1")
 
 
-def test_windows_line_ends_stay():
+def test_windows_line_endings_are_kept():
     text = "store:\r\n  trash_days: 1\r\nlog:\r\n  level: info\r\n"
     new = edit(text, "store", "wal_limit_mb", 5)
     assert new == text.replace("days: 1\r\n", "days: 1\r\n  wal_limit_mb: 5\r\n")
@@ -138,28 +138,28 @@ def test_windows_line_ends_stay():
         "store: 5\n",
     ],
 )
-def test_what_cannot_be_changed_safely_is_refused_and_left_to_the_user(text):
+def test_a_change_that_is_not_safe_is_refused(text):
     with pytest.raises(ConfigError, match="by hand"):
         edit(text, "store", "trash_days", 7)
 
 
 @pytest.mark.parametrize("text", ["{store: {trash_days: 1}}\n", "store: {}\n...\n"])
-def test_a_new_section_that_does_not_fit_at_the_end_is_left_to_the_user(text):
+def test_a_new_section_that_cannot_be_appended_is_refused(text):
     with pytest.raises(ConfigError, match="by hand"):
         edit(text, "log", "level", "debug")
 
 
-def test_a_merged_block_gets_its_own_value_beside_the_merge():
+def test_a_merged_block_gets_its_own_value():
     text = "base: &b {trash_days: 1}\nstore:\n  <<: *b\n  wal_limit_mb: 5\n"
     new = edit(text, "store", "trash_days", 2)
     assert yaml_reader.parse(new, PATH)["store"] == {"trash_days": 2, "wal_limit_mb": 5}
     assert yaml_reader.parse(new, PATH)["base"] == {"trash_days": 1}
 
 
-@pytest.mark.parametrize("word", ["yes", "Off", "null", "1", "1.5", "a: b", "# c", "", "é", "[x"])
-def test_texts_that_yaml_might_read_as_something_else_are_quoted(word):
-    new = edit("", "display", "timezone", word)
-    assert yaml_reader.parse(new, PATH) == {"display": {"timezone": word}}
+@pytest.mark.parametrize("text", ["yes", "Off", "null", "1", "1.5", "a: b", "# c", "", "é", "[x"])
+def test_texts_that_yaml_may_read_as_another_type_are_quoted(text):
+    new = edit("", "display", "timezone", text)
+    assert yaml_reader.parse(new, PATH) == {"display": {"timezone": text}}
     assert '"' in new
 
 

@@ -43,7 +43,7 @@ def test_the_same_file_is_kept_once(tmp_path: Path) -> None:
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="larger"):
-        MediaStore(tmp_path, largest=2).keep(b"abc")
+        MediaStore(tmp_path, max_bytes=2).keep(b"abc")
 
 
 def test_a_picture_is_a_reference_until_a_model_reads_it(hermes_home: Path) -> None:
@@ -51,10 +51,10 @@ def test_a_picture_is_a_reference_until_a_model_reads_it(hermes_home: Path) -> N
     result = attachments.read_attachments(event_with(results), None)
     assert result.notes == []
     content = [{"type": "image_url", "image_url": {"url": result.images[0]}}]
-    url = media_store.embedded(content)[0]["image_url"]["url"]
+    url = media_store.embed_media(content)[0]["image_url"]["url"]
     assert url == "data:image/png;base64,iVBORw=="
     results.path.unlink()
-    assert "no longer there" in media_store.embedded(content)[0]["text"]
+    assert "no longer there" in media_store.embed_media(content)[0]["text"]
 
 
 @pytest.mark.parametrize("url", ["media:../../etc/passwd", "media:ab", "media:ab/../x", "media:"])

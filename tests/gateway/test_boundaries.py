@@ -15,7 +15,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.hooks import BoundaryKind
 from hermes_plugin_host import delivery
 from hermes_plugin_host.manager import PluginManager
-from hermes_state.upkeep.crash_recovery import bury
+from hermes_state.upkeep.crash_recovery import release_process
 from support.plugin_folders import make_plugin
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def test_no_end_is_announced_of_what_never_was(db: SessionDB) -> None:
 
 def test_a_crash_ends_what_the_process_owned(db: SessionDB) -> None:
     db.create_session("mine", "cli")
-    db.engine.write(lambda tx: bury(tx, db.identity.process_id, db.ids))
+    db.engine.write(lambda tx: release_process(tx, db.identity.process_id, db.ids))
     assert [boundary["kind"] for boundary in db.list_boundaries("mine")] == [BoundaryKind.CRASH]
 
 

@@ -1,4 +1,4 @@
-"""Stores of every kind that a user may have on disk."""
+"""Fixtures: stores of every file format that a user may have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture(params=list(MAKERS))
 def db_path(request: pytest.FixtureRequest, hermes_home: Path) -> Path:
-    """The place of a store: none yet, or one that the original made."""
+    """The path of a store: no file yet, or one of hermes-agent."""
     path = hermes_home / "state.db"
     maker = MAKERS[request.param]
     if maker is not None:
@@ -38,15 +38,15 @@ def db_path(request: pytest.FixtureRequest, hermes_home: Path) -> Path:
 
 @pytest.fixture
 def open_store(db_path: Path, clock: ManualClock) -> Iterator[OpenStore]:
-    """Open the store; what a test leaves open is closed after it."""
+    """Open the store; stores that a test leaves open are closed after it."""
     opened: list[SessionDB] = []
 
-    def open_one(**options: object) -> SessionDB:
+    def open_new(**options: object) -> SessionDB:
         store = SessionDB(db_path, clock=clock, **options)
         opened.append(store)
         return store
 
-    yield open_one
+    yield open_new
     for store in opened:
         store.close()
 

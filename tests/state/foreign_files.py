@@ -1,4 +1,4 @@
-"""Session files as the original makes them, built from the documented schema."""
+"""Session files as hermes-agent creates them, built from the documented schema."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def search_objects_16() -> list[str]:
         "CREATE VIRTUAL TABLE messages_fts_trigram USING fts5(content, tokenize='trigram')",
     ]
     for name in ("messages_fts", "messages_fts_trigram"):
-        put = f"INSERT INTO {name}(rowid, content) VALUES (new.id, {INDEXED_TEXT});"
-        drop = f"DELETE FROM {name} WHERE rowid = old.id;"
+        insert = f"INSERT INTO {name}(rowid, content) VALUES (new.id, {INDEXED_TEXT});"
+        delete = f"DELETE FROM {name} WHERE rowid = old.id;"
         statements += [
-            f"CREATE TRIGGER {name}_insert AFTER INSERT ON messages BEGIN {put} END",
-            f"CREATE TRIGGER {name}_delete AFTER DELETE ON messages BEGIN {drop} END",
-            f"CREATE TRIGGER {name}_update AFTER UPDATE ON messages BEGIN {drop} {put} END",
+            f"CREATE TRIGGER {name}_insert AFTER INSERT ON messages BEGIN {insert} END",
+            f"CREATE TRIGGER {name}_delete AFTER DELETE ON messages BEGIN {delete} END",
+            f"CREATE TRIGGER {name}_update AFTER UPDATE ON messages BEGIN {delete} {insert} END",
         ]
     return statements
 
@@ -75,17 +75,17 @@ def search_objects_26() -> list[str]:
     names = "content, tool_name, tool_calls"
     old = "old.content, old.tool_name, old.tool_calls"
     new = "new.content, new.tool_name, new.tool_calls"
-    take = (
+    delete = (
         f"INSERT INTO messages_fts(messages_fts, rowid, {names}) VALUES ('delete', old.id, {old});"
     )
-    put = f"INSERT INTO messages_fts(rowid, {names}) VALUES (new.id, {new});"
+    insert = f"INSERT INTO messages_fts(rowid, {names}) VALUES (new.id, {new});"
     return [
         f"CREATE VIRTUAL TABLE messages_fts USING fts5({names}, content='messages',"
         " content_rowid='id')",
-        f"CREATE TRIGGER messages_fts_insert AFTER INSERT ON messages BEGIN {put} END",
-        f"CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages BEGIN {take} END",
+        f"CREATE TRIGGER messages_fts_insert AFTER INSERT ON messages BEGIN {insert} END",
+        f"CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages BEGIN {delete} END",
         "CREATE TRIGGER messages_fts_update AFTER UPDATE OF content, tool_name, tool_calls"
-        f" ON messages BEGIN {take} {put} END",
+        f" ON messages BEGIN {delete} {insert} END",
     ]
 
 
@@ -105,8 +105,8 @@ def _make(path: Path, statements: list[str], version: int) -> None:
         connection.execute("INSERT INTO schema_version VALUES (?)", (version,))
 
 
-def write_as_the_original(path: Path, statements: list[tuple[str, tuple[object, ...]]]) -> None:
-    """Write past our store, as another program does: it knows nothing of our tables."""
+def write_as_hermes_agent(path: Path, statements: list[tuple[str, tuple[object, ...]]]) -> None:
+    """Write without SessionDB, like another program that ignores the tables of Hermes."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for sql, values in statements:
             connection.execute(sql, values)
@@ -114,8 +114,8 @@ def write_as_the_original(path: Path, statements: list[tuple[str, tuple[object, 
 
 def foreign_session(session_id: str, started_at: float, **columns: object) -> tuple[str, tuple]:
     names = ["id", "source", "started_at", *columns]
-    marks = ", ".join("?" * len(names))
-    sql = f"INSERT INTO sessions ({', '.join(names)}) VALUES ({marks})"
+    placeholders = ", ".join("?" * len(names))
+    sql = f"INSERT INTO sessions ({', '.join(names)}) VALUES ({placeholders})"
     return sql, (session_id, columns.pop("source", "cli"), started_at, *columns.values())
 
 
@@ -126,8 +126,8 @@ def foreign_message(
     return sql, (session_id, role, content, timestamp)
 
 
-def shape_of(path: Path) -> list[tuple[object, ...]]:
-    """Everything in the schema that is not ours."""
+def schema_of(path: Path) -> list[tuple[object, ...]]:
+    """The schema without the tables of Hermes."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(
             "SELECT type, name, tbl_name, sql FROM sqlite_master"

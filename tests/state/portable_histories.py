@@ -1,4 +1,4 @@
-"""Histories for the tests of exports: made of every change the store knows."""
+"""Histories for the tests of exports, with every kind of change."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ histories = st.lists(changes, max_size=40)
 
 
 def open_store(folder: Path, kind: str, name: str = "state.db") -> SessionDB:
-    """A store of a kind; its processes never look dead to each other."""
+    """Open a store of a file format, with a clock that never expires processes."""
     path = folder / name
     make = KINDS[kind]
     if make is not None:
@@ -63,8 +63,8 @@ def open_store(folder: Path, kind: str, name: str = "state.db") -> SessionDB:
     return SessionDB(path, clock=ManualClock())
 
 
-def live_through(db: SessionDB, history: list[tuple[Any, ...]]) -> None:
-    """Carry out changes; one that cannot be made in this state is left out."""
+def apply_changes(db: SessionDB, history: list[tuple[Any, ...]]) -> None:
+    """Apply changes; those that are not possible in the current state are skipped."""
     for number in range(SESSIONS):
         db.create_session(f"s{number}", "cli", system_prompt="be brief" if number % 2 else None)
     for change, *facts in history:
@@ -83,7 +83,7 @@ def _rich(db: SessionDB, session: str, text: str, more: str) -> None:
 
 
 def _foreign(db: SessionDB, session: str, first: object, second: object) -> None:
-    """Rows as another program may write them: without identity, with any value."""
+    """Write rows like another program: without identity, with any value."""
     with contextlib.closing(sqlite3.connect(db.db_path, isolation_level=None)) as connection:
         connection.execute(
             "INSERT INTO messages (session_id, role, content, token_count, timestamp, reasoning)"
@@ -134,7 +134,7 @@ CHANGES: dict[str, Callable[..., Any]] = {
 
 
 def export(db: SessionDB, session_ids: list[str] | None = None, **options: Any) -> bytes:
-    """An export of everything, or of some sessions."""
+    """An export of all sessions, or of these."""
     ids = session_ids
     if ids is None:
         ids = db.sessions_to_export(include_archived=True, include_trashed=True)

@@ -1,4 +1,4 @@
-"""Conversations of several rows stay one: lists, pruning, search, identities, titles."""
+"""Conversations with several rows are treated as one: lists, pruning, search, identities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from hermes_state import SessionDB
 from hermes_state.upkeep.health import examine
-from state.foreign_files import foreign_message, write_as_the_original
+from state.foreign_files import foreign_message, write_as_hermes_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def listed(db: SessionDB) -> list[str]:
 
 @pytest.fixture
 def chain(db: SessionDB, clock: ManualClock) -> tuple[str, str]:
-    """One conversation in two rows, as the original continues a long one."""
+    """A conversation with two rows, as hermes-agent continues a long one."""
     db.create_session("first", "cli")
     db.append_message("first", "user", "beginning")
     db.end_session("first", "compression")
@@ -42,14 +42,14 @@ def chain(db: SessionDB, clock: ManualClock) -> tuple[str, str]:
 def test_messages_kept_by_a_compaction_stay_in_the_context(db: SessionDB, session: str) -> None:
     for number in range(6):
         db.append_message(session, "user", f"m{number}")
-    kept = db.get_messages_as_conversation(session)[-2:]
+    repeated = db.get_messages_as_conversation(session)[-2:]
     summary = {"role": "user", "content": "summary"}
-    assert db.archive_and_compact(session, [summary, *kept]) == 3
+    assert db.archive_and_compact(session, [summary, *repeated]) == 3
     assert live(db, session) == ["summary", "m4", "m5"]
-    assert db.stats()["lifetime_messages"] == 6  # a summary is nothing that anybody said
+    assert db.stats()["lifetime_messages"] == 6  # a summary is not counted
 
 
-def test_a_trashed_message_hides_no_older_one_from_a_search_by_reading(
+def test_a_trashed_message_does_not_hide_older_ones_from_a_scan(
     db: SessionDB, session: str
 ) -> None:
     db.append_message(session, "tool", "needle", tool_name="shell")
@@ -67,7 +67,7 @@ def test_a_conversation_of_two_rows_is_pruned_pinned_and_deleted_as_one(
 ) -> None:
     assert db.plan_prune(90).due == []
     db.set_session_pinned("second")
-    assert [db.get_session(one)["pinned"] for one in chain] == [1, 1]
+    assert [db.get_session(row_id)["pinned"] for row_id in chain] == [1, 1]
     db.delete_session("second")
     assert {row["session_id"] for row in db.list_trash()} == set(chain)
     db.restore_session("second")
@@ -78,7 +78,7 @@ def test_a_conversation_of_two_rows_is_pruned_pinned_and_deleted_as_one(
     assert db.get_session("first") is None
 
 
-def test_a_purge_takes_delegates_along(db: SessionDB, session: str) -> None:
+def test_a_purge_includes_delegates(db: SessionDB, session: str) -> None:
     db.create_session("d", "subagent", parent_session_id=session,
                       model_config={"_delegate_from": session})  # fmt: skip
     db.append_message("d", "user", "topsecret")
@@ -87,7 +87,7 @@ def test_a_purge_takes_delegates_along(db: SessionDB, session: str) -> None:
     assert db.search_messages("topsecret") == []
 
 
-def test_a_delegate_trashed_before_stays_in_the_trash(
+def test_a_delegate_trashed_earlier_stays_in_the_trash(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:
     db.create_session("d", "subagent", parent_session_id=session,
@@ -99,7 +99,7 @@ def test_a_delegate_trashed_before_stays_in_the_trash(
     assert [row["session_id"] for row in db.list_trash()] == ["d"]
 
 
-def test_a_child_made_before_its_parent_ended_is_listed(db: SessionDB) -> None:
+def test_a_child_created_before_its_parent_ended_is_listed(db: SessionDB) -> None:
     db.create_session("a", "cli")
     db.append_message("a", "user", "hi a")
     db.create_session("b", "cli", parent_session_id="a")
@@ -114,12 +114,12 @@ def test_a_conversation_continued_by_another_program_is_listed_once(
     db.append_message(session, "user", "hi")
     now = clock.now() + 1
     end = "UPDATE sessions SET ended_at = ?, end_reason = 'compression' WHERE id = ?"
-    put = "INSERT INTO sessions (id, source, started_at, parent_session_id) VALUES (?, ?, ?, ?)"
-    write_as_the_original(
+    insert = "INSERT INTO sessions (id, source, started_at, parent_session_id) VALUES (?, ?, ?, ?)"
+    write_as_hermes_agent(
         db_path,
         [
             (end, (now, session)),
-            (put, ("next", "cli", now, session)),
+            (insert, ("next", "cli", now, session)),
             foreign_message("next", "user", "on", now),
         ],
     )
@@ -128,7 +128,7 @@ def test_a_conversation_continued_by_another_program_is_listed_once(
     assert findings["session index"] == "ok"
 
 
-def test_an_index_of_another_history_is_not_believed(hermes_home: Path) -> None:
+def test_a_search_index_of_another_history_is_discarded(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     with SessionDB(path) as db:
         db.create_session("s", "cli")
@@ -143,7 +143,7 @@ def test_an_index_of_another_history_is_not_believed(hermes_home: Path) -> None:
         assert db.search_messages("alpha0") == []
 
 
-def test_an_index_made_after_a_copy_was_taken_is_not_believed_for_the_copy(
+def test_a_search_index_newer_than_a_restored_copy_is_discarded(
     hermes_home: Path,
 ) -> None:
     path, copy = hermes_home / "state.db", hermes_home / "copy.db"
@@ -163,7 +163,7 @@ def test_an_index_made_after_a_copy_was_taken_is_not_believed_for_the_copy(
         assert db.search_messages("lost0") == []
 
 
-def test_a_message_read_in_one_conversation_is_saved_once_in_another(
+def test_a_message_of_one_conversation_is_stored_once_in_another(
     db: SessionDB, session: str
 ) -> None:
     db.append_message(session, "user", "hi")
@@ -174,7 +174,7 @@ def test_a_message_read_in_one_conversation_is_saved_once_in_another(
     assert live(db, "b") == ["hi"]
 
 
-def test_going_on_with_a_trashed_conversation_brings_it_back(db: SessionDB, session: str) -> None:
+def test_appending_to_a_trashed_conversation_restores_it(db: SessionDB, session: str) -> None:
     db.delete_session(session)
     db.append_message(session, "user", "still here")
     assert listed(db) == [session]
@@ -182,7 +182,7 @@ def test_going_on_with_a_trashed_conversation_brings_it_back(db: SessionDB, sess
 
 
 @pytest.mark.parametrize("config", ["null", "[1]", "broken {"])
-def test_an_odd_configuration_stops_neither_branching_nor_changing_it(
+def test_an_invalid_configuration_prevents_neither_branching_nor_updates(
     db: SessionDB, config: str
 ) -> None:
     db.create_session("s", "cli", model_config=config)
@@ -190,12 +190,12 @@ def test_an_odd_configuration_stops_neither_branching_nor_changing_it(
     db.update_session_meta("s", {"max_tokens": 1})
 
 
-def test_titles_with_other_digits_are_no_numbers(db: SessionDB, session: str) -> None:
+def test_titles_with_non_decimal_digits_are_not_numbered(db: SessionDB, session: str) -> None:
     db.set_session_title(session, "foo #²")
     assert db.get_next_title_in_lineage("foo") == "foo"
 
 
-def test_the_context_of_a_hit_is_of_its_own_conversation(db: SessionDB, session: str) -> None:
+def test_the_context_of_a_match_is_from_its_own_conversation(db: SessionDB, session: str) -> None:
     db.create_session("other", "cli")
     for number in range(3):
         db.append_message(session, "user", f"mine{number}")

@@ -1,4 +1,4 @@
-"""What a process that died was carrying is finished by whoever comes next."""
+"""Crash recovery: the next process settles everything that a dead one held."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def doomed(open_store) -> SessionDB:
-    """A store whose process does not exist."""
+def dead_store(open_store) -> SessionDB:
+    """A store of a process that does not exist."""
     store = open_store()
     store.identity = store.identity._replace(process_id="doomed", pid=2**22 + 1, birth="1")
     return store
 
 
-def test_its_open_sessions_end_as_crashed_at_their_last_activity(
-    doomed: SessionDB, open_store, clock: ManualClock
+def test_open_sessions_end_as_crashed_at_their_last_activity(
+    dead_store: SessionDB, open_store, clock: ManualClock
 ) -> None:
-    doomed.create_session("s", "tui")
-    doomed.append_message("s", "user", "hello")
+    dead_store.create_session("s", "tui")
+    dead_store.append_message("s", "user", "hello")
     last = clock.now()
     clock.advance(5000)
     db = open_store()
@@ -33,22 +33,24 @@ def test_its_open_sessions_end_as_crashed_at_their_last_activity(
     assert (event["kind"], event["is_final"], event["platform"]) == ("crash", 1, "tui")
 
 
-def test_its_ended_sessions_are_left_alone(doomed: SessionDB, open_store) -> None:
-    doomed.create_session("s", "cli")
-    doomed.end_session("s", "cli_close")
+def test_ended_sessions_are_not_changed(dead_store: SessionDB, open_store) -> None:
+    dead_store.create_session("s", "cli")
+    dead_store.end_session("s", "cli_close")
     assert open_store().get_session("s")["end_reason"] == "cli_close"
 
 
-def test_its_released_sessions_stay_open(doomed: SessionDB, open_store) -> None:
-    doomed.create_session("s", "telegram")
-    doomed.release_session("s")
+def test_released_sessions_stay_open(dead_store: SessionDB, open_store) -> None:
+    dead_store.create_session("s", "telegram")
+    dead_store.release_session("s")
     assert open_store().get_session("s")["ended_at"] is None
 
 
-def test_its_streaming_reply_becomes_an_interrupted_message(doomed: SessionDB, open_store) -> None:
-    doomed.create_session("s", "cli")
-    doomed.append_message("s", "user", "tell me a story")
-    draft = doomed.draft("s")
+def test_a_streaming_reply_becomes_an_interrupted_message(
+    dead_store: SessionDB, open_store
+) -> None:
+    dead_store.create_session("s", "cli")
+    dead_store.append_message("s", "user", "tell me a story")
+    draft = dead_store.draft("s")
     draft.write("Once upon", channel="content")
     draft.flush()
     draft.write(" a time")
@@ -63,22 +65,22 @@ def test_its_streaming_reply_becomes_an_interrupted_message(doomed: SessionDB, o
     assert len(db.get_messages("s")) == 2
 
 
-def test_our_own_sessions_are_not_swept(open_store) -> None:
+def test_sessions_of_the_current_process_are_not_ended(open_store) -> None:
     store = open_store()
     store.create_session("s", "cli")
     assert open_store().get_session("s")["ended_at"] is None
 
 
-def test_two_openers_bury_the_dead_once(doomed: SessionDB, open_store) -> None:
-    doomed.create_session("s", "cli")
+def test_a_dead_process_is_settled_once(dead_store: SessionDB, open_store) -> None:
+    dead_store.create_session("s", "cli")
     open_store()
     open_store()
     finals = [e for e in open_store().list_boundaries("s") if e["is_final"]]
     assert len(finals) == 1
 
 
-def test_a_crashed_session_can_be_resumed(doomed: SessionDB, open_store) -> None:
-    doomed.create_session("s", "cli")
+def test_a_crashed_session_can_be_resumed(dead_store: SessionDB, open_store) -> None:
+    dead_store.create_session("s", "cli")
     db = open_store()
     db.reopen_session("s")
     db.append_message("s", "user", "where were we")

@@ -1,4 +1,4 @@
-"""Histories of the original open at once, stay as they are, and stay writable by it."""
+"""Histories of hermes-agent: opened without migration, schema unchanged, still usable by it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from state.foreign_files import (
     foreign_session,
     make_schema_16,
     make_schema_26,
-    shape_of,
-    write_as_the_original,
+    schema_of,
+    write_as_hermes_agent,
 )
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ def version_of(path: Path) -> list[tuple[int]]:
         return connection.execute("SELECT version FROM schema_version").fetchall()
 
 
-def test_a_real_history_is_used_without_changing_its_shape(real_file: Path) -> None:
-    shape, version = shape_of(real_file), version_of(real_file)
+def test_using_a_real_history_does_not_change_its_schema(real_file: Path) -> None:
+    schema, version = schema_of(real_file), version_of(real_file)
     use_everything(real_file).close()
-    assert shape_of(real_file) == shape
+    assert schema_of(real_file) == schema
     assert version_of(real_file) == version
 
 
@@ -69,7 +69,9 @@ def test_every_session_and_message_of_a_real_history_is_read(real_file: Path) ->
     with SessionDB(real_file) as db:
         rows = db.list_sessions_rich(limit=-1, include_children=True, include_archived=True)
         assert {row["id"] for row in rows} == sessions
-        assert sum(len(list(db.iter_messages(one, True))) for one in sessions) == count
+        assert (
+            sum(len(list(db.iter_messages(session_id, True))) for session_id in sessions) == count
+        )
 
 
 def test_a_real_history_reads_the_same_before_and_after_indexing(real_file: Path) -> None:
@@ -80,7 +82,7 @@ def test_a_real_history_reads_the_same_before_and_after_indexing(real_file: Path
     assert before == after
 
 
-def test_the_originals_own_search_still_finds_our_messages(real_file: Path) -> None:
+def test_the_search_index_of_hermes_agent_finds_new_messages(real_file: Path) -> None:
     use_everything(real_file).close()
     with closing(sqlite3.connect(real_file)) as connection:
         hits = connection.execute(
@@ -89,11 +91,11 @@ def test_the_originals_own_search_still_finds_our_messages(real_file: Path) -> N
     assert hits[0] >= 1
 
 
-def test_a_new_file_has_the_shared_tables_and_an_honest_version(hermes_home: Path) -> None:
+def test_a_new_file_has_the_base_tables_and_their_version(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     with SessionDB(path) as db:
         db.create_session("s", "cli")
-    write_as_the_original(
+    write_as_hermes_agent(
         path,
         [foreign_session("theirs", 1.0, model="m"), foreign_message("theirs", "user", "x", 1.0)],
     )
@@ -114,12 +116,12 @@ DAMAGES = {
 
 @pytest.mark.parametrize("make", [make_schema_16, make_schema_26])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_search_index_of_another_program_stops_no_write(
+def test_a_damaged_search_index_of_another_program_does_not_stop_writes(
     hermes_home: Path, make, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = hermes_home / "state.db"
     make(path)
-    write_as_the_original(path, [foreign_session("s", 1.0), foreign_message("s", "user", "x", 1.0)])
+    write_as_hermes_agent(path, [foreign_session("s", 1.0), foreign_message("s", "user", "x", 1.0)])
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
         for statement in DAMAGES[damage]:
@@ -137,12 +139,12 @@ def test_a_damaged_search_index_of_another_program_stops_no_write(
         assert "search index is damaged" in caplog.text
 
 
-def test_healthy_triggers_of_another_program_are_left_alone(hermes_home: Path) -> None:
+def test_intact_triggers_of_another_program_are_kept(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     make_schema_16(path)
-    shape = shape_of(path)
+    schema = schema_of(path)
     with SessionDB(path) as db:
         db.create_session("s", "cli")
         db.append_message("s", "user", "x")
-    assert shape_of(path) == shape
-    assert len([row for row in shape if row[0] == "trigger"]) == 6
+    assert schema_of(path) == schema
+    assert len([row for row in schema if row[0] == "trigger"]) == 6

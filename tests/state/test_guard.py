@@ -1,4 +1,4 @@
-"""Nobody reaches past the store to its files while it is open."""
+"""Direct access to the files of an open store is refused."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from hermes_state.upkeep.health import sqlite_copies
 
 @pytest.fixture
 def path(hermes_home: Path):
-    place = hermes_home / "state.db"
-    with SessionDB(place) as db:
+    db_path = hermes_home / "state.db"
+    with SessionDB(db_path) as db:
         db.create_session("s", "cli")
-        yield place
+        yield db_path
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
@@ -42,9 +42,7 @@ def test_opening_the_files_is_refused(path: Path, suffix: str) -> None:
             access()
 
 
-def test_a_relative_or_linked_path_is_no_way_around(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_relative_and_linked_paths_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)
     link = path.parent / "state.db-wal"
     assert link.exists()
@@ -54,16 +52,16 @@ def test_a_relative_or_linked_path_is_no_way_around(
         hashlib.sha256(Path("../hermes-home/state.db").read_bytes())
 
 
-def test_other_files_of_the_same_name_are_free(path: Path, tmp_path: Path) -> None:
+def test_other_files_of_the_same_name_are_accessible(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "state.db"
     other.write_text("mine")
     assert other.read_text() == "mine"
 
 
-def test_a_closed_store_frees_its_files(hermes_home: Path) -> None:
-    place = hermes_home / "other.db"
-    SessionDB(place).close()
-    assert place.read_bytes().startswith(b"SQLite format 3")
+def test_the_files_of_a_closed_store_are_accessible(hermes_home: Path) -> None:
+    db_path = hermes_home / "other.db"
+    SessionDB(db_path).close()
+    assert db_path.read_bytes().startswith(b"SQLite format 3")
 
 
 def test_the_interpreters_own_sqlite_cannot_open_the_store(path: Path) -> None:
@@ -99,7 +97,7 @@ print("refused")
     assert done.stdout == "refused\n", done.stderr
 
 
-def test_a_plugin_that_imports_sqlite3_gets_our_copy(path: Path) -> None:
+def test_a_plugin_that_imports_sqlite3_gets_pysqlite3(path: Path) -> None:
     import sqlite3  # noqa: PLC0415 - as a plugin does
 
     assert sqlite3.sqlite_version_info >= (3, 51, 3)
@@ -110,14 +108,14 @@ def test_a_plugin_that_imports_sqlite3_gets_our_copy(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "is_good"),
+    ("version", "is_safe"),
     [
         ((3, 40, 1), False), ((3, 44, 5), False), ((3, 44, 6), True), ((3, 50, 4), False),
         ((3, 50, 7), True), ((3, 51, 2), False), ((3, 51, 3), True), ((3, 53, 4), True),
     ],
 )  # fmt: skip
-def test_releases_that_corrupt_files_are_refused(version: tuple[int, ...], is_good: bool) -> None:
-    assert driver.is_trustworthy(version) is is_good
-    if not is_good:
+def test_releases_that_corrupt_files_are_refused(version: tuple[int, ...], is_safe: bool) -> None:
+    assert driver.is_safe_version(version) is is_safe
+    if not is_safe:
         with pytest.raises(SqliteTooOldError, match=r"3\.51\.3"):
             driver.check_version(version)

@@ -1,4 +1,4 @@
-"""The doctor's questions, and the names plugins of the original import."""
+"""Health checks, and the names that plugins of hermes-agent import."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ def statuses(path: Path) -> dict[str, str]:
     return {finding.name: finding.status for finding in examine(path)}
 
 
-def test_a_sound_store_has_nothing_to_say(db_path: Path, db: SessionDB, session: str) -> None:
+def test_a_healthy_store_has_no_warnings(db_path: Path, db: SessionDB, session: str) -> None:
     db.append_message(session, "user", "x")
     assert set(statuses(db_path).values()) <= {"ok", "skipped"}
 
 
-def test_no_store_is_no_failure(tmp_path: Path) -> None:
+def test_a_missing_store_is_not_a_failure(tmp_path: Path) -> None:
     assert statuses(tmp_path / "none.db")["store"] == "skipped"
 
 
-def test_an_index_that_lags_is_seen_and_mended(db_path: Path, db: SessionDB, session: str) -> None:
+def test_an_outdated_index_is_reported_and_repaired(
+    db_path: Path, db: SessionDB, session: str
+) -> None:
     db.append_message(session, "user", "x")
     with closing(sqlite3.connect(db_path, isolation_level=None)) as connection:
         connection.execute("UPDATE messages SET active = 0")
@@ -38,14 +40,14 @@ def test_an_index_that_lags_is_seen_and_mended(db_path: Path, db: SessionDB, ses
     assert statuses(db_path)["session index"] == "ok"
 
 
-def test_open_sessions_of_nobody_are_counted(db_path: Path, db: SessionDB) -> None:
+def test_open_sessions_without_an_owner_are_counted(db_path: Path, db: SessionDB) -> None:
     db.create_session("s", "cli", is_owned=False)
     finding = next(f for f in examine(db_path) if f.name == "open sessions")
     assert finding.status == "warning"
     assert finding.detail.startswith("1 ")
 
 
-def test_damage_is_found(hermes_home: Path) -> None:
+def test_damage_is_detected(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     with SessionDB(path) as db:
         db.create_session("s", "cli")
@@ -60,7 +62,7 @@ def test_damage_is_found(hermes_home: Path) -> None:
     assert hermes_state.repair_state_db_schema(path)["problems"]
 
 
-def test_vacuum_gives_space_back(hermes_home: Path) -> None:
+def test_vacuum_returns_free_space(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     with SessionDB(path) as db:
         db.create_session("s", "cli")
@@ -73,7 +75,7 @@ def test_vacuum_gives_space_back(hermes_home: Path) -> None:
         assert db.stats()["database_bytes"] < 1_000_000
 
 
-def test_names_that_plugins_import_are_there(hermes_home: Path) -> None:
+def test_names_that_plugins_import_exist(hermes_home: Path) -> None:
     assert hermes_home / "state.db" == hermes_state.DEFAULT_DB_PATH
     assert "no history" in hermes_state.get_last_init_error()
     assert "no history" in hermes_state.format_session_db_unavailable()

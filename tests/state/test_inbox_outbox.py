@@ -1,4 +1,4 @@
-"""An incoming message is handled once; a reply is owed until it is sent."""
+"""Inbox and outbox: messages are processed once, replies are stored until they are sent."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-def receive(db: SessionDB, number: int, chat: str = "c1") -> inbox.Received:
+def receive(db: SessionDB, number: int, chat: str = "c1") -> inbox.ReceivedMessage:
     return db.receive(
         platform="telegram", account="bot", chat_id=chat, message_id=str(number),
         session_key=f"agent:main:telegram:dm:{chat}", payload={"text": f"message {number}"},
     )  # fmt: skip
 
 
-def test_a_repeated_delivery_is_recognised(db: SessionDB) -> None:
+def test_a_repeated_delivery_is_recognized(db: SessionDB) -> None:
     first = receive(db, 1)
     again = receive(db, 1)
     assert first.is_new
-    assert again == inbox.Received(first.inbox_id, is_new=False)
+    assert again == inbox.ReceivedMessage(first.inbox_id, is_new=False)
 
 
 def test_messages_of_one_place_are_handled_in_order_one_at_a_time(db: SessionDB) -> None:
     for number in (1, 2):
         receive(db, number)
     receive(db, 3, chat="c2")
-    one = db.claim_incoming()
+    first = db.claim_incoming()
     other = db.claim_incoming()
-    assert one["payload"] == {"text": "message 1"}
+    assert first["payload"] == {"text": "message 1"}
     assert other["payload"] == {"text": "message 3"}
     assert db.claim_incoming() is None
-    db.settle_incoming(one["inbox_id"], session_id="s")
-    assert db.claim_incoming(one["session_key"])["payload"] == {"text": "message 2"}
+    db.settle_incoming(first["inbox_id"], session_id="s")
+    assert db.claim_incoming(first["session_key"])["payload"] == {"text": "message 2"}
 
 
 def test_a_released_message_is_claimed_again(db: SessionDB) -> None:
     receive(db, 1)
     claimed = db.claim_incoming()
     db.release_incoming(claimed["inbox_id"])
-    assert db.claim_incoming()["attempts"] == 1  # given back on purpose: that was none
+    assert db.claim_incoming()["attempts"] == 1  # a release does not count as an attempt
 
 
-def test_what_waits_behind_a_message_is_claimed_with_it(db: SessionDB) -> None:
+def test_waiting_messages_are_claimed_with_the_first(db: SessionDB) -> None:
     for number in (1, 2, 3):
         receive(db, number)
     first = db.claim_incoming()
-    behind = [one["inbox_id"] for one in db.waiting_behind(first)]
-    assert behind == [first["inbox_id"] + 1, first["inbox_id"] + 2]
-    assert db.claim_with(behind[:1]) == behind[:1]
-    assert db.claim_with(behind) == behind[1:]
+    following = [row["inbox_id"] for row in db.waiting_behind(first)]
+    assert following == [first["inbox_id"] + 1, first["inbox_id"] + 2]
+    assert db.claim_with(following[:1]) == following[:1]
+    assert db.claim_with(following) == following[1:]
     assert db.waiting_places() == 0
 
 
-def test_only_the_claimant_can_settle(db: SessionDB) -> None:
+def test_only_the_claiming_process_can_settle(db: SessionDB) -> None:
     received = receive(db, 1)
     with pytest.raises(StoreError, match="not claimed"):
         db.settle_incoming(received.inbox_id)
 
 
-def test_a_dead_process_gives_back_what_it_claimed(open_store) -> None:
+def test_the_claims_of_a_dead_process_are_released(open_store) -> None:
     store = open_store()
     store.identity = store.identity._replace(process_id="dead", pid=2**22 + 1, birth="1")
     receive(store, 1)
@@ -79,12 +79,14 @@ def test_a_dead_process_gives_back_what_it_claimed(open_store) -> None:
     assert reply["payload"] == {"text": "hi"}
 
 
-def test_a_reply_is_committed_with_the_turn_that_made_it(db: SessionDB, session: str) -> None:
+def test_a_reply_is_committed_with_its_turn(db: SessionDB, session: str) -> None:
     receive(db, 1)
     claimed = db.claim_incoming()
 
     def finish(tx) -> None:
-        outbox.put(tx, "turn-1", platform="telegram", target={"chat": 1}, payload={"text": "hi"})
+        outbox.insert_reply(
+            tx, "turn-1", platform="telegram", target={"chat": 1}, payload={"text": "hi"}
+        )
         inbox.settle(tx, claimed["inbox_id"], db.identity.process_id, session)
         raise RuntimeError("power cut")
 
@@ -94,7 +96,7 @@ def test_a_reply_is_committed_with_the_turn_that_made_it(db: SessionDB, session:
     db.settle_incoming(claimed["inbox_id"])
 
 
-def test_a_reply_is_owed_once_and_sent_once(db: SessionDB) -> None:
+def test_a_reply_is_stored_and_sent_once(db: SessionDB) -> None:
     reply = {"platform": "matrix", "target": {"room": "!a:b"}, "payload": {"text": "x"}}
     assert db.owe_reply("key", **reply) == db.owe_reply("key", **reply)
     claimed = db.claim_reply()
@@ -103,8 +105,10 @@ def test_a_reply_is_owed_once_and_sent_once(db: SessionDB) -> None:
     assert db.claim_reply() is None
 
 
-def tries(db: SessionDB, clock: ManualClock, seconds: float, *, may_have_arrived: bool) -> int:
-    """How often a reply is tried that is never sent."""
+def count_attempts(
+    db: SessionDB, clock: ManualClock, seconds: float, *, may_have_arrived: bool
+) -> int:
+    """Number of attempts for a reply that is never sent."""
     db.owe_reply("key", platform="matrix", target={}, payload={})
     attempts = 0
     for _ in range(30):
@@ -118,16 +122,16 @@ def tries(db: SessionDB, clock: ManualClock, seconds: float, *, may_have_arrived
     return attempts
 
 
-def test_a_platform_may_be_down_for_days(db: SessionDB, clock: ManualClock) -> None:
-    assert tries(db, clock, 700, may_have_arrived=False) == 30
+def test_a_reply_is_retried_for_days(db: SessionDB, clock: ManualClock) -> None:
+    assert count_attempts(db, clock, 700, may_have_arrived=False) == 30
     assert db.unsent_replies() == []
 
 
 def test_after_a_week_a_reply_is_given_up(db: SessionDB, clock: ManualClock) -> None:
-    assert tries(db, clock, 86400, may_have_arrived=False) == 8
-    assert [one["state"] for one in db.unsent_replies()] == ["failed"]
+    assert count_attempts(db, clock, 86400, may_have_arrived=False) == 8
+    assert [row["state"] for row in db.unsent_replies()] == ["failed"]
 
 
-def test_what_may_have_arrived_is_not_sent_for_ever(db: SessionDB, clock: ManualClock) -> None:
-    assert tries(db, clock, 700, may_have_arrived=True) == 10
-    assert [one["state"] for one in db.unsent_replies()] == ["failed"]
+def test_attempts_that_may_have_arrived_are_limited(db: SessionDB, clock: ManualClock) -> None:
+    assert count_attempts(db, clock, 700, may_have_arrived=True) == 10
+    assert [row["state"] for row in db.unsent_replies()] == ["failed"]

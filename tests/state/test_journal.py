@@ -1,4 +1,4 @@
-"""What the database refuses is kept, told, and stored as soon as it can be."""
+"""Messages that the database refuses are journaled, reported, and stored later."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def store(path: Path):
 
 @pytest.fixture
 def lock(path: Path, store: SessionDB):
-    """Another program's connection, which can hold the write lock."""
+    """A connection of another program, which can hold the write lock."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         yield connection
 
@@ -41,7 +41,7 @@ def texts(db: SessionDB) -> list[str]:
     return [m["content"] for m in db.get_messages("s")]
 
 
-def test_a_message_refused_by_a_lock_is_kept_and_stored_in_order(
+def test_a_message_refused_by_a_lock_is_journaled_and_stored_in_order(
     store: SessionDB, lock: sqlite3.Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.append_message("s", "user", "before")
@@ -58,7 +58,7 @@ def test_a_message_refused_by_a_lock_is_kept_and_stored_in_order(
     assert store.trouble() is None
 
 
-def test_a_kept_message_sent_again_is_stored_once(
+def test_a_journaled_message_appended_again_is_stored_once(
     store: SessionDB, lock: sqlite3.Connection
 ) -> None:
     uid = store.ids.new()
@@ -69,7 +69,7 @@ def test_a_kept_message_sent_again_is_stored_once(
     assert texts(store) == ["hello"]
 
 
-def test_closing_stores_what_waits(path: Path) -> None:
+def test_closing_stores_the_journal(path: Path) -> None:
     db = SessionDB(path, busy_seconds=0.05)
     db.create_session("s", "cli")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -81,7 +81,7 @@ def test_closing_stores_what_waits(path: Path) -> None:
         assert texts(again) == ["hello"]
 
 
-def test_the_next_opener_stores_what_a_dead_process_left(path: Path) -> None:
+def test_the_next_process_stores_the_journal_of_a_dead_one(path: Path) -> None:
     db = SessionDB(path, busy_seconds=0.05)
     db.create_session("s", "cli")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -102,7 +102,7 @@ def test_the_next_opener_stores_what_a_dead_process_left(path: Path) -> None:
     assert list((path.parent / "spool").iterdir()) == []
 
 
-def test_a_session_that_is_gone_is_made_again_for_its_kept_messages(
+def test_a_missing_session_is_created_for_its_journaled_messages(
     store: SessionDB, lock: sqlite3.Connection
 ) -> None:
     lock.execute("BEGIN IMMEDIATE")
@@ -114,7 +114,7 @@ def test_a_session_that_is_gone_is_made_again_for_its_kept_messages(
     assert texts(store) == ["hello"]
 
 
-def test_when_even_the_journal_fails_the_caller_is_told(
+def test_a_failing_journal_raises_an_error(
     store: SessionDB, lock: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_descriptor: int, _data: bytes) -> int:
@@ -130,7 +130,7 @@ def test_when_even_the_journal_fails_the_caller_is_told(
     assert texts(store) == ["hello"]
 
 
-def test_an_error_that_is_not_the_databases_fault_is_not_kept(store: SessionDB) -> None:
+def test_an_error_of_the_caller_is_not_journaled(store: SessionDB) -> None:
     with pytest.raises(Exception, match="session not found"):
         store.append_message("nowhere", "user", "x")
     assert store.trouble() is None

@@ -1,4 +1,4 @@
-"""One turn at a time per conversation, whoever runs it."""
+"""Turn leases: one turn at a time per conversation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def pretend_to_be(store: SessionDB, **changes: object) -> None:
     store.identity = store.identity._replace(process_id="another", **changes)
 
 
-def test_a_second_turn_has_to_wait(db: SessionDB, session: str) -> None:
+def test_a_second_turn_is_refused(db: SessionDB, session: str) -> None:
     lease = db.acquire_turn(session, "terminal")
     with pytest.raises(LeaseTakenError, match="terminal"):
         db.acquire_turn(session)
@@ -32,7 +32,7 @@ def test_conversations_do_not_wait_for_each_other(db: SessionDB, session: str) -
     db.acquire_turn("other")
 
 
-def test_an_expired_turn_is_taken_over_and_can_write_no_more(
+def test_an_expired_turn_is_taken_over_and_cannot_write(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:
     old = db.acquire_turn(session, seconds=60)
@@ -48,7 +48,7 @@ def test_an_expired_turn_is_taken_over_and_can_write_no_more(
     assert [m["content"] for m in db.get_messages(session)] == ["in time"]
 
 
-def test_a_heartbeat_keeps_the_turn(db: SessionDB, session: str, clock: ManualClock) -> None:
+def test_a_heartbeat_renews_the_lease(db: SessionDB, session: str, clock: ManualClock) -> None:
     lease = db.acquire_turn(session, seconds=60)
     for _ in range(5):
         clock.advance(50)
@@ -58,7 +58,7 @@ def test_a_heartbeat_keeps_the_turn(db: SessionDB, session: str, clock: ManualCl
 
 
 @pytest.mark.parametrize("jump", [-86_400, 86_400])
-def test_setting_the_clock_neither_ends_nor_prolongs_a_turn(
+def test_setting_the_clock_neither_ends_nor_extends_a_lease(
     db: SessionDB, session: str, clock: ManualClock, jump: int
 ) -> None:
     db.acquire_turn(session, seconds=60)
@@ -69,7 +69,7 @@ def test_setting_the_clock_neither_ends_nor_prolongs_a_turn(
     db.acquire_turn(session)
 
 
-def test_a_dead_process_holds_nothing(open_store, session: str) -> None:
+def test_the_lease_of_a_dead_process_is_free(open_store, session: str) -> None:
     store = open_store()
     pretend_to_be(store, pid=2**22 + 1, birth="1")
     store.acquire_turn(session)
@@ -83,7 +83,7 @@ def test_a_process_of_an_earlier_boot_is_dead(open_store, session: str) -> None:
     open_store().acquire_turn(session)
 
 
-def test_a_process_on_another_machine_lives_while_it_says_so(
+def test_a_process_on_another_machine_is_alive_while_it_sends_heartbeats(
     open_store, session: str, clock: ManualClock
 ) -> None:
     store = open_store()
@@ -96,7 +96,7 @@ def test_a_process_on_another_machine_lives_while_it_says_so(
     open_store().acquire_turn(session)
 
 
-def test_only_a_turn_of_another_process_that_lives_runs_elsewhere(
+def test_only_a_turn_of_another_running_process_is_elsewhere(
     open_store, session: str, clock: ManualClock
 ) -> None:
     ours, other = open_store(), open_store()
@@ -113,8 +113,8 @@ def test_only_a_turn_of_another_process_that_lives_runs_elsewhere(
     assert not ours.is_turn_elsewhere(session), "it has run out"
 
 
-def test_we_recognise_ourselves() -> None:
-    one, two = ProcessIdentity.of_this_process(), ProcessIdentity.of_this_process()
-    assert one.shares_machine(two)
-    assert (one.pid, one.birth) == (two.pid, two.birth)
-    assert one.process_id != two.process_id
+def test_the_identity_of_the_current_process_is_stable() -> None:
+    item, two = ProcessIdentity.of_this_process(), ProcessIdentity.of_this_process()
+    assert item.shares_pid_namespace(two)
+    assert (item.pid, item.birth) == (two.pid, two.birth)
+    assert item.process_id != two.process_id

@@ -1,4 +1,4 @@
-"""The life of a conversation: whatever happens in whatever order, the table holds."""
+"""The lifecycle of a conversation: random sequences of changes follow the table."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from hermes_state import SessionDB
 from hermes_state.delivery.routes import Route
 from hermes_state.sessions.lifecycle import (
     KIND_OF_REASON,
-    TABLE,
+    TRANSITIONS,
     Announced,
     Change,
     State,
     state_of,
     transition,
 )
-from hermes_state.upkeep.crash_recovery import bury
+from hermes_state.upkeep.crash_recovery import release_process
 
 PAGE = Path(__file__).parents[2] / "docs/explanation/life-of-a-conversation.md"
 IDS = [f"s{number}" for number in range(5)]
@@ -35,25 +35,25 @@ PLACES = ["p0", "p1"]
 REASONS = sorted({*KIND_OF_REASON, "shutdown", "cli_close"} - {"compression", "branched"})
 
 
-def test_what_the_table_does_not_hold_cannot_happen() -> None:
-    for state, change in set(itertools.product(State, Change)) - set(TABLE):
+def test_a_transition_that_is_not_in_the_table_is_refused() -> None:
+    for state, change in set(itertools.product(State, Change)) - set(TRANSITIONS):
         with pytest.raises(IllegalChangeError, match="cannot"):
             transition(state, change)
 
 
-def test_the_page_shows_the_table() -> None:
+def test_the_documentation_shows_the_table() -> None:
     row = re.compile(r"^\| (\w+) \| (\w+) \| (\w+) \| ([\w ]+) \|$", re.MULTILINE)
     rows = row.findall(PAGE.read_text())
     shown = {(state, change): (to, announced) for state, change, to, announced in rows}
     expected = {
-        (str(state), str(change)): (str(one.to), str(one.announced))
-        for (state, change), one in TABLE.items()
+        (str(state), str(change)): (str(step.to), str(step.announced))
+        for (state, change), step in TRANSITIONS.items()
     }
     assert shown == expected
 
 
-class Lives(RuleBasedStateMachine):
-    """Conversations in two places and in a terminal, changed at random, with crashes."""
+class LifecycleMachine(RuleBasedStateMachine):
+    """Conversations of two places and a terminal, changed at random, with crashes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Lives(RuleBasedStateMachine):
         self.db.close()
         self.folder.cleanup()
 
-    # The model: the same table, and nothing else
+    # The model uses only the table
 
     def change(self, session_id: str, change: Change) -> None:
         step = transition(self.states[session_id], change)
@@ -110,7 +110,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule(place=st.sampled_from(PLACES), session_id=st.sampled_from(IDS))
     def route(self, place: str, session_id: str) -> None:
-        """A first message, or one to a conversation that was ended elsewhere."""
+        """A first message, or a message to a conversation that was ended elsewhere."""
         if self.routes.get(place, session_id) != session_id:
             return
         self.db.begin_route(self._route(place, session_id), "telegram", {})
@@ -147,9 +147,7 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: State.OPEN in self.states.values())
     @rule(data=st.data())
     def compact(self, data: Any) -> None:
-        session_id = data.draw(
-            st.sampled_from([one for one in IDS if self.states[one] is State.OPEN])
-        )
+        session_id = data.draw(st.sampled_from([i for i in IDS if self.states[i] is State.OPEN]))
         self.db.archive_and_compact(session_id, [{"role": "user", "content": "summary"}])
         self.change(session_id, Change.PASS)
 
@@ -165,40 +163,40 @@ class Lives(RuleBasedStateMachine):
     def crash(self) -> None:
         """The process dies; the next one settles what it held."""
         process_id = self.db.identity.process_id
-        self.db.engine.write(lambda tx: bury(tx, process_id, self.db.ids))
+        self.db.engine.write(lambda tx: release_process(tx, process_id, self.db.ids))
         for session_id in sorted(self.owned):
             self.change(session_id, Change.END)
 
-    # What holds at any time
+    # Invariants
 
     @invariant()
     def states_agree(self) -> None:
-        found = {one: self.db.engine.read(lambda r, one=one: state_of(r, one)) for one in IDS}
-        assert found == self.states
+        states = {i: self.db.engine.read(lambda r, i=i: state_of(r, i)) for i in IDS}
+        assert states == self.states
 
     @invariant()
     def every_end_was_announced_once(self) -> None:
         events = self.db.list_boundaries(limit=10_000)
-        finals = [(one["session_id"], one["epoch"]) for one in events if one["is_final"]]
+        finals = [(event["session_id"], event["epoch"]) for event in events if event["is_final"]]
         assert len(finals) == len(set(finals))
         for session_id in IDS:
-            count = sum(1 for one, _ in finals if one == session_id)
+            count = sum(1 for final_id, _ in finals if final_id == session_id)
             assert count == self.finals[session_id]
 
     @invariant()
-    def a_place_leads_to_what_it_was_pointed_at(self) -> None:
-        assert {one.place: one.session_id for one in self.db.routes()} == self.routes
+    def every_place_is_routed_to_its_conversation(self) -> None:
+        assert {route.place: route.session_id for route in self.db.routes()} == self.routes
 
 
 @pytest.mark.timeout(600)
-def test_whatever_happens_in_whatever_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_changes_follow_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERMES_HOME", os.environ.get("HERMES_HOME", ""))
     is_full = os.environ.get("HERMES_CAMPAIGN") == "full"
-    Lives.TestCase.settings = settings(
+    LifecycleMachine.TestCase.settings = settings(
         max_examples=300 if is_full else 50,
         stateful_step_count=40,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )
-    case = Lives.TestCase("runTest")
+    case = LifecycleMachine.TestCase("runTest")
     case.runTest()

@@ -1,4 +1,4 @@
-"""Lists show every conversation once, at its latest, whoever wrote it."""
+"""Lists contain every conversation once, including those of other programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state.sessions import index
-from state.foreign_files import foreign_message, foreign_session, write_as_the_original
+from state.foreign_files import foreign_message, foreign_session, write_as_hermes_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ def ids(rows: list[dict]) -> list[str]:
     return [row["id"] for row in rows]
 
 
-def talk(db: SessionDB, clock: ManualClock, session_id: str, **facts: object) -> str:
+def create_conversation(db: SessionDB, clock: ManualClock, session_id: str, **facts: object) -> str:
     clock.advance(10)
     source = str(facts.pop("source", "cli"))
     db.create_session(session_id, source, **facts)
@@ -30,9 +30,9 @@ def talk(db: SessionDB, clock: ManualClock, session_id: str, **facts: object) ->
     return session_id
 
 
-def test_the_latest_spoken_in_comes_first(db: SessionDB, clock: ManualClock) -> None:
+def test_the_most_recently_active_session_comes_first(db: SessionDB, clock: ManualClock) -> None:
     for name in "abc":
-        talk(db, clock, name)
+        create_conversation(db, clock, name)
     clock.advance(10)
     db.append_message("a", "user", "again")
     assert ids(db.list_sessions_rich(order_by_last_active=True)) == ["a", "c", "b"]
@@ -41,7 +41,7 @@ def test_the_latest_spoken_in_comes_first(db: SessionDB, clock: ManualClock) -> 
     assert ids(db.list_sessions_rich(limit=1, offset=1)) == ["b"]
 
 
-def test_a_row_carries_preview_and_activity(db: SessionDB, clock: ManualClock) -> None:
+def test_a_row_has_a_preview_and_the_last_activity(db: SessionDB, clock: ManualClock) -> None:
     db.create_session("s", "cli")
     db.append_message("s", "system", "be kind")
     db.append_message(
@@ -53,9 +53,7 @@ def test_a_row_carries_preview_and_activity(db: SessionDB, clock: ManualClock) -
     assert "system_prompt" not in row
 
 
-def test_the_preview_is_the_first_thing_said_that_has_words(
-    db: SessionDB, clock: ManualClock
-) -> None:
+def test_the_preview_is_the_first_user_message_with_text(db: SessionDB, clock: ManualClock) -> None:
     db.create_session("s", "cli")
     db.append_message("s", "user", "")
     db.append_message("s", "user", "words")
@@ -64,7 +62,7 @@ def test_the_preview_is_the_first_thing_said_that_has_words(
     assert db.list_sessions_rich()[0]["preview"] == "words"
 
 
-def test_long_previews_are_cut(db: SessionDB) -> None:
+def test_long_previews_are_shortened(db: SessionDB) -> None:
     db.create_session("s", "cli")
     db.append_message("s", "user", "word " * 100)
     preview = db.list_sessions_rich()[0]["preview"]
@@ -72,10 +70,10 @@ def test_long_previews_are_cut(db: SessionDB) -> None:
     assert len(preview) <= 63
 
 
-def test_filters_narrow_the_list(db: SessionDB, clock: ManualClock) -> None:
-    talk(db, clock, "a", source="cli", cwd="/home/me/project_x")
-    talk(db, clock, "b", source="telegram", cwd="/home/me/project_x/sub")
-    talk(db, clock, "c", source="tool", cwd="/home/me/projectAx")
+def test_filters_restrict_the_list(db: SessionDB, clock: ManualClock) -> None:
+    create_conversation(db, clock, "a", source="cli", cwd="/home/me/project_x")
+    create_conversation(db, clock, "b", source="telegram", cwd="/home/me/project_x/sub")
+    create_conversation(db, clock, "c", source="tool", cwd="/home/me/projectAx")
     db.append_message("b", "assistant", "hi")
     assert ids(db.list_sessions_rich("telegram")) == ["b"]
     assert ids(db.list_sessions_rich(exclude_sources=["tool"])) == ["b", "a"]
@@ -85,9 +83,9 @@ def test_filters_narrow_the_list(db: SessionDB, clock: ManualClock) -> None:
     assert ids(db.search_sessions_by_id("b")) == ["b"]
 
 
-def test_work_done_for_a_conversation_is_not_listed(db: SessionDB, clock: ManualClock) -> None:
-    talk(db, clock, "a")
-    talk(db, clock, "d", source="subagent", parent_session_id="a",
+def test_delegated_tasks_are_not_listed(db: SessionDB, clock: ManualClock) -> None:
+    create_conversation(db, clock, "a")
+    create_conversation(db, clock, "d", source="subagent", parent_session_id="a",
          model_config={"_delegate_from": "a"})  # fmt: skip
     assert ids(db.list_sessions_rich()) == ["a"]
     assert ids(db.list_sessions_rich(include_children=True)) == ["d", "a"]
@@ -97,12 +95,12 @@ def test_work_done_for_a_conversation_is_not_listed(db: SessionDB, clock: Manual
 def test_a_continued_conversation_appears_once_as_its_last_row(
     db: SessionDB, clock: ManualClock
 ) -> None:
-    talk(db, clock, "first")
+    create_conversation(db, clock, "first")
     started = db.get_session("first")["started_at"]
     db.end_session("first", "compression")
-    talk(db, clock, "second", parent_session_id="first")
+    create_conversation(db, clock, "second", parent_session_id="first")
     db.end_session("second", "compression")
-    talk(db, clock, "third", parent_session_id="second")
+    create_conversation(db, clock, "third", parent_session_id="second")
     (row,) = db.list_sessions_rich()
     assert row["id"] == "third"
     assert row["_lineage_root_id"] == "first"
@@ -110,28 +108,28 @@ def test_a_continued_conversation_appears_once_as_its_last_row(
     assert db.get_compression_tip("first") == "third"
     assert db.resolve_resume_session_id("first") == "third"
     assert ids(db.list_sessions_rich(project_compression_tips=False)) == ["first"]
-    whole = db.get_messages_as_conversation("third", include_ancestors=True)
-    assert [m["content"].split()[-1] for m in whole] == ["first", "second", "third"]
+    conversation = db.get_messages_as_conversation("third", include_ancestors=True)
+    assert [m["content"].split()[-1] for m in conversation] == ["first", "second", "third"]
 
 
-def test_archiving_a_continued_conversation_hides_all_of_it(
+def test_archiving_a_continued_conversation_archives_all_its_rows(
     db: SessionDB, clock: ManualClock
 ) -> None:
-    talk(db, clock, "first")
+    create_conversation(db, clock, "first")
     db.end_session("first", "compression")
-    talk(db, clock, "second", parent_session_id="first")
+    create_conversation(db, clock, "second", parent_session_id="first")
     db.set_session_archived("second")
     assert db.list_sessions_rich(project_compression_tips=False) == []
     db.set_session_archived("first", False)
     assert ids(db.list_sessions_rich()) == ["second"]
 
 
-def test_what_another_program_writes_meanwhile_is_listed(
+def test_rows_written_by_another_program_are_listed(
     db: SessionDB, db_path: Path, clock: ManualClock
 ) -> None:
-    talk(db, clock, "ours")
+    create_conversation(db, clock, "ours")
     later = clock.now() + 100
-    write_as_the_original(
+    write_as_hermes_agent(
         db_path,
         [
             foreign_session("theirs", later),
@@ -148,19 +146,19 @@ def test_what_another_program_writes_meanwhile_is_listed(
 def test_appending_after_another_program_counts_both(
     db: SessionDB, db_path: Path, clock: ManualClock
 ) -> None:
-    talk(db, clock, "ours")
-    write_as_the_original(db_path, [foreign_message("ours", "user", "theirs", clock.now())])
+    create_conversation(db, clock, "ours")
+    write_as_hermes_agent(db_path, [foreign_message("ours", "user", "theirs", clock.now())])
     db.append_message("ours", "assistant", "ours again")
     assert db.stats()["lifetime_messages"] == 3
     assert len(db.get_messages("ours")) == 3
 
 
-def test_what_another_program_deletes_disappears(
+def test_sessions_deleted_by_another_program_are_not_listed(
     db: SessionDB, db_path: Path, clock: ManualClock
 ) -> None:
-    talk(db, clock, "a")
-    talk(db, clock, "b")
-    write_as_the_original(
+    create_conversation(db, clock, "a")
+    create_conversation(db, clock, "b")
+    write_as_hermes_agent(
         db_path,
         [
             ("DELETE FROM messages WHERE session_id = ?", ("a",)),
@@ -173,7 +171,7 @@ def test_what_another_program_deletes_disappears(
 def test_a_read_only_list_equals_the_writers(open_store, db_path: Path, clock) -> None:
     store = open_store()
     for name in "abcdef":
-        talk(store, clock, name, source="tool" if name in "bd" else "cli")
+        create_conversation(store, clock, name, source="tool" if name in "bd" else "cli")
     store.set_session_archived("c")
     expected = store.list_sessions_rich(limit=2, exclude_sources=["tool"])
     reader = open_store(read_only=True)

@@ -1,4 +1,4 @@
-"""Upkeep happens once a day, within what the user allowed."""
+"""Daily house-keeping follows the user's settings."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def opened(clock: ManualClock, *, keeper: object = None, **settings: object) -> SessionDB:
+def open_store(clock: ManualClock, *, purge_hook: object = None, **settings: object) -> SessionDB:
     return SessionDB(
         clock=clock,
         settings=StoreSettings(**settings),
         is_recovering=False,
-        keeper=keeper,
+        purge_hook=purge_hook,
     )
 
 
-def test_by_default_nothing_old_is_touched(clock: ManualClock) -> None:
-    with opened(clock) as db:
+def test_by_default_old_sessions_are_kept(clock: ManualClock) -> None:
+    with open_store(clock) as db:
         db.create_session("s", "cli")
         db.end_session("s", "cli_close")
         clock.advance(5000 * DAY)
@@ -41,8 +41,8 @@ def test_by_default_nothing_old_is_touched(clock: ManualClock) -> None:
         assert db.get_session("s") is not None
 
 
-def test_the_trash_is_emptied_after_its_days(clock: ManualClock) -> None:
-    with opened(clock, keeper=lambda history, one: None, trash_days=30) as db:
+def test_trashed_sessions_are_purged_after_the_configured_days(clock: ManualClock) -> None:
+    with open_store(clock, purge_hook=lambda history, session_id: None, trash_days=30) as db:
         db.create_session("s", "cli")
         db.delete_session("s")
         assert db.keep_house()["purged"] == 0
@@ -52,10 +52,10 @@ def test_the_trash_is_emptied_after_its_days(clock: ManualClock) -> None:
         assert db.keep_house()["purged"] == 1
 
 
-def test_the_trash_waits_for_somebody_who_can_take_down_its_statistics(
+def test_nothing_is_purged_without_a_purge_hook(
     clock: ManualClock,
 ) -> None:
-    with opened(clock, trash_days=30) as db:
+    with open_store(clock, trash_days=30) as db:
         db.create_session("s", "cli")
         db.delete_session("s")
         clock.advance(31 * DAY)
@@ -63,16 +63,16 @@ def test_the_trash_waits_for_somebody_who_can_take_down_its_statistics(
         assert db.get_session("s") is not None
 
 
-def test_a_trash_kept_for_ever_is_kept(clock: ManualClock) -> None:
-    with opened(clock, trash_days=0) as db:
+def test_zero_trash_days_disable_purging(clock: ManualClock) -> None:
+    with open_store(clock, trash_days=0) as db:
         db.create_session("s", "cli")
         db.delete_session("s")
         clock.advance(5000 * DAY)
         assert db.maybe_auto_prune_and_vacuum()["purged"] == 0
 
 
-def test_pruning_by_itself_is_possible_when_asked_for(clock: ManualClock) -> None:
-    with opened(clock, retention_days=90) as db:
+def test_automatic_pruning_can_be_enabled(clock: ManualClock) -> None:
+    with open_store(clock, retention_days=90) as db:
         db.create_session("s", "cli")
         db.end_session("s", "cli_close")
         clock.advance(91 * DAY)
@@ -80,17 +80,17 @@ def test_pruning_by_itself_is_possible_when_asked_for(clock: ManualClock) -> Non
         assert [row["session_id"] for row in db.list_trash()] == ["s"]
 
 
-def test_opening_keeps_house_in_the_background(clock: ManualClock) -> None:
-    with opened(clock) as db:
+def test_opening_runs_house_keeping_in_the_background(clock: ManualClock) -> None:
+    with open_store(clock) as db:
         db.create_session("s", "cli")
         db.delete_session("s")
     clock.advance(31 * DAY)
-    with SessionDB(clock=clock, keeper=lambda history, one: None) as db:
+    with SessionDB(clock=clock, purge_hook=lambda history, session_id: None) as db:
         assert db.wait_for_index(30)
         assert db.get_session("s") is None
 
 
-def test_the_users_settings_reach_the_store(
+def test_the_store_uses_the_users_settings(
     hermes_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert StoreSettings.of_home() == StoreSettings()
@@ -107,7 +107,7 @@ def test_the_users_settings_reach_the_store(
         assert db.engine.busy_seconds == 2.0
 
 
-def test_a_mistake_in_the_settings_does_not_keep_the_history_shut(
+def test_an_invalid_setting_does_not_prevent_opening(
     hermes_home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (hermes_home / "config.yaml").write_text("store: {busy_seconds: soon}\n")

@@ -1,4 +1,4 @@
-"""Messages are stored once, in order, as they were given."""
+"""Messages are stored once, in order and unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CALLS = [{"id": "c1", "type": "function", "function": {"name": "shell", "arguments": "{}"}}]
 
 
-def test_a_message_comes_back_as_it_was_given(db: SessionDB, session: str) -> None:
+def test_a_message_is_read_back_unchanged(db: SessionDB, session: str) -> None:
     row_id = db.append_message(
         session, "assistant", "hello", tool_calls=CALLS, finish_reason="tool_calls",
         reasoning="because", reasoning_details=[{"a": 1}], token_count=7,
@@ -45,7 +45,7 @@ def test_a_message_comes_back_as_it_was_given(db: SessionDB, session: str) -> No
         None,
     ],
 )
-def test_any_content_survives(db: SessionDB, session: str, content: object) -> None:
+def test_any_content_is_read_back_unchanged(db: SessionDB, session: str, content: object) -> None:
     db.append_message(session, "user", content)
     db.append_message(session, "assistant", "after")
     assert [m["content"] for m in db.get_messages(session)] == [content, "after"]
@@ -111,7 +111,7 @@ def test_a_loaded_conversation_saved_again_adds_nothing(db: SessionDB, session: 
     assert ids == [m["id"] for m in db.get_messages(session)]
 
 
-def test_a_message_known_elsewhere_is_stored_here_too_and_once(db: SessionDB, session: str) -> None:
+def test_a_message_of_another_session_is_stored_once_here_too(db: SessionDB, session: str) -> None:
     other = db.create_session("other", "cli")
     uid = db.ids.new()
     db.append_message(session, "user", "hello", uid=uid)
@@ -120,13 +120,13 @@ def test_a_message_known_elsewhere_is_stored_here_too_and_once(db: SessionDB, se
     assert len(db.get_messages(other)) == 1
 
 
-def test_a_batch_is_stored_whole_or_not_at_all(db: SessionDB, session: str) -> None:
+def test_a_batch_is_stored_atomically(db: SessionDB, session: str) -> None:
     with pytest.raises(SessionNotFoundError):
         db.append_messages_batch("nowhere", [{"role": "user", "content": "x"}])
     assert db.message_count() == 0
 
 
-def test_order_is_the_order_of_storing_not_of_clocks(
+def test_messages_are_ordered_by_storage_not_by_timestamp(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:
     db.append_message(session, "user", "first")
@@ -136,7 +136,7 @@ def test_order_is_the_order_of_storing_not_of_clocks(
     assert [m["content"] for m in db.get_messages(session, limit=1, latest=True)] == ["second"]
 
 
-def test_counters_follow_the_messages(db: SessionDB, session: str) -> None:
+def test_counters_are_updated_with_the_messages(db: SessionDB, session: str) -> None:
     db.append_message(session, "user", "run it")
     db.append_message(session, "assistant", "", tool_calls=CALLS * 3)
     row = db.get_session(session)
@@ -144,7 +144,7 @@ def test_counters_follow_the_messages(db: SessionDB, session: str) -> None:
     assert row["tool_call_count"] == 3
 
 
-def test_iteration_gives_every_row_of_a_long_session(db: SessionDB, session: str) -> None:
+def test_iteration_returns_every_row_of_a_long_session(db: SessionDB, session: str) -> None:
     texts = [f"message {number}" for number in range(1203)]
     db.append_messages_batch(session, [{"role": "user", "content": t} for t in texts])
     assert [m["content"] for m in db.iter_messages(session)] == texts
@@ -153,7 +153,7 @@ def test_iteration_gives_every_row_of_a_long_session(db: SessionDB, session: str
     assert [m["content"] for m in db.tail_messages(session, third)] == texts[3:]
 
 
-def test_the_surroundings_of_a_message_are_given(db: SessionDB, session: str) -> None:
+def test_the_messages_around_a_message_are_returned(db: SessionDB, session: str) -> None:
     ids = [db.append_message(session, "user", str(number)) for number in range(10)]
     view = db.get_anchored_view(session, ids[5], window=1, bookend=1)
     assert [m["content"] for m in view["window"]] == ["4", "5", "6"]
@@ -161,7 +161,7 @@ def test_the_surroundings_of_a_message_are_given(db: SessionDB, session: str) ->
     assert [m["content"] for m in view["bookend_start"] + view["bookend_end"]] == ["0", "9"]
 
 
-def test_a_reply_that_streams_becomes_one_message(db: SessionDB, session: str) -> None:
+def test_a_streamed_reply_becomes_one_message(db: SessionDB, session: str) -> None:
     draft = db.draft(session)
     for piece in ("Hel", "lo ", "there"):
         draft.write(piece)
@@ -182,13 +182,13 @@ def test_a_finished_reply_finished_again_is_the_same_row(db: SessionDB, session:
     assert len(db.get_messages(session)) == 1
 
 
-def test_the_search_finds_words_phrases_and_any_script(db: SessionDB, session: str) -> None:
+def test_search_finds_words_phrases_and_any_writing_system(db: SessionDB, session: str) -> None:
     db.append_message(session, "user", "The quick brown fox")
     db.append_message(session, "assistant", "quick thinking")
     db.append_message(session, "user", [{"type": "text", "text": "这张图片里有什么"}])
-    found = db.search_messages("quick")
-    assert [hit["role"] for hit in found] == ["assistant", "user"]
-    assert ">>>quick<<<" in found[0]["snippet"]
+    hits = db.search_messages("quick")
+    assert [hit["role"] for hit in hits] == ["assistant", "user"]
+    assert ">>>quick<<<" in hits[0]["snippet"]
     assert len(db.search_messages('"quick brown"')) == 1
     assert len(db.search_messages("图片")) == 1
     assert db.search_messages("quick", role_filter=["user"])[0]["role"] == "user"

@@ -1,4 +1,4 @@
-"""An identity above all others is not looked up; every other one is."""
+"""An identity greater than all stored ones is not looked up; every other one is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from hermes_core.ids import uid_bytes
 from hermes_state.messages.rows import NewMessage
-from state.foreign_files import write_as_the_original
+from state.foreign_files import write_as_hermes_agent
 
 if TYPE_CHECKING:
     from hermes_core.clock import ManualClock
@@ -26,14 +26,14 @@ def test_any_identity_is_stored_once(db: SessionDB, session: str, text: str) -> 
     assert db.message_count(session) == 3
 
 
-def test_an_older_identity_that_comes_late_is_stored_once(db: SessionDB, session: str) -> None:
+def test_an_older_identity_stored_later_is_stored_once(db: SessionDB, session: str) -> None:
     older, newer = db.ids.new(), db.ids.new()
     db.append_message(session, "user", "newer", uid=newer)
     first = db.append_message(session, "user", "older", uid=older)
     assert db.append_message(session, "user", "older", uid=older) == first
 
 
-def test_a_clock_that_was_set_back_changes_nothing(
+def test_setting_the_clock_back_creates_no_duplicates(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:
     uid = db.ids.new()
@@ -43,17 +43,22 @@ def test_a_clock_that_was_set_back_changes_nothing(
     assert db.append_message(session, "user", "hello", uid=uid) == first
 
 
-def test_what_another_process_stored_meanwhile_is_known(db: SessionDB, session: str) -> None:
+def test_an_identity_stored_by_another_process_is_recognized(db: SessionDB, session: str) -> None:
     db.append_message(session, "user", "mine", uid=db.ids.new())
-    theirs = db.ids.new()
-    put = "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', 'x', 1.0)"
-    name = "INSERT INTO hermes_message (uid, message_id) SELECT ?, max(id) FROM messages"
-    write_as_the_original(db.db_path, [(put, (session,)), (name, (uid_bytes(theirs),))])
-    assert db.append_message(session, "user", "x", uid=theirs) == db.get_messages(session)[-1]["id"]
+    foreign_uid = db.ids.new()
+    insert = (
+        "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', 'x', 1.0)"
+    )
+    identify = "INSERT INTO hermes_message (uid, message_id) SELECT ?, max(id) FROM messages"
+    write_as_hermes_agent(db.db_path, [(insert, (session,)), (identify, (uid_bytes(foreign_uid),))])
+    assert (
+        db.append_message(session, "user", "x", uid=foreign_uid)
+        == db.get_messages(session)[-1]["id"]
+    )
     assert db.message_count(session) == 2
 
 
-def test_a_message_that_was_taken_back_can_be_stored_again(db: SessionDB, session: str) -> None:
+def test_a_message_that_was_rolled_back_can_be_stored_again(db: SessionDB, session: str) -> None:
     uid = db.ids.new()
     pair = [{"role": "user", "content": "x", "hermes_uid": uid}]
 

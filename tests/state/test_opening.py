@@ -1,4 +1,4 @@
-"""Opening: at once where it is safe, with a clear word where it is not."""
+"""Opening a store: checks of the file, its folder and its format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from state.foreign_files import (
     foreign_message,
     foreign_session,
     make_schema_16,
-    write_as_the_original,
+    write_as_hermes_agent,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def test_a_file_that_is_not_a_database_is_refused_and_kept(hermes_home: Path) ->
     assert path.read_text().startswith("these are my notes")
 
 
-def test_somebody_elses_database_is_refused(hermes_home: Path) -> None:
+def test_a_database_of_another_program_is_refused(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE photos (id)")
@@ -49,7 +49,7 @@ def test_somebody_elses_database_is_refused(hermes_home: Path) -> None:
     assert tables == [("photos",)]
 
 
-def test_a_newer_layout_of_our_own_is_refused_and_unchanged(hermes_home: Path) -> None:
+def test_a_newer_layout_is_refused_and_unchanged(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     SessionDB(path).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -59,7 +59,7 @@ def test_a_newer_layout_of_our_own_is_refused_and_unchanged(hermes_home: Path) -
             SessionDB(path, read_only=read_only)
 
 
-def test_a_newer_layout_that_we_can_still_read_is_opened(hermes_home: Path) -> None:
+def test_a_newer_but_compatible_layout_is_opened(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     SessionDB(path).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -67,7 +67,7 @@ def test_a_newer_layout_that_we_can_still_read_is_opened(hermes_home: Path) -> N
     SessionDB(path).close()
 
 
-def test_a_file_of_an_older_release_is_given_the_tables_it_lacks(hermes_home: Path) -> None:
+def test_missing_tables_are_created_in_a_file_of_an_older_release(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     with SessionDB(path) as db:
         db.create_session("s", "cli")
@@ -96,14 +96,14 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "ro"
     folder.mkdir()
-    # Root may write anywhere, so the system's answer is what the test gives.
-    monkeypatch.setattr(filesystem.os, "access", lambda place, _mode: place != folder)
+    # Root may write anywhere, so the test replaces the system call.
+    monkeypatch.setattr(filesystem.os, "access", lambda path, _mode: path != folder)
     with pytest.raises(StoreUnavailableError, match="read-only"):
         SessionDB(folder / "state.db")
     assert list(folder.iterdir()) == []
 
 
-def test_no_history_yet_is_said(hermes_home: Path) -> None:
+def test_a_missing_history_is_reported(hermes_home: Path) -> None:
     with pytest.raises(StoreUnavailableError, match="no history"):
         SessionDB(hermes_home / "none.db", read_only=True)
     assert not (hermes_home / "none.db").exists()
@@ -126,7 +126,7 @@ def test_a_closed_store_is_one_file(hermes_home: Path) -> None:
     assert [file.name for file in hermes_home.iterdir()] == ["state.db"]
 
 
-def test_a_history_made_readable_for_all_is_closed_to_others(hermes_home: Path) -> None:
+def test_permissions_of_other_users_on_a_history_are_removed(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     make_schema_16(path)
     path.chmod(0o644)
@@ -141,7 +141,7 @@ def test_a_foreign_history_is_listed_before_it_is_indexed(hermes_home: Path) -> 
     for number in range(700):
         rows.append(foreign_session(f"s{number:04}", float(number)))
         rows.append(foreign_message(f"s{number:04}", "user", f"hello {number}", float(number)))
-    write_as_the_original(path, rows)
+    write_as_hermes_agent(path, rows)
     with SessionDB(path, is_recovering=False) as db:
         assert db.index_progress() == (0, 700)
         newest = db.list_sessions_rich(limit=5, order_by_last_active=True)
@@ -156,10 +156,10 @@ def test_a_foreign_history_is_listed_before_it_is_indexed(hermes_home: Path) -> 
     assert {f.status for f in examine(path) if f.name == "session index"} == {"ok"}
 
 
-def test_an_interrupted_indexing_goes_on_where_it_stopped(hermes_home: Path) -> None:
+def test_interrupted_indexing_is_continued(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
     make_schema_16(path)
-    write_as_the_original(path, [foreign_session(f"s{n}", float(n)) for n in range(300)])
+    write_as_hermes_agent(path, [foreign_session(f"s{n}", float(n)) for n in range(300)])
     db = SessionDB(path, is_recovering=False)
     db.refresh_index()
     done, total = db.index_progress()
@@ -170,14 +170,14 @@ def test_an_interrupted_indexing_goes_on_where_it_stopped(hermes_home: Path) -> 
         assert again.session_count() == 300
 
 
-def test_many_rows_written_by_another_program_are_taken_in_piece_by_piece(
+def test_many_rows_of_another_program_are_indexed_in_slices(
     hermes_home: Path,
 ) -> None:
     path = hermes_home / "state.db"
     with SessionDB(path) as db:
         db.create_session("s", "cli")
         db.append_message("s", "user", "ours")
-    write_as_the_original(
+    write_as_hermes_agent(
         path, [foreign_message("s", "user", str(n), float(n)) for n in range(5000)]
     )
     with SessionDB(path) as db:

@@ -1,4 +1,4 @@
-"""Letting people in: codes that are kept as hashes, live an hour and are taken once."""
+"""Pairing codes: stored as hashes, valid for an hour, used once."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def db(tmp_path: Path, clock: ManualClock) -> Iterator[SessionDB]:
         yield store
 
 
-def asked(db: SessionDB, user: str = "u1") -> str:
+def request_code(db: SessionDB, user: str = "u1") -> str:
     code = db.ask_to_pair("telegram", user, "Somebody")
     assert code is not None
     return code
 
 
-def test_who_has_a_code_is_let_in_once(db: SessionDB) -> None:
-    code = asked(db)
+def test_a_code_approves_its_user_once(db: SessionDB) -> None:
+    code = request_code(db)
     assert len(code) == 8
     assert not db.is_user_allowed("telegram", "u1")
     approved = db.approve_pairing("telegram", f" {code.lower()} ")
@@ -42,44 +42,42 @@ def test_who_has_a_code_is_let_in_once(db: SessionDB) -> None:
     assert db.is_user_allowed("telegram", "u1")
     assert not db.is_user_allowed("discord", "u1")
     assert db.approve_pairing("telegram", code) is None
-    assert [one["user_id"] for one in db.allowed_users()] == ["u1"]
+    assert [user["user_id"] for user in db.allowed_users()] == ["u1"]
     assert db.revoke_user("telegram", "u1")
     assert not db.revoke_user("telegram", "u1")
 
 
-def test_a_code_is_nowhere_in_the_file(db: SessionDB, tmp_path: Path) -> None:
-    code = asked(db)
-    assert [one["user_name"] for one in db.asking_users()] == ["Somebody"]
+def test_a_code_is_not_stored_as_text(db: SessionDB, tmp_path: Path) -> None:
+    code = request_code(db)
+    assert [user["user_name"] for user in db.asking_users()] == ["Somebody"]
     db.close()
     for path in tmp_path.iterdir():
         if path.is_file():
             assert code.encode() not in path.read_bytes()
 
 
-def test_a_code_lives_an_hour(db: SessionDB, clock: ManualClock) -> None:
-    code = asked(db)
+def test_a_code_expires_after_an_hour(db: SessionDB, clock: ManualClock) -> None:
+    code = request_code(db)
     clock.advance(3601)
     assert db.approve_pairing("telegram", code) is None
     assert db.asking_users() == []
 
 
-def test_nobody_gets_many_codes_and_no_platform_many_people(
-    db: SessionDB, clock: ManualClock
-) -> None:
-    first = asked(db)
+def test_codes_per_user_and_per_platform_are_limited(db: SessionDB, clock: ManualClock) -> None:
+    first = request_code(db)
     assert db.ask_to_pair("telegram", "u1") is None
     clock.advance(601)
-    second = asked(db)  # takes the place of the first
+    second = request_code(db)  # replaces the first
     assert db.approve_pairing("telegram", first) is None
     for user in ("u2", "u3"):
-        asked(db, user)
+        request_code(db, user)
     assert db.ask_to_pair("telegram", "u4") is None
     assert db.ask_to_pair("discord", "u4") is not None
     assert db.approve_pairing("telegram", second) is not None
 
 
 def test_guessing_locks_a_platform_for_a_while(db: SessionDB, clock: ManualClock) -> None:
-    code = asked(db)
+    code = request_code(db)
     for number in range(5):
         assert db.approve_pairing("telegram", f"WRONG{number}") is None
     assert db.is_pairing_locked("telegram")
@@ -91,13 +89,13 @@ def test_guessing_locks_a_platform_for_a_while(db: SessionDB, clock: ManualClock
     assert not db.is_pairing_locked("discord")
 
 
-def test_two_processes_that_approve_at_once_let_in_one(db: SessionDB, tmp_path: Path) -> None:
-    code = asked(db)
-    found: list[object] = []
+def test_concurrent_approvals_of_a_code_succeed_once(db: SessionDB, tmp_path: Path) -> None:
+    code = request_code(db)
+    approvals: list[object] = []
     stores = [SessionDB(tmp_path / "state.db", clock=db.clock) for _ in range(4)]
     threads = [
-        threading.Thread(target=lambda one=one: found.append(one.approve_pairing("telegram", code)))
-        for one in stores
+        threading.Thread(target=lambda s=s: approvals.append(s.approve_pairing("telegram", code)))
+        for s in stores
     ]
     for thread in threads:
         thread.start()
@@ -105,10 +103,10 @@ def test_two_processes_that_approve_at_once_let_in_one(db: SessionDB, tmp_path: 
         thread.join()
     for store in stores:
         store.close()
-    assert len([one for one in found if one]) == 1
+    assert len([approved for approved in approvals if approved]) == 1
 
 
-def test_an_older_file_gets_the_tables(tmp_path: Path) -> None:
+def test_missing_tables_are_created_in_an_older_file(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     SessionDB(path).close()
     connection = sqlite3.connect(path)

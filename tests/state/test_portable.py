@@ -1,4 +1,4 @@
-"""Exports and imports: everything is in them, and comes back as it was."""
+"""Exports and imports: a round trip is byte-identical."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermes_core.errors import PortableFileError, UsageError
 from hermes_state import SessionDB
 from hermes_state.sessions import index
 from hermes_state.upkeep.health import examine
-from state.portable_histories import KINDS, export, histories, live_through, open_store
+from state.portable_histories import KINDS, apply_changes, export, histories, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def lines(data: bytes) -> list[dict[str, Any]]:
 
 
 def listed(db: SessionDB) -> list[tuple[object, ...]]:
-    """What a list shows, computed from the rows."""
+    """The rows of a list, recomputed from the messages."""
 
     def compute(tx: Tx) -> None:
         for (session_id,) in tx.rows("SELECT id FROM sessions"):
@@ -52,7 +52,7 @@ def listed(db: SessionDB) -> list[tuple[object, ...]]:
 def test_export_import_export_is_byte_identical(source: str, history: Any, target: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         with open_store(Path(folder), source) as old:
-            live_through(old, history)
+            apply_changes(old, history)
             first = export(old)
             shown = listed(old)
         with open_store(Path(folder), target, "other.db") as new:
@@ -60,12 +60,12 @@ def test_export_import_export_is_byte_identical(source: str, history: Any, targe
             assert export(new) == first
             assert listed(new) == shown
             findings = examine(Path(folder) / "other.db")
-            assert [one for one in findings if one.status == "failed"] == []
+            assert [finding for finding in findings if finding.status == "failed"] == []
 
 
 @pytest.mark.parametrize("name", ["state-schema16.db", "state-schema26.db"])
 @pytest.mark.parametrize("target", KINDS)
-def test_real_histories_come_back_byte_identical(
+def test_the_round_trip_of_real_histories_is_byte_identical(
     shared_data: Path, tmp_path: Path, name: str, target: str
 ) -> None:
     shutil.copyfile(shared_data / name, tmp_path / "old.db")
@@ -87,22 +87,22 @@ def test_real_histories_come_back_byte_identical(
 
 @ANY
 @given(history=histories, number=st.integers(0, 4))
-def test_part_of_a_history_comes_back_byte_identical(history: Any, number: int) -> None:
+def test_the_round_trip_of_part_of_a_history_is_byte_identical(history: Any, number: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         with open_store(Path(folder), "new file") as old:
-            live_through(old, history)
+            apply_changes(old, history)
             ids = old.sessions_to_export(include_trashed=True)[number : number + 1]
             first = export(old, ids)
             rest = export(old)
         with open_store(Path(folder), "new file", "other.db") as new:
             new.import_file(io.BytesIO(first))
             assert export(new) == first
-            # The rest comes later; what waited for it is connected.
+            # The rest is imported later; pending links are resolved.
             new.import_file(io.BytesIO(rest))
             assert export(new) == rest
 
 
-def test_an_import_goes_on_where_the_export_was(
+def test_an_imported_session_can_be_continued(
     db: SessionDB, session: str, tmp_path: Path, clock: ManualClock
 ) -> None:
     db.append_message(session, "user", "one", uid="0" * 31 + "1")
@@ -122,7 +122,7 @@ def test_an_import_goes_on_where_the_export_was(
         assert later.get_session(session)["ended_at"] is None
 
 
-def test_an_export_names_no_row_and_no_time_of_its_own(db: SessionDB, session: str) -> None:
+def test_an_export_contains_no_row_ids_and_no_export_time(db: SessionDB, session: str) -> None:
     db.append_message(session, "user", "hello")
     header, record, end = lines(export(db))
     assert header == {"format": "hermes-export", "redacted": False, "version": 1}
@@ -131,7 +131,7 @@ def test_an_export_names_no_row_and_no_time_of_its_own(db: SessionDB, session: s
     assert export(db).isascii()
 
 
-def test_parents_come_before_children_whatever_their_times(
+def test_parents_come_before_children_regardless_of_their_times(
     db: SessionDB, clock: ManualClock
 ) -> None:
     db.create_session("parent", "cli", started_at=clock.now())
@@ -142,7 +142,7 @@ def test_parents_come_before_children_whatever_their_times(
     assert ids == ["parent", "child", "grandchild", "other"]
 
 
-def test_a_selection_brings_the_conversation_and_its_delegates(
+def test_a_selection_includes_the_conversation_and_its_delegates(
     db: SessionDB, clock: ManualClock
 ) -> None:
     db.create_session("begin", "telegram")
@@ -195,37 +195,37 @@ def damaged(data: bytes) -> dict[str, tuple[bytes, str]]:
 
 
 @pytest.mark.parametrize("kind", list(damaged(b"{}\n" + b'{"messages":[{}]}\n' * 4)))
-def test_a_bad_file_is_named_by_line_and_changes_nothing(
+def test_a_damaged_file_is_refused_with_its_line_and_changes_nothing(
     db: SessionDB, tmp_path: Path, kind: str
 ) -> None:
-    data, words = damaged(filled(db))[kind]
+    data, message = damaged(filled(db))[kind]
     with SessionDB(tmp_path / "other.db") as new:
-        with pytest.raises(PortableFileError, match=words):
+        with pytest.raises(PortableFileError, match=message):
             new.import_file(io.BytesIO(data))
         assert new.session_count() == 0
 
 
-def test_every_flipped_byte_is_noticed(db: SessionDB, tmp_path: Path) -> None:
+def test_every_changed_byte_is_detected(db: SessionDB, tmp_path: Path) -> None:
     data = filled(db)
     with SessionDB(tmp_path / "other.db") as new:
-        for place in range(0, len(data), 7):
-            broken = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+        for position in range(0, len(data), 7):
+            broken = data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
             with pytest.raises(PortableFileError):
                 new.import_file(io.BytesIO(broken))
         assert new.session_count() == 0
 
 
-def test_sessions_that_are_here_are_skipped_renamed_or_refused(db: SessionDB) -> None:
+def test_existing_sessions_are_skipped_renamed_or_refused(db: SessionDB) -> None:
     data = filled(db)
     skipped = db.import_file(io.BytesIO(data))
     assert (skipped.imported, skipped.skipped) == (0, ["s0", "s1", "s2"])
     with pytest.raises(UsageError, match="3 of 3 sessions are here already"):
         db.import_file(io.BytesIO(data), on_conflict="fail")
     db.append_message("s1", "user", "something new")
-    rehearsed = db.import_file(io.BytesIO(data), on_conflict="rename", is_dry_run=True)
+    dry_run = db.import_file(io.BytesIO(data), on_conflict="rename", is_dry_run=True)
     assert db.session_count() == 3
     renamed = db.import_file(io.BytesIO(data), on_conflict="rename")
-    assert renamed.renamed == rehearsed.renamed == {"s1": "s1-2"}
+    assert renamed.renamed == dry_run.renamed == {"s1": "s1-2"}
     assert (renamed.imported, renamed.unchanged) == (1, 2)
     assert renamed.retitled == {"s1-2": "title 1 #2"}
     assert [m["content"] for m in db.get_messages("s1-2")] == ["message 1"]
@@ -244,20 +244,20 @@ def test_a_renamed_parent_keeps_its_children(db: SessionDB, tmp_path: Path) -> N
         assert origin == {"row": 0, "session": "p-2"}
 
 
-def test_a_purged_session_may_come_back(db: SessionDB, session: str) -> None:
+def test_a_purged_session_can_be_imported_again(db: SessionDB, session: str) -> None:
     db.append_message(session, "user", "one")
     data = export(db)
     db.append_message(session, "user", "two")
     db.end_session(session, "cli_close")
     db.purge_session(session)
     db.import_file(io.BytesIO(data))
-    assert db.stats()["lifetime_messages"] == 2  # never shrinks
+    assert db.stats()["lifetime_messages"] == 2  # never decreases
     db.end_session(session, "cli_close")
     final = [row for row in db.list_boundaries(session) if row["is_final"]]
     assert {row["epoch"] for row in final} == {0, 1}
 
 
-def test_imported_sessions_belong_to_nobody(
+def test_imported_sessions_have_no_owner(
     db: SessionDB, session: str, tmp_path: Path, clock: ManualClock
 ) -> None:
     data = export(db)
@@ -271,10 +271,10 @@ def test_imported_sessions_belong_to_nobody(
 def test_a_long_session_is_exported_while_it_grows(db: SessionDB, session: str) -> None:
     for number in range(50):
         db.append_message(session, "user", f"{number} " + "x" * 200)
-    pieces = db.iter_export_file([session, session + "-gone"])
-    next(pieces)
+    chunks = db.iter_export_file([session, session + "-gone"])
+    next(chunks)
     db.append_message(session, "user", "late", uid="f" * 32)
-    record = json.loads(b"".join(pieces).splitlines()[0])
+    record = json.loads(b"".join(chunks).splitlines()[0])
     assert record["messages"][-1]["hermes_uid"] == "f" * 32
     assert record["session"]["message_count"] == len(record["messages"]) == 51
 
@@ -283,7 +283,7 @@ def test_a_long_session_is_exported_while_it_grows(db: SessionDB, session: str) 
 @given(history=histories)
 def test_redaction_of_harmless_histories_changes_only_the_header(history: Any) -> None:
     with tempfile.TemporaryDirectory() as folder, open_store(Path(folder), "new file") as db:
-        live_through(db, history)
+        apply_changes(db, history)
         plain, redacted = export(db), export(db, is_redacted=True)
         assert b'"redacted":true' in redacted
         if b"[redacted:" not in redacted:

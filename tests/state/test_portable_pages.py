@@ -1,4 +1,4 @@
-"""Pages for people: everything said is on them, and nothing on them is alive."""
+"""Readable exports: they contain all messages and no active content."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ ALLOWED = {
 ATTRIBUTES = {"lang", "charset", "http-equiv", "content", "name", "href", "id", "class", "dir"}
 
 
-class Reader(html.parser.HTMLParser):
-    """Collects what a browser would see."""
+class PageParser(html.parser.HTMLParser):
+    """Collects tags and text of a page."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
+        self.texts: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
-        self.words.append(data)
+        self.texts.append(data)
 
     def handle_comment(self, data: str) -> None:
         raise AssertionError(f"a comment: {data!r}")
 
 
-def read(page: str) -> Reader:
-    reader = Reader()
+def read(page: str) -> PageParser:
+    reader = PageParser()
     reader.feed(page)
     reader.close()
     return reader
 
 
-def assert_inert(page: str) -> Reader:
+def assert_inert(page: str) -> PageParser:
     reader = read(page)
     for tag, attributes in reader.tags:
         assert tag in ALLOWED
@@ -74,15 +74,15 @@ def assert_inert(page: str) -> Reader:
 
 def texts(db: SessionDB, form: str, *ids: str, redacted: bool = False, undone: bool = False) -> str:
     reading = readable.ReadOptions(
-        db, Redactor() if redacted else readable.Reveals(), with_undone=undone
+        db, Redactor() if redacted else readable.NoRedaction(), with_undone=undone
     )
 
-    def found() -> Iterator[readable.ReadableConversation]:
-        return (one for one in map(reading.conversation, ids) if one is not None)
+    def conversations() -> Iterator[readable.ReadableConversation]:
+        return (each for each in map(reading.conversation, ids) if each is not None)
 
     if form == "md":
-        return "".join(markdown.pages(found()))
-    return "".join(html_pages.pages(found(), [one.title for one in found()]))
+        return "".join(markdown.pages(conversations()))
+    return "".join(html_pages.pages(conversations(), [each.title for each in conversations()]))
 
 
 @pytest.fixture
@@ -102,9 +102,9 @@ def test_hostile_content_is_only_text_in_html(db: SessionDB, hostile: str) -> No
     other = db.create_session("other", "cli")
     page = texts(db, "html", hostile, other)
     reader = assert_inert(page)
-    words = "".join(reader.words)
+    page_text = "".join(reader.texts)
     for text in HOSTILE:
-        assert words.count(text) >= 4
+        assert page_text.count(text) >= 4
     policy = next(each for _, each in reader.tags if each.get("http-equiv"))
     assert policy["content"].startswith("default-src 'none'; style-src 'sha256-")
     assert "<script" not in page
@@ -113,15 +113,15 @@ def test_hostile_content_is_only_text_in_html(db: SessionDB, hostile: str) -> No
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(text=st.text(st.characters(codec=None)))
-def test_any_text_is_shown_and_nothing_else(text: str) -> None:
-    shown = html_pages.shown(text)
+def test_any_text_is_escaped(text: str) -> None:
+    shown = html_pages.escape_text(text)
     assert not re.search("[<>\"']", shown)
     reader = read(f"<p>{shown}</p>")
     assert [tag for tag, _ in reader.tags] == ["p"]
-    readable.encodable(shown).decode()
+    readable.to_utf8(shown).decode()
 
 
-def test_everything_said_is_on_both_pages(db: SessionDB, session: str) -> None:
+def test_both_formats_contain_all_messages(db: SessionDB, session: str) -> None:
     call = {"function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
     db.append_message(session, "user", "What about 世界?")
     db.append_message(session, "assistant", "", reasoning="hmm, let me see", tool_calls=[call])
@@ -131,8 +131,8 @@ def test_everything_said_is_on_both_pages(db: SessionDB, session: str) -> None:
     db.undo(session)
     for form in ("md", "html"):
         page = texts(db, form, session)
-        for words in ("世界", "hmm, let me see", "weather", "Oslo", "21 degrees", "It is *warm*."):
-            assert words in page
+        for text in ("世界", "hmm, let me see", "weather", "Oslo", "21 degrees", "It is *warm*."):
+            assert text in page
         assert "forget this" not in page
         assert "forget this" in texts(db, form, session, undone=True)
     assert "````\n21 degrees\n```\n````" in texts(db, "md", session)
@@ -148,7 +148,7 @@ def test_pages_can_be_redacted(db: SessionDB, session: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_text", "expected"),
+    ("source", "expected"),
     [
         ("a <b>bold</b> claim", "a \\<b>bold\\</b> claim\n"),
         ("code `<b>` stays", "code `<b>` stays\n"),
@@ -158,8 +158,8 @@ def test_pages_can_be_redacted(db: SessionDB, session: str) -> None:
         ("[x](https://example.org)", "[x](https://example.org)\n"),
     ],
 )
-def test_markdown_of_others_is_kept_but_not_alive(given_text: str, expected: str) -> None:
-    assert markdown.inert(given_text) == expected
+def test_markdown_is_kept_but_neutralized(source: str, expected: str) -> None:
+    assert markdown.neutralize(source) == expected
 
 
 def test_a_title_is_one_heading(db: SessionDB, session: str) -> None:

@@ -1,4 +1,4 @@
-"""Redaction: every row of the table, and texts in every wrapping."""
+"""Redaction: every secret pattern, in plain text and in nested JSON."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_state.messages.rows import JSON_MARK, decode_content
-from hermes_state.portable.redaction import SECRETS, Redactor, redact
+from hermes_state.messages.rows import JSON_PREFIX, decode_content
+from hermes_state.portable.redaction import SECRET_PATTERNS, Redactor, redact
 from state.portable_histories import export
 from support.scaling import growth
 
@@ -20,38 +20,40 @@ if TYPE_CHECKING:
 KEY = "sk-ant-api03-abcdefghij0123456789"
 
 
-@pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.kind)
+@pytest.mark.parametrize("secret", SECRET_PATTERNS, ids=lambda secret: secret.kind)
 def test_the_example_is_redacted_and_the_counter_example_is_not(secret) -> None:
-    hidden = redact(secret.example)
-    assert f"[redacted:{secret.kind}]" in hidden
-    assert redact(hidden) == hidden
+    redacted = redact(secret.example)
+    assert f"[redacted:{secret.kind}]" in redacted
+    assert redact(redacted) == redacted
     assert redact(secret.counter_example) == secret.counter_example
 
 
-@pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret.kind)
-def test_the_example_is_found_in_the_middle_of_things(secret) -> None:
+@pytest.mark.parametrize("secret", SECRET_PATTERNS, ids=lambda secret: secret.kind)
+def test_the_example_is_redacted_within_text_and_json(secret) -> None:
     text = f"before\n{secret.example}\nafter"
-    hidden = redact(text)
-    assert hidden != text
-    assert hidden.startswith("before\n")
+    redacted = redact(text)
+    assert redacted != text
+    assert redacted.startswith("before\n")
     wrapped = json.dumps({"output": text, "more": [json.dumps({"inner": text})]})
-    for form in (wrapped, JSON_MARK + wrapped):
-        found = Redactor().stored(form)
-        assert "[redacted:" in found
-        json.loads(found.removeprefix(JSON_MARK))
-        inner = json.loads(json.loads(found.removeprefix(JSON_MARK))["more"][0])
-        assert inner == {"inner": hidden}
+    for form in (wrapped, JSON_PREFIX + wrapped):
+        stored = Redactor().stored(form)
+        assert "[redacted:" in stored
+        json.loads(stored.removeprefix(JSON_PREFIX))
+        inner = json.loads(json.loads(stored.removeprefix(JSON_PREFIX))["more"][0])
+        assert inner == {"inner": redacted}
 
 
 pieces = st.one_of(
-    st.sampled_from([each for secret in SECRETS for each in (secret.example, secret.example[:9])]),
+    st.sampled_from(
+        [each for secret in SECRET_PATTERNS for each in (secret.example, secret.example[:9])]
+    ),
     st.text(max_size=6),
     st.sampled_from(["=", ": ", " ", "\n", "'", '"', "://", "@", "token", "PASSWORD", "&key="]),
 )
 
 
 @given(st.lists(pieces, max_size=8).map("".join))
-def test_redacting_twice_is_redacting_once(text: str) -> None:
+def test_redaction_is_idempotent(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
 
@@ -66,7 +68,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_harmless_values_stay_as_they_are(value: object) -> None:
+def test_values_without_secrets_are_unchanged(value: object) -> None:
     if "[redacted:" not in json.dumps(Redactor().value(value)):
         assert Redactor().value(value) == value
 
@@ -82,24 +84,22 @@ def test_harmless_values_stay_as_they_are(value: object) -> None:
         ("token", " ", 100_000, ""), ("", "[", 50_000, ""), ("", '{"a":', 50_000, ""),
     ],
 )  # fmt: skip
-def test_the_time_grows_with_the_length_and_not_with_its_square(
-    before: str, unit: str, count: int, after: str
-) -> None:
+def test_redaction_time_grows_linearly(before: str, unit: str, count: int, after: str) -> None:
     assert growth(lambda size: Redactor().text(before + unit * size + after), count) < 2.5
 
 
-def test_names_say_what_is_secret() -> None:
+def test_values_with_secret_names_are_redacted() -> None:
     value = {
         "db_password": "correct horse", "token": "abcd", "Authorization": "Custom zzz",
         "password": "$PASSWORD", "api-key": "<your key>", "tokens": "many words", "x": "y",
     }  # fmt: skip
-    hidden = Redactor().value(value)
-    assert {name for name in value if hidden[name] != value[name]} == {
+    redacted = Redactor().value(value)
+    assert {name for name in value if redacted[name] != value[name]} == {
         "db_password", "token", "Authorization",
     }  # fmt: skip
 
 
-def test_an_export_hides_secrets_wherever_they_are(db: SessionDB) -> None:
+def test_an_export_redacts_secrets_in_all_columns(db: SessionDB) -> None:
     session = db.create_session(
         "s", "cli", system_prompt=f"use {KEY}", model_config={"api_key": "hunter2hunter2"}
     )
@@ -110,11 +110,11 @@ def test_an_export_hides_secrets_wherever_they_are(db: SessionDB) -> None:
                       reasoning_details=[{"text": KEY}], codex_message_items=[KEY])  # fmt: skip
     db.append_message(session, "tool", json.dumps({"out": "DB=postgres://u:hunter3@h/db"}))
     db.set_session_title(session, f"about {KEY}"[:90])
-    whole, hidden = export(db).decode(), export(db, is_redacted=True).decode()
-    for word in (KEY, "hunter2", "hunter3", "pass word"):
-        assert word in whole
-        assert word not in hidden
-    record = json.loads(hidden.splitlines()[1])
+    plain, redacted = export(db).decode(), export(db, is_redacted=True).decode()
+    for secret in (KEY, "hunter2", "hunter3", "pass word"):
+        assert secret in plain
+        assert secret not in redacted
+    record = json.loads(redacted.splitlines()[1])
     assert record["session"]["title"] == "about [redacted:api-key]"
     first = decode_content(record["messages"][0]["content"])
     assert first == [{"type": "text", "text": "my key is [redacted:api-key]"}]

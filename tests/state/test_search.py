@@ -1,4 +1,4 @@
-"""Searching finds what reading everything would find, and only that."""
+"""The search index gives the same results as a scan of all messages."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from hermes_core.errors import UsageError
 from hermes_core.messages import plain_text
 from hermes_state import SessionDB
 from hermes_state.engine.driver import sqlite3
-from hermes_state.search.index_builder import Row
+from hermes_state.search.index_builder import IndexedRow
 from hermes_state.search.query import parse
-from hermes_state.search.tokens import composed, fold, words
+from hermes_state.search.tokens import composed, fold, token_texts
 from hermes_state.store_settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ QUERIES = st.one_of(
     st.sampled_from(["error", "ERROR -permission", '"foo bar"', "中", "文字", "图片 OR 日本",
                      "per*", "학교", "학", "🎉", "cafe", "ก", "strasse", "straße", "x*", "full",
                      "don"]),
-    TEXTS.filter(lambda text: bool(words(text))),
+    TEXTS.filter(lambda text: bool(token_texts(text))),
 )  # fmt: skip
 MESSAGES = st.lists(
     st.tuples(
@@ -53,7 +53,7 @@ MESSAGES = st.lists(
 
 
 class Reference:
-    """The plain scan: every message in turn, nothing remembered."""
+    """A scan of all messages without an index."""
 
     def __init__(self, db: SessionDB, sources: dict[str, str]) -> None:
         self.rows = [
@@ -62,25 +62,27 @@ class Reference:
             for message in db.get_messages(session_id, include_inactive=True)
         ]
 
-    def answers(self, query: str, *, with_tools: bool, inside: bool, **wish: object) -> list[dict]:
+    def matches(
+        self, query: str, *, with_tools: bool, inside: bool, **filters: object
+    ) -> list[dict]:
         parsed = parse(query, is_inside=inside)
-        found = []
+        rows = []
         for row in sorted(self.rows, key=lambda row: -row["id"]):
             if not with_tools and row["role"] not in ("user", "assistant"):
                 continue
-            if not wish.get("include_inactive") and not (row["active"] or row["compacted"]):
+            if not filters.get("include_inactive") and not (row["active"] or row["compacted"]):
                 continue
-            if (role := wish.get("role")) and row["role"] != role:
+            if (role := filters.get("role")) and row["role"] != role:
                 continue
-            if (source := wish.get("source")) and row["source"] != source:
+            if (source := filters.get("source")) and row["source"] != source:
                 continue
-            if (session := wish.get("session_id")) and row["session_id"] != session:
+            if (session := filters.get("session_id")) and row["session_id"] != session:
                 continue
-            if not wish.get("since", 0) <= row["timestamp"] < wish.get("until", math.inf):
+            if not filters.get("since", 0) <= row["timestamp"] < filters.get("until", math.inf):
                 continue
-            if parsed.matches(words(text_of(row, with_tools=with_tools))):
-                found.append(row)
-        return found
+            if parsed.matches(token_texts(text_of(row, with_tools=with_tools))):
+                rows.append(row)
+        return rows
 
 
 def text_of(row: dict, *, with_tools: bool) -> str:
@@ -116,7 +118,7 @@ def filled(folder: Path, messages: list, **options: object) -> tuple[SessionDB, 
     max_examples=size(75, 150), deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
-def test_the_index_answers_as_a_plain_scan_does(
+def test_the_index_gives_the_same_results_as_a_scan(
     folder, messages, query, inside, with_tools, indexed_tools, role, source, session_id, span,
     include_inactive, is_filled, undone,
 ) -> None:  # fmt: skip
@@ -126,16 +128,16 @@ def test_the_index_answers_as_a_plain_scan_does(
             assert db.fill_search()
         if undone:
             db.undo("s1")
-        wish = {"session_id": session_id, "include_inactive": include_inactive}
-        wish |= {"since": span[0], "until": span[1]}
+        filters = {"session_id": session_id, "include_inactive": include_inactive}
+        filters |= {"since": span[0], "until": span[1]}
         with_tools = with_tools or role == "tool"
-        expected = Reference(db, sources).answers(
-            query, with_tools=with_tools, inside=inside, role=role, source=source, **wish
+        expected = Reference(db, sources).matches(
+            query, with_tools=with_tools, inside=inside, role=role, source=source, **filters
         )
         options = {
             "role_filter": [role] if role else None,
             "source_filter": [source] if source else None,
-            "with_tools": with_tools, "inside_words": inside, "limit": -1, **wish,
+            "with_tools": with_tools, "inside_words": inside, "limit": -1, **filters,
         }  # fmt: skip
         newest = [hit["id"] for hit in db.search_messages(query, sort="newest", **options)]
         assert newest == [row["id"] for row in expected]
@@ -150,15 +152,17 @@ def test_the_index_answers_as_a_plain_scan_does(
                 assert hit["snippet_text"][start:stop]
 
 
-def rank_of(documents: dict[int, Row], text: str, number: int) -> float:
-    """BM25 as the index computes it: over all words of a message, facets included."""
-    lengths = {key: len(words(plain_text(row.content))) + 1 for key, row in documents.items()}
+def rank_of(documents: dict[int, IndexedRow], text: str, number: int) -> float:
+    """BM25 as the index computes it: over all tokens of a message, including facets."""
+    lengths = {key: len(token_texts(plain_text(row.content))) + 1 for key, row in documents.items()}
     average = sum(lengths.values()) / len(lengths)
     score = 0.0
-    for word in words(text):
-        having = [k for k, row in documents.items() if word in words(plain_text(row.content))]
-        weight = max(math.log((len(documents) - len(having) + 0.5) / (len(having) + 0.5)), 1e-6)
-        count = words(plain_text(documents[number].content)).count(word)
+    for token in token_texts(text):
+        matching = [
+            k for k, row in documents.items() if token in token_texts(plain_text(row.content))
+        ]
+        weight = max(math.log((len(documents) - len(matching) + 0.5) / (len(matching) + 0.5)), 1e-6)
+        count = token_texts(plain_text(documents[number].content)).count(token)
         part = count * 2.2 / (count + 1.2 * (0.25 + 0.75 * lengths[number] / average))
         score += weight * part
     return score
@@ -170,31 +174,31 @@ def rank_of(documents: dict[int, Row], text: str, number: int) -> float:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-def test_the_best_come_first_by_rank(folder, messages, query) -> None:
+def test_results_are_sorted_by_rank(folder, messages, query) -> None:
     db, sources = filled(folder, messages)
     with db:
         documents = {
-            m["id"]: Row(m["id"], s, m["role"], m["content"], None, None, 0.0, sources[s])
+            m["id"]: IndexedRow(m["id"], s, m["role"], m["content"], None, None, 0.0, sources[s])
             for s in sources
             for m in db.get_messages(s)
-            if m["role"] != "tool" and words(m["content"])
+            if m["role"] != "tool" and token_texts(m["content"])
         }
         db.fill_search()
-        found = [hit["id"] for hit in db.search_messages(query, sort="rank", limit=-1)]
-        scores = [rank_of(documents, query, number) for number in found]
+        ids = [hit["id"] for hit in db.search_messages(query, sort="rank", limit=-1)]
+        scores = [rank_of(documents, query, number) for number in ids]
         for better, worse in itertools.pairwise(scores):
             assert better >= worse - 1e-9
 
 
 @given(st.text())
-def test_folding_keeps_every_place(text: str) -> None:
-    whole = composed(text)
-    assert len(fold(whole)) == len(whole)
+def test_folding_keeps_all_positions(text: str) -> None:
+    normalized = composed(text)
+    assert len(fold(normalized)) == len(normalized)
 
 
 @given(st.text(alphabet=st.characters(codec="ascii")))
-def test_the_quick_way_for_ascii_gives_the_same_words(text: str) -> None:
-    assert words(text) == words(text + " 中")[:-1]
+def test_the_fast_path_for_ascii_gives_the_same_tokens(text: str) -> None:
+    assert token_texts(text) == token_texts(text + " 中")[:-1]
 
 
 @pytest.fixture
@@ -204,19 +208,19 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
         yield store
 
 
-def test_what_was_just_said_is_found(db: SessionDB) -> None:
+def test_a_message_is_found_immediately(db: SessionDB) -> None:
     for number in range(50):
         db.append_message("s", "user", f"number{number}")
         assert len(db.search_messages(f"number{number}")) == 1
 
 
-def test_a_query_of_only_unwanted_words_is_refused(db: SessionDB) -> None:
+def test_a_query_with_only_excluded_words_is_refused(db: SessionDB) -> None:
     with pytest.raises(UsageError, match="at least one word"):
         db.search_messages("-no")
     assert db.search_messages("... --- !!!") == []
 
 
-def test_what_lies_in_the_trash_is_not_found_until_it_is_restored(db: SessionDB) -> None:
+def test_a_trashed_session_is_not_found_until_it_is_restored(db: SessionDB) -> None:
     db.append_message("s", "user", "zebra")
     db.search_messages("zebra")
     db.delete_session("s")
@@ -225,7 +229,7 @@ def test_what_lies_in_the_trash_is_not_found_until_it_is_restored(db: SessionDB)
     assert len(db.search_messages("zebra")) == 1
 
 
-def test_a_purged_secret_leaves_no_trace_in_the_index(db: SessionDB, hermes_home: Path) -> None:
+def test_purged_text_is_removed_from_the_index_file(db: SessionDB, hermes_home: Path) -> None:
     db.append_message("s", "user", "my password is Xyzzy12345 thanks")
     db.create_session("t", "cli")
     db.append_message("t", "user", "thanks a lot for the password manager")
@@ -240,7 +244,7 @@ def test_a_purged_secret_leaves_no_trace_in_the_index(db: SessionDB, hermes_home
     assert len(db.search_messages("password")) == 1
 
 
-def test_covering_tools_is_a_setting_that_can_change(hermes_home: Path) -> None:
+def test_the_setting_to_index_tools_can_change(hermes_home: Path) -> None:
     for covers in (False, True, False):
         with SessionDB(settings=StoreSettings(search_tools=covers)) as db:
             db.ensure_session("s", "cli")
@@ -279,7 +283,9 @@ def deleted(path: Path) -> None:
     "damage", [garbage_header, truncated, missing_shadow_table, missing_row, deleted]
 )
 @pytest.mark.parametrize("is_open", [True, False])
-def test_damage_stops_no_write_and_heals(hermes_home: Path, damage, is_open: bool) -> None:
+def test_damage_does_not_stop_writes_and_is_repaired(
+    hermes_home: Path, damage, is_open: bool
+) -> None:
     path = hermes_home / "search.db"
     with SessionDB() as db:
         db.create_session("s", "cli")
@@ -303,7 +309,7 @@ def test_damage_stops_no_write_and_heals(hermes_home: Path, damage, is_open: boo
         assert db.search_progress() is None
 
 
-def test_a_locked_search_file_stops_nothing(hermes_home: Path) -> None:
+def test_a_locked_search_file_does_not_stop_the_store(hermes_home: Path) -> None:
     with SessionDB() as db:
         db.create_session("s", "cli")
         db.append_message("s", "user", "before")
@@ -317,7 +323,7 @@ def test_a_locked_search_file_stops_nothing(hermes_home: Path) -> None:
         assert len(db.search_messages("after", limit=-1)) == 20
 
 
-def test_a_search_file_that_cannot_be_written_stops_nothing(hermes_home: Path) -> None:
+def test_an_unwritable_search_file_does_not_stop_the_store(hermes_home: Path) -> None:
     with SessionDB() as db:
         db.create_session("s", "cli")
         db.append_message("s", "user", "before")

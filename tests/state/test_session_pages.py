@@ -1,4 +1,4 @@
-"""Pages of lists: from the index, in whatever file, and not slower for a longer history."""
+"""Pages of session lists, for every file format, at a cost independent of the history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-BEGIN = 1_780_000_000.0
+FIRST_START = 1_780_000_000.0
 
 
 @pytest.fixture
@@ -23,52 +23,54 @@ def db() -> Iterator[SessionDB]:
 
 
 def fill(db: SessionDB, number: int) -> None:
-    for one in range(number):
-        db.create_session(f"s{one:04}", "cli", started_at=BEGIN + one, is_owned=False)
+    for n in range(number):
+        db.create_session(f"s{n:04}", "cli", started_at=FIRST_START + n, is_owned=False)
 
 
-def every_page(db: SessionDB, choice: SessionPageFilter, limit: int) -> list[str]:
-    seen: list[str] = []
+def all_pages(db: SessionDB, choice: SessionPageFilter, limit: int) -> list[str]:
+    ids: list[str] = []
     page = db.session_page(choice, limit)
     while True:
-        seen += [row["id"] for row in page.rows]
+        ids += [row["id"] for row in page.rows]
         if page.next is None:
-            return seen
+            return ids
         page = db.session_page(choice, limit, page.next)
 
 
-def test_pages_are_what_one_long_list_is(db: SessionDB) -> None:
+def test_pages_equal_the_unpaged_list(db: SessionDB) -> None:
     fill(db, 57)
     db.delete_session("s0003")
     db.set_session_archived("s0004")
-    whole = [row["id"] for row in db.list_sessions_rich(limit=-1, order_by_last_active=True)]
-    assert every_page(db, SessionPageFilter(), 10) == whole
-    assert db.count_sessions(SessionPageFilter()) == len(whole) == 55
-    assert len(every_page(db, SessionPageFilter(state="all"), 10)) == 57
+    listed = [row["id"] for row in db.list_sessions_rich(limit=-1, order_by_last_active=True)]
+    assert all_pages(db, SessionPageFilter(), 10) == listed
+    assert db.count_sessions(SessionPageFilter()) == len(listed) == 55
+    assert len(all_pages(db, SessionPageFilter(state="all"), 10)) == 57
     assert db.count_sessions(SessionPageFilter(state="all")) == 57
 
 
-def test_a_page_reads_no_more_than_it_shows(db: SessionDB) -> None:
-    """The plan seeks the place in the index and sorts nothing."""
+def test_a_page_reads_only_its_rows(db: SessionDB) -> None:
+    """The query plan seeks the position in the index and does not sort."""
     fill(db, 300)
-    asked: list[tuple[str, tuple[Any, ...]]] = []
+    queries: list[tuple[str, tuple[Any, ...]]] = []
 
-    def look(reader: Any) -> list[str]:
+    def explain(reader: Any) -> list[str]:
         from hermes_state.sessions import pages  # noqa: PLC0415 - only this test looks inside
 
-        class Spy:
+        class RecordingReader:
             columns = reader.columns
             prepared = reader.prepared
 
             def dicts(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
-                asked.append((sql, tuple(values)))
+                queries.append((sql, tuple(values)))
                 return []
 
-        pages.read_page(Spy(), SessionPageFilter(), 50, PagePosition(BEGIN + 200, "s0200"))  # type: ignore[arg-type]
-        sql, values = asked[0]
+        pages.read_page(
+            RecordingReader(), SessionPageFilter(), 50, PagePosition(FIRST_START + 200, "s0200")
+        )  # type: ignore[arg-type]
+        sql, values = queries[0]
         return [row[-1] for row in reader.rows(f"EXPLAIN QUERY PLAN {sql}", values)]
 
-    plan = db.engine.read(look)
+    plan = db.engine.read(explain)
     assert "hermes_session_index_recent (shown=? AND (last_activity,session_id)<(?,?))" in plan[0]
     assert not any("TEMP B-TREE" in step or step.startswith("SCAN") for step in plan)
 
@@ -79,17 +81,17 @@ def test_a_history_of_an_older_program_can_be_paged(shared_data: Path, tmp_path:
         copy.write_bytes((shared_data / name).read_bytes())
         with SessionDB(copy) as db:
             assert db.wait_for_index(30)
-            whole = [r["id"] for r in db.list_sessions_rich(limit=-1, order_by_last_active=True)]
-            assert every_page(db, SessionPageFilter(), 3) == whole
-            for session_id in whole:
+            listed = [r["id"] for r in db.list_sessions_rich(limit=-1, order_by_last_active=True)]
+            assert all_pages(db, SessionPageFilter(), 3) == listed
+            for session_id in listed:
                 page = db.transcript_page(session_id)
                 assert page.rows or not db.message_count(session_id)
-            db.set_session_pinned(whole[0])
-            assert every_page(db, SessionPageFilter(is_pinned=True), 5) == whole[:1]
-            assert set(every_page(db, SessionPageFilter(is_pinned=False), 5)) == set(whole[1:])
+            db.set_session_pinned(listed[0])
+            assert all_pages(db, SessionPageFilter(is_pinned=True), 5) == listed[:1]
+            assert set(all_pages(db, SessionPageFilter(is_pinned=False), 5)) == set(listed[1:])
 
 
-def test_a_file_that_may_only_be_read_is_listed_without_an_index(tmp_path: Path) -> None:
+def test_a_read_only_file_is_listed_without_an_index(tmp_path: Path) -> None:
     path = tmp_path / "foreign.db"
     with SessionDB(path) as db:
         fill(db, 5)
@@ -97,9 +99,9 @@ def test_a_file_that_may_only_be_read_is_listed_without_an_index(tmp_path: Path)
             lambda r: [row[0] for row in r.rows("SELECT name FROM sqlite_master WHERE type='table'"
                                                 " AND name LIKE 'hermes\\_%' ESCAPE '\\'")]
         )  # fmt: skip
-        db.engine.write(lambda tx: [tx.run(f"DROP TABLE {one}") for one in tables])
+        db.engine.write(lambda tx: [tx.run(f"DROP TABLE {name}") for name in tables])
     with SessionDB(path, read_only=True) as db:
-        assert every_page(db, SessionPageFilter(), 2) == [f"s{n:04}" for n in range(5)][::-1]
+        assert all_pages(db, SessionPageFilter(), 2) == [f"s{n:04}" for n in range(5)][::-1]
         assert len(db.session_numbers()) == 5
         assert db.running_turns() == set()
 

@@ -1,4 +1,4 @@
-"""Sessions begin, end once, open again, and announce each boundary."""
+"""Sessions: creation, end, reopening, boundary events, titles and lookup."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-def test_a_session_keeps_what_it_was_begun_with(db: SessionDB) -> None:
+def test_a_session_has_the_columns_it_was_created_with(db: SessionDB) -> None:
     db.create_session(
         "s", "telegram", model="m", model_config={"max_tokens": 5}, system_prompt="Be kind",
         user_id="u", cwd="/x", session_key="agent:main:telegram:dm:1", chat_id="1",
@@ -27,14 +27,14 @@ def test_a_session_keeps_what_it_was_begun_with(db: SessionDB) -> None:
     assert row["chat_id"] == "1"
 
 
-def test_beginning_it_again_fills_only_what_is_missing(db: SessionDB) -> None:
+def test_creating_a_session_again_fills_only_missing_columns(db: SessionDB) -> None:
     db.create_session("s", "cli", model="first")
     db.create_session("s", "tui", model="second", cwd="/x")
     row = db.get_session("s")
     assert (row["source"], row["model"], row["cwd"]) == ("cli", "first", "/x")
 
 
-def test_the_first_reason_for_an_end_stays(db: SessionDB, session: str) -> None:
+def test_the_first_end_reason_is_kept(db: SessionDB, session: str) -> None:
     db.end_session(session, "cli_close")
     db.end_session(session, "agent_close")
     assert db.get_session(session)["end_reason"] == "cli_close"
@@ -60,7 +60,7 @@ def test_reopening_clears_the_end(db: SessionDB, session: str) -> None:
     assert (row["ended_at"], row["end_reason"]) == (None, None)
 
 
-def test_ending_what_never_was_announces_nothing(db: SessionDB) -> None:
+def test_ending_a_missing_session_announces_nothing(db: SessionDB) -> None:
     db.end_session("nobody", "cli_close")
     assert db.list_boundaries() == []
 
@@ -96,7 +96,7 @@ def test_boundaries_are_delivered_retried_and_given_up(
     assert (event["state"], event["attempts"], event["error"]) == ("dead", 8, "hook failed")
 
 
-def test_a_delivered_boundary_is_not_given_again(db: SessionDB, session: str) -> None:
+def test_a_delivered_boundary_is_not_claimed_again(db: SessionDB, session: str) -> None:
     db.end_session(session, "idle")
     (event,) = db.claim_boundaries()
     assert db.claim_boundaries() == []
@@ -124,7 +124,7 @@ def test_titles_are_clean_and_unique(db: SessionDB, session: str) -> None:
     assert db.set_session_title("nobody", "x") is False
 
 
-def test_numbered_titles_lead_to_the_latest(db: SessionDB) -> None:
+def test_a_numbered_title_resolves_to_the_latest(db: SessionDB) -> None:
     for session_id, title in (("a", "blog"), ("b", "blog #2"), ("c", "blog #10"), ("d", "blog %")):
         db.create_session(session_id, "cli")
         db.set_session_title(session_id, title)
@@ -134,7 +134,7 @@ def test_numbered_titles_lead_to_the_latest(db: SessionDB) -> None:
     assert db.get_session_by_title("blog #2")["id"] == "b"
 
 
-def test_a_session_is_found_by_what_people_type(db: SessionDB, clock: ManualClock) -> None:
+def test_a_session_is_resolved_by_id_prefix_or_title(db: SessionDB, clock: ManualClock) -> None:
     for session_id in ("20260101_120000_aaaaaa", "20260101_120000_bbbbbb", "20260202_x"):
         clock.advance(1)
         db.create_session(session_id, "cli")
@@ -145,9 +145,9 @@ def test_a_session_is_found_by_what_people_type(db: SessionDB, clock: ManualCloc
     assert db.resolve("last") == "20260202_x"
     with pytest.raises(AmbiguousSessionError, match="bbbbbb"):
         db.resolve("20260101")
-    for nobody in ("nothing", "", "%"):
+    for unknown in ("nothing", "", "%"):
         with pytest.raises(SessionNotFoundError):
-            db.resolve(nobody)
+            db.resolve(unknown)
     assert db.resolve_session_id("20260202") == "20260202_x"
     assert db.resolve_session_id("2026") is None
 
@@ -162,7 +162,7 @@ def test_usage_is_added_or_set(db: SessionDB, session: str) -> None:
     assert db.usage_totals()["input_tokens"] == 7
 
 
-def test_archiving_and_pinning_are_kept(db: SessionDB, session: str) -> None:
+def test_archiving_and_pinning_are_stored(db: SessionDB, session: str) -> None:
     assert db.set_session_pinned(session)
     assert db.set_session_archived(session)
     assert db.list_sessions_rich() == []
@@ -190,7 +190,7 @@ def test_one_compaction_at_a_time(db: SessionDB, session: str, clock: ManualCloc
     assert db.get_compression_lock_holder(session) == "two"
 
 
-def test_a_hand_over_is_claimed_once(db: SessionDB, session: str) -> None:
+def test_a_handoff_is_claimed_once(db: SessionDB, session: str) -> None:
     assert db.request_handoff(session, "telegram")
     assert not db.request_handoff(session, "matrix")
     assert [row["id"] for row in db.list_pending_handoffs()] == [session]
@@ -204,7 +204,7 @@ def test_a_hand_over_is_claimed_once(db: SessionDB, session: str) -> None:
     }
 
 
-def test_notes_are_kept_by_key(db: SessionDB) -> None:
+def test_notes_are_stored_by_key(db: SessionDB) -> None:
     db.set_meta("k", "1")
     db.set_meta("k", "2")
     assert db.get_meta("k") == "2"

@@ -1,4 +1,4 @@
-"""Whatever is done in whatever order, the store agrees with a model of a few lists."""
+"""Random sequences of operations: the store agrees with a simple model."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Row:
     role: str
     content: str
     state: tuple[int, int] = LIVE
-    is_summary: bool = False  # nobody said it
+    is_summary: bool = False  # not a user message
 
 
 @dataclass
-class Talk:
-    """What the model knows of one session."""
+class SessionModel:
+    """The model of a session."""
 
     rows: list[Row] = field(default_factory=list)
     undone: list[tuple[int, list[Row]]] = field(default_factory=list)
@@ -49,21 +49,21 @@ class Talk:
     def append(self, role: str, content: str) -> None:
         self.rows.append(Row(role, content))
         self.lifetime += 1
-        if self.in_trash:  # somebody goes on with it
+        if self.in_trash:  # appending restores it
             self.in_trash = False
             if self.was_open:
                 self.reason = None
 
     def undo_from(self, first: Row) -> None:
-        taken = [row for row in self.rows[self.rows.index(first) :] if row.state == LIVE]
-        if taken:
-            for row in taken:
+        undone = [row for row in self.rows[self.rows.index(first) :] if row.state == LIVE]
+        if undone:
+            for row in undone:
                 row.state = UNDONE
-            self.undone.append((len(self.rows), taken))
+            self.undone.append((len(self.rows), undone))
 
 
 class StoreAgainstModel(RuleBasedStateMachine):
-    """One store file, opened by one process after another."""
+    """A store file that is opened by one process after another."""
 
     sessions = Bundle("sessions")
     identities = Bundle("identities")
@@ -75,13 +75,13 @@ class StoreAgainstModel(RuleBasedStateMachine):
         if make is not None:
             make(self.path)
         self.clock = ManualClock()
-        self.model: dict[str, Talk] = {}
+        self.model: dict[str, SessionModel] = {}
         self.seen: dict[tuple[str, str], str] = {}
         self.generation = 0
         self.db = self.open()
 
     def open(self) -> SessionDB:
-        """A process that will be found dead by the next one."""
+        """Open the store as a process that the next one considers dead."""
         db = SessionDB(self.path, clock=self.clock)
         self.generation += 1
         name = f"generation-{self.generation}"
@@ -92,7 +92,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def create(self, source: str) -> str:
         session_id = f"s{len(self.model)}"
         self.db.create_session(session_id, source)
-        self.model[session_id] = Talk()
+        self.model[session_id] = SessionModel()
         return session_id
 
     @rule(target=identities)
@@ -118,48 +118,48 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def undo(self, session: str, count: int) -> None:
         if session not in self.model:
             return
-        talk = self.model[session]
-        users = talk.prompts()
+        state = self.model[session]
+        users = state.prompts()
         self.db.undo(session, count)
         if len(users) >= count:
-            talk.undo_from(users[-count])
+            state.undo_from(users[-count])
 
     @rule(session=sessions)
     def redo(self, session: str) -> None:
         if session not in self.model:
             return
-        talk = self.model[session]
+        state = self.model[session]
         self.db.redo(session)
-        if talk.undone and talk.undone[-1][0] == len(talk.rows):
-            for row in talk.undone.pop()[1]:
+        if state.undone and state.undone[-1][0] == len(state.rows):
+            for row in state.undone.pop()[1]:
                 row.state = LIVE
 
     @rule(session=sessions)
     def retry(self, session: str) -> None:
         if session not in self.model:
             return
-        talk = self.model[session]
-        users = talk.prompts()
+        state = self.model[session]
+        users = state.prompts()
         question = self.db.retry(session)
         assert (question is None) == (not users)
         if users:
-            after = [r for r in talk.rows[talk.rows.index(users[-1]) + 1 :] if r.state == LIVE]
+            after = [r for r in state.rows[state.rows.index(users[-1]) + 1 :] if r.state == LIVE]
             if after:
-                talk.undo_from(after[0])
+                state.undo_from(after[0])
 
     @rule(session=sessions, text=st.text(min_size=1))
     def compact(self, session: str, text: str) -> None:
         if session not in self.model:
             return
-        talk = self.model[session]
-        # What says the same as a message is that message, kept.
-        kept = next((r for r in talk.live() if (r.role, r.content) == ("user", text)), None)
+        state = self.model[session]
+        # A summary equal to a message counts as that message.
+        repeated = next((r for r in state.live() if (r.role, r.content) == ("user", text)), None)
         self.db.archive_and_compact(session, [{"role": "user", "content": text}])
-        for row in talk.live():
+        for row in state.live():
             row.state = COMPACTED
-        talk.append("user", text)
-        talk.rows[-1].is_summary = kept is None or kept.is_summary
-        talk.lifetime -= 1  # a summary is nothing that anybody said
+        state.append("user", text)
+        state.rows[-1].is_summary = repeated is None or repeated.is_summary
+        state.lifetime -= 1  # a summary is not counted
 
     @rule(target=sessions, session=sessions)
     def branch(self, session: str) -> str:
@@ -168,87 +168,89 @@ class StoreAgainstModel(RuleBasedStateMachine):
         new_id = f"s{len(self.model)}"
         self.db.branch_session(session, new_id)
         copies = [replace(row) for row in self.model[session].rows]
-        self.model[new_id] = Talk(rows=copies)
+        self.model[new_id] = SessionModel(rows=copies)
         return new_id
 
     @rule(session=sessions, reason=st.sampled_from(["cli_close", "idle"]))
     def end(self, session: str, reason: str) -> None:
         self.db.end_session(session, reason)
-        talk = self.model.get(session)
-        if talk is not None and talk.reason is None:
-            talk.reason, talk.is_owned = reason, False
+        state = self.model.get(session)
+        if state is not None and state.reason is None:
+            state.reason, state.is_owned = reason, False
 
     @rule(session=sessions)
     def reopen(self, session: str) -> None:
-        talk = self.model.get(session)
-        if talk is None or talk.in_trash:
+        state = self.model.get(session)
+        if state is None or state.in_trash:
             return
         self.db.reopen_session(session)
-        if talk.reason is not None:
-            talk.reason, talk.is_owned = None, True
+        if state.reason is not None:
+            state.reason, state.is_owned = None, True
 
     @rule(session=sessions)
     def delete(self, session: str) -> None:
-        talk = self.model.get(session)
-        assert self.db.delete_session(session) == (talk is not None and not talk.in_trash)
-        if talk is not None and not talk.in_trash:
-            talk.in_trash, talk.was_open = True, talk.reason is None
-            if talk.was_open:
-                talk.reason, talk.is_owned = "deleted", False
+        state = self.model.get(session)
+        assert self.db.delete_session(session) == (state is not None and not state.in_trash)
+        if state is not None and not state.in_trash:
+            state.in_trash, state.was_open = True, state.reason is None
+            if state.was_open:
+                state.reason, state.is_owned = "deleted", False
 
     @rule(session=sessions)
     def restore(self, session: str) -> None:
-        talk = self.model.get(session)
-        if talk is None or not talk.in_trash:
+        state = self.model.get(session)
+        if state is None or not state.in_trash:
             return
         self.db.restore_session(session)
-        talk.in_trash = False
-        if talk.was_open:
-            talk.reason = None
+        state.in_trash = False
+        if state.was_open:
+            state.reason = None
 
     @rule(text=st.text(min_size=1), session=sessions)
     def crash(self, text: str, session: str) -> None:
-        talk = self.model.get(session)
-        if talk is not None:
+        state = self.model.get(session)
+        if state is not None:
             draft = self.db.draft(session)
             draft.write(text)
             draft.flush()
-            talk.append("assistant", text)
+            state.append("assistant", text)
         self.db.close()
         self.db = self.open()
-        for one in self.model.values():
-            if one.is_owned and one.reason is None:
-                one.reason = "crashed"
-            one.is_owned = False
+        for other in self.model.values():
+            if other.is_owned and other.reason is None:
+                other.reason = "crashed"
+            other.is_owned = False
 
     @rule(seconds=st.integers(-5000, 5000))
     def set_clock(self, seconds: int) -> None:
         self.clock.jump(seconds)
 
     @invariant()
-    def every_row_is_there_in_its_state(self) -> None:
-        for session, talk in getattr(self, "model", {}).items():
+    def every_row_has_its_state(self) -> None:
+        for session, state in getattr(self, "model", {}).items():
             rows = self.db.get_messages(session, include_inactive=True)
-            found = [(m["role"], m["content"], (m["active"], m["compacted"])) for m in rows]
-            assert found == [(row.role, row.content, row.state) for row in talk.rows]
+            actual = [(m["role"], m["content"], (m["active"], m["compacted"])) for m in rows]
+            assert actual == [(row.role, row.content, row.state) for row in state.rows]
 
     @invariant()
     def ends_and_lists_agree(self) -> None:
         if not hasattr(self, "model"):
             return
         listed = {row["id"] for row in self.db.list_sessions_rich(limit=-1)}
-        assert listed == {name for name, talk in self.model.items() if not talk.in_trash}
-        for session, talk in self.model.items():
-            assert self.db.get_session(session)["end_reason"] == talk.reason
-        lifetime = sum(talk.lifetime for talk in self.model.values())
+        assert listed == {name for name, state in self.model.items() if not state.in_trash}
+        for session, state in self.model.items():
+            assert self.db.get_session(session)["end_reason"] == state.reason
+        lifetime = sum(state.lifetime for state in self.model.values())
         assert self.db.stats()["lifetime_messages"] == lifetime
 
     def teardown(self) -> None:
         if not hasattr(self, "db"):
             return
         self.db.close()
-        bad = [f for f in examine(self.path) if f.status == "failed" or f.name == "session index"]
-        assert all(finding.status in ("ok", "skipped") for finding in bad), bad
+        findings = [
+            f for f in examine(self.path) if f.status == "failed" or f.name == "session index"
+        ]
+        assert all(finding.status in ("ok", "skipped") for finding in findings), findings
         self.folder.cleanup()
 
 

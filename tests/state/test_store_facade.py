@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state import AsyncSessionDB, SessionDB
-from state.foreign_files import foreign_message, foreign_session, write_as_the_original
+from state.foreign_files import foreign_message, foreign_session, write_as_hermes_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_core.clock import ManualClock
 
 
-def test_what_was_said_since_the_user_looked_is_unread(
+def test_messages_after_the_last_read_are_unread(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:
     assert not db.list_sessions_rich()[0]["unread"]
@@ -26,7 +26,7 @@ def test_what_was_said_since_the_user_looked_is_unread(
     assert db.list_sessions_rich()[0]["unread"]
 
 
-def test_an_export_has_every_row_and_the_whole_conversation(
+def test_an_export_has_every_row_of_the_conversation(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:
     db.append_message(session, "user", "one")
@@ -43,10 +43,10 @@ def test_an_export_has_every_row_and_the_whole_conversation(
     assert db.export_session(session, include_inactive=False)["messages"] == []
 
 
-def test_ghosts_of_other_programs_go_into_the_trash(
+def test_empty_sessions_of_other_programs_are_moved_to_the_trash(
     db: SessionDB, db_path: Path, clock: ManualClock
 ) -> None:
-    write_as_the_original(
+    write_as_hermes_agent(
         db_path,
         [
             foreign_session("ghost", clock.now() - 2 * 86_400),
@@ -64,7 +64,7 @@ def test_rows_continued_elsewhere_by_another_program_are_ended(
     db: SessionDB, db_path: Path, clock: ManualClock
 ) -> None:
     now = clock.now()
-    write_as_the_original(
+    write_as_hermes_agent(
         db_path,
         [
             foreign_session("parent", now - 100),
@@ -78,7 +78,7 @@ def test_rows_continued_elsewhere_by_another_program_are_ended(
     assert (row["end_reason"], row["ended_at"]) == ("orphaned_compression", now - 90)
 
 
-def test_usage_of_side_tasks_counts(db: SessionDB, session: str) -> None:
+def test_usage_of_side_tasks_is_added(db: SessionDB, session: str) -> None:
     db.record_auxiliary_usage(session, "title", input_tokens=3, model="small")
     assert db.get_session(session)["input_tokens"] == 3
 

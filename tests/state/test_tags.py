@@ -1,4 +1,4 @@
-"""Tags: of conversations, the same in any case, and gone with what they were put on."""
+"""Tags of conversations: case-insensitive, exported, deleted with the conversation."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def db() -> Iterator[SessionDB]:
         yield db
 
 
-def test_tags_are_trimmed_and_the_same_in_any_case(db: SessionDB) -> None:
+def test_tags_are_trimmed_and_case_insensitive(db: SessionDB) -> None:
     assert db.set_session_tags("one", [" Work ", "work", "two  words"]) == ["Work", "two words"]
-    assert db.set_session_tags("two", ["WORK"]) == ["Work"]  # spelled as it was first
+    assert db.set_session_tags("two", ["WORK"]) == ["Work"]  # the first spelling is used
     assert db.tag_counts() == {"Work": 2, "two words": 1}
     assert db.session_tags(["one", "two"]) == {"one": ["two words", "Work"], "two": ["Work"]}
     assert db.change_session_tag("one", "wOrK", False) == ["two words"]
@@ -36,7 +36,7 @@ def test_tags_are_trimmed_and_the_same_in_any_case(db: SessionDB) -> None:
 
 
 @pytest.mark.parametrize("tag", ["", "  ", "x" * 41, "a\x00b", "\ud83d"])
-def test_what_is_no_tag_is_refused(db: SessionDB, tag: str) -> None:
+def test_an_invalid_tag_is_refused(db: SessionDB, tag: str) -> None:
     with pytest.raises(UsageError):
         db.set_session_tags("one", ["fine", tag])
     assert db.tag_counts() == {}
@@ -55,12 +55,12 @@ def test_a_conversation_keeps_its_tags_when_it_is_continued(db: SessionDB) -> No
     assert db.session_tags(["next"]) == {"next": ["work"]}
     db.change_session_tag("next", "more")
     assert db.session_tags(["one"]) == {"one": ["more", "work"]}
-    found = db.session_page(SessionPageFilter(tags=("WORK", "more"))).rows
-    assert [row["id"] for row in found] == ["next"]
+    rows = db.session_page(SessionPageFilter(tags=("WORK", "more"))).rows
+    assert [row["id"] for row in rows] == ["next"]
     assert db.session_page(SessionPageFilter(tags=("work", "other"))).rows == []
 
 
-def test_purging_takes_tags_away(db: SessionDB) -> None:
+def test_purging_deletes_tags(db: SessionDB) -> None:
     db.set_session_tags("one", ["work"])
     db.delete_session("one")
     assert db.tag_counts() == {}
@@ -70,7 +70,7 @@ def test_purging_takes_tags_away(db: SessionDB) -> None:
     assert db.session_tags(["one"]) == {"one": []}
 
 
-def test_tags_travel_with_exports(db: SessionDB, tmp_path: Path) -> None:
+def test_exports_include_tags(db: SessionDB, tmp_path: Path) -> None:
     db.set_session_tags("one", ["work", "Übung"])
     exported = b"".join(db.iter_export_file(["one", "two"]))
     with SessionDB(tmp_path / "other.db") as other:

@@ -1,4 +1,4 @@
-"""Nothing is deleted without a way back, until it is purged."""
+"""Trash: deleted sessions can be restored until they are purged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def old_session(db: SessionDB, session: str, clock: ManualClock) -> str:
     return session
 
 
-def test_a_deleted_session_is_gone_from_lists_and_comes_back_whole(
+def test_a_deleted_session_is_not_listed_and_is_restored_completely(
     db: SessionDB, old_session: str
 ) -> None:
     before = db.export_session(old_session)
@@ -39,14 +39,14 @@ def test_a_deleted_session_is_gone_from_lists_and_comes_back_whole(
     assert len(db.list_sessions_rich()) == 1
 
 
-def test_an_open_session_that_is_restored_is_open_again(db: SessionDB, session: str) -> None:
+def test_a_restored_open_session_is_open_again(db: SessionDB, session: str) -> None:
     db.delete_session(session)
     assert db.get_session(session)["end_reason"] == "deleted"
     db.restore_session(session)
     assert db.get_session(session)["ended_at"] is None
 
 
-def test_a_title_given_away_meanwhile_gets_a_number(db: SessionDB, old_session: str) -> None:
+def test_a_title_in_use_gets_a_number_on_restore(db: SessionDB, old_session: str) -> None:
     db.delete_session(old_session)
     db.create_session("other", "cli")
     db.set_session_title("other", "precious")
@@ -54,9 +54,7 @@ def test_a_title_given_away_meanwhile_gets_a_number(db: SessionDB, old_session: 
     assert db.get_session_title(old_session) == "precious #2"
 
 
-def test_deleting_takes_delegates_along_and_leaves_branches(
-    db: SessionDB, old_session: str
-) -> None:
+def test_deleting_includes_delegates_and_keeps_branches(db: SessionDB, old_session: str) -> None:
     branch = db.branch_session(old_session)
     db.create_session("d", "subagent", parent_session_id=old_session,
                       model_config={"_delegate_from": old_session})  # fmt: skip
@@ -67,7 +65,7 @@ def test_deleting_takes_delegates_along_and_leaves_branches(
     assert db.get_session(branch)["parent_session_id"] is None
 
 
-def test_a_child_whose_parent_is_purged_stands_on_its_own(
+def test_a_child_of_a_purged_parent_becomes_independent(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:
     db.append_message(session, "user", "first")
@@ -79,13 +77,15 @@ def test_a_child_whose_parent_is_purged_stands_on_its_own(
     assert db.repair_index() == 0
 
 
-def test_only_what_is_in_the_trash_can_be_restored(db: SessionDB, session: str) -> None:
+def test_only_a_trashed_session_can_be_restored(db: SessionDB, session: str) -> None:
     with pytest.raises(SessionNotFoundError):
         db.restore_session(session)
     assert db.delete_session("nobody") is False
 
 
-def test_the_trash_keeps_what_is_young(db: SessionDB, old_session: str, clock: ManualClock) -> None:
+def test_recently_trashed_sessions_are_not_purged(
+    db: SessionDB, old_session: str, clock: ManualClock
+) -> None:
     db.delete_session(old_session)
     clock.advance(29 * DAY)
     assert db.purge_trash(30) == 0
@@ -95,7 +95,9 @@ def test_the_trash_keeps_what_is_young(db: SessionDB, old_session: str, clock: M
     assert db.clean_up() == 1
 
 
-def test_pruning_goes_by_last_activity(db: SessionDB, old_session: str, clock: ManualClock) -> None:
+def test_pruning_uses_the_last_activity(
+    db: SessionDB, old_session: str, clock: ManualClock
+) -> None:
     db.create_session("old but active", "cli", started_at=clock.now() - 500 * DAY)
     db.append_message("old but active", "user", "just now")
     db.end_session("old but active", "cli_close")
@@ -103,7 +105,7 @@ def test_pruning_goes_by_last_activity(db: SessionDB, old_session: str, clock: M
     assert [row["session_id"] for row in db.list_trash()] == [old_session]
 
 
-def test_pruning_spares_the_pinned_and_the_running_and_says_so(
+def test_pruning_keeps_pinned_and_running_sessions_with_a_reason(
     db: SessionDB, old_session: str, clock: ManualClock
 ) -> None:
     db.set_session_pinned(old_session)
@@ -111,22 +113,20 @@ def test_pruning_spares_the_pinned_and_the_running_and_says_so(
     clock.advance(100 * DAY)
     plan = db.plan_prune(90)
     assert plan.due == []
-    assert {row["id"]: why for row, why in plan.spared} == {
+    assert {row["id"]: reason for row, reason in plan.spared} == {
         old_session: "pinned",
         "running": "still open",
     }
     assert db.prune_sessions(90) == 0
 
 
-def test_open_rows_left_behind_by_other_programs_can_be_pruned(
-    db: SessionDB, clock: ManualClock
-) -> None:
+def test_open_rows_without_an_owner_can_be_pruned(db: SessionDB, clock: ManualClock) -> None:
     db.create_session("left behind", "cli", is_owned=False)
     clock.advance(100 * DAY)
     assert db.prune_sessions(90) == 1
 
 
-def test_empty_sessions_can_be_dropped(db: SessionDB, old_session: str) -> None:
+def test_empty_sessions_can_be_deleted(db: SessionDB, old_session: str) -> None:
     db.create_session("empty", "cli")
     assert db.count_empty_sessions() == 0
     db.end_session("empty", "tui_close")

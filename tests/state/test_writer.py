@@ -1,4 +1,4 @@
-"""Writes are on disk when they are acknowledged, whoever writes at the same time."""
+"""Acknowledged writes are on disk, also with concurrent writers."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def test_many_threads_share_commits_and_lose_nothing(store: SessionDB) -> None:
     texts = [m["content"] for m in store.get_messages("s")]
     assert len(texts) == 800
     for number in range(16):
-        mine = [t for t in texts if t.startswith(f"{number}:")]
-        assert mine == [f"{number}:{step}" for step in range(50)]
+        own_texts = [t for t in texts if t.startswith(f"{number}:")]
+        assert own_texts == [f"{number}:{step}" for step in range(50)]
 
 
-def test_one_failing_job_of_a_group_takes_only_itself_back(store: SessionDB) -> None:
+def test_a_failing_job_of_a_group_rolls_back_only_itself(store: SessionDB) -> None:
     outcomes: dict[int, object] = {}
 
     def work(number: int) -> None:
@@ -67,7 +67,7 @@ def test_one_failing_job_of_a_group_takes_only_itself_back(store: SessionDB) -> 
     assert len(store.get_messages("s")) == 80
 
 
-def test_an_acknowledged_write_is_seen_by_another_process_at_once(
+def test_an_acknowledged_write_is_visible_to_another_process(
     store: SessionDB, hermes_home: Path
 ) -> None:
     store.append_message("s", "user", "hello")
@@ -83,7 +83,7 @@ def test_an_acknowledged_write_is_seen_by_another_process_at_once(
     assert done.stdout.strip() == "hello"
 
 
-def test_the_writer_uses_a_log_that_survives_power_cuts(store: SessionDB) -> None:
+def test_the_writer_uses_a_log_that_survives_power_failures(store: SessionDB) -> None:
     settings = store.engine.write(
         lambda tx: (tx.value("PRAGMA journal_mode"), tx.value("PRAGMA synchronous"))
     )
@@ -140,7 +140,7 @@ def test_ctrl_c_in_a_write_leaves_a_working_store(store: SessionDB) -> None:
     assert store.get_messages("s")[-1]["content"] == "after"
 
 
-def test_a_forked_child_must_open_the_store_anew(store: SessionDB) -> None:
+def test_a_forked_child_must_reopen_the_store(store: SessionDB) -> None:
     pid = os.fork()
     if pid == 0:
         try:
@@ -159,7 +159,7 @@ def test_stores_of_one_process_share_one_writer(store: SessionDB, hermes_home: P
     store.append_message("s", "user", "the first one is still open")
 
 
-def test_a_closed_store_says_so(hermes_home: Path) -> None:
+def test_a_closed_store_raises_an_error(hermes_home: Path) -> None:
     db = SessionDB(hermes_home / "other.db")
     db.create_session("s", "cli")
     db.close()
@@ -175,7 +175,7 @@ def test_a_read_only_store_refuses_to_write(store: SessionDB, hermes_home: Path)
         assert reader.get_session("s") is not None
 
 
-def test_a_long_read_does_not_stop_writers(store: SessionDB, hermes_home: Path) -> None:
+def test_a_long_read_does_not_block_writers(store: SessionDB, hermes_home: Path) -> None:
     for number in range(100):
         store.append_message("s", "user", str(number))
     with closing(sqlite3.connect(hermes_home / "state.db")) as other:

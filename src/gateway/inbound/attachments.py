@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
-from hermes_core.media_store import SCHEME
+from hermes_core.media_store import REFERENCE_SCHEME
 
 if TYPE_CHECKING:
     from gateway.inbound.transcription import Transcriber
@@ -34,7 +34,7 @@ def read_attachments(event: MessageEvent, transcribe: Transcriber | None) -> Rea
     for path, mime in zip(event.media_urls, event.media_types, strict=False):
         if mime in IMAGE_TYPES:
             stored = Path(path)
-            attachments.images.append(f"{SCHEME}{stored.parent.name}/{stored.name}")
+            attachments.images.append(f"{REFERENCE_SCHEME}{stored.parent.name}/{stored.name}")
         elif mime.startswith("audio/"):
             attachments.notes.append(_transcript(Path(path), mime, transcribe))
         else:

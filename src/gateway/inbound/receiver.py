@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import Received
+    from hermes_state.delivery.inbox import ReceivedMessage
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class MessageReceiver:
 
     def _insert(
         self, account: str, event: MessageEvent, source: SessionSource, message_id: str, key: str
-    ) -> Received:
+    ) -> ReceivedMessage:
         fields = {
             "platform": source.platform.value,
             "chat_id": source.chat_id,

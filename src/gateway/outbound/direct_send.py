@@ -50,7 +50,11 @@ class Channel(NamedTuple):
 
 def list_channels(db: SessionDB, config: GatewayConfig) -> list[Channel]:
     """All known chats, most recently used first; then home channels without messages."""
-    matches = [one for route in db.routes() if (one := _channel_of(route.entry, route.updated_at))]
+    matches = [
+        channel_of
+        for route in db.routes()
+        if (channel_of := _channel_of(route.entry, route.updated_at))
+    ]
     matches.sort(key=lambda item: item.last_active or 0, reverse=True)
     known = {(item.platform, item.chat_id, item.thread_id) for item in matches}
     homes = (

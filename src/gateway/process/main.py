@@ -29,7 +29,7 @@ def main() -> int:
     """Run the gateway; the exit code."""
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until the handler is installed
     driver.install()
-    log_file.install(log_file.GATEWAY)
+    log_file.install(log_file.GATEWAY_LOG_NAME)
     try:
         ended = run()
     except HermesError as error:

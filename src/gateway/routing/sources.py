@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from gateway.platforms.names import Platform
-from hermes_core.legacy_session_keys import legacy_text
+from hermes_core.legacy_session_keys import format_legacy
 from hermes_core.session_keys import SessionKey, place
 
 ALWAYS_FIELDS = (
@@ -97,7 +97,7 @@ def build_session_key(
 
     Different chats may share it; routes are stored by the canonical key.
     """
-    return legacy_text(
+    return format_legacy(
         place_of(
             source,
             group_sessions_per_user=group_sessions_per_user,

@@ -192,11 +192,11 @@ class _Canvas:
         title = plural(len(found), "tier") + " reached" + more
         top = self.panel(MARGIN, ROOM, 212, title)
         step = (ROOM - 44) / MAX_MEDALS
-        for number, one in enumerate(best):
+        for number, entry in enumerate(best):
             middle = MARGIN + 22 + step * (number + 0.5)
-            tier = catalogue.tiers[ranks[one["tier"]]]
-            self.drawn.append(medal(one["icon"], tier, middle, top + 42, 36))
-            name = svg.folded(one["name"], 15, step - 12, 2)
+            tier = catalogue.tiers[ranks[entry["tier"]]]
+            self.drawn.append(medal(entry["icon"], tier, middle, top + 42, 36))
+            name = svg.folded(entry["name"], 15, step - 12, 2)
             self.drawn += [
                 text(middle, top + 108 + 19 * place, line, 15, INK, anchor="middle")
                 for place, line in enumerate(name)

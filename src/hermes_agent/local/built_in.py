@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.atomic_files import folder_locked
 from hermes_core.errors import FetchError
-from hermes_core.package_installer import Pins, install
+from hermes_core.package_installer import PinnedPackages, install
 from hermes_core.paths import hermes_home, private_folder
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class BuiltIn:
         return ""
 
 
-PINS: Final = Pins(LOCK_FILE, TITLE, DOWNLOAD_MB, DISK_MB)
+PINS: Final = PinnedPackages(LOCK_FILE, TITLE, DOWNLOAD_MB, DISK_MB)
 
 
 def fetch(target: BuiltIn, progress: Progress, *, is_anew: bool = False) -> bool:

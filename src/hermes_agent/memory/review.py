@@ -15,7 +15,7 @@ from hermes_agent.context.compaction import OPENING
 from hermes_agent.events import Failed, ToolFinished
 from hermes_agent.messages import ModelRequest, answer_message, result_message
 from hermes_agent.providers.completion import asked
-from hermes_agent.toolbox import Surroundings
+from hermes_agent.toolbox import BenchmarkContext
 from hermes_agent.turn_control import Cancel
 from hermes_core.isolate import Step, run_all
 
@@ -168,7 +168,7 @@ def _results(
     def guard(tool: str, arguments: dict[str, Any], context: ToolContext) -> str | None:
         return looking.guard(tool, arguments, context) if tool == MEMORY else ONLY_MEMORY
 
-    around = Surroundings(
+    around = BenchmarkContext(
         looking.keeping.session_id, name, looking.cwd, cancel, looking.asks, guard
     )
     watch = looking.hearing.watch(name)

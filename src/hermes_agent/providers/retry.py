@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Retrying, TextDelta
 from hermes_agent.providers.base import interrupted
 from hermes_core.backoff import Backoff
-from hermes_core.media_store import embedded
+from hermes_core.media_store import embed_media
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -116,5 +116,5 @@ class FallbackProvider:
 
 def _with_pictures(request: ModelRequest) -> ModelRequest:
     """A request whose pictures are in it; messages hold only where they are kept."""
-    messages = [{**one, "content": embedded(one.get("content"))} for one in request.messages]
+    messages = [{**one, "content": embed_media(one.get("content"))} for one in request.messages]
     return request._replace(messages=messages)

@@ -1,7 +1,7 @@
-"""The file of secrets: `KEY=value` lines that a shell and other programs can read too.
+"""The file of secrets: `KEY=value` lines that shells and other programs can read too.
 
-Lines that are not about the key being changed stay as they are. Values are quoted
-when they contain more than letters, digits and a few harmless signs.
+Lines of other keys are not changed. Values are quoted if they contain more than letters,
+digits and a few safe characters.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*", re.DOTALL)
-_HARMLESS = re.compile(r"[A-Za-z0-9_./:@%+,=-]+")
+_UNQUOTED = re.compile(r"[A-Za-z0-9_./:@%+,=-]+")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
 _ESCAPED = re.compile(r'\\([\\"nr])')
-_MEANINGS = {"\\": "\\", '"': '"', "n": "\n", "r": "\r"}
+_UNESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r"}
 
 
 class EnvFile:
-    """One such file; it need not exist."""
+    """A file of secrets, which may be missing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def values(self) -> dict[str, str]:
-        """All keys with their values; of a repeated key the last line counts."""
-        pairs = (_pair(line) for line in self._lines())
+        """All keys with their values; the last line of a repeated key is used."""
+        pairs = (_parse_line(line) for line in self._lines())
         return dict(pair for pair in pairs if pair is not None)
 
     def set(self, key: str, value: str) -> None:
-        """Give *key* a value, in the line where it stands or in a new one."""
+        """Set *key* in its existing line or in a new one."""
         with folder_locked(self.path.parent):
             lines = self._lines()
-            new = f"{key}={_quoted(value)}"
-            places = [index for index, line in enumerate(lines) if _key(line) == key]
-            if places:
-                lines[places[-1]] = new
+            new = f"{key}={_quote(value)}"
+            positions = [index for index, line in enumerate(lines) if _key(line) == key]
+            if positions:
+                lines[positions[-1]] = new
             else:
                 lines.append(new)
             self._write(lines)
 
     def unset(self, key: str) -> bool:
-        """Remove every line about *key*; whether there was one."""
+        """Remove all lines of *key*; whether there were any."""
         with folder_locked(self.path.parent):
             lines = self._lines()
-            kept = [line for line in lines if _key(line) != key]
-            if len(kept) == len(lines):
+            remaining = [line for line in lines if _key(line) != key]
+            if len(remaining) == len(lines):
                 return False
-            self._write(kept)
+            self._write(remaining)
             return True
 
     def _lines(self) -> list[str]:
@@ -70,36 +70,36 @@ class EnvFile:
 
 
 def _key(line: str) -> str | None:
-    pair = _pair(line)
+    pair = _parse_line(line)
     return pair[0] if pair else None
 
 
-def _pair(line: str) -> tuple[str, str] | None:
+def _parse_line(line: str) -> tuple[str, str] | None:
     match = _LINE.fullmatch(line)
-    return (match[1], _unquoted(match[2])) if match else None
+    return (match[1], _unquote(match[2])) if match else None
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     if "\0" in value or has_lone_surrogate(value):
         raise ConfigError("A secret must be text; this one has bytes that are not.")
-    if _HARMLESS.fullmatch(value):
+    if _UNQUOTED.fullmatch(value):
         return value
     if not set(value) & set("'\\\n\r"):
         return f"'{value}'"
     return '"' + "".join(_ESCAPES.get(character, character) for character in value) + '"'
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     quote = text[:1]
-    end = _closing(text, quote) if quote in {"'", '"'} else -1
+    end = _closing_quote(text, quote) if quote in {"'", '"'} else -1
     if end < 0:
         return re.split(r"\s#", text, maxsplit=1)[0].rstrip()
     inner = text[1:end]
-    return _ESCAPED.sub(lambda m: _MEANINGS[m[1]], inner) if quote == '"' else inner
+    return _ESCAPED.sub(lambda m: _UNESCAPES[m[1]], inner) if quote == '"' else inner
 
 
-def _closing(text: str, quote: str) -> int:
-    """Where the opening quote is closed, or -1; in double quotes a backslash hides a quote."""
+def _closing_quote(text: str, quote: str) -> int:
+    """Index of the closing quote, or -1; in double quotes a backslash escapes a quote."""
     index = 1
     while index < len(text):
         if text[index] == quote:

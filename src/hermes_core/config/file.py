@@ -1,8 +1,8 @@
-"""The user's decisions: read from environment, config.yaml and .env, and written back.
+"""The user's settings: read from the environment, config.yaml and .env, and written back.
 
-A value comes from the first of: its environment variable, config.yaml (secrets:
-.env), the default. Keys that this release does not know are left alone and only
-reported: configurations of the original are full of them.
+A value comes from the first of: its environment variable, config.yaml (secrets: .env), the
+default. Unknown keys are kept and only reported, because configurations of hermes-agent
+contain many of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Source = Literal["environment", "config.yaml", ".env", "default"]
 
 
 class SettingEntry(NamedTuple):
-    """A setting in force; the value of a secret is only 'set' or 'not set'."""
+    """The effective value of a setting; for a secret only 'set' or 'not set'."""
 
     name: str
     value: Value
@@ -35,12 +35,12 @@ class SettingEntry(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The value as a person would type it."""
-        return values.value_text(self.value)
+        """The value in the syntax of `hermes config set`."""
+        return values.format_value(self.value)
 
 
 class ConfigProblem(NamedTuple):
-    """Something in the configuration that deserves attention."""
+    """A problem in the configuration."""
 
     name: str
     message: str
@@ -48,29 +48,29 @@ class ConfigProblem(NamedTuple):
 
 
 class Settings:
-    """A read-only view of the settings in force, one typed question per kind.
+    """A read-only, typed view of the effective settings.
 
-    A value is judged when it is asked for, so a mistake in one setting stops only
-    the code that needs that setting. Asking with the wrong type is a programming
-    error and raises TypeError.
+    A value is validated when it is read, so an invalid setting affects only the code that
+    needs it. Reading a setting with the wrong type is a programming error and raises
+    TypeError.
     """
 
     def __init__(self, config: ConfigFile) -> None:
         self._config = config
 
     def value(self, name: str) -> Value:
-        """The value, whatever its type."""
+        """The value, of any type."""
         return self._config.get(name)
 
     def get_bool(self, name: str) -> bool:
-        """The value of a yes-or-no setting."""
+        """The value of a boolean setting."""
         value = self.value(name)
         if not isinstance(value, bool):
             raise TypeError(f"{name} is not a bool setting.")
         return value
 
     def get_int(self, name: str) -> int:
-        """The value of a whole-number setting."""
+        """The value of an integer setting."""
         value = self.value(name)
         if isinstance(value, bool) or not isinstance(value, int):
             raise TypeError(f"{name} is not an int setting.")
@@ -98,12 +98,12 @@ class Settings:
         return value
 
     def get_secret(self, name: str) -> str | None:
-        """The secret itself, to be used and not shown; None when it is not set."""
+        """The secret itself, which must not be shown; None if it is not set."""
         return self._config.secret(name)
 
 
 class ConfigFile:
-    """config.yaml with its .env; neither file need exist. Files are read once per object."""
+    """config.yaml and .env, which may be missing. Files are read once per object."""
 
     def __init__(
         self,
@@ -120,66 +120,68 @@ class ConfigFile:
 
     @classmethod
     def of_home(cls) -> ConfigFile:
-        """The configuration in the user's own folder."""
+        """The configuration in the user's home."""
         return cls(paths.config_path(), paths.env_path())
 
     def settings(self) -> Settings:
-        """The typed view that the rest of the program is given."""
+        """The typed view of the settings."""
         return Settings(self)
 
     def get(self, name: str) -> Value:
-        """The value in force; for a secret, whether it is set."""
+        """The effective value; for a secret, whether it is set."""
         return self.entry(name).value
 
     def entry(self, name: str) -> SettingEntry:
-        """The value in force and where it comes from."""
+        """The effective value and its source."""
         setting = values.find_setting(self.table, name)
         if setting.secret:
             return self._secret_entry(setting)
-        written = self._environ.get(setting.variable)
-        if written:
+        variable_text = self._environ.get(setting.variable)
+        if variable_text:
             where = f"the environment variable {setting.variable}"
-            return SettingEntry(name, values.usable_value(setting, written, where), "environment")
+            return SettingEntry(
+                name, values.parse_value(setting, variable_text, where), "environment"
+            )
         raw = self._in_file(setting)
         if raw is None:
             return SettingEntry(name, setting.default, "default")
-        return SettingEntry(name, values.usable_value(setting, raw, str(self.path)), "config.yaml")
+        return SettingEntry(name, values.parse_value(setting, raw, str(self.path)), "config.yaml")
 
     def entries(self) -> list[SettingEntry]:
         """All settings, in the order of the table."""
         return [self.entry(setting.name) for setting in self.table]
 
     def secret(self, name: str) -> str | None:
-        """The text of a secret."""
+        """The value of a secret, or None."""
         setting = values.find_setting(self.table, name)
         if not setting.secret:
             raise TypeError(f"{name} is not a secret.")
-        found = self._environ.get(setting.variable) or self._env_file.values().get(setting.variable)
-        return found or None
+        value = self._environ.get(setting.variable) or self._env_file.values().get(setting.variable)
+        return value or None
 
     def block(self, name: str) -> dict[str, object]:
-        """A section of BLOCKS, as it is written; empty when there is none."""
-        found = self._read().get(name)
-        if found is not None and not isinstance(found, dict):
+        """A section of BLOCKS as it is in the file; empty if it is missing."""
+        section = self._read().get(name)
+        if section is not None and not isinstance(section, dict):
             raise ConfigError(f"{name} in {self.path} must be a block of names.")
-        return found or {}
+        return section or {}
 
     def variables(self) -> dict[str, str]:
-        """What `${NAME}` may stand for: the environment, then .env."""
+        """Values for `${NAME}`: the environment, then .env."""
         return {**self._env_file.values(), **self._environ}
 
     def set(self, name: str, text: str) -> Value:
-        """Write a value, given as text; returns it as it will be shown."""
+        """Write a value given as text; returns the parsed value."""
         setting = values.find_setting(self.table, name)
         if setting.secret:
             self._env_file.set(setting.variable, text)
             return self.get(name)
-        value = values.usable_value(setting, text, "the command")
+        value = values.parse_value(setting, text, "the command")
         self._edit(setting, value)
         return value
 
     def unset(self, name: str) -> bool:
-        """Go back to the default; whether there was anything to remove."""
+        """Remove a value, so that the default applies; whether it was set."""
         setting = values.find_setting(self.table, name)
         if setting.secret:
             return self._env_file.unset(setting.variable)
@@ -189,7 +191,7 @@ class ConfigFile:
         return True
 
     def check(self) -> list[ConfigProblem]:
-        """Everything that is wrong or without effect; never raises for what it finds."""
+        """All invalid or ineffective entries; problems are returned, not raised."""
         try:
             document = self._read()
         except ConfigError as error:

@@ -1,4 +1,4 @@
-"""What a setting is."""
+"""Definition of a setting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Kind = Literal["bool", "int", "float", "str", "list", "choice"]
 
 
 class Setting(NamedTuple):
-    """One setting: its name, type, default and limits."""
+    """A setting: its name, type, default and limits."""
 
     name: str
     kind: Kind
@@ -34,5 +34,5 @@ class Setting(NamedTuple):
 
     @property
     def variable(self) -> str:
-        """The environment variable that overrides the files."""
+        """The environment variable that overrides the file."""
         return self.secret_variable or f"HERMES_{self.name.replace('.', '_').upper()}"

@@ -1,8 +1,8 @@
-"""From what somebody wrote to a value that the program can use, or a clear refusal.
+"""Parsing and validation of setting values.
 
-A value arrives as text (command line, environment) or as whatever YAML made of it;
-both go through `usable_value`, so both obey the same rules. The words yes, no, on
-and off are read as booleans because configurations written for YAML 1.1 use them.
+A value is text (command line, environment) or a YAML value; `parse_value` handles both
+with the same rules. yes, no, on and off are booleans, because configurations written for
+YAML 1.1 use them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True} | {
 
 
 def find_setting(table: Sequence[Setting], name: str) -> Setting:
-    """The setting called *name*; the refusal proposes the nearest real name."""
+    """The setting called *name*; the error suggests the most similar name."""
     for setting in table:
         if setting.name == name:
             return setting
@@ -37,25 +37,25 @@ def find_setting(table: Sequence[Setting], name: str) -> Setting:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence (with a leading space) that proposes the nearest name, or nothing."""
+    """A sentence (with a leading space) that suggests the most similar name, or ''."""
     import difflib  # noqa: PLC0415 - only a misspelt name needs it
 
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def usable_value(setting: Setting, raw: object, where: str) -> Value:
-    """*raw* as a value of this setting; *where* names its origin in the refusal."""
-    value = _typed(setting, raw)
+def parse_value(setting: Setting, raw: object, where: str) -> Value:
+    """*raw* as a value of this setting; *where* names its origin in the error."""
+    value = _convert(setting, raw)
     if value is None or not _in_range(setting, value):
         raise ConfigError(
-            f"{setting.name} in {where} is {_shown(raw)}; it must be {allowed(setting)}."
+            f"{setting.name} in {where} is {_shorten(raw)}; it must be {describe_allowed(setting)}."
         )
     return value
 
 
-def allowed(setting: Setting) -> str:
-    """What the setting accepts, in words."""
+def describe_allowed(setting: Setting) -> str:
+    """A description of the values that the setting accepts."""
     if setting.kind == "choice":
         return "one of " + ", ".join(setting.choices)
     noun = {
@@ -65,11 +65,11 @@ def allowed(setting: Setting) -> str:
         "str": "a text",
         "list": "a list of names",
     }[setting.kind]
-    return noun + _range_words(setting)
+    return noun + _describe_range(setting)
 
 
-def value_text(value: Value) -> str:
-    """*value* as a person would type it for `hermes config set`."""
+def format_value(value: Value) -> str:
+    """*value* in the syntax of `hermes config set`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
@@ -77,7 +77,7 @@ def value_text(value: Value) -> str:
     return str(value)
 
 
-def _range_words(setting: Setting) -> str:
+def _describe_range(setting: Setting) -> str:
     low, high = setting.minimum, setting.maximum
     if low is not None and high is not None:
         return f" from {low:.12g} to {high:.12g}"
@@ -88,7 +88,7 @@ def _range_words(setting: Setting) -> str:
     return ""
 
 
-def _shown(raw: object) -> str:
+def _shorten(raw: object) -> str:
     text = repr(raw)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -100,7 +100,7 @@ def _in_range(setting: Setting, value: Value) -> bool:
     return (low is None or value >= low) and (high is None or value <= high)
 
 
-def _typed(setting: Setting, raw: object) -> Value | None:
+def _convert(setting: Setting, raw: object) -> Value | None:
     if setting.kind == "choice":
         return _choice(setting, raw)
     readers: dict[str, Callable[[object], Value | None]] = {
@@ -149,8 +149,8 @@ def _str(raw: object) -> str | None:
 def _choice(setting: Setting, raw: object) -> str | None:
     if not isinstance(raw, str):
         return None
-    word = raw.strip().lower()
-    return word if word in setting.choices else None
+    choice = raw.strip().lower()
+    return choice if choice in setting.choices else None
 
 
 def _list(raw: object) -> tuple[str, ...] | None:

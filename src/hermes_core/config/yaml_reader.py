@@ -1,7 +1,7 @@
-"""Reading config.yaml, with errors that say where and what to do.
+"""Reads config.yaml, with errors that name the position and the next step.
 
-The YAML library is loaded when there is something to parse, not before: most
-installations have no config.yaml and should not pay for it at every start.
+The YAML library is loaded only when there is something to parse, because most
+installations have no config.yaml.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ADVICE = "Correct the line, or move the file away to start with the defaults."
 
 
 def read_text(path: Path) -> str | None:
-    """The file's text with its own line ends; None when there is no file."""
+    """The text of the file with its line endings; None if it does not exist."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
@@ -34,7 +34,7 @@ def parse(text: str, path: Path) -> dict[str, object]:
     """The sections of the file as plain dicts and lists."""
     if not text.strip():
         return {}
-    data = _guarded(lambda yaml: yaml.load(text), path)
+    data = _run_parser(lambda yaml: yaml.load(text), path)
     if data is None:
         return {}
     if not isinstance(data, dict):
@@ -43,11 +43,11 @@ def parse(text: str, path: Path) -> dict[str, object]:
 
 
 def compose(text: str, path: Path) -> Any:
-    """The tree of nodes, each with its place in *text*; None for an empty text."""
-    return _guarded(lambda yaml: yaml.compose(text), path)
+    """The node tree, with positions in *text*; None for an empty text."""
+    return _run_parser(lambda yaml: yaml.compose(text), path)
 
 
-def _guarded(read: Any, path: Path) -> Any:
+def _run_parser(read: Any, path: Path) -> Any:
     from ruamel.yaml import YAML  # noqa: PLC0415 - costs 20 ms, and only a file needs it
     from ruamel.yaml.error import MarkedYAMLError, YAMLError  # noqa: PLC0415 - as above
 
@@ -56,9 +56,9 @@ def _guarded(read: Any, path: Path) -> Any:
         return read(yaml)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        position = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         reason = str(error.problem or error.context or "it cannot be parsed").strip()
-        raise ConfigError(f"{path} is not valid YAML{place}: {reason}. {_ADVICE}") from error
+        raise ConfigError(f"{path} is not valid YAML{position}: {reason}. {_ADVICE}") from error
     except (YAMLError, ValueError, RecursionError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else "too deep"
         raise ConfigError(f"{path} is not valid YAML: {reason}. {_ADVICE}") from error

@@ -97,7 +97,7 @@ def router(parts: DashboardContext) -> APIRouter:
     )
     def show_media(name: Kept) -> FileResponse:
         """A file attached to a message; images are displayed, other files downloaded."""
-        path = media_store.of_home().path_of(f"{media_store.SCHEME}{name[:2]}/{name}")
+        path = media_store.of_home().path_of(f"{media_store.REFERENCE_SCHEME}{name[:2]}/{name}")
         if not path.is_file():
             raise HTTPException(404, "this file is no longer there")
         kind = mimetypes.guess_type(name)[0] or media_store.UNKNOWN_MIME
@@ -148,4 +148,4 @@ def _as_pages(db: SessionDB, rows: list[str], form: Format) -> Iterator[bytes]:
         else html.pages(iter(found), [one.title for one in found])
     )
     for text in texts:
-        yield readable.encodable(text)
+        yield readable.to_utf8(text)

@@ -75,11 +75,11 @@ def text_of(setting: Setting, value: bool | float | str | list[str]) -> str:
         raise UsageError(f"{setting.name} is a secret: a text that is not empty")
     if isinstance(value, list):
         if setting.kind != "list":
-            raise UsageError(f"{setting.name} must be {values.allowed(setting)}.")
+            raise UsageError(f"{setting.name} must be {values.describe_allowed(setting)}.")
         if any("," in one for one in value):
             raise UsageError(f"the names in {setting.name} cannot have commas in them")
         return ", ".join(value)
-    return values.value_text(value)
+    return values.format_value(value)
 
 
 def shown(config: ConfigFile, setting: Setting) -> dict[str, Any]:

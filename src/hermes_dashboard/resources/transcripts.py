@@ -72,8 +72,8 @@ def _address(part: dict[str, Any]) -> str:
     """What the page may load; nothing that lies on other machines."""
     image = part.get("image_url")
     url = image if isinstance(image, str) else media_store.url_of(part)
-    if url.startswith(media_store.SCHEME):
-        return MEDIA_ADDRESS + url.removeprefix(media_store.SCHEME).rpartition("/")[2]
+    if url.startswith(media_store.REFERENCE_SCHEME):
+        return MEDIA_ADDRESS + url.removeprefix(media_store.REFERENCE_SCHEME).rpartition("/")[2]
     return url if url.startswith("data:image/") else ""
 
 

@@ -1,4 +1,4 @@
-"""Session boundaries as rows: written with the change they announce, delivered later."""
+"""Queue of boundary events: written with the change they announce, delivered later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes_state.part import StorePart
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
-RETRY: Final = Backoff(2.0, 600.0)
+DELIVERY_BACKOFF: Final = Backoff(2.0, 600.0)
 MAX_ATTEMPTS: Final = 8
 
 INSERT_EVENT = """
@@ -20,7 +20,7 @@ INSERT_EVENT = """
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?)
     ON CONFLICT DO NOTHING
 """
-FACTS = """
+PLATFORM_AND_EPOCH = """
     SELECT s.source, coalesce(i.epoch, 0) FROM sessions s
     LEFT JOIN hermes_session_index i ON i.session_id = s.id WHERE s.id = ?
 """
@@ -38,29 +38,29 @@ SETTLE = """
     WHERE event_id = ?
 """
 ATTEMPTS = "SELECT attempts FROM hermes_boundary WHERE event_id = ?"
-GIVE_BACK = """
+RELEASE_CLAIMS = """
     UPDATE hermes_boundary
     SET state = CASE WHEN attempts < ? THEN 'waiting' ELSE 'dead' END,
         settled_at = CASE WHEN attempts < ? THEN NULL ELSE ? END,
         error = 'the process that delivered it ended in the middle of it', process_id = NULL
     WHERE state = 'delivering' AND process_id = ?
 """
-TAKEN = "SELECT consumer FROM hermes_delivery WHERE event_id = ?"
-TAKE = """
+CONSUMERS = "SELECT consumer FROM hermes_delivery WHERE event_id = ?"
+INSERT_DELIVERY = """
     INSERT INTO hermes_delivery (event_id, consumer, taken_at) VALUES (?, ?, ?)
     ON CONFLICT DO NOTHING
 """
-SETTLE_UNHEARD = """
+SETTLE_UNCLAIMED = """
     UPDATE hermes_boundary SET state = 'delivered', settled_at = ?
     WHERE state = 'waiting' AND attempts = 0
 """
-UNTAKE = "DELETE FROM hermes_delivery WHERE event_id = ?"
-AGAIN = """
+DELETE_DELIVERIES = "DELETE FROM hermes_delivery WHERE event_id = ?"
+REQUEUE = """
     UPDATE hermes_boundary SET state = 'waiting', attempts = 0, due_at = ?, error = NULL,
         settled_at = NULL
     WHERE event_id = ?
 """
-LIST = """
+LIST_EVENTS = """
     SELECT * FROM hermes_boundary WHERE sequence < ? ORDER BY sequence DESC LIMIT ?
 """
 LIST_OF_SESSION = """
@@ -68,7 +68,7 @@ LIST_OF_SESSION = """
     WHERE session_id = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?
 """
 PENDING = "SELECT count(*) FROM hermes_boundary WHERE state IN ('waiting', 'delivering')"
-BEYOND: Final = 2**63 - 1
+MAX_SEQUENCE: Final = 2**63 - 1
 
 
 def announce(
@@ -82,26 +82,26 @@ def announce(
     old_session_id: str | None = None,
     new_session_id: str | None = None,
 ) -> bool:
-    """Write one boundary; False if this session's epoch already had its final one."""
-    platform, epoch = tx.row(FACTS, (session_id,)) or ("unknown", 0)
+    """Add a boundary event; False if the session's epoch already has its final one."""
+    platform, epoch = tx.row(PLATFORM_AND_EPOCH, (session_id,)) or ("unknown", 0)
     now = tx.clock.now()
     row = (event_id, session_id, epoch, kind, reason, old_session_id, new_session_id, platform)
     return tx.execute(INSERT_EVENT, (*row, now, int(is_final), now)).rowcount > 0
 
 
-def give_back(tx: Tx, process_id: str) -> None:
-    """A dispatcher died: its events wait again, unless they seem to be what kills it."""
-    tx.execute(GIVE_BACK, (MAX_ATTEMPTS, MAX_ATTEMPTS, tx.clock.now(), process_id))
+def release_claims(tx: Tx, process_id: str) -> None:
+    """Requeue the events of a dead dispatcher; events with too many attempts are given up."""
+    tx.execute(RELEASE_CLAIMS, (MAX_ATTEMPTS, MAX_ATTEMPTS, tx.clock.now(), process_id))
 
 
 class BoundaryPart(StorePart):
-    """What a dispatcher of boundary events needs."""
+    """Claiming and settling boundary events."""
 
     def claim_boundaries(self, limit: int = 50) -> list[dict[str, Any]]:
-        """Take events that are due, oldest first; each counts as an attempt."""
+        """Claim events that are due, oldest first; each claim counts as an attempt."""
 
         def claim(tx: Tx) -> list[dict[str, Any]]:
-            self.present(tx)
+            self._register_process(tx)
             due = tx.rows(NEXT_DUE, (tx.clock.now(), limit))
             tx.many(CLAIM, [(self.identity.process_id, sequence) for (sequence,) in due])
             return [event for (sequence,) in due for event in tx.dicts(SELECT_EVENT, (sequence,))]
@@ -109,7 +109,10 @@ class BoundaryPart(StorePart):
         return self.engine.write(claim)
 
     def settle_boundary(self, event_id: str, error: str | None = None) -> None:
-        """An event was delivered, or failed: then it waits longer each time, at last for ever."""
+        """Record the delivery or the failure of an event.
+
+        A failed delivery is retried with backoff and finally given up.
+        """
 
         def settle(tx: Tx) -> None:
             now = tx.clock.now()
@@ -119,42 +122,45 @@ class BoundaryPart(StorePart):
             elif attempts >= MAX_ATTEMPTS:
                 tx.execute(SETTLE, ("dead", now, now, error, event_id))
             else:
-                tx.execute(SETTLE, ("waiting", None, now + RETRY.delay(attempts), error, event_id))
+                due = now + DELIVERY_BACKOFF.delay(attempts)
+                tx.execute(SETTLE, ("waiting", None, due, error, event_id))
 
         self.engine.write(settle)
 
     def taken_by(self, event_id: str) -> set[str]:
-        """The listeners that have taken an event."""
-        rows = self.engine.read(lambda reader: reader.rows(TAKEN, (event_id,)))
+        """The consumers that have accepted an event."""
+        rows = self.engine.read(lambda reader: reader.rows(CONSUMERS, (event_id,)))
         return {row[0] for row in rows}
 
     def note_taken(self, event_id: str, consumer: str) -> None:
-        """A listener has taken an event and is not given it again."""
-        self.engine.write(lambda tx: tx.run(TAKE, (event_id, consumer, tx.clock.now())))
+        """Record that a consumer has accepted an event, so that it is not delivered to it again."""
+        self.engine.write(lambda tx: tx.run(INSERT_DELIVERY, (event_id, consumer, tx.clock.now())))
 
     def settle_unheard(self) -> int:
-        """Whoever begins to listen hears what happens from now on; how many events are past."""
-        return self.engine.write(lambda tx: tx.execute(SETTLE_UNHEARD, (tx.clock.now(),)).rowcount)
+        """Skip all events from before the first consumer; returns their number."""
+        return self.engine.write(
+            lambda tx: tx.execute(SETTLE_UNCLAIMED, (tx.clock.now(),)).rowcount
+        )
 
     def replay_boundary(self, event_id: str) -> bool:
-        """Deliver an event again, to everybody; False if there is no such event."""
+        """Deliver an event again to all consumers; False if the event does not exist."""
 
         def replay(tx: Tx) -> bool:
-            tx.run(UNTAKE, (event_id,))
-            return tx.execute(AGAIN, (tx.clock.now(), event_id)).rowcount > 0
+            tx.run(DELETE_DELIVERIES, (event_id,))
+            return tx.execute(REQUEUE, (tx.clock.now(), event_id)).rowcount > 0
 
         return self.engine.write(replay)
 
     def list_boundaries(
         self, session_id: str | None = None, limit: int = 50, *, before: int | None = None
     ) -> list[dict[str, Any]]:
-        """Boundary events, newest first; `before` is the sequence of the last one known."""
-        below = BEYOND if before is None else before
+        """Boundary events, newest first; `before` is the sequence number of the last known one."""
+        below = MAX_SEQUENCE if before is None else before
         if session_id is None:
-            return self.engine.read(lambda reader: reader.dicts(LIST, (below, limit)))
+            return self.engine.read(lambda reader: reader.dicts(LIST_EVENTS, (below, limit)))
         values = (session_id, below, limit)
         return self.engine.read(lambda reader: reader.dicts(LIST_OF_SESSION, values))
 
     def pending_boundaries(self) -> int:
-        """How many events are yet to be delivered."""
+        """Number of undelivered events."""
         return int(self.engine.read(lambda reader: reader.value(PENDING)))

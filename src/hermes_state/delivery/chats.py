@@ -1,4 +1,4 @@
-"""Small facts about chats: what a person spent, what is being shown, what became of messages."""
+"""Data of the gateway besides messages and routes: marks, spending, streamed answers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ if TYPE_CHECKING:
 
 DAY_SECONDS: Final = 86400.0
 
-SPEND = """
+ADD_SPENDING = """
     INSERT INTO hermes_spending (platform, user_id, day, dollars) VALUES (?, ?, ?, ?)
     ON CONFLICT (platform, user_id, day)
     DO UPDATE SET dollars = hermes_spending.dollars + excluded.dollars
 """
-SPENT = "SELECT dollars FROM hermes_spending WHERE platform = ? AND user_id = ? AND day = ?"
-SHOW = """
+SELECT_SPENDING = (
+    "SELECT dollars FROM hermes_spending WHERE platform = ? AND user_id = ? AND day = ?"
+)
+UPSERT_SHOWN = """
     INSERT INTO hermes_shown (inbox_id, receipt) VALUES (?, ?)
     ON CONFLICT (inbox_id) DO UPDATE SET receipt = excluded.receipt
 """
-SHOWN = "SELECT receipt FROM hermes_shown WHERE inbox_id = ?"
-FOUND = """
+SELECT_SHOWN = "SELECT receipt FROM hermes_shown WHERE inbox_id = ?"
+FIND_INCOMING = """
     SELECT * FROM hermes_inbox WHERE message_id = ? OR inbox_id = ?
     ORDER BY inbox_id DESC LIMIT 20
 """
@@ -33,14 +35,14 @@ UNSENT = """
     SELECT * FROM hermes_outbox WHERE state IN ('failed', 'ambiguous')
     ORDER BY outbox_id DESC LIMIT ?
 """
-# The conditions are those of the indexes on what is not settled.
-COUNTS = {
+# The conditions are those of the partial indexes on unsettled rows.
+COUNT_UNSETTLED = {
     "inbox": "SELECT platform, state, count(*) FROM hermes_inbox"
     " WHERE state IN ('waiting', 'claimed') GROUP BY platform, state",
     "outbox": "SELECT platform, state, count(*) FROM hermes_outbox"
     " WHERE state IN ('waiting', 'sending', 'ambiguous') GROUP BY platform, state",
 }
-FORGET = (
+DELETE_SETTLED = (
     "DELETE FROM hermes_shown WHERE inbox_id IN (SELECT inbox_id FROM hermes_inbox"
     " WHERE settled_at IS NOT NULL AND settled_at < ? ORDER BY settled_at LIMIT ?)",
     "DELETE FROM hermes_inbox WHERE inbox_id IN (SELECT inbox_id FROM hermes_inbox"
@@ -48,98 +50,103 @@ FORGET = (
     "DELETE FROM hermes_outbox WHERE outbox_id IN (SELECT outbox_id FROM hermes_outbox"
     " WHERE settled_at IS NOT NULL AND settled_at < ? ORDER BY settled_at LIMIT ?)",
 )
-FORGET_MARKS = "DELETE FROM hermes_mark WHERE made_at < ?"
-MARK = "INSERT INTO hermes_mark (name, made_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
-MARKED = "SELECT 1 FROM hermes_mark WHERE name = ?"
-SLICE: Final = 1000
-OLDEST = """
+DELETE_MARKS = "DELETE FROM hermes_mark WHERE made_at < ?"
+INSERT_MARK = "INSERT INTO hermes_mark (name, made_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
+IS_MARKED = "SELECT 1 FROM hermes_mark WHERE name = ?"
+SLICE_ROWS: Final = 1000
+OLDEST_WAITING = """
     SELECT min(received_at) FROM hermes_inbox
     WHERE state = 'waiting' AND state IN ('waiting', 'claimed')
 """
 
 
 def mark(tx: Tx, name: str) -> bool:
-    """Note that something was done; False if it had been. In the transaction that does it."""
-    return tx.execute(MARK, (name, tx.clock.now())).rowcount > 0
+    """Record an action, in the transaction that does it; False if it was recorded before."""
+    return tx.execute(INSERT_MARK, (name, tx.clock.now())).rowcount > 0
 
 
 class ChatPart(StorePart):
-    """What the gateway notes besides messages and routes."""
+    """Marks, spending, streamed answers, and lookups in the inbox and the outbox."""
 
     def mark(self, name: str) -> bool:
-        """Note that something is about to be done, once; False if it was noted before."""
+        """Record that an action is about to be done, once; False if it was recorded before."""
         return self.engine.write(lambda tx: mark(tx, name))
 
     def is_marked(self, name: str) -> bool:
-        """Whether something was done."""
-        return self.engine.read(lambda reader: reader.value(MARKED, (name,))) is not None
+        """Whether an action was recorded."""
+        return self.engine.read(lambda reader: reader.value(IS_MARKED, (name,))) is not None
 
     def add_spending(self, platform: str, user_id: str, day: str, dollars: float) -> None:
-        """Somebody's turns have cost so much more on a day."""
-        self.engine.write(lambda tx: tx.run(SPEND, (platform, user_id, day, dollars)))
+        """Add the cost of a user's turns on a day."""
+        self.engine.write(lambda tx: tx.run(ADD_SPENDING, (platform, user_id, day, dollars)))
 
     def spending(self, platform: str, user_id: str, day: str) -> float:
-        """What somebody's turns have cost on a day."""
+        """Cost of a user's turns on a day."""
         key = (platform, user_id, day)
-        return float(self.engine.read(lambda reader: reader.value(SPENT, key)) or 0.0)
+        return float(self.engine.read(lambda reader: reader.value(SELECT_SPENDING, key)) or 0.0)
 
     def note_shown(self, inbox_id: int, receipt: str) -> None:
-        """An answer is being shown as the message *receipt* while it is written."""
-        self.engine.write(lambda tx: tx.run(SHOW, (inbox_id, receipt)))
+        """Record that the answer is being streamed in the platform message `receipt`."""
+        self.engine.write(lambda tx: tx.run(UPSERT_SHOWN, (inbox_id, receipt)))
 
     def shown(self, inbox_id: int) -> str | None:
-        """The message in which the answer to a message is being shown."""
-        found: str | None = self.engine.read(lambda reader: reader.value(SHOWN, (inbox_id,)))
-        return found
+        """The platform message in which the answer is being streamed."""
+        receipt: str | None = self.engine.read(
+            lambda reader: reader.value(SELECT_SHOWN, (inbox_id,))
+        )
+        return receipt
 
     def find_incoming(self, text: str) -> list[dict[str, Any]]:
-        """Messages that came in, by their number or by the platform's id; the latest first."""
+        """Incoming messages, by number or by the platform's ID, latest first."""
         number = int(text) if text.isdecimal() else 0
-        rows = self.engine.read(lambda reader: reader.dicts(FOUND, (text, number)))
+        rows = self.engine.read(lambda reader: reader.dicts(FIND_INCOMING, (text, number)))
         return [{**row, "payload": json.loads(row["payload"])} for row in rows]
 
     def replies_to(self, inbox_id: int) -> list[dict[str, Any]]:
-        """What was or is to be sent in answer to a message."""
-        return [_read(row) for row in self.engine.read(lambda r: r.dicts(REPLIES, (inbox_id,)))]
+        """Sent and pending replies to a message."""
+        return [
+            _decode_reply(row) for row in self.engine.read(lambda r: r.dicts(REPLIES, (inbox_id,)))
+        ]
 
     def reply(self, outbox_id: int) -> dict[str, Any] | None:
-        """Something that is owed or was sent."""
+        """A pending or sent reply."""
         rows = self.engine.read(lambda reader: reader.dicts(GET_REPLY, (outbox_id,)))
-        return _read(rows[0]) if rows else None
+        return _decode_reply(rows[0]) if rows else None
 
     def unsent_replies(self, limit: int = 20) -> list[dict[str, Any]]:
-        """Replies that were given up or may have arrived; the latest first."""
-        return [_read(row) for row in self.engine.read(lambda r: r.dicts(UNSENT, (limit,)))]
+        """Replies that failed permanently or may have arrived, latest first."""
+        return [_decode_reply(row) for row in self.engine.read(lambda r: r.dicts(UNSENT, (limit,)))]
 
     def mail_counts(self) -> dict[str, dict[tuple[str, str], int]]:
-        """What is not settled, by platform and state: of the inbox and of the outbox."""
-        found = {
+        """Number of unsettled inbox and outbox rows, by platform and state."""
+        rows_by_table = {
             name: self.engine.read(lambda reader, sql=sql: reader.rows(sql))  # type: ignore[misc]
-            for name, sql in COUNTS.items()
+            for name, sql in COUNT_UNSETTLED.items()
         }
         return {
             name: {(platform, state): int(count) for platform, state, count in rows}
-            for name, rows in found.items()
+            for name, rows in rows_by_table.items()
         }
 
     def oldest_waiting(self) -> float | None:
-        """When the message came in that has been waiting longest."""
-        found: float | None = self.engine.read(lambda reader: reader.value(OLDEST))
-        return found
+        """Arrival time of the message that has been waiting longest."""
+        received_at: float | None = self.engine.read(lambda reader: reader.value(OLDEST_WAITING))
+        return received_at
 
     def forget_mail(self, older_than_days: float) -> int:
-        """Remove what was settled that long ago, oldest first; how many rows.
+        """Delete rows that were settled this long ago, oldest first.
 
-        The conversations hold what was said. Each call takes a slice.
+        Returns their number. The conversations keep the messages. Each call processes one
+        slice.
         """
         before = self.clock.now() - older_than_days * DAY_SECONDS
 
         def forget(tx: Tx) -> int:
-            tx.execute(FORGET_MARKS, (before,))
-            return sum(tx.execute(sql, (before, SLICE)).rowcount for sql in FORGET)
+            tx.execute(DELETE_MARKS, (before,))
+            return sum(tx.execute(sql, (before, SLICE_ROWS)).rowcount for sql in DELETE_SETTLED)
 
         return self.engine.write_upkeep(forget)
 
 
-def _read(row: dict[str, Any]) -> dict[str, Any]:
+def _decode_reply(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "target": json.loads(row["target"]), "payload": json.loads(row["payload"])}

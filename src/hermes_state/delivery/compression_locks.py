@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 LOCK_SECONDS: Final = 300.0
 
-TAKE_LOCK = """
+ACQUIRE_LOCK = """
     INSERT INTO compression_locks (session_id, holder, acquired_at, expires_at)
     VALUES (?, ?, ?, ?)
     ON CONFLICT (session_id) DO UPDATE SET
@@ -20,7 +20,7 @@ TAKE_LOCK = """
     WHERE compression_locks.expires_at <= excluded.acquired_at
        OR compression_locks.holder = excluded.holder
 """
-DROP_LOCK = "DELETE FROM compression_locks WHERE session_id = ? AND holder = ?"
+RELEASE_LOCK = "DELETE FROM compression_locks WHERE session_id = ? AND holder = ?"
 LOCK_HOLDER = "SELECT holder FROM compression_locks WHERE session_id = ? AND expires_at > ?"
 
 
@@ -30,18 +30,18 @@ class CompressionLockPart(StorePart):
     def try_acquire_compression_lock(
         self, session_id: str, holder: str, ttl_seconds: float = LOCK_SECONDS
     ) -> bool:
-        """Take the lock if it is free, expired or ours."""
+        """Acquire the lock if it is free, expired or already held by *holder*."""
 
-        def take(tx: Tx) -> bool:
+        def acquire(tx: Tx) -> bool:
             now = tx.clock.now()
             row = (session_id, holder, now, now + ttl_seconds)
-            return tx.execute(TAKE_LOCK, row).rowcount > 0
+            return tx.execute(ACQUIRE_LOCK, row).rowcount > 0
 
-        return self.engine.write(take)
+        return self.engine.write(acquire)
 
     def release_compression_lock(self, session_id: str, holder: str) -> None:
         """Release the lock."""
-        self.engine.write(lambda tx: tx.run(DROP_LOCK, (session_id, holder)))
+        self.engine.write(lambda tx: tx.run(RELEASE_LOCK, (session_id, holder)))
 
     def get_compression_lock_holder(self, session_id: str) -> str | None:
         """The holder of the lock, or None."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_state.part import StorePart
-from hermes_state.upkeep.meta import DELETE_META, GET_META, PUT_META
+from hermes_state.upkeep.meta import DELETE_META, GET_META, UPSERT_META
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
-HANDOFF_REQUESTED: Final = "handoff_asked"  # released files have it
+HANDOFF_REQUESTED: Final = "handoff_asked"  # the key in released files
 
-ASK_HANDOFF = """
+REQUEST_HANDOFF = """
     UPDATE sessions SET handoff_state = 'pending', handoff_platform = ?, handoff_error = NULL
     WHERE id = ? AND (handoff_state IS NULL OR handoff_state NOT IN ('pending', 'running'))
 """
-MOVE_HANDOFF = """
+SET_HANDOFF_STATE = """
     UPDATE sessions SET handoff_state = ?, handoff_error = ? WHERE id = ? AND handoff_state = ?
 """
 RETRY_HANDOFFS = "UPDATE sessions SET handoff_state = 'pending' WHERE handoff_state = 'running'"
@@ -30,51 +30,53 @@ class HandoffPart(StorePart):
     """Hand-offs by state: pending, running, completed or failed."""
 
     def request_handoff(self, session_id: str, platform: str) -> bool:
-        """Request that a conversation continues on *platform*."""
+        """Request that a conversation continues on another platform."""
 
-        def ask(tx: Tx) -> bool:
-            is_asked = tx.execute(ASK_HANDOFF, (platform, session_id)).rowcount > 0
-            if is_asked:
-                tx.run(PUT_META, (HANDOFF_REQUESTED, session_id))
-            return is_asked
+        def request(tx: Tx) -> bool:
+            is_requested = tx.execute(REQUEST_HANDOFF, (platform, session_id)).rowcount > 0
+            if is_requested:
+                tx.run(UPSERT_META, (HANDOFF_REQUESTED, session_id))
+            return is_requested
 
-        return self.engine.write(ask)
+        return self.engine.write(request)
 
     def is_handoff_asked(self) -> bool:
-        """Whether a hand-off was requested since the last call; one indexed read."""
+        """Whether a hand-off was requested since the last call; very cheap."""
         if not self.engine.read(lambda reader: reader.value(GET_META, (HANDOFF_REQUESTED,))):
             return False
         self.engine.write(lambda tx: tx.run(DELETE_META, (HANDOFF_REQUESTED,)))
         return True
 
     def retry_handoffs(self) -> int:
-        """Reset hand-offs that a crashed process left running; return their number."""
+        """Restart hand-offs that a process left unfinished; returns their number."""
         return self.engine.write(lambda tx: tx.execute(RETRY_HANDOFFS).rowcount)
 
     def claim_handoff(self, session_id: str) -> bool:
-        """Claim a pending hand-off; only one claim succeeds."""
+        """Start a hand-off; only one claim succeeds."""
         return self._move(session_id, "pending", "running", None)
 
     def complete_handoff(self, session_id: str) -> bool:
-        """The conversation has moved."""
+        """Mark the hand-off as completed."""
         return self._move(session_id, "running", "completed", None)
 
     def fail_handoff(self, session_id: str, error: str) -> bool:
-        """The conversation could not be moved."""
+        """Mark the hand-off as failed."""
         return self._move(session_id, "running", "failed", error)
 
     def get_handoff_state(self, session_id: str) -> dict[str, Any] | None:
-        """State, platform and error of a hand-off."""
+        """State of a hand-off: state, platform, error."""
         row = self.engine.read(lambda reader: reader.row(GET_HANDOFF, (session_id,)))
         if row is None or row[0] is None:
             return None
         return {"state": row[0], "platform": row[1], "error": row[2]}
 
     def list_pending_handoffs(self) -> list[dict[str, Any]]:
-        """Hand-offs that are pending."""
+        """Hand-offs that no process has started."""
         return self.engine.read(lambda reader: reader.dicts(PENDING_HANDOFFS))
 
     def _move(self, session_id: str, before: str, after: str, error: str | None) -> bool:
         return self.engine.write(
-            lambda tx: tx.execute(MOVE_HANDOFF, (after, error, session_id, before)).rowcount > 0
+            lambda tx: (
+                tx.execute(SET_HANDOFF_STATE, (after, error, session_id, before)).rowcount > 0
+            )
         )

@@ -1,4 +1,4 @@
-"""Incoming chat messages as rows: stored before they are acknowledged, handled once."""
+"""Inbox: incoming chat messages, stored before they are acknowledged, processed once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ INSERT_INCOMING = """
         (platform, account, chat_id, message_id, session_key, payload, received_at, state)
     VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting') ON CONFLICT DO NOTHING
 """
-FIND = """
+FIND_INCOMING = """
     SELECT inbox_id FROM hermes_inbox
     WHERE platform = ? AND account = ? AND chat_id = ? AND message_id = ?
 """
-# The oldest waiting message of a place none of whose messages is being handled. What is
-# not settled is said in the words of the indexes on it, too, so that they are used.
-NEXT = """
+# The oldest waiting message of a place that has no claimed message. The condition on
+# unsettled states repeats that of the partial indexes, so that SQLite uses them.
+NEXT_INCOMING = """
     SELECT inbox_id FROM hermes_inbox w
     WHERE w.state = 'waiting' AND w.state IN ('waiting', 'claimed') AND NOT EXISTS (
         SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
@@ -47,7 +47,7 @@ WAITING_PLACES = """
     SELECT count(DISTINCT session_key) FROM hermes_inbox
     WHERE state = 'waiting' AND state IN ('waiting', 'claimed')
 """
-# The plus sign keeps an index of the state alone from being taken for the place's.
+# The plus sign prevents SQLite from using the index on the state instead of the place's.
 FOLLOWING = """
     SELECT * FROM hermes_inbox
     WHERE session_key = ? AND state IN ('waiting', 'claimed') AND +state = 'waiting'
@@ -63,7 +63,7 @@ SETTLE = """
     UPDATE hermes_inbox SET state = ?, session_id = ?, settled_at = ?, error = ?
     WHERE inbox_id = ? AND state = 'claimed' AND process_id = ?
 """
-GIVE_BACK = """
+RELEASE_CLAIMS = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL
     WHERE state = 'claimed' AND state IN ('waiting', 'claimed') AND process_id = ?
 """
@@ -74,7 +74,7 @@ AMEND = """
     UPDATE hermes_inbox SET payload = ?
     WHERE inbox_id = ? AND state = 'waiting' AND attempts = 0
 """
-# Given back unhandled on purpose: that was no attempt.
+# Released on purpose: this does not count as an attempt.
 RELEASE_PLACE = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL, attempts = attempts - 1
     WHERE state = 'claimed' AND state IN ('waiting', 'claimed')
@@ -86,8 +86,8 @@ RELEASE = """
 """
 
 
-class Received(NamedTuple):
-    """Where an incoming message is kept, and whether it had been received before."""
+class ReceivedMessage(NamedTuple):
+    """Inbox ID of an incoming message, and whether it is new."""
 
     inbox_id: int
     is_new: bool
@@ -96,16 +96,16 @@ class Received(NamedTuple):
 def settle(
     tx: Tx, inbox_id: int, process_id: str, session_id: str | None, error: str | None = None
 ) -> None:
-    """A message was handled; in the transaction that stores the answer."""
+    """Mark a claimed message as processed, in the transaction that stores the answer."""
     state = "done" if error is None else "failed"
     row = (state, session_id, tx.clock.now(), error, inbox_id, process_id)
     if not tx.execute(SETTLE, row).rowcount:
         raise StoreError(f"incoming message {inbox_id} is not claimed by this process")
 
 
-def give_back(tx: Tx, process_id: str) -> None:
-    """A process died: what it had claimed waits again."""
-    tx.execute(GIVE_BACK, (process_id,))
+def release_claims(tx: Tx, process_id: str) -> None:
+    """Requeue the messages that a dead process had claimed."""
+    tx.execute(RELEASE_CLAIMS, (process_id,))
 
 
 class InboxPart(StorePart):
@@ -120,107 +120,124 @@ class InboxPart(StorePart):
         message_id: str,
         session_key: str,
         payload: dict[str, Any],
-    ) -> Received:
-        """Keep an incoming message; a repeated delivery is recognised."""
+    ) -> ReceivedMessage:
+        """Store an incoming message; repeated deliveries are recognized."""
         key = (platform, account, chat_id, message_id)
         text = json.dumps(payload)
 
-        def put(tx: Tx) -> Received:
+        def insert(tx: Tx) -> ReceivedMessage:
             row = (*key, session_key, text, tx.clock.now())
             is_new = tx.execute(INSERT_INCOMING, row).rowcount > 0
-            return Received(int(tx.value(FIND, key)), is_new)
+            return ReceivedMessage(int(tx.value(FIND_INCOMING, key)), is_new)
 
-        return self.engine.write(put)
+        return self.engine.write(insert)
 
     def claim_incoming(self, session_key: str | None = None) -> dict[str, Any] | None:
-        """Take the next message to handle; one at a time per place, in order."""
+        """Claim the next message to process; one at a time per place, in order."""
 
         def claim(tx: Tx) -> dict[str, Any] | None:
-            found = tx.value(NEXT) if session_key is None else tx.value(
+            inbox_id = tx.value(NEXT_INCOMING) if session_key is None else tx.value(
                 NEXT_OF_PLACE, (session_key,)
             )  # fmt: skip
-            if found is None:
+            if inbox_id is None:
                 return None
-            self.present(tx)
-            tx.execute(CLAIM, (self.identity.process_id, found))
-            row = tx.dicts(SELECT_INCOMING, (found,))[0]
+            self._register_process(tx)
+            tx.execute(CLAIM, (self.identity.process_id, inbox_id))
+            row = tx.dicts(SELECT_INCOMING, (inbox_id,))[0]
             row["payload"] = json.loads(row["payload"])
             return row
 
-        if session_key is None and self.engine.read(lambda reader: reader.value(NEXT)) is None:
-            return None  # who only looks keeps no writer waiting
+        if (
+            session_key is None
+            and self.engine.read(lambda reader: reader.value(NEXT_INCOMING)) is None
+        ):
+            return None  # without acquiring the write lock
         return self.engine.write(claim)
 
     def waiting_behind(self, claimed: dict[str, Any], limit: int = 50) -> list[dict[str, Any]]:
-        """What waits behind a claimed message of the same place, in order; nothing is taken."""
-        row = (claimed["session_key"], claimed["inbox_id"], limit)
-        rows = self.engine.read(lambda reader: reader.dicts(FOLLOWING, row))
-        return [{**one, "payload": json.loads(one["payload"])} for one in rows]
+        """Waiting messages of the same place after a claimed one, in order; not claimed."""
+        values = (claimed["session_key"], claimed["inbox_id"], limit)
+        rows = self.engine.read(lambda reader: reader.dicts(FOLLOWING, values))
+        return [{**row, "payload": json.loads(row["payload"])} for row in rows]
 
     def claim_with(self, inbox_ids: Sequence[int]) -> list[int]:
-        """Take messages that wait, to handle them with one that was claimed; which were taken."""
+        """Claim waiting messages to process them together with a claimed one.
+
+        Returns the claimed IDs.
+        """
         if not inbox_ids:
             return []
 
         def claim(tx: Tx) -> list[int]:
-            ours = self.identity.process_id
-            return [one for one in inbox_ids if tx.execute(CLAIM_WAITING, (ours, one)).rowcount]
+            process_id = self.identity.process_id
+            return [
+                inbox_id
+                for inbox_id in inbox_ids
+                if tx.execute(CLAIM_WAITING, (process_id, inbox_id)).rowcount
+            ]
 
         return self.engine.write(claim)
 
     def incoming(self, inbox_id: int) -> dict[str, Any] | None:
-        """A message that came in, whatever became of it."""
+        """An incoming message, in any state."""
         rows = self.engine.read(lambda reader: reader.dicts(SELECT_INCOMING, (inbox_id,)))
         return {**rows[0], "payload": json.loads(rows[0]["payload"])} if rows else None
 
     def incoming_by(self, platform: str, account: str, chat_id: str, message_id: str) -> int | None:
-        """The number of a message that came in, by the platform's names for it."""
+        """Number of an incoming message, by the platform's identifiers."""
         key = (platform, account, chat_id, message_id)
-        found: int | None = self.engine.read(lambda reader: reader.value(FIND, key))
-        return found
+        inbox_id: int | None = self.engine.read(lambda reader: reader.value(FIND_INCOMING, key))
+        return inbox_id
 
     def amend_waiting(self, inbox_id: int, payload: dict[str, Any]) -> bool:
-        """Put another content in the place of a message nobody has begun with; False if one has."""
+        """Replace the content of a message that is not being processed yet; False if it is."""
         row = (json.dumps(payload), inbox_id)
         return self.engine.write(lambda tx: tx.execute(AMEND, row).rowcount > 0)
 
     def waiting_places(self) -> int:
-        """How many places have something waiting that nobody is handling."""
+        """Number of places with waiting messages that no process is handling."""
         return int(self.engine.read(lambda reader: reader.value(WAITING_PLACES)))
 
     def settle_incoming(
         self, inbox_id: int, session_id: str | None = None, error: str | None = None
     ) -> None:
-        """A claimed message was handled, or has failed for good."""
+        """Mark a claimed message as processed, or as permanently failed."""
         process_id = self.identity.process_id
         self.engine.write(lambda tx: settle(tx, inbox_id, process_id, session_id, error))
 
     def retry_incoming(self, inbox_id: int) -> None:
-        """Handling a message broke off: it waits again, and the attempt counts."""
+        """Requeue a message whose processing was interrupted; the attempt counts."""
         row = (self.identity.process_id, inbox_id)
-        self.engine.write(lambda tx: tx.run(GIVE_BACK + " AND inbox_id = ?", row))
+        self.engine.write(lambda tx: tx.run(RELEASE_CLAIMS + " AND inbox_id = ?", row))
 
     def give_back_incoming(self, row: dict[str, Any], *, is_attempt: bool) -> None:
-        """Handling a message broke off: it waits again, with all that was taken along with it.
+        """Requeue a message whose processing was interrupted.
 
-        Whether that counts as an attempt is said of the message itself; the others had none.
+        All messages claimed together with it are requeued too.
         """
-        ours, place, inbox_id = self.identity.process_id, row["session_key"], row["inbox_id"]
+        process_id, session_key, inbox_id = (
+            self.identity.process_id,
+            row["session_key"],
+            row["inbox_id"],
+        )
 
-        def give(tx: Tx) -> None:
+        def requeue(tx: Tx) -> None:
             if is_attempt:
-                tx.execute(GIVE_BACK + " AND inbox_id = ?", (ours, inbox_id))
-            tx.execute(RELEASE_PLACE, (ours, place))
+                tx.execute(RELEASE_CLAIMS + " AND inbox_id = ?", (process_id, inbox_id))
+            tx.execute(RELEASE_PLACE, (process_id, session_key))
 
-        self.engine.write(give)
+        self.engine.write(requeue)
 
     def settle_waiting(self, inbox_id: int) -> bool:
-        """A message that nobody had claimed was dealt with in passing; whether it still waited."""
+        """Settle a message that was handled without being claimed.
+
+        Returns whether it was still waiting.
+        """
         return self.engine.write(
             lambda tx: tx.execute(SETTLE_WAITING, (tx.clock.now(), inbox_id)).rowcount > 0
         )
 
     def release_incoming(self, inbox_id: int) -> None:
-        """Give a claimed message back unhandled."""
+        """Release a claimed message without processing it."""
         row = (self.identity.process_id, inbox_id)
         self.engine.write(lambda tx: tx.run(RELEASE, row))

@@ -1,9 +1,9 @@
-"""One turn at a time per conversation: a lease with a fencing token and a heartbeat.
+"""Leases with a fencing token and a heartbeat: one turn at a time per conversation.
 
-The token grows with every acquisition and is checked by every write that carries it, so
-a holder that was presumed dead and wakes up again cannot write. Expiry is measured on
-the monotonic clock where both sides share a boot, so setting the wall clock neither
-ends a lease nor prolongs it.
+The token increases with every acquisition and is checked by every write of the turn, so a
+holder that was presumed dead cannot write later. Expiry is measured on the monotonic
+clock if both processes share a boot, so changing the wall clock neither ends a lease nor
+extends it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SELECT_LEASE = """
     FROM hermes_lease l LEFT JOIN hermes_process p ON p.process_id = l.process_id
     WHERE l.session_id = ?
 """
-RUNNING = """
+SELECT_LEASES = """
     SELECT l.token, l.process_id, l.holder, l.expires_at, l.expires_monotonic, p.host, p.boot_id,
            l.session_id
     FROM hermes_lease l JOIN hermes_process p ON p.process_id = l.process_id
 """
-TAKE = """
+UPSERT_LEASE = """
     INSERT INTO hermes_lease
         (session_id, token, process_id, holder, acquired_at, expires_at, expires_monotonic)
     VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -58,43 +58,52 @@ class Lease(NamedTuple):
     holder: str
 
 
-def acquire(tx: Tx, session_id: str, holder: str, seconds: float, us: ProcessIdentity) -> Lease:
-    """Take the lease, from a dead or expired holder if need be."""
+def acquire(
+    tx: Tx, session_id: str, holder: str, seconds: float, current: ProcessIdentity
+) -> Lease:
+    """Acquire the lease, which may be taken over from a dead or expired holder."""
     row = tx.row(SELECT_LEASE, (session_id,))
     token = 1
     if row is not None:
         token = row[0] + 1
-        if row[1] is not None and _is_held(tx, row, us, tx.clock):
+        if row[1] is not None and _is_held(tx, row, current, tx.clock):
             raise LeaseTakenError(
                 f"a turn of this conversation is already running ({row[2]}); "
                 "wait for it, or interrupt it there"
             )
     now, tick = tx.clock.now(), tx.clock.monotonic()
-    tx.execute(TAKE, (session_id, token, us.process_id, holder, now, now + seconds, tick + seconds))
+    tx.execute(
+        UPSERT_LEASE,
+        (session_id, token, current.process_id, holder, now, now + seconds, tick + seconds),
+    )
     return Lease(session_id, token, holder)
 
 
-def _is_held(reader: Reader, row: tuple[object, ...], us: ProcessIdentity, clock: Clock) -> bool:
+def _is_held(
+    reader: Reader, row: tuple[object, ...], current: ProcessIdentity, clock: Clock
+) -> bool:
     process_id, expires_at, expires_monotonic, host, boot_id = row[1], *row[3:]
     if host is None:
-        return False  # the holder's process was swept
-    if (host, boot_id) == (us.host, us.boot_id):
-        is_current = float(str(expires_monotonic)) > clock.monotonic()
+        return False  # the holder's process is no longer registered
+    if (host, boot_id) == (current.host, current.boot_id):
+        is_unexpired = float(str(expires_monotonic)) > clock.monotonic()
     else:
-        is_current = float(str(expires_at)) > clock.now()
-    return is_current and process_id not in process_identity.dead_processes(reader, us, clock)
+        is_unexpired = float(str(expires_at)) > clock.now()
+    return is_unexpired and process_id not in process_identity.dead_processes(
+        reader, current, clock
+    )
 
 
-def running(reader: Reader, us: ProcessIdentity, clock: Clock) -> set[str]:
-    """The sessions of which a turn is running, in whatever process."""
+def running_sessions(reader: Reader, current: ProcessIdentity, clock: Clock) -> set[str]:
+    """Sessions with a running turn, in any process."""
     if not reader.columns.has_own_tables:
         return set()
-    rows = reader.rows(RUNNING)
-    return {str(row[-1]) for row in rows if _is_held(reader, row[:-1], us, clock)}
+    rows = reader.rows(SELECT_LEASES)
+    return {str(row[-1]) for row in rows if _is_held(reader, row[:-1], current, clock)}
 
 
 def release_process(tx: Tx, process_id: str) -> None:
-    """A process died: its leases are free."""
+    """Release the leases of a dead process."""
     tx.execute(RELEASE_PROCESS, (process_id,))
 
 
@@ -104,17 +113,17 @@ class LeasePart(StorePart):
     def acquire_turn(
         self, session_id: str, holder: str = "", seconds: float = LEASE_SECONDS
     ) -> Lease:
-        """Take the right to run a turn; LeaseTakenError while somebody else has it."""
-        who = holder or f"process {self.identity.pid} on {self.identity.host}"
+        """Acquire the lease for a turn; raises LeaseTakenError while another holder has it."""
+        holder_name = holder or f"process {self.identity.pid} on {self.identity.host}"
 
-        def take(tx: Tx) -> Lease:
-            self.present(tx)
-            return acquire(tx, session_id, who, seconds, self.identity)
+        def acquire_lease(tx: Tx) -> Lease:
+            self._register_process(tx)
+            return acquire(tx, session_id, holder_name, seconds, self.identity)
 
-        return self.engine.write(take)
+        return self.engine.write(acquire_lease)
 
     def renew_turn(self, lease: Lease, seconds: float = LEASE_SECONDS) -> None:
-        """Say that the turn still runs; LeaseLostError if it was taken over."""
+        """Renew the lease of a running turn; raises LeaseLostError if it was taken over."""
 
         def renew(tx: Tx) -> None:
             until = (tx.clock.now() + seconds, tx.clock.monotonic() + seconds)
@@ -128,18 +137,18 @@ class LeasePart(StorePart):
     def is_turn_elsewhere(self, session_id: str) -> bool:
         """Whether another process runs a turn of the conversation."""
 
-        def look(reader: Reader) -> bool:
+        def read(reader: Reader) -> bool:
             row = reader.row(SELECT_LEASE, (session_id,))
             if row is None or row[1] in {None, self.identity.process_id}:
                 return False
             return _is_held(reader, row, self.identity, self.clock)
 
-        return self.engine.read(look)
+        return self.engine.read(read)
 
     def running_turns(self) -> set[str]:
-        """The sessions of which a turn is running, here or in another process."""
-        return self.engine.read(lambda reader: running(reader, self.identity, self.clock))
+        """Sessions with a running turn, in this or another process."""
+        return self.engine.read(lambda reader: running_sessions(reader, self.identity, self.clock))
 
     def release_turn(self, lease: Lease) -> None:
-        """The turn is over; harmless if it was taken over."""
+        """Release the lease; has no effect if it was taken over."""
         self.engine.write(lambda tx: tx.run(RELEASE, (lease.session_id, lease.token)))

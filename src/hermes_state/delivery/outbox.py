@@ -1,4 +1,4 @@
-"""Replies as obligations: committed with the turn that made them, sent at least once."""
+"""Outbox: replies, committed with the turn that created them, sent at least once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.transaction import Tx
 
-RETRY: Final = Backoff(2.0, 600.0)
-MAX_ATTEMPTS: Final = 10  # of what may have arrived each time
-MAX_SECONDS: Final = 7 * 86400.0  # a platform may be down for days
+SEND_BACKOFF: Final = Backoff(2.0, 600.0)
+MAX_ATTEMPTS: Final = 10  # for sends that may have arrived
+MAX_AGE_SECONDS: Final = 7 * 86400.0  # a platform may be down for days
 
 INSERT_REPLY = """
     INSERT INTO hermes_outbox
@@ -24,10 +24,10 @@ INSERT_REPLY = """
          due_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting', ?) ON CONFLICT DO NOTHING
 """
-FIND = "SELECT outbox_id FROM hermes_outbox WHERE idempotency_key = ?"
-# The oldest that is due of a chat in which none before it is still to be sent.
-# The words of the indexes on what is not settled, so that they are used.
-NEXT = """
+FIND_REPLY = "SELECT outbox_id FROM hermes_outbox WHERE idempotency_key = ?"
+# The oldest due reply of a chat without earlier unsent replies. The condition on the state
+# repeats that of the partial indexes, so that SQLite uses them.
+NEXT_REPLY = """
     SELECT outbox_id FROM hermes_outbox o
     WHERE o.state IN ('waiting', 'sending', 'ambiguous') AND o.state <> 'sending'
         AND due_at <= ? {platform} AND NOT EXISTS (
@@ -35,34 +35,34 @@ NEXT = """
             AND e.outbox_id < o.outbox_id AND e.platform = o.platform AND e.target = o.target)
     ORDER BY outbox_id LIMIT 1
 """
-CLAIM = "UPDATE hermes_outbox SET state = 'sending', process_id = ? WHERE outbox_id = ?"
-COUNT = "UPDATE hermes_outbox SET attempts = attempts + 1 WHERE outbox_id = ?"
+CLAIM_REPLY = "UPDATE hermes_outbox SET state = 'sending', process_id = ? WHERE outbox_id = ?"
+COUNT_ATTEMPT = "UPDATE hermes_outbox SET attempts = attempts + 1 WHERE outbox_id = ?"
 SELECT_REPLY = "SELECT * FROM hermes_outbox WHERE outbox_id = ?"
-SENT = """
+SETTLE_SENT = """
     UPDATE hermes_outbox SET state = 'sent', settled_at = ?, receipt = ?, error = NULL
     WHERE outbox_id = ?
 """
-LATER = """
+SET_FAILED = """
     UPDATE hermes_outbox
     SET state = ?, due_at = ?, error = ?, process_id = NULL, settled_at = ?
     WHERE outbox_id = ?
 """
-# A send that was under way when its process died may have arrived.
-GIVE_BACK = """
+# A reply may have arrived if its process died while sending it.
+RELEASE_CLAIMS = """
     UPDATE hermes_outbox SET state = 'ambiguous', process_id = NULL
     WHERE state = 'sending' AND state IN ('waiting', 'sending', 'ambiguous') AND process_id = ?
 """
 
 
 class OutgoingReply(NamedTuple):
-    """Something to be sent: where, and what."""
+    """A reply to be sent: platform, target and payload."""
 
     platform: str
     target: dict[str, Any]
     payload: dict[str, Any]
 
 
-def put(
+def insert_reply(
     tx: Tx,
     key: str,
     *,
@@ -72,25 +72,25 @@ def put(
     session_id: str | None = None,
     inbox_id: int | None = None,
 ) -> int:
-    """Owe a reply; in the transaction of the turn that made it."""
+    """Store a reply, in the transaction of the turn that created it."""
     now = tx.clock.now()
-    where = json.dumps(target, sort_keys=True)
-    row = (key, session_id, inbox_id, platform, where, json.dumps(payload))
+    target_json = json.dumps(target, sort_keys=True)
+    row = (key, session_id, inbox_id, platform, target_json, json.dumps(payload))
     tx.execute(INSERT_REPLY, (*row, now, now))
-    return int(tx.value(FIND, (key,)))
+    return int(tx.value(FIND_REPLY, (key,)))
 
 
-def give_back(tx: Tx, process_id: str) -> None:
-    """A process died in the middle of sending."""
-    tx.execute(GIVE_BACK, (process_id,))
+def release_claims(tx: Tx, process_id: str) -> None:
+    """Requeue the replies that a dead process was sending."""
+    tx.execute(RELEASE_CLAIMS, (process_id,))
 
 
 class OutboxPart(StorePart):
-    """Owing and sending replies."""
+    """Storing and sending replies."""
 
     def owe_reply(self, key: str, **reply: Any) -> int:
-        """Keep a reply until it is sent: platform, target, payload, session_id, inbox_id."""
-        return self.engine.write(lambda tx: put(tx, key, **reply))
+        """Store a reply until it is sent: platform, target, payload, session_id, inbox_id."""
+        return self.engine.write(lambda tx: insert_reply(tx, key, **reply))
 
     def answer_incoming(
         self,
@@ -99,17 +99,14 @@ class OutboxPart(StorePart):
         replies: Sequence[OutgoingReply],
         merged: Sequence[int] = (),
     ) -> None:
-        """A message was handled, with those that were *merged* into it.
-
-        All of them are settled and the replies are owed in one change.
-        """
+        """Settle a message, and those merged into it, and store the replies, in one transaction."""
         process_id = self.identity.process_id
 
         def answer(tx: Tx) -> None:
-            for one in (inbox_id, *merged):
-                settle(tx, one, process_id, session_id)
+            for settled_id in (inbox_id, *merged):
+                settle(tx, settled_id, process_id, session_id)
             for number, reply in enumerate(replies):
-                put(
+                insert_reply(
                     tx,
                     f"inbox:{inbox_id}:{number}",
                     platform=reply.platform,
@@ -122,45 +119,45 @@ class OutboxPart(StorePart):
         self.engine.write(answer)
 
     def claim_reply(self, platform: str | None = None) -> dict[str, Any] | None:
-        """Take the next reply that is due, of a platform if one is named.
+        """Claim the next reply that is due, optionally of one platform.
 
-        `was_ambiguous` says that it may have arrived already. The replies of a chat are
-        taken in their order: one that has to wait keeps those behind it waiting.
+        `was_ambiguous` means that it may have arrived already. Replies of a chat are
+        claimed in order.
         """
-        sql = NEXT.format(platform="" if platform is None else "AND o.platform = ?")
-        more = () if platform is None else (platform,)
+        sql = NEXT_REPLY.format(platform="" if platform is None else "AND o.platform = ?")
+        platform_values = () if platform is None else (platform,)
 
         def claim(tx: Tx) -> dict[str, Any] | None:
-            row = self._next(tx, sql, more)
+            row = self._next(tx, sql, platform_values)
             if row is None:
                 return None
-            found = row["outbox_id"]
-            self.present(tx)
-            tx.execute(CLAIM, (self.identity.process_id, found))
-            tx.execute(COUNT, (found,))
+            outbox_id = row["outbox_id"]
+            self._register_process(tx)
+            tx.execute(CLAIM_REPLY, (self.identity.process_id, outbox_id))
+            tx.execute(COUNT_ATTEMPT, (outbox_id,))
             row["was_ambiguous"] = row["state"] == "ambiguous"
             row["attempts"] += 1
             row["target"], row["payload"] = json.loads(row["target"]), json.loads(row["payload"])
             return row
 
-        due = (self.clock.now(), *more)
+        due = (self.clock.now(), *platform_values)
         if self.engine.read(lambda reader: reader.value(sql, due)) is None:
-            return None  # who only looks keeps no writer waiting
+            return None  # without acquiring the write lock
         return self.engine.write(claim)
 
-    def _next(self, tx: Tx, sql: str, more: tuple[str, ...]) -> dict[str, Any] | None:
-        """The next one that is due; what is too old to make sense any more is given up."""
+    def _next(self, tx: Tx, sql: str, platform_values: tuple[str, ...]) -> dict[str, Any] | None:
+        """The next reply that is due; replies that are too old are given up."""
         now = tx.clock.now()
-        while (found := tx.value(sql, (now, *more))) is not None:
-            row = tx.dicts(SELECT_REPLY, (found,))[0]
-            if now - row["created_at"] <= MAX_SECONDS:
+        while (outbox_id := tx.value(sql, (now, *platform_values))) is not None:
+            row = tx.dicts(SELECT_REPLY, (outbox_id,))[0]
+            if now - row["created_at"] <= MAX_AGE_SECONDS:
                 return row
-            tx.execute(LATER, ("failed", now, "it was too old to be sent", now, found))
+            tx.execute(SET_FAILED, ("failed", now, "it was too old to be sent", now, outbox_id))
         return None
 
     def settle_reply(self, outbox_id: int, receipt: str | None = None) -> None:
-        """The reply has arrived."""
-        self.engine.write(lambda tx: tx.run(SENT, (tx.clock.now(), receipt, outbox_id)))
+        """Mark the reply as delivered."""
+        self.engine.write(lambda tx: tx.run(SETTLE_SENT, (tx.clock.now(), receipt, outbox_id)))
 
     def postpone_reply(
         self,
@@ -171,22 +168,19 @@ class OutboxPart(StorePart):
         after_seconds: float | None = None,
         is_hopeless: bool = False,
     ) -> None:
-        """Sending failed: try again later, longer each time, at last no more.
+        """Record a failed attempt: retry later with backoff, or give up."""
 
-        *after_seconds* is what the platform asked for; what *is_hopeless* is not tried again.
-        """
-
-        def later(tx: Tx) -> None:
+        def record_failure(tx: Tx) -> None:
             row = tx.dicts(SELECT_REPLY, (outbox_id,))[0]
-            is_too_old = tx.clock.now() - row["created_at"] > MAX_SECONDS
-            is_too_much = may_have_arrived and row["attempts"] >= MAX_ATTEMPTS
-            if is_hopeless or is_too_old or is_too_much:
+            is_too_old = tx.clock.now() - row["created_at"] > MAX_AGE_SECONDS
+            is_exhausted = may_have_arrived and row["attempts"] >= MAX_ATTEMPTS
+            if is_hopeless or is_too_old or is_exhausted:
                 state = "failed"
             else:
                 state = "ambiguous" if may_have_arrived else "waiting"
-            delay = RETRY.delay(row["attempts"]) if after_seconds is None else after_seconds
+            delay = SEND_BACKOFF.delay(row["attempts"]) if after_seconds is None else after_seconds
             now = tx.clock.now()
             settled = now if state == "failed" else None
-            tx.execute(LATER, (state, now + delay, error, settled, outbox_id))
+            tx.execute(SET_FAILED, (state, now + delay, error, settled, outbox_id))
 
-        self.engine.write(later)
+        self.engine.write(record_failure)

@@ -1,7 +1,7 @@
-"""Who may talk to the agent: people who were let in, and codes of those who ask to be.
+"""Approved users and pairing codes.
 
-A code is kept only as a salted hash, lives an hour, and is taken by one approval, whichever
-process it comes from. Wrong guesses lock a platform for a while.
+A code is stored only as a salted hash, is valid for an hour, and can be used once, in any
+process. Wrong codes lock a platform for a while.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from hermes_state.part import StorePart
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
-LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # none that look alike
-LENGTH: Final = 8
-LIFE_SECONDS: Final = 3600.0
-PAUSE_SECONDS: Final = 600.0  # between two codes for one person
-MAX_PENDING: Final = 3  # on a platform
+CODE_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without similar characters
+CODE_LENGTH: Final = 8
+CODE_LIFETIME_SECONDS: Final = 3600.0
+CODE_INTERVAL_SECONDS: Final = 600.0  # between two codes for a user
+MAX_PENDING_CODES: Final = 3  # per platform
 MAX_GUESSES: Final = 5
 LOCK_SECONDS: Final = 3600.0
 
-FORGET = "DELETE FROM hermes_pairing WHERE created_at < ?"
-PENDING = "SELECT count(*) FROM hermes_pairing WHERE platform = ?"
-LATEST = "SELECT max(created_at) FROM hermes_pairing WHERE platform = ? AND user_id = ?"
+DELETE_EXPIRED = "DELETE FROM hermes_pairing WHERE created_at < ?"
+COUNT_PENDING = "SELECT count(*) FROM hermes_pairing WHERE platform = ?"
+LATEST_CODE = "SELECT max(created_at) FROM hermes_pairing WHERE platform = ? AND user_id = ?"
 INSERT_PAIRING = """
     INSERT INTO hermes_pairing (platform, user_id, user_name, salt, digest, created_at)
     VALUES (?, ?, ?, ?, ?, ?)
@@ -32,25 +32,27 @@ INSERT_PAIRING = """
         salt = excluded.salt, digest = excluded.digest, created_at = excluded.created_at
 """
 OF_PLATFORM = "SELECT * FROM hermes_pairing WHERE platform = ? AND created_at >= ?"
-TAKE = "DELETE FROM hermes_pairing WHERE platform = ? AND user_id = ?"
-ALLOW = """
+DELETE_PAIRING = "DELETE FROM hermes_pairing WHERE platform = ? AND user_id = ?"
+UPSERT_ALLOWED = """
     INSERT INTO hermes_allowed (platform, user_id, user_name, allowed_at) VALUES (?, ?, ?, ?)
     ON CONFLICT (platform, user_id) DO UPDATE SET user_name = excluded.user_name
 """
 REVOKE = "DELETE FROM hermes_allowed WHERE platform = ? AND user_id = ?"
 IS_ALLOWED = "SELECT 1 FROM hermes_allowed WHERE platform = ? AND user_id = ?"
-ALLOWED = "SELECT platform, user_id, user_name, allowed_at FROM hermes_allowed ORDER BY allowed_at"
-ASKING = """
+SELECT_ALLOWED = (
+    "SELECT platform, user_id, user_name, allowed_at FROM hermes_allowed ORDER BY allowed_at"
+)
+SELECT_PENDING = """
     SELECT platform, user_id, user_name, created_at FROM hermes_pairing
     WHERE created_at >= ? ORDER BY created_at
 """
-GUESS = "INSERT INTO hermes_guess (platform, guessed_at) VALUES (?, ?)"
-GUESSES = "SELECT count(*) FROM hermes_guess WHERE platform = ? AND guessed_at >= ?"
-FORGET_GUESSES = "DELETE FROM hermes_guess WHERE platform = ?"
+INSERT_GUESS = "INSERT INTO hermes_guess (platform, guessed_at) VALUES (?, ?)"
+COUNT_GUESSES = "SELECT count(*) FROM hermes_guess WHERE platform = ? AND guessed_at >= ?"
+DELETE_GUESSES = "DELETE FROM hermes_guess WHERE platform = ?"
 
 
-class Approved(NamedTuple):
-    """Somebody who was let in."""
+class ApprovedUser(NamedTuple):
+    """An approved user."""
 
     platform: str
     user_id: str
@@ -58,77 +60,83 @@ class Approved(NamedTuple):
 
 
 class PairingPart(StorePart):
-    """Letting people in."""
+    """Pairing and approval of users."""
 
     def ask_to_pair(self, platform: str, user_id: str, user_name: str = "") -> str | None:
-        """A code for somebody who asks; None when one was given lately, or too many wait."""
-        import secrets  # noqa: PLC0415 - slow to load, and strangers are rare
+        """Create a pairing code for a user.
 
-        code = "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
+        None if one was created recently, or if too many are pending.
+        """
+        import secrets  # noqa: PLC0415 - slow to load, rarely needed
+
+        code = "".join(secrets.choice(CODE_ALPHABET) for _ in range(CODE_LENGTH))
         salt = os.urandom(16)
 
-        def ask(tx: Tx) -> bool:
+        def create(tx: Tx) -> bool:
             now = tx.clock.now()
-            tx.run(FORGET, (now - LIFE_SECONDS,))
-            latest = tx.value(LATEST, (platform, user_id))
-            if latest is not None and now - latest < PAUSE_SECONDS:
+            tx.run(DELETE_EXPIRED, (now - CODE_LIFETIME_SECONDS,))
+            latest = tx.value(LATEST_CODE, (platform, user_id))
+            if latest is not None and now - latest < CODE_INTERVAL_SECONDS:
                 return False
-            if latest is None and tx.value(PENDING, (platform,)) >= MAX_PENDING:
+            if latest is None and tx.value(COUNT_PENDING, (platform,)) >= MAX_PENDING_CODES:
                 return False
             tx.run(INSERT_PAIRING, (platform, user_id, user_name, salt, _digest(salt, code), now))
             return True
 
-        return code if self.engine.write(ask) else None
+        return code if self.engine.write(create) else None
 
-    def approve_pairing(self, platform: str, code: str) -> Approved | None:
-        """Let in whoever has a code; None when nobody has, or too many were guessed."""
+    def approve_pairing(self, platform: str, code: str) -> ApprovedUser | None:
+        """Approve the user with this code.
+
+        None if the code is unknown, or after too many wrong codes.
+        """
         import hmac  # noqa: PLC0415 - as above
 
-        wanted = code.strip().upper()
+        entered = code.strip().upper()
 
-        def approve(tx: Tx) -> Approved | None:
+        def approve(tx: Tx) -> ApprovedUser | None:
             now = tx.clock.now()
-            if tx.value(GUESSES, (platform, now - LOCK_SECONDS)) >= MAX_GUESSES:
+            if tx.value(COUNT_GUESSES, (platform, now - LOCK_SECONDS)) >= MAX_GUESSES:
                 return None
-            for row in tx.dicts(OF_PLATFORM, (platform, now - LIFE_SECONDS)):
-                if hmac.compare_digest(_digest(row["salt"], wanted), row["digest"]):
-                    tx.run(TAKE, (platform, row["user_id"]))
-                    tx.run(ALLOW, (platform, row["user_id"], row["user_name"], now))
-                    tx.run(FORGET_GUESSES, (platform,))
-                    return Approved(platform, row["user_id"], row["user_name"])
-            tx.run(GUESS, (platform, now))
+            for row in tx.dicts(OF_PLATFORM, (platform, now - CODE_LIFETIME_SECONDS)):
+                if hmac.compare_digest(_digest(row["salt"], entered), row["digest"]):
+                    tx.run(DELETE_PAIRING, (platform, row["user_id"]))
+                    tx.run(UPSERT_ALLOWED, (platform, row["user_id"], row["user_name"], now))
+                    tx.run(DELETE_GUESSES, (platform,))
+                    return ApprovedUser(platform, row["user_id"], row["user_name"])
+            tx.run(INSERT_GUESS, (platform, now))
             return None
 
         return self.engine.write(approve)
 
     def is_pairing_locked(self, platform: str) -> bool:
-        """Whether too many wrong codes were given lately."""
+        """Whether the platform is locked after too many wrong codes."""
         since = self.clock.now() - LOCK_SECONDS
-        guesses = self.engine.read(lambda reader: reader.value(GUESSES, (platform, since)))
+        guesses = self.engine.read(lambda reader: reader.value(COUNT_GUESSES, (platform, since)))
         return int(guesses) >= MAX_GUESSES
 
     def allow_user(self, platform: str, user_id: str, user_name: str = "") -> None:
-        """Let somebody in without a code."""
+        """Approve a user without a code."""
         row = (platform, user_id, user_name, self.clock.now())
-        self.engine.write(lambda tx: tx.run(ALLOW, row))
+        self.engine.write(lambda tx: tx.run(UPSERT_ALLOWED, row))
 
     def revoke_user(self, platform: str, user_id: str) -> bool:
-        """Let somebody in no more; whether they were."""
+        """Revoke a user's access; returns whether the user had access."""
         return self.engine.write(lambda tx: tx.execute(REVOKE, (platform, user_id)).rowcount > 0)
 
     def is_user_allowed(self, platform: str, user_id: str) -> bool:
-        """Whether somebody was let in."""
+        """Whether a user is approved."""
         row = self.engine.read(lambda reader: reader.row(IS_ALLOWED, (platform, user_id)))
         return row is not None
 
     def allowed_users(self) -> list[dict[str, Any]]:
-        """Everybody who was let in."""
-        return self.engine.read(lambda reader: reader.dicts(ALLOWED))
+        """All approved users."""
+        return self.engine.read(lambda reader: reader.dicts(SELECT_ALLOWED))
 
     def asking_users(self) -> list[dict[str, Any]]:
-        """Those whose codes wait for an approval."""
-        since = self.clock.now() - LIFE_SECONDS
-        return self.engine.read(lambda reader: reader.dicts(ASKING, (since,)))
+        """Users with pending codes."""
+        since = self.clock.now() - CODE_LIFETIME_SECONDS
+        return self.engine.read(lambda reader: reader.dicts(SELECT_PENDING, (since,)))
 
 
 def _digest(salt: bytes, code: str) -> bytes:

@@ -1,7 +1,7 @@
-"""Routes: which conversation a place is having. Changed with the conversation, in one go.
+"""Routes from places to conversations, changed in the same transaction as the conversation.
 
-A place is known by its canonical key, so that no two share a route. The older text form,
-which may be ambiguous, stands beside it, once each.
+A place is identified by its canonical key, so that no two places share a route. The older
+session key, which may be ambiguous, is stored too and is unique.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.transaction import Tx
 
-ALL = "SELECT place, session_key, session_id, updated_at, entry FROM hermes_route ORDER BY place"
+SELECT_ROUTES = (
+    "SELECT place, session_key, session_id, updated_at, entry FROM hermes_route ORDER BY place"
+)
 SELECT_ROUTE = (
     "SELECT place, session_key, session_id, updated_at, entry FROM hermes_route WHERE place = ?"
 )
@@ -32,14 +34,14 @@ UPSERT_ROUTE = """
     ON CONFLICT (place) DO UPDATE SET session_id = excluded.session_id,
         updated_at = excluded.updated_at, entry = excluded.entry
 """
-IS_TAKEN = "SELECT 1 FROM hermes_route WHERE session_key = ? AND place <> ?"
-DROP = "DELETE FROM hermes_route WHERE place = ?"
-COUNT = "SELECT count(*) FROM hermes_route"
-OF_THE_ORIGINAL = "SELECT session_key, entry_json FROM gateway_routing"
+IS_KEY_TAKEN = "SELECT 1 FROM hermes_route WHERE session_key = ? AND place <> ?"
+DELETE_ROUTE = "DELETE FROM hermes_route WHERE place = ?"
+COUNT_ROUTES = "SELECT count(*) FROM hermes_route"
+FOREIGN_ROUTES = "SELECT session_key, entry_json FROM gateway_routing"
 
 
 class Route(NamedTuple):
-    """The conversation of a place; `entry` is what else the gateway notes about it."""
+    """The conversation of a place; `entry` holds further data of the gateway."""
 
     place: str
     session_key: str
@@ -48,7 +50,7 @@ class Route(NamedTuple):
     entry: dict[str, Any]
 
     def row(self) -> tuple[Any, ...]:
-        """As it is stored."""
+        """The values of the table row."""
         text = json.dumps(self.entry, ensure_ascii=True)
         return self.place, self.session_key, self.session_id, self.updated_at, text
 
@@ -58,11 +60,11 @@ def _route(row: tuple[Any, ...]) -> Route:
 
 
 class RoutePart(StorePart):
-    """Routes."""
+    """Routes from places to conversations."""
 
     def routes(self) -> list[Route]:
-        """All of them."""
-        rows = self.engine.read(lambda reader: reader.rows(ALL))
+        """All routes."""
+        rows = self.engine.read(lambda reader: reader.rows(SELECT_ROUTES))
         return [_route(row) for row in rows]
 
     def route(self, place: str) -> Route | None:
@@ -71,28 +73,28 @@ class RoutePart(StorePart):
         return None if row is None else _route(row)
 
     def route_count(self) -> int:
-        """How many places have one."""
-        return int(self.engine.read(lambda reader: reader.value(COUNT)))
+        """Number of routes."""
+        return int(self.engine.read(lambda reader: reader.value(COUNT_ROUTES)))
 
     def routes_of_the_original(self) -> dict[str, dict[str, Any]]:
-        """What a gateway of hermes-agent noted in this file about its places, by their keys."""
+        """Routes that a gateway of hermes-agent stored in this file, by key."""
         if "gateway_routing" not in self.engine.columns.tables:
             return {}
-        rows = self.engine.read(lambda reader: reader.rows(OF_THE_ORIGINAL))
-        found = {key: decode_json(text) for key, text in rows}
-        return {key: entry for key, entry in found.items() if isinstance(entry, dict)}
+        rows = self.engine.read(lambda reader: reader.rows(FOREIGN_ROUTES))
+        entries = {key: decode_json(text) for key, text in rows}
+        return {key: entry for key, entry in entries.items() if isinstance(entry, dict)}
 
     def is_session_key_taken(self, session_key: str, place: str) -> bool:
-        """Whether another place goes by this text."""
-        row = self.engine.read(lambda reader: reader.row(IS_TAKEN, (session_key, place)))
+        """Whether another place uses this session key."""
+        row = self.engine.read(lambda reader: reader.row(IS_KEY_TAKEN, (session_key, place)))
         return row is not None
 
     def put_route(self, route: Route) -> None:
-        """Note something about a route that leaves its conversation as it is."""
+        """Update a route without changing its conversation."""
         self.engine.write(lambda tx: tx.run(UPSERT_ROUTE, route.row()))
 
     def begin_route(self, route: Route, source: str, facts: Mapping[str, Any]) -> None:
-        """Point a place at a conversation, which is begun or opened again with it."""
+        """Route a place to a conversation, which is created or reopened in the same transaction."""
         event = self.ids.new()
 
         def begin(tx: Tx) -> None:
@@ -109,12 +111,7 @@ class RoutePart(StorePart):
         facts: Mapping[str, Any],
         mark: str = "",
     ) -> None:
-        """End the conversation of a place and point it at another, as one change.
-
-        *mark* notes for which message that was done, in the same change. The end and the new
-        beginning are one boundary. A conversation that had ended already, by expiry say, is
-        announced without a second end.
-        """
+        """End the conversation of a place and route it to another one, in one transaction."""
         events = (self.ids.new(), self.ids.new(), self.ids.new())
 
         def move(tx: Tx) -> None:
@@ -144,18 +141,18 @@ class RoutePart(StorePart):
     ) -> None:
         if not sessions.create(tx, route.session_id, {"source": source, **facts}):
             sessions.reopen(tx, event, route.session_id)
-        # Nobody owns it: a gateway that dies leaves its conversations open, to go on.
-        process_identity.disown(tx, route.session_id)
+        # Without an owner, the conversation stays open if the gateway dies.
+        process_identity.clear_owner(tx, route.session_id)
         tx.execute(UPSERT_ROUTE, route.row())
 
     def drop_routes(self, routes: Iterable[Route], reason: str = "pruned") -> int:
-        """Forget routes; their conversations are ended properly and kept. How many."""
-        found = [(route, self.ids.new()) for route in routes]
+        """Delete routes; their conversations are ended and kept. Returns their number."""
+        routes_with_events = [(route, self.ids.new()) for route in routes]
 
         def drop(tx: Tx) -> int:
             count = 0
-            for route, event in found:
-                count += tx.execute(DROP, (route.place,)).rowcount
+            for route, event in routes_with_events:
+                count += tx.execute(DELETE_ROUTE, (route.place,)).rowcount
                 sessions.end(tx, event, route.session_id, reason)
             return count
 

@@ -1,4 +1,4 @@
-"""What the opened file has: tables and columns differ between the releases that made it."""
+"""Tables and columns of the opened file, which differ between releases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Columns(NamedTuple):
-    """The shape of the base tables, read once at opening."""
+    """Tables and columns of a file, read once when it is opened."""
 
     sessions: tuple[str, ...]
     messages: tuple[str, ...]
@@ -17,22 +17,22 @@ class Columns(NamedTuple):
     stamps_activity: bool
 
     def session_has(self, column: str) -> bool:
-        """Whether `sessions` has that column."""
+        """Whether `sessions` has *column*."""
         return column in self.sessions
 
     @property
     def hashes_prompts(self) -> bool:
-        """Whether system prompts are kept once each, in a table of their own."""
+        """Whether system prompts are deduplicated in a separate table."""
         return "system_prompt_hash" in self.sessions and "system_prompts" in self.tables
 
     @property
     def has_own_tables(self) -> bool:
-        """Whether this file has been opened for writing by us before."""
+        """Whether Hermes has opened this file for writing before."""
         return "hermes_layout" in self.tables
 
 
 def read_columns(connection: sqlite3.Connection) -> Columns:
-    """Look at the file."""
+    """Read the tables and columns of the file."""
     tables = frozenset(
         row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     )

@@ -1,29 +1,30 @@
-"""SQL text that depends on the engine: column types of our tables, LIKE patterns."""
+"""SQL text that depends on the database: column types of own tables, LIKE patterns."""
 
 from __future__ import annotations
 
 
-def literally(text: str) -> str:
-    """A pattern that matches *text* itself, whatever characters it has."""
+def escape_like(text: str) -> str:
+    """*text* with LIKE's special characters escaped."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def beginning_with(text: str) -> str:
-    """A pattern that matches whatever begins with *text*."""
-    return literally(text) + "%"
+def prefix_pattern(text: str) -> str:
+    """A LIKE pattern for texts that start with *text*."""
+    return escape_like(text) + "%"
 
 
-def containing(text: str) -> str:
-    """A pattern that matches whatever contains *text*."""
-    return "%" + literally(text) + "%"
+def substring_pattern(text: str) -> str:
+    """A LIKE pattern for texts that contain *text*."""
+    return "%" + escape_like(text) + "%"
 
 
 class SqliteDialect:
-    """SQLite."""
+    """Column types of SQLite."""
 
     name = "sqlite"
 
     def table(self, template: str) -> str:
+        """The CREATE statement for a template of `schema.own`."""
         return template.format(
             blob="BLOB",
             identity="INTEGER PRIMARY KEY AUTOINCREMENT",

@@ -1,8 +1,8 @@
-"""The one SQLite of this process.
+"""The SQLite library of this process.
 
 Two copies of SQLite in one process do not see each other's locks: one of them deletes
-the other's write-ahead log, and acknowledged writes vanish without an error. So at
-process entry `sqlite3` *becomes* pysqlite3, for us, for plugins and for libraries.
+the other's write-ahead log, and acknowledged writes are lost without an error. So at
+process start `sqlite3` is replaced by pysqlite3 for Hermes, plugins and libraries.
 """
 
 from __future__ import annotations
@@ -18,61 +18,61 @@ if TYPE_CHECKING:
 else:
     import pysqlite3 as sqlite3
 
-__all__ = ["check_version", "connect", "install", "is_trustworthy", "sqlite3", "wait_patiently"]
+__all__ = ["check_version", "connect", "install", "is_safe_version", "set_busy_handler", "sqlite3"]
 
-# Releases in which the damage to write-ahead logs is mended, newest branch first.
-MENDED_IN = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
+# Releases in which the corruption of write-ahead logs is fixed, newest branch first.
+FIXED_VERSIONS = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 
 
 def install() -> None:
-    """Make every later `import sqlite3` of this process mean our copy."""
+    """Make every later `import sqlite3` of this process load pysqlite3."""
     sys.modules["sqlite3"] = sqlite3
     sys.modules["sqlite3.dbapi2"] = sqlite3.dbapi2
     sys.modules["_sqlite3"] = sys.modules["pysqlite3._sqlite3"]
 
 
-def is_trustworthy(version: tuple[int, ...]) -> bool:
-    """Whether this SQLite release keeps write-ahead logs whole."""
-    if version >= MENDED_IN[0]:
+def is_safe_version(version: tuple[int, ...]) -> bool:
+    """Whether this SQLite release does not corrupt write-ahead logs."""
+    if version >= FIXED_VERSIONS[0]:
         return True
-    return any(version[:2] == mended[:2] and version >= mended for mended in MENDED_IN)
+    return any(version[:2] == fixed[:2] and version >= fixed for fixed in FIXED_VERSIONS)
 
 
 def check_version(version: tuple[int, ...] | None = None) -> None:
-    """Refuse a SQLite that is known to corrupt files."""
-    found = version or sqlite3.sqlite_version_info
-    if not is_trustworthy(found):
-        text = ".".join(map(str, found))
+    """Raise SqliteTooOldError for a release that is known to corrupt files."""
+    current = version or sqlite3.sqlite_version_info
+    if not is_safe_version(current):
+        text = ".".join(map(str, current))
         raise SqliteTooOldError(
             f"SQLite {text} can corrupt session files; 3.51.3 or newer is needed. "
             "Reinstall the locked dependencies (delete .venv and start ./hermes again)."
         )
 
 
-def wait_patiently(connection: sqlite3.Connection, seconds: float) -> None:
-    """Wait for a lock by looking again every few milliseconds.
+def set_busy_handler(connection: sqlite3.Connection, seconds: float) -> None:
+    """Retry a lock every few milliseconds for up to *seconds*.
 
-    SQLite's own waiting looks ever more seldom, so that of two who wait the one who came
-    first often gets its turn last.
+    SQLite's own busy handler backs off, so the connection that has waited longest often
+    gets the lock last.
     """
     deadline = 0.0
 
-    def look_again(tries: int) -> bool:
+    def retry(tries: int) -> bool:
         nonlocal deadline
         now = time.monotonic()
         if tries == 0:
             deadline = now + seconds
         if now >= deadline:
             return False
-        time.sleep(0.001 + time.monotonic_ns() % 3_000_000 / 1e9)  # two must not look in step
+        time.sleep(0.001 + time.monotonic_ns() % 3_000_000 / 1e9)  # jitter
         return True
 
-    ours: Any = connection  # the interpreter's sqlite3, which types it, lacks the method
-    ours.set_busy_handler(look_again)
+    pysqlite3_connection: Any = connection  # the type stubs lack the method
+    pysqlite3_connection.set_busy_handler(retry)
 
 
 def connect(address: str, busy_seconds: float, *, uri: bool = False) -> sqlite3.Connection:
-    """A connection of ours: transactions are begun by hand, threads are our own affair."""
+    """Open a connection with explicit transactions that may be used by any thread."""
     return sqlite3.connect(
         address,
         timeout=busy_seconds,

@@ -1,7 +1,7 @@
-"""One open session file: opening it safely, reading, writing, closing.
+"""An open session file: opening, reading, writing, closing.
 
-All stores of a process that name the same file share one engine, so there is one
-writing connection however many `SessionDB` objects exist.
+All `SessionDB` objects of a process that use the same file share one engine, so there is
+only one writing connection.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from hermes_state.engine import driver, filesystem, process_identity
 from hermes_state.engine.columns import Columns, read_columns
 from hermes_state.engine.dialect import SqliteDialect
 from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import explain
+from hermes_state.engine.errors import to_store_error
 from hermes_state.engine.file_guard import GUARD
 from hermes_state.engine.process_identity import ProcessIdentity
 from hermes_state.engine.reader_pool import ReaderPool, read_only_uri
-from hermes_state.engine.threads import Pace
+from hermes_state.engine.threads import Throttle
 from hermes_state.engine.transaction import Reader, Tx
 from hermes_state.engine.writer import Writer
 from hermes_state.messages.journal import Journal
@@ -44,11 +44,11 @@ log = logging.getLogger(__name__)
 
 CACHE_KIB: Final = 16 * 1024
 HEARTBEAT_SECONDS: Final = 30.0
-REPLACED: Final = -1
+REPLACED_VERSION: Final = -1
 
 
 class Engine:
-    """The file, its one writer and its readers."""
+    """A session file with its writer and its readers."""
 
     def __init__(
         self,
@@ -66,16 +66,16 @@ class Engine:
         self.busy_seconds = settings.busy_seconds
         driver.check_version()
         self.columns = self._open()
-        self._opened = _file_at(path)
+        self._opened = _file_id(path)
         self._readers = ReaderPool(path, self.columns, self.busy_seconds)
         self._writer: Writer | None = None
         self._writer_lock = threading.RLock()
-        self._pace = Pace()
+        self._throttle = Throttle()
         self.journal = Journal(path, process_id)
         self.search = SearchFile(path, with_tools=settings.search_tools)
-        self._is_beating = False
-        self._watching: sqlite3.Connection | None = None
-        self._watching_lock = threading.Lock()
+        self._has_heartbeat = False
+        self._version_connection: sqlite3.Connection | None = None
+        self._version_lock = threading.Lock()
         GUARD.protect(path)
 
     def read(self, work: Callable[[Reader], T]) -> T:
@@ -84,51 +84,51 @@ class Engine:
             with self._readers.reader() as reader:
                 return work(reader)
         except sqlite3.Error as error:
-            raise explain(error, self.path) from error
+            raise to_store_error(error, self.path) from error
 
     def version(self) -> int:
-        """A number that stays the same as long as nobody has written to the file.
+        """A number that changes when the file is written to.
 
-        It is negative once another file lies in its place: what is read here is the old one.
+        It is negative if the file was replaced: this engine still reads the old one.
         """
-        there = _file_at(self.path)
-        if there is None:
+        current = _file_id(self.path)
+        if current is None:
             raise StoreUnavailableError(f"the history at {self.path} is gone")
-        if there != self._opened:
-            return REPLACED
+        if current != self._opened:
+            return REPLACED_VERSION
         try:
-            with self._watching_lock:
-                if self._watching is None:
+            with self._version_lock:
+                if self._version_connection is None:
                     uri = read_only_uri(self.path)
-                    self._watching = driver.connect(uri, self.busy_seconds, uri=True)
-                return int(self._watching.execute("PRAGMA data_version").fetchone()[0])
+                    self._version_connection = driver.connect(uri, self.busy_seconds, uri=True)
+                return int(self._version_connection.execute("PRAGMA data_version").fetchone()[0])
         except sqlite3.Error as error:
-            raise explain(error, self.path) from error
+            raise to_store_error(error, self.path) from error
 
     def write(self, work: Callable[[Tx], T]) -> T:
         """Run *work* in a transaction; return once it is on disk."""
         try:
-            return self.write_raw(work)
+            return self.write_untranslated(work)
         except sqlite3.Error as error:
-            raise explain(error, self.path) from error
+            raise to_store_error(error, self.path) from error
 
     def write_upkeep(self, work: Callable[[Tx], T]) -> T:
-        """As `write`, for work of many steps: between them other processes get their turn."""
-        began = time.monotonic()
+        """Like `write`, for work in many steps: pauses so that other processes can write."""
+        started = time.monotonic()
         try:
             return self.write(work)
         finally:
-            self._pace.note(time.monotonic() - began)
+            self._throttle.record(time.monotonic() - started)
 
-    def write_raw(self, work: Callable[[Tx], T]) -> T:
-        """As `write`, with SQLite's own errors."""
+    def write_untranslated(self, work: Callable[[Tx], T]) -> T:
+        """Like `write`, but raises SQLite's own errors."""
         writer = self._writer
         if writer is None:
             writer = self.writer()
         return writer.submit(work)
 
     def writer(self) -> Writer:
-        """The process's only writer of this file, started when first needed."""
+        """The process's only writer of this file, created at first use."""
         if self.read_only:
             raise StoreError(f"{self.path} was opened for reading only")
         if self._writer is not None:
@@ -136,7 +136,7 @@ class Engine:
         with self._writer_lock:
             if self._writer is None:
                 tx = Tx(self._connect, self.columns, self.clock, catch_up, before_commit)
-                # A signal handler that writes may have been here in the meantime.
+                # A signal handler that writes may have created the writer in the meantime.
                 if self._writer is None:
                     self._transaction = tx
                     self._writer = Writer(tx)
@@ -144,10 +144,10 @@ class Engine:
                     tx.connection.close()
             return self._writer
 
-    def keep_present(self, identity: ProcessIdentity) -> None:
-        """Refresh this process's registration from time to time, as long as it lives."""
-        if not self._is_beating:
-            self._is_beating = True
+    def start_heartbeat(self, identity: ProcessIdentity) -> None:
+        """Refresh this process's registration periodically until it ends."""
+        if not self._has_heartbeat:
+            self._has_heartbeat = True
             self.writer().later(HEARTBEAT_SECONDS, lambda: self._beat(identity))
 
     def _beat(self, identity: ProcessIdentity) -> None:
@@ -160,16 +160,16 @@ class Engine:
         return self._writer is not None
 
     def close(self) -> None:
-        """Finish queued work and let go of the file.
+        """Finish queued work and close the file.
 
-        The writer goes last: only a connection that may write can put the log's pages
-        into the file and take the log away.
+        The writer is closed last: only a writing connection can checkpoint and delete the
+        write-ahead log.
         """
         if self._writer is not None:
             self._writer.close()
         self._readers.close()
-        if self._watching is not None:
-            self._watching.close()
+        if self._version_connection is not None:
+            self._version_connection.close()
         self.search.close()
         if self._writer is not None:
             self._transaction.connection.close()
@@ -182,16 +182,16 @@ class Engine:
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         connection.execute(f"PRAGMA journal_size_limit = {self.settings.wal_limit_mb << 20}")
         mode = _use_write_ahead_log(connection)
-        # Outside WAL, only EXTRA survives a power cut right after a commit.
+        # Without WAL, only EXTRA makes a commit survive a power failure.
         connection.execute(f"PRAGMA synchronous = {'FULL' if mode == 'wal' else 'EXTRA'}")
-        driver.wait_patiently(connection, self.busy_seconds)
+        driver.set_busy_handler(connection, self.busy_seconds)
         return connection
 
     def _open(self) -> Columns:
         try:
             return self._open_for_reading() if self.read_only else self._open_for_writing()
         except sqlite3.Error as error:
-            raise explain(error, self.path) from error
+            raise to_store_error(error, self.path) from error
 
     def _open_for_reading(self) -> Columns:
         if not self.path.exists():
@@ -219,7 +219,7 @@ class Engine:
 
 
 class Engines:
-    """The engines of this process, shared by all who open the same file."""
+    """The engines of this process, shared by all stores of the same file."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, bool], tuple[Engine, int]] = {}
@@ -229,7 +229,7 @@ class Engines:
 
     @property
     def identity(self) -> ProcessIdentity:
-        """Who this process is, in every store it opens."""
+        """Identity of this process in every store it opens."""
         with self._lock:
             self._forget_after_fork()
             if self._identity is None:
@@ -239,7 +239,7 @@ class Engines:
     def acquire(
         self, path: Path, *, read_only: bool, clock: Clock, settings: StoreSettings
     ) -> Engine:
-        """The engine for *path*, opened if nobody has."""
+        """The engine for *path*, opened if it is not open yet."""
         with self._lock:
             self._forget_after_fork()
             key = (os.path.realpath(path), read_only)
@@ -257,11 +257,11 @@ class Engines:
             return engine
 
     def release(self, engine: Engine) -> None:
-        """One user fewer; the last one closes the file."""
+        """Release an engine; the last user closes the file."""
         with self._lock:
             key = (str(engine.path), engine.read_only)
-            held, users = self._open.get(key, (None, 0))
-            if held is not engine:
+            current, users = self._open.get(key, (None, 0))
+            if current is not engine:
                 return
             if users > 1:
                 self._open[key] = (engine, users - 1)
@@ -271,30 +271,30 @@ class Engines:
 
     def _forget_after_fork(self) -> None:
         if os.getpid() != self._pid:
-            # A parent's connections must not be used, nor closed, in its child.
+            # A child process must neither use nor close its parent's connections.
             self._pid = os.getpid()
             self._open = {}
             self._identity = None
 
 
-# One per process by nature: SQLite allows one writing connection to be shared, not two.
+# One per process: all stores of a file must share its writing connection.
 ENGINES: Final = Engines()
 
 
-def _file_at(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another one of the same name; None where there is none."""
+def _file_id(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a file; None if it does not exist."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> str:
     mode = str(connection.execute("PRAGMA journal_mode").fetchone()[0]).lower()
     if mode == "wal":
         return mode
-    patience = connection.execute("PRAGMA busy_timeout").fetchone()[0]
+    timeout = connection.execute("PRAGMA busy_timeout").fetchone()[0]
     connection.execute("PRAGMA busy_timeout = 200")
     try:
         return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]).lower()
@@ -302,11 +302,11 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> str:
         log.warning("write-ahead log not available now (%s); staying with %s", error, mode)
         return mode
     finally:
-        connection.execute(f"PRAGMA busy_timeout = {patience}")
+        connection.execute(f"PRAGMA busy_timeout = {timeout}")
 
 
 def _create_private(path: Path) -> None:
-    """Make an empty file that only its owner can read; SQLite's companions inherit that."""
+    """Create an empty file that only its owner can read; SQLite's other files inherit the mode."""
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, paths.FILE_MODE))
     paths.private_file(path)
@@ -334,7 +334,7 @@ def _check_layout(connection: sqlite3.Connection, columns: Columns, path: Path) 
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
-    """Shared tables if the file is new, and ours; in one transaction."""
+    """Create the base tables in a new file, and own tables, in one transaction."""
     dialect = SqliteDialect()
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -351,7 +351,7 @@ def _create_tables(connection: sqlite3.Connection) -> None:
         ]
         newest = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]
         layout.append(("indexed_through", newest))  # no index row exists that could be stale
-        layout.append(("history", os.urandom(8).hex()))  # what derived data know it by
+        layout.append(("history", os.urandom(8).hex()))  # identifies the history in derived files
         connection.executemany(
             "INSERT INTO hermes_layout (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", layout
         )

@@ -1,4 +1,4 @@
-"""SQLite's errors in words that say what to do."""
+"""SQLite errors translated into store errors that name the next step."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from hermes_state.engine.driver import sqlite3
 
 
-def explain(error: sqlite3.Error, path: Path) -> StoreError:
-    """The error of ours that stands for SQLite's *error* on the file at *path*."""
+def to_store_error(error: sqlite3.Error, path: Path) -> StoreError:
+    """The StoreError for SQLite's *error* on the file at *path*."""
     text = str(error)
     if "not a database" in text or "file is encrypted" in text:
         return NotADatabaseError(
@@ -34,14 +34,14 @@ def explain(error: sqlite3.Error, path: Path) -> StoreError:
     return StoreError(f"{path}: {text}")
 
 
-def is_passing(error: sqlite3.Error) -> bool:
-    """Whether the trouble lies with the disk or a lock, not with the statement."""
+def is_transient(error: sqlite3.Error) -> bool:
+    """Whether the cause is the disk or a lock, not the statement."""
     text = str(error)
     return any(
-        word in text for word in ("locked", "full", "disk I/O", "readonly", "unable to open")
+        part in text for part in ("locked", "full", "disk I/O", "readonly", "unable to open")
     )
 
 
-def is_refusal(error: sqlite3.Error) -> bool:
-    """Whether the database cannot take data now, though the data is in order."""
-    return is_passing(error) or "malformed" in str(error)
+def is_write_refused(error: sqlite3.Error) -> bool:
+    """Whether the database cannot store anything now, whatever the data."""
+    return is_transient(error) or "malformed" in str(error)

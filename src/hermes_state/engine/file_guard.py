@@ -1,9 +1,9 @@
-"""Nobody reaches past the store to its files.
+"""Guard against direct access to the files of an open store.
 
 POSIX locks belong to the process: closing *any* handle on a database file drops every
 lock SQLite holds on it, and another process may then delete the live write-ahead log.
-A copy, a hash or a look at the header is enough. While a store is open, this guard
-refuses such access inside the process, whoever tries it: our code, a plugin, a library.
+Copying or hashing the file is enough. While a store is open, this guard refuses such
+access inside the process, from any code: Hermes, a plugin, a library.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from hermes_core.errors import ForeignAccessError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What SQLite keeps beside a database, each with locks of its own.
-COMPANIONS = ("", "-wal", "-shm", "-journal")
-# Audit events whose first argument is a path we care about. Our own copy of SQLite
-# opens files in C and raises none of them; the interpreter's `sqlite3` does.
+# Suffixes of the files that SQLite maintains for a database, each with its own locks.
+SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
+# Audit events whose first argument is a path. The SQLite library of the store opens files
+# in C and raises none of them; the interpreter's `sqlite3` does.
 GUARDED_EVENTS = frozenset({"open", "os.remove", "os.rename", "os.truncate", "sqlite3.connect"})
 
 
 class FileGuard:
-    """Refuses raw access to protected database files in this process."""
+    """Refuses direct access to protected database files in this process."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -35,7 +35,7 @@ class FileGuard:
         self._installed = False
 
     def protect(self, path: Path) -> None:
-        """Refuse raw access to the database at *path* from now on."""
+        """Refuse direct access to the database at *path* from now on."""
         real = os.path.realpath(path)
         self._counts[real] = self._counts.get(real, 0) + 1
         self._refresh()
@@ -44,7 +44,7 @@ class FileGuard:
             sys.addaudithook(self._audit)
 
     def release(self, path: Path) -> None:
-        """One store fewer holds the database at *path* open."""
+        """Stop protecting *path* when its last store is closed."""
         real = os.path.realpath(path)
         self._counts[real] = self._counts.get(real, 0) - 1
         if self._counts[real] <= 0:
@@ -52,9 +52,13 @@ class FileGuard:
         self._refresh()
 
     def _refresh(self) -> None:
-        names = {real.rpartition(os.sep)[2] + tail for real in self._counts for tail in COMPANIONS}
+        names = {
+            real.rpartition(os.sep)[2] + suffix
+            for real in self._counts
+            for suffix in SQLITE_SUFFIXES
+        }
         self._names = tuple(names)
-        self._files = frozenset(filter(None, map(_file_at, self._counts)))
+        self._files = frozenset(filter(None, map(_file_id, self._counts)))
 
     def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
         if event not in GUARDED_EVENTS or not self._names:
@@ -72,29 +76,29 @@ class FileGuard:
             )
 
     def _is_protected(self, target: str) -> bool:
-        plain = _path_in(target) if target.startswith("file:") else target
-        if _file_at(plain) in self._files:
-            return True  # under whatever name
+        plain = _path_of_uri(target) if target.startswith("file:") else target
+        if _file_id(plain) in self._files:
+            return True  # also under another name (a link)
         if not plain.endswith(self._names):
             return False
         real = os.path.realpath(plain)
-        return any(real == known + tail for known in self._counts for tail in COMPANIONS)
+        return any(real == known + suffix for known in self._counts for suffix in SQLITE_SUFFIXES)
 
 
-def _path_in(uri: str) -> str:
-    """The path in an address as SQLite takes it: with options, host and escapes."""
+def _path_of_uri(uri: str) -> str:
+    """The path in an SQLite URI, which may have options, a host and escapes."""
     path = unquote(uri.removeprefix("file:").partition("#")[0].partition("?")[0])
     return "/" + path[2:].partition("/")[2] if path.startswith("//") else path
 
 
-def _file_at(path: str) -> tuple[int, int] | None:
-    """The file at *path*, told apart from every other; None if there is none."""
+def _file_id(path: str) -> tuple[int, int] | None:
+    """Device and inode of the file at *path*; None if there is none."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - runs at every open() of the process
+        status = os.stat(path)  # noqa: PTH116 - runs at every open() of the process
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-# One per process by nature: locks and audit hooks belong to the process.
+# One per process: locks and audit hooks belong to the process.
 GUARD: Final = FileGuard()

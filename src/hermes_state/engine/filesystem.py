@@ -1,4 +1,4 @@
-"""Whether a database may live in a folder."""
+"""Checks whether a folder can hold the database."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from hermes_core import paths
 from hermes_core.errors import NetworkFileSystemError, StoreUnavailableError
 
-# File systems whose locks do not hold between machines, or at all.
-BREAKS_LOCKS = frozenset(
+# File systems whose locks do not work between machines, or at all.
+UNSAFE_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ncpfs", "fuse.sshfs", "fuse.rclone",
      "fuse.s3fs", "fuse.gcsfuse", "davfs", "fuse.davfs2", "ceph", "glusterfs", "fuse.glusterfs"}
 )  # fmt: skip
 
 
 def file_system_of(folder: Path, mounts: str | None = None) -> str:
-    """The type of the file system that holds *folder*; 'unknown' where the system does not say."""
+    """Type of the file system that holds *folder*; 'unknown' if the system has no mount table."""
     if mounts is None:
         table = Path("/proc/self/mounts")
         if not table.exists():
@@ -28,19 +28,19 @@ def file_system_of(folder: Path, mounts: str | None = None) -> str:
         fields = line.split(" ")
         if len(fields) < 3:
             continue
-        point = fields[1].replace("\\040", " ").rstrip("/")
-        inside = real == point or real.startswith(point + "/")
-        if inside and len(point) >= len(best):
-            best, kind = point, fields[2]
+        mount_point = fields[1].replace("\\040", " ").rstrip("/")
+        inside = real == mount_point or real.startswith(mount_point + "/")
+        if inside and len(mount_point) >= len(best):
+            best, kind = mount_point, fields[2]
     return kind
 
 
 def check_file_system(folder: Path, mounts: str | None = None) -> None:
-    """Refuse a network file system that breaks locks."""
+    """Raise NetworkFileSystemError for a file system with unreliable locks."""
     kind = file_system_of(folder, mounts)
-    if kind in BREAKS_LOCKS:
+    if kind in UNSAFE_FILE_SYSTEMS:
         raise NetworkFileSystemError(
-            f"{folder} lies on a {kind} file system, whose locks cannot protect a database. "
+            f"{folder} is on a {kind} file system, whose locks cannot protect a database. "
             "Put HERMES_HOME on a local disk."
         )
 
@@ -58,9 +58,9 @@ def prepare_folder(path: Path) -> None:
     if not folder.is_dir():
         raise StoreUnavailableError(f"{folder} is not a folder; HERMES_HOME must name one.")
     refused = [
-        place
-        for place in (folder, path)
-        if place.exists() and (not os.access(place, os.W_OK) or _mounted_read_only(place))
+        target
+        for target in (folder, path)
+        if target.exists() and (not os.access(target, os.W_OK) or _mounted_read_only(target))
     ]
     if refused:
         raise StoreUnavailableError(
@@ -69,5 +69,5 @@ def prepare_folder(path: Path) -> None:
         )
 
 
-def _mounted_read_only(place: Path) -> bool:
-    return bool(os.statvfs(place).f_flag & os.ST_RDONLY)
+def _mounted_read_only(path: Path) -> bool:
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)

@@ -1,7 +1,7 @@
-"""Which process is which, and whether it still lives.
+"""Identity of processes, whether they are alive, and which sessions they own.
 
-A process is known by host, boot, process-id namespace, process id and birth: together
-they are never used twice, so a recycled process id is not mistaken for its predecessor.
+A process is identified by host, boot, PID namespace, PID and start time. Together they
+are never reused, so a recycled PID is not mistaken for its predecessor.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes_core.clock import Clock
     from hermes_state.engine.transaction import Reader, Tx
 
-SILENT_AFTER_SECONDS: Final = 120.0
+HEARTBEAT_TIMEOUT_SECONDS: Final = 120.0
 
 REGISTER = """
     INSERT INTO hermes_process
@@ -23,15 +23,15 @@ REGISTER = """
     ON CONFLICT (process_id) DO UPDATE
         SET seen_at = excluded.seen_at, seen_monotonic = excluded.seen_monotonic
 """
-EVERYBODY = """
+SELECT_PROCESSES = """
     SELECT process_id, host, boot_id, namespace, pid, birth, seen_at, seen_monotonic
     FROM hermes_process
 """
-FORGET = "DELETE FROM hermes_process WHERE process_id = ?"
+DELETE_PROCESS = "DELETE FROM hermes_process WHERE process_id = ?"
 
 
 class ProcessIdentity(NamedTuple):
-    """One process, told apart from every other."""
+    """A process, distinguishable from all others."""
 
     process_id: str
     host: str
@@ -42,18 +42,18 @@ class ProcessIdentity(NamedTuple):
 
     @classmethod
     def of_this_process(cls) -> ProcessIdentity:
-        """Who we are."""
+        """The identity of the current process."""
         return cls(
             process_id=os.urandom(8).hex(),
             host=os.uname().nodename,
             boot_id=_boot_id(),
             namespace=_namespace(),
             pid=os.getpid(),
-            birth=birth_of(os.getpid()) or "",
+            birth=start_time_of(os.getpid()) or "",
         )
 
-    def shares_machine(self, other: ProcessIdentity) -> bool:
-        """Whether one of the two could look the other up."""
+    def shares_pid_namespace(self, other: ProcessIdentity) -> bool:
+        """Whether each of the two processes can see the PID of the other."""
         return (self.host, self.boot_id, self.namespace) == (
             other.host,
             other.boot_id,
@@ -61,17 +61,17 @@ class ProcessIdentity(NamedTuple):
         )
 
 
-def birth_of(pid: int) -> str | None:
-    """When a process started, as the system counts; None if there is no such process."""
+def start_time_of(pid: int) -> str | None:
+    """Start time of a process in the system's units; None if it does not exist."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
-        return _birth_without_proc(pid)
+        return _start_time_without_proc(pid)
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in {"Z", "X"} else fields[19]
 
 
-def _birth_without_proc(pid: int) -> str | None:
+def _start_time_without_proc(pid: int) -> str | None:
     if Path("/proc/self/stat").exists():
         return None
     try:
@@ -84,17 +84,17 @@ def _birth_without_proc(pid: int) -> str | None:
 
 
 def _boot_id() -> str:
-    place = Path("/proc/sys/kernel/random/boot_id")
-    return place.read_text(encoding="ascii").strip() if place.exists() else "unknown"
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text(encoding="ascii").strip() if path.exists() else "unknown"
 
 
 def _namespace() -> str:
-    place = Path("/proc/self/ns/pid")
-    return str(place.readlink()) if place.exists() else "unknown"
+    path = Path("/proc/self/ns/pid")
+    return str(path.readlink()) if path.exists() else "unknown"
 
 
 def register(tx: Tx, identity: ProcessIdentity) -> None:
-    """Say that we are here."""
+    """Register a process, or refresh its registration."""
     tx.execute(
         REGISTER,
         (
@@ -110,49 +110,49 @@ def register(tx: Tx, identity: ProcessIdentity) -> None:
     )
 
 
-def forget(tx: Tx, process_id: str) -> None:
-    """A process is gone."""
-    tx.execute(FORGET, (process_id,))
+def unregister(tx: Tx, process_id: str) -> None:
+    """Delete the registration of a process."""
+    tx.execute(DELETE_PROCESS, (process_id,))
 
 
-def dead_processes(reader: Reader, us: ProcessIdentity, clock: Clock) -> list[str]:
-    """The registered processes that no longer live."""
+def dead_processes(reader: Reader, current: ProcessIdentity, clock: Clock) -> list[str]:
+    """Registered processes that are no longer running."""
     dead = []
-    for *identity, seen_at, seen_monotonic in reader.rows(EVERYBODY):
+    for *identity, seen_at, seen_monotonic in reader.rows(SELECT_PROCESSES):
         process = ProcessIdentity(*identity)
-        if process.process_id == us.process_id:
+        if process.process_id == current.process_id:
             continue
-        if not _is_alive(process, us, seen_at, seen_monotonic, clock):
+        if not _is_alive(process, current, seen_at, seen_monotonic, clock):
             dead.append(process.process_id)
     return dead
 
 
 def _is_alive(
     process: ProcessIdentity,
-    us: ProcessIdentity,
+    current: ProcessIdentity,
     seen_at: float,
     seen_monotonic: float,
     clock: Clock,
 ) -> bool:
-    if process.shares_machine(us):
-        if process.pid == us.pid:  # what this very process was before it began anew
+    if process.shares_pid_namespace(current):
+        if process.pid == current.pid:  # an earlier program of this PID, replaced by exec
             return False
-        birth = birth_of(process.pid)
+        birth = start_time_of(process.pid)
         return birth is not None and birth == process.birth
-    if (process.host, process.boot_id) == (us.host, us.boot_id):
-        # Another container of this boot: its clock is ours, its process ids are not.
-        return clock.monotonic() - seen_monotonic < SILENT_AFTER_SECONDS
-    if process.host == us.host and process.boot_id != us.boot_id:
-        return False  # this machine has been started anew since
-    return abs(clock.now() - seen_at) < SILENT_AFTER_SECONDS
+    if (process.host, process.boot_id) == (current.host, current.boot_id):
+        # Another container of the same boot: it shares the clock, but not the PIDs.
+        return clock.monotonic() - seen_monotonic < HEARTBEAT_TIMEOUT_SECONDS
+    if process.host == current.host and process.boot_id != current.boot_id:
+        return False  # the machine was rebooted since
+    return abs(clock.now() - seen_at) < HEARTBEAT_TIMEOUT_SECONDS
 
 
-OWN = """
+SET_OWNER = """
     INSERT INTO hermes_owner (session_id, process_id, since) VALUES (?, ?, ?)
     ON CONFLICT (session_id) DO UPDATE SET process_id = excluded.process_id, since = excluded.since
 """
-DISOWN = "DELETE FROM hermes_owner WHERE session_id = ?"
-OF_PROCESS = "SELECT session_id FROM hermes_owner WHERE process_id = ?"
+DELETE_OWNER = "DELETE FROM hermes_owner WHERE session_id = ?"
+OWNED_SESSIONS = "SELECT session_id FROM hermes_owner WHERE process_id = ?"
 OPEN_WITHOUT_OWNER = """
     SELECT s.id FROM sessions s WHERE s.ended_at IS NULL
     AND NOT EXISTS (SELECT 1 FROM hermes_owner o WHERE o.session_id = s.id)
@@ -160,21 +160,21 @@ OPEN_WITHOUT_OWNER = """
 CRASHED: Final = "crashed"
 
 
-def own(tx: Tx, session_id: str, process_id: str) -> None:
-    """A session belongs to a process from now on."""
-    tx.execute(OWN, (session_id, process_id, tx.clock.now()))
+def set_owner(tx: Tx, session_id: str, process_id: str) -> None:
+    """Make a process the owner of a session."""
+    tx.execute(SET_OWNER, (session_id, process_id, tx.clock.now()))
 
 
-def disown(tx: Tx, session_id: str) -> None:
-    """A session belongs to nobody."""
-    tx.execute(DISOWN, (session_id,))
+def clear_owner(tx: Tx, session_id: str) -> None:
+    """Remove the owner of a session."""
+    tx.execute(DELETE_OWNER, (session_id,))
 
 
 def owned_by(reader: Reader, process_id: str) -> list[str]:
-    """The sessions of a process."""
-    return [row[0] for row in reader.rows(OF_PROCESS, (process_id,))]
+    """Sessions that a process owns."""
+    return [row[0] for row in reader.rows(OWNED_SESSIONS, (process_id,))]
 
 
 def open_without_owner(reader: Reader) -> list[str]:
-    """Open sessions that nobody carries: left by another program, or released."""
+    """Open sessions without an owner: left by another program, or released."""
     return [row[0] for row in reader.rows(OPEN_WITHOUT_OWNER)]

@@ -1,4 +1,4 @@
-"""Connections for reading: as many as are needed at once, none of them able to write."""
+"""A pool of read-only connections."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from hermes_state.engine.columns import Columns
 
 T = TypeVar("T")
-MAX_IDLE = 8
+MAX_IDLE_CONNECTIONS = 8
 
 
 def read_only_uri(path: Path) -> str:
-    """The address under which SQLite opens *path* without the right to write."""
+    """The URI with which SQLite opens *path* read-only."""
     text = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return f"file:{text}?mode=ro"
 
 
 class ReaderPool:
-    """Read-only connections, reused; each is used by one thread at a time."""
+    """Reuses read-only connections; each is used by one thread at a time."""
 
     def __init__(self, path: Path, columns: Columns, busy_seconds: float) -> None:
         self._uri = read_only_uri(path)
@@ -37,7 +37,7 @@ class ReaderPool:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[Reader]:
-        """A reader for one short piece of work."""
+        """Borrow a reader for one short operation."""
         try:
             reader = self._idle.pop()
         except IndexError:
@@ -47,13 +47,13 @@ class ReaderPool:
         except sqlite3.Error:
             reader.connection.close()
             raise
-        if self._closed or len(self._idle) >= MAX_IDLE:
+        if self._closed or len(self._idle) >= MAX_IDLE_CONNECTIONS:
             reader.connection.close()
         else:
             self._idle.append(reader)
 
     def close(self) -> None:
-        """Let go of every connection; readers still at work close when they finish."""
+        """Close every idle connection; those in use are closed when they are returned."""
         self._closed = True
         while self._idle:
             self._idle.pop().connection.close()

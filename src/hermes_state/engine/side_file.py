@@ -1,7 +1,7 @@
-"""A file beside the history that holds nothing but derived data.
+"""A separate file that holds only derived data.
 
-Whatever is wrong with such a file, the answer is the same: put it away and fill a new
-one. Using it never stops anything else.
+A file that is damaged or has another layout is deleted and rebuilt. A file that cannot be
+used does not stop other work.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hermes_core import paths
 from hermes_state.engine import driver
 from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import explain, is_passing
+from hermes_state.engine.errors import is_transient, to_store_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,46 +24,46 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 BUSY_SECONDS = 0.5
-COMPANIONS = ("", "-wal", "-shm")
+SQLITE_SUFFIXES = ("", "-wal", "-shm")
 
 
 class SideFile:
-    """One connection to a file of derived data, used by one thread at a time."""
+    """A connection to a file of derived data, used by one thread at a time."""
 
-    def __init__(self, path: Path, what: str, layout: str, tables: Sequence[str]) -> None:
+    def __init__(self, path: Path, label: str, layout: str, tables: Sequence[str]) -> None:
         self.path = path
-        self._what = what
+        self._label = label
         self._layout = layout
         self._tables = tables
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[int, int] | None = None
-        self._is_complaining = False
+        self._has_warned = False
 
     def use(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
         """Run *work* on the file; None if the file cannot be used now.
 
-        A damaged file is replaced by an empty one, to be filled again.
+        A damaged file is replaced by an empty one.
         """
         try:
             return self._use(work)
         except sqlite3.Error as error:
-            self._complain(error)
+            self._warn_once(error)
             return None
 
-    def must(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `use`, but a file that cannot be used is an error of ours."""
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Like `use`, but raise StoreError if the file cannot be used."""
         try:
             return self._use(work)
         except sqlite3.Error as error:
-            raise explain(error, self.path) from error
+            raise to_store_error(error, self.path) from error
 
     def _use(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._lock:
             try:
                 return self._try(work)
             except sqlite3.Error as error:
-                if _says_nothing(error) or not self._replace(error):
+                if _is_undamaged(error) or not self._replace(error):
                     raise
             return self._try(work)
 
@@ -73,22 +73,22 @@ class SideFile:
         except sqlite3.Error:
             self.close()
             raise
-        self._is_complaining = False
+        self._has_warned = False
         return result
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the connection."""
         with self._lock:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
 
     def remove(self) -> None:
-        """Delete the file; it is filled again when it is next used."""
+        """Delete the file; the next use creates it."""
         with self._lock:
             self.close()
-            for tail in COMPANIONS:
-                self.path.with_name(self.path.name + tail).unlink(missing_ok=True)
+            for suffix in SQLITE_SUFFIXES:
+                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
     def size(self) -> int:
         """Bytes on disk."""
@@ -98,7 +98,7 @@ class SideFile:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._inode() != self._opened:
-            self.close()  # somebody deleted or replaced it: the open one leads nowhere
+            self.close()  # the file was deleted or replaced: the open handle is stale
         if self._connection is None:
             connection = driver.connect(str(self.path), BUSY_SECONDS)
             try:
@@ -113,29 +113,29 @@ class SideFile:
 
     def _inode(self) -> tuple[int, int] | None:
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except FileNotFoundError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     def _replace(self, error: sqlite3.Error) -> bool:
-        log.warning("%s unusable (%s): rebuilding it", self._what, error)
+        log.warning("%s unusable (%s): rebuilding it", self._label, error)
         try:
             self.remove()
         except OSError as failure:
-            log.warning("%s cannot be removed: %s", self._what, failure)
+            log.warning("%s cannot be removed: %s", self._label, failure)
             return False
         return True
 
-    def _complain(self, error: BaseException) -> None:
-        if not self._is_complaining:
-            self._is_complaining = True
-            log.warning("%s unavailable (%s): continuing without it", self._what, error)
+    def _warn_once(self, error: BaseException) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning("%s unavailable (%s): continuing without it", self._label, error)
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")  # it can be made again
+        connection.execute("PRAGMA synchronous = NORMAL")  # the data can be rebuilt
         connection.execute("PRAGMA secure_delete = ON")
         known = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
         if "meta" in known and read_meta(connection, "layout") == self._layout:
@@ -150,13 +150,13 @@ class SideFile:
 
 
 def read_meta(connection: sqlite3.Connection, name: str) -> str | None:
-    """A note about the file."""
+    """Value of a metadata key of the file."""
     row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])
 
 
 def write_meta(connection: sqlite3.Connection, name: str, value: Any) -> None:
-    """Note something about the file."""
+    """Set a metadata key of the file."""
     connection.execute(
         "INSERT INTO meta (name, value) VALUES (?, ?)"
         " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
@@ -164,9 +164,9 @@ def write_meta(connection: sqlite3.Connection, name: str, value: Any) -> None:
     )
 
 
-def _says_nothing(error: sqlite3.Error) -> bool:
-    """Whether an error is no sign of damage: a lock, the disk, or a question of ours."""
+def _is_undamaged(error: sqlite3.Error) -> bool:
+    """Whether an error does not indicate damage: a lock, the disk, or the query itself."""
     text = str(error)
-    return is_passing(error) or any(
-        word in text for word in ("syntax error", "too large", "no such column", "interrupted")
+    return is_transient(error) or any(
+        part in text for part in ("syntax error", "too large", "no such column", "interrupted")
     )

@@ -1,9 +1,9 @@
-"""Work that a signal handler must not strike in the middle of.
+"""Work that must not be interrupted by a signal handler.
 
-Handlers run on the main thread, between any two steps of it. A lock held there when one
-strikes stays held until the handler returns; if the handler waits for anything that needs
-the lock, both wait for ever. So the main thread takes no lock of ours: such work is done
-on another thread, and the main thread only waits for its end.
+Signal handlers run on the main thread, between any two bytecodes. A lock that the main
+thread holds at that moment stays held until the handler returns; a handler that needs the
+lock deadlocks. Therefore the main thread never acquires a lock of the store: such work
+runs on another thread, and the main thread waits for its end.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SLICE_SECONDS: Final = 0.025
-BREATH_SECONDS: Final = 0.025
+PAUSE_SECONDS: Final = 0.025
 
 
-class Pace:
-    """Counts the work done, and pauses when it is time."""
+class Throttle:
+    """Limits the share of time that long work takes: pauses after each slice."""
 
     def __init__(self) -> None:
         self._worked_seconds = 0.0
 
-    def note(self, seconds: float) -> None:
-        """So long was just worked; returns when the next piece of work may begin."""
+    def record(self, seconds: float) -> None:
+        """Add *seconds* of work; sleep if the slice is used up."""
         self._worked_seconds += seconds
         if self._worked_seconds >= SLICE_SECONDS:
-            time.sleep(BREATH_SECONDS)
+            time.sleep(PAUSE_SECONDS)
             self._worked_seconds = 0.0
 
 
-class Attendant:
-    """Calls *serve* whenever it is called, and tasks when they are due."""
+class TimerThread:
+    """A thread that calls *serve* on request, and runs timed tasks when they are due."""
 
     def __init__(self, serve: Callable[[], object]) -> None:
         self._serve = serve
@@ -53,23 +53,23 @@ class Attendant:
         self._is_started = False
         self._is_stopping = False
         self._has_ended = False
-        self._place = _thread.allocate_lock()  # held by the thread that serves
+        self._running = _thread.allocate_lock()  # held by the thread that runs
         self._end = _thread.allocate_lock()
         self._end.acquire()
 
     def call(self) -> None:
-        """There is something to serve."""
+        """Request a call of *serve*."""
         self._calls.put(None)
         self._ensure_thread()
 
-    def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Do *act* after a while, or when the attendant is stopped."""
+    def later(self, seconds: float, task: Callable[[], object]) -> None:
+        """Run *task* after *seconds*, or when the thread is stopped."""
         if not self._is_stopping:
-            self._calls.put((time.monotonic() + seconds, next(self._sequence), act))
+            self._calls.put((time.monotonic() + seconds, next(self._sequence), task))
             self._ensure_thread()
 
     def stop(self, seconds: float) -> None:
-        """Do what is left, then end; wait for that."""
+        """Finish all tasks, end the thread, and wait for it at most *seconds*."""
         self._is_stopping = True
         self._calls.put(None)
         if self._is_started and not self._has_ended:
@@ -79,7 +79,7 @@ class Attendant:
         if self._has_ended:
             start_thread(self._serve_once)
         elif not self._is_started:
-            # A handler may strike here and start one too; the second finds the place taken.
+            # A signal handler may start a second thread here; that one finds the lock held.
             start_thread(self._run)
             self._is_started = True
 
@@ -87,7 +87,7 @@ class Attendant:
         self._serve()
 
     def _run(self) -> None:
-        if not self._place.acquire(blocking=False):
+        if not self._running.acquire(blocking=False):
             return
         tasks: list[Task] = []
         while True:
@@ -98,15 +98,15 @@ class Attendant:
                 break
             else:
                 self._wait(tasks)
-        # Whoever calls from now on sees this, or is served by the last time here.
+        # Later callers see this flag; earlier calls are served by the last call below.
         self._has_ended = True
         self._serve()
         self._end.release()
 
     def _wait(self, tasks: list[Task]) -> None:
-        patience = max(0.0, tasks[0][0] - time.monotonic()) if tasks else None
+        timeout = max(0.0, tasks[0][0] - time.monotonic()) if tasks else None
         try:
-            task = self._calls.get(timeout=patience)
+            task = self._calls.get(timeout=timeout)
         except queue.Empty:
             return
         if task is not None:
@@ -117,22 +117,22 @@ T = TypeVar("T")
 
 
 def is_main_thread() -> bool:
-    """Whether a signal handler could strike right here."""
+    """Whether the current thread is the one that runs signal handlers."""
     return _thread.get_ident() == threading.main_thread().ident
 
 
 def start_thread(run: Callable[[], None]) -> None:
-    """Start a thread; unlike `threading.Thread.start`, this takes no lock."""
+    """Start a thread; unlike `threading.Thread.start`, this acquires no lock."""
 
-    def seen() -> None:
+    def traced() -> None:
         sys.settrace(threading.gettrace())  # as debuggers and coverage expect of a thread
         run()
 
-    _thread.start_new_thread(seen, ())
+    _thread.start_new_thread(traced, ())
 
 
-def run_apart(work: Callable[[], T]) -> T:
-    """Run *work* to its end on a thread that is not the main one; its result, or its error."""
+def run_off_main_thread(work: Callable[[], T]) -> T:
+    """Run *work* on a thread other than the main one; return its result or raise its error."""
     if not is_main_thread():
         return work()
     results: list[T] = []

@@ -1,4 +1,4 @@
-"""What a piece of work may do with a connection: read, or write inside a transaction."""
+"""Connections as work functions use them: `Reader` for reading, `Tx` for a transaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """A connection for reading; `columns` says what the opened file has."""
+    """A connection for reading; `columns` describes the opened file."""
 
     def __init__(self, connection: sqlite3.Connection, columns: Columns) -> None:
         self.connection = connection
@@ -24,22 +24,22 @@ class Reader:
         self.columns = columns
         self._prepared: dict[object, Any] = {}
 
-    def prepared(self, make: Callable[[Columns], T]) -> T:
-        """A statement that depends on the file's columns, made once."""
-        found: T | None = self._prepared.get(make)
-        if found is None:
-            found = self._prepared[make] = make(self.columns)
-        return found
+    def prepared(self, build: Callable[[Columns], T]) -> T:
+        """A statement that depends on the file's columns, built once per connection."""
+        statement: T | None = self._prepared.get(build)
+        if statement is None:
+            statement = self._prepared[build] = build(self.columns)
+        return statement
 
     def row(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
         """The first row, or None."""
-        found: Row | None = self.execute(sql, parameters).fetchone()
-        return found
+        row: Row | None = self.execute(sql, parameters).fetchone()
+        return row
 
     def value(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None."""
-        found = self.execute(sql, parameters).fetchone()
-        return None if found is None else found[0]
+        row = self.execute(sql, parameters).fetchone()
+        return None if row is None else row[0]
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """All rows."""
@@ -55,13 +55,13 @@ class Reader:
 class Tx(Reader):
     """The writing connection inside one transaction.
 
-    `covered` is the highest message id known to be in the session index, `marked` what
-    the file says of it. When another program has written in the meantime, `catch_up`
-    looks at what it wrote, before any work of ours begins; `is_behind` says that it has
-    not seen all of it yet.
+    `covered` is the highest message id known to be in the session index, `watermark` the
+    value stored in the file. When another program has written in the meantime, `catch_up`
+    indexes its messages before the transaction's own work; `is_behind` means that some of
+    them are not indexed yet.
 
-    `newest_uid` is the highest message identity below `uid_limit`, or None while that is
-    not known; after a rollback it may be too high, which costs a look-up and nothing else.
+    `newest_uid` is the highest message identity below `uid_limit`, or None if unknown;
+    after a rollback it may be too high, which costs a lookup and nothing else.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Tx(Reader):
         super().__init__(connect(), columns)
         self.clock = clock
         self.covered = 0
-        self.marked = 0
+        self.watermark = 0
         self.is_behind = False
         self.newest_uid: bytes | None = None
         self.uid_limit = b""
@@ -85,10 +85,10 @@ class Tx(Reader):
         self._version = -1
         self._is_lost = False
         self._covered_before = 0
-        self._marked_before = 0
+        self._watermark_before = 0
 
-    def give_up_connection(self) -> None:
-        """The connection is beyond use: the next transaction begins with a new one."""
+    def discard_connection(self) -> None:
+        """Close an unusable connection; the next transaction opens a new one."""
         self.connection.close()
         self._is_lost = True
         self._version = -1
@@ -104,12 +104,12 @@ class Tx(Reader):
         return self.connection.in_transaction
 
     def begin(self) -> None:
-        """Take the write lock, and look at what others wrote since we last had it."""
+        """Acquire the write lock, and index what other programs wrote since the last time."""
         if self._is_lost:
             self._reconnect()
         self.execute("BEGIN IMMEDIATE")
         self._covered_before = self.covered
-        self._marked_before = self.marked
+        self._watermark_before = self.watermark
         version = self.value("PRAGMA data_version")
         if version != self._version or self.is_behind:
             self._version = version
@@ -117,26 +117,26 @@ class Tx(Reader):
             self._catch_up(self)
 
     def commit(self) -> None:
-        """Put everything on disk."""
+        """Commit the transaction to disk."""
         self._before_commit(self)
         self.execute("COMMIT")
 
-    def forget_covered(self) -> None:
-        """Rows were taken back: look again at what is covered."""
+    def restore_covered(self) -> None:
+        """Reset `covered` and `watermark` to their values at the start of the transaction."""
         self.covered = self._covered_before
-        self.marked = min(self.marked, self._marked_before)
+        self.watermark = min(self.watermark, self._watermark_before)
 
     def rollback(self) -> None:
-        """Take everything back."""
-        self.forget_covered()
+        """Roll the transaction back."""
+        self.restore_covered()
         self._version = -1
         if not self._is_lost and self.connection.in_transaction:
             self.execute("ROLLBACK")
 
     def run(self, sql: str, parameters: Sequence[Any] = ()) -> None:
-        """Run a statement whose result nobody needs."""
+        """Execute a statement and discard its result."""
         self.execute(sql, parameters)
 
     def many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
-        """Run one statement for each set of parameters."""
+        """Execute a statement once for each set of parameters."""
         self.connection.executemany(sql, parameters)

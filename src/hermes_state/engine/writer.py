@@ -1,14 +1,13 @@
-"""One writer per process: a queue, one connection, group commit.
+"""The writer of a process: a queue, one connection, group commit.
 
-A job is a function that gets an open transaction. `submit` returns when the transaction
-that holds the job's work is on disk, never before. Jobs that wait at the same moment
-share one commit; each runs in a savepoint of its own, so one that fails takes only
-itself back.
+A job is a function that receives an open transaction. `submit` returns after the
+transaction with the job's work is on disk. Jobs that wait at the same time share one
+commit; each runs in its own savepoint, so that a failing job rolls back only itself.
 
-Who runs the jobs: whichever thread finds the writer free leads and works for all that
-wait. The main thread never leads, because only there can a signal handler strike
-between two steps; it hands its job to a thread kept for that purpose. So a handler that
-writes, or Ctrl-C in the middle of a write, can neither deadlock nor tear a transaction.
+The thread that finds the writer free becomes the leader and runs all waiting jobs. The
+main thread never leads, because signal handlers run there between any two bytecodes; it
+passes its job to a dedicated thread. So a signal handler that writes, or Ctrl-C during a
+write, can neither deadlock nor break a transaction.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from hermes_core.errors import StoreError
 from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import is_passing
-from hermes_state.engine.threads import Attendant, is_main_thread, run_apart
-from hermes_state.schema.base import drop_if_guilty
+from hermes_state.engine.errors import is_transient
+from hermes_state.engine.threads import TimerThread, is_main_thread, run_off_main_thread
+from hermes_state.schema.base import drop_faulty_triggers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,12 +33,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-MAX_GROUP = 128
+MAX_GROUP_JOBS = 128
 MAX_STOP_SECONDS = 30.0
 
 
 class WriteJob(Generic[T]):
-    """One piece of work, and the place where its outcome appears."""
+    """A queued function and its outcome."""
 
     __slots__ = ("_done", "error", "result", "work")
 
@@ -51,11 +50,11 @@ class WriteJob(Generic[T]):
         self._done.acquire()
 
     def finish(self) -> None:
-        """Wake whoever waits."""
+        """Wake the thread that waits for the outcome."""
         self._done.release()
 
     def outcome(self) -> T:
-        """Wait until the work is on disk; its result, or its error."""
+        """Wait until the work is on disk; return its result or raise its error."""
         self._done.acquire()
         self._done.release()
         if self.error is not None:
@@ -64,35 +63,35 @@ class WriteJob(Generic[T]):
 
 
 class Writer:
-    """Runs jobs one group at a time on the process's only writing connection."""
+    """Runs groups of jobs on the process's only writing connection."""
 
     def __init__(self, transaction: Tx) -> None:
         self._tx = transaction
         self._queue: deque[WriteJob[object]] = deque()
-        self._turn = threading.Lock()
+        self._lead_lock = threading.Lock()
         self._leader = 0
         self._pid = os.getpid()
-        self._attendant = Attendant(lambda: self._lead_while_free(patient=True))
+        self._timer_thread = TimerThread(lambda: self._lead_while_free(blocking=True))
         self._is_closed = False
 
     def submit(self, work: Callable[[Tx], T]) -> T:
         """Run *work* in a transaction; return its result once it is on disk."""
         job = self._enqueue(work)
         if is_main_thread():
-            self._attendant.call()
+            self._timer_thread.call()
         else:
             self._lead_while_free()
         return job.outcome()
 
-    def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Call *act* on the writer's own thread after a while, or when the writer stops."""
-        self._attendant.later(seconds, act)
+    def later(self, seconds: float, task: Callable[[], object]) -> None:
+        """Run *task* on the timer thread after *seconds*, or when the writer stops."""
+        self._timer_thread.later(seconds, task)
 
     def close(self) -> None:
-        """Finish what is queued, then stop."""
-        self._attendant.stop(MAX_STOP_SECONDS)
+        """Finish the queued jobs, then stop."""
+        self._timer_thread.stop(MAX_STOP_SECONDS)
         self._is_closed = True
-        run_apart(self._lead_while_free)
+        run_off_main_thread(self._lead_while_free)
 
     def _enqueue(self, work: Callable[[Tx], T]) -> WriteJob[T]:
         if self._is_closed:
@@ -105,21 +104,21 @@ class Writer:
         self._queue.append(cast("WriteJob[object]", job))
         return job
 
-    def _lead_while_free(self, *, patient: bool = False) -> None:
-        """Work for everybody who waits, unless another thread is already doing so."""
+    def _lead_while_free(self, *, blocking: bool = False) -> None:
+        """Run all waiting jobs, unless another thread is already the leader."""
         while self._queue:
-            if not self._turn.acquire(blocking=patient):
+            if not self._lead_lock.acquire(blocking=blocking):
                 return
             try:
                 self._leader = threading.get_ident()
                 self._run_group()
             finally:
                 self._leader = 0
-                self._turn.release()
+                self._lead_lock.release()
 
     def _run_group(self) -> None:
         group: list[WriteJob[object]] = []
-        while self._queue and len(group) < MAX_GROUP:
+        while self._queue and len(group) < MAX_GROUP_JOBS:
             group.append(self._queue.popleft())
         if not group:
             return
@@ -130,7 +129,7 @@ class Writer:
 
     def _run_alone(self, job: WriteJob[object]) -> None:
         self._try(job)
-        if isinstance(job.error, sqlite3.Error) and self._mended(job.error):
+        if isinstance(job.error, sqlite3.Error) and self._drop_faulty_triggers(job.error):
             job.error = None
             self._try(job)
         job.finish()
@@ -143,14 +142,14 @@ class Writer:
             tx.commit()
         except BaseException as error:  # noqa: BLE001 - the caller gets it
             job.error = error
-            self._take_back()
+            self._roll_back()
 
-    def _mended(self, error: sqlite3.Error) -> bool:
+    def _drop_faulty_triggers(self, error: sqlite3.Error) -> bool:
         try:
-            return drop_if_guilty(self._tx, error)
-        except sqlite3.Error as another:
-            log.warning("foreign search triggers could not be dropped: %s", another)
-            self._take_back()
+            return drop_faulty_triggers(self._tx, error)
+        except sqlite3.Error as drop_error:
+            log.warning("foreign search triggers could not be dropped: %s", drop_error)
+            self._roll_back()
             return False
 
     def _run_together(self, group: list[WriteJob[object]]) -> None:
@@ -161,28 +160,28 @@ class Writer:
                 self._run_in_savepoint(job)
             tx.commit()
         except sqlite3.Error as error:
-            self._take_back()
+            self._roll_back()
             self._run_one_by_one(group, error)
             return
         for job in group:
             job.finish()
 
     def _run_one_by_one(self, group: list[WriteJob[object]], error: sqlite3.Error) -> None:
-        """Nothing of the group is on disk: each tries on its own, unless none can succeed."""
+        """Retry each job of a failed group alone, unless the error concerns all of them."""
         for job in group:
-            if is_passing(error):
+            if is_transient(error):
                 job.error = error
                 job.finish()
             else:
                 job.error = None
                 self._run_alone(job)
 
-    def _take_back(self) -> None:
+    def _roll_back(self) -> None:
         try:
             self._tx.rollback()
         except sqlite3.Error as error:
             log.warning("the transaction could not be rolled back: %s", error)
-            self._tx.give_up_connection()
+            self._tx.discard_connection()
 
     def _run_in_savepoint(self, job: WriteJob[object]) -> None:
         tx = self._tx
@@ -192,7 +191,7 @@ class Writer:
         except BaseException as error:
             job.error = error
             if isinstance(error, sqlite3.Error):
-                raise  # the whole group starts over, each on its own
+                raise  # each job of the group is retried alone
             tx.execute("ROLLBACK TO job")
-            tx.forget_covered()
+            tx.restore_covered()
         tx.execute("RELEASE job")

@@ -1,6 +1,6 @@
-"""Statistics: the history as scanners read it, and the side file of what they made of it.
+"""Statistics: the history as scanners read it, and the ledger of their results.
 
-changes     which sessions were changed otherwise than by new messages
-reading     the history's rows, as few columns as possible
-file        the ledger itself, a file of its own that can always be made again
+part        SessionDB methods, and the record of changed sessions
+history     rows of the history, few columns
+file        the ledger, a separate file that can be rebuilt
 """

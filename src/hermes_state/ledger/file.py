@@ -1,7 +1,7 @@
-"""The ledger: what each session adds to lifetime statistics, in a file of its own.
+"""The ledger: what each session adds to lifetime statistics, in a separate file.
 
-A session's entry and the notes that say how far the history was followed are written in
-one transaction, so the file is true at any moment, also after a kill.
+Session entries and the notes about the progress of the scan are written in one
+transaction, so the file is always consistent, even after a kill.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hermes_core.history_rows import LedgerEntry
     from hermes_state.engine.driver import sqlite3
 
-LAYOUT: Final = "3"
-AT_ONCE: Final = 500
+LEDGER_LAYOUT: Final = "3"
+CHUNK_ROWS: Final = 500
 
-TABLES: Final = (
+LEDGER_TABLES: Final = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE note (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE session (number INTEGER PRIMARY KEY, session_id TEXT NOT NULL UNIQUE,"
@@ -35,29 +35,29 @@ TABLES: Final = (
     " WITHOUT ROWID",
     "CREATE INDEX day_number ON day (number)",
 )
-PUT_SESSION: Final = """
+UPSERT_SESSION: Final = """
     INSERT INTO session (session_id, generation, first_at, contribution) VALUES (?, ?, ?, ?)
     ON CONFLICT (session_id) DO UPDATE SET
         generation = excluded.generation, first_at = excluded.first_at,
         contribution = excluded.contribution
     RETURNING number
 """
-PUT_BOOK: Final = "INSERT OR REPLACE INTO book (number, facts) VALUES (?, ?)"
-PUT_NOTE: Final = """
+REPLACE_BOOK: Final = "INSERT OR REPLACE INTO book (number, facts) VALUES (?, ?)"
+UPSERT_NOTE: Final = """
     INSERT INTO note (name, value) VALUES (?, ?)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
-BOOKS: Final = """
+SELECT_BOOK: Final = """
     SELECT s.session_id, b.facts FROM session s JOIN book b ON b.number = s.number
     WHERE s.session_id = ?
 """
-# Sizes are known without reading what they are the sizes of.
-BOOK_MARKS: Final = """
+# SQLite knows the sizes without reading the values.
+BOOK_VERSIONS: Final = """
     SELECT s.session_id, length(b.facts), length(s.contribution), s.generation, s.first_at
     FROM session s JOIN book b ON b.number = s.number
 """
 CONTRIBUTIONS: Final = "SELECT session_id, first_at, contribution FROM session"
-ON_DAY: Final = """
+SESSIONS_ON_DAY: Final = """
     SELECT s.session_id FROM day d JOIN session s ON s.number = d.number WHERE d.day = ?
 """
 
@@ -68,43 +68,46 @@ class LedgerFile:
     def __init__(self, database: Path) -> None:
         name = "statistics.db" if database.name == "state.db" else f"{database.name}.statistics"
         self.path = database.with_name(name)
-        self._file = SideFile(self.path, "the statistics ledger", LAYOUT, TABLES)
+        self._file = SideFile(self.path, "the statistics ledger", LEDGER_LAYOUT, LEDGER_TABLES)
 
     def notes(self) -> dict[str, bytes]:
-        """Everything noted beside the sessions."""
-        return dict(self._file.must(lambda c: c.execute("SELECT name, value FROM note").fetchall()))
+        """All notes by name."""
+        return dict(self._file.run(lambda c: c.execute("SELECT name, value FROM note").fetchall()))
 
     def save(
         self, entries: Iterable[LedgerEntry], notes: Mapping[str, bytes | None], generation: int
     ) -> None:
-        """Keep entries and notes, all or none of them; a note of None is forgotten."""
+        """Store entries and notes in one transaction; a note of None is deleted."""
         entries = list(entries)
-        self._file.must(lambda c: _save(c, entries, notes, generation))
+        self._file.run(lambda c: _save(c, entries, notes, generation))
 
     def known(self, generation: int | None = None) -> list[str]:
-        """The sessions in the ledger, of one generation or of all."""
+        """IDs of the sessions in the ledger, of one generation or of all."""
         where = "" if generation is None else " WHERE generation = ?"
         values = () if generation is None else (generation,)
-        sql = f"SELECT session_id FROM session{where}"  # noqa: S608 - our own words
-        return [row[0] for row in self._file.must(lambda c: c.execute(sql, values).fetchall())]
+        sql = f"SELECT session_id FROM session{where}"  # noqa: S608 - constant text
+        return [row[0] for row in self._file.run(lambda c: c.execute(sql, values).fetchall())]
 
     def count(self) -> int:
-        """How many sessions are in the ledger."""
-        found = self._file.must(lambda c: c.execute("SELECT count(*) FROM session").fetchone())
-        return int(found[0])
+        """Number of sessions in the ledger."""
+        row = self._file.run(lambda c: c.execute("SELECT count(*) FROM session").fetchone())
+        return int(row[0])
 
     def books(self, session_ids: Sequence[str]) -> dict[str, bytes]:
-        """The books of these sessions, as far as there are any."""
+        """Books of these sessions; sessions without one are omitted."""
 
         def look_up(connection: sqlite3.Connection) -> list[tuple[str, bytes]]:
-            found = (connection.execute(BOOKS, (one,)).fetchone() for one in session_ids)
-            return [row for row in found if row is not None]
+            rows = (
+                connection.execute(SELECT_BOOK, (session_id,)).fetchone()
+                for session_id in session_ids
+            )
+            return [row for row in rows if row is not None]
 
-        return dict(self._file.must(look_up))
+        return dict(self._file.run(look_up))
 
     def book_marks(self) -> dict[str, tuple[float, ...]]:
-        """Every session with numbers that change when its book does."""
-        rows = self._file.must(lambda c: c.execute(BOOK_MARKS).fetchall())
+        """Every session with numbers that change with its book."""
+        rows = self._file.run(lambda c: c.execute(BOOK_VERSIONS).fetchall())
         return {row[0]: row[1:] for row in rows}
 
     def contributions(
@@ -113,28 +116,33 @@ class LedgerFile:
         """Session, time of its first message and contribution; of all without *session_ids*."""
         if session_ids is not None:
             sql = f"{CONTRIBUTIONS} WHERE session_id = ?"
-            for one in session_ids:
-                yield from self._file.must(lambda c, one=one: c.execute(sql, (one,)).fetchall())  # type: ignore[misc]
+            for session_id in session_ids:
+                key = (session_id,)
+                yield from self._file.run(lambda c, key=key: c.execute(sql, key).fetchall())  # type: ignore[misc]
             return
         last = 0
-        sql = f"SELECT number, {CONTRIBUTIONS[7:]} WHERE number > ? ORDER BY number LIMIT {AT_ONCE}"
-        while rows := self._file.must(lambda c, last=last: c.execute(sql, (last,)).fetchall()):  # type: ignore[misc]
+        columns = f"number, {CONTRIBUTIONS[7:]}"
+        sql = f"SELECT {columns} WHERE number > ? ORDER BY number LIMIT {CHUNK_ROWS}"
+        while rows := self._file.run(lambda c, last=last: c.execute(sql, (last,)).fetchall()):  # type: ignore[misc]
             yield from (row[1:] for row in rows)
             last = rows[-1][0]
 
     def sessions_on(self, day: str) -> list[str]:
-        """The sessions that added something on *day*."""
-        return [row[0] for row in self._file.must(lambda c: c.execute(ON_DAY, (day,)).fetchall())]
+        """Sessions with activity on *day*."""
+        return [
+            row[0]
+            for row in self._file.run(lambda c: c.execute(SESSIONS_ON_DAY, (day,)).fetchall())
+        ]
 
     def forget(self) -> None:
-        """Throw everything away."""
+        """Delete the ledger file."""
         self._file.remove()
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[bool]:
-        """Whether nobody else, in any process, is working on the ledger; and keep it so.
+        """Try to lock the ledger against other processes; yields whether it succeeded.
 
-        The lock is the kernel's: it ends with the process, however that ends.
+        The kernel releases the lock when the process ends.
         """
         path = self.path.with_name(f"{self.path.name}.lock")
         try:
@@ -156,7 +164,7 @@ class LedgerFile:
         return self._file.size()
 
     def close(self) -> None:
-        """Let go of the ledger."""
+        """Close the ledger file."""
         self._file.close()
 
 
@@ -169,12 +177,12 @@ def _save(
     connection.execute("BEGIN IMMEDIATE")
     try:
         for entry in entries:
-            _put(connection, entry, generation)
+            _save_entry(connection, entry, generation)
         for name, value in notes.items():
             if value is None:
                 connection.execute("DELETE FROM note WHERE name = ?", (name,))
             else:
-                connection.execute(PUT_NOTE, (name, value))
+                connection.execute(UPSERT_NOTE, (name, value))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -182,10 +190,10 @@ def _save(
         raise
 
 
-def _put(connection: sqlite3.Connection, entry: LedgerEntry, generation: int) -> None:
+def _save_entry(connection: sqlite3.Connection, entry: LedgerEntry, generation: int) -> None:
     values = (entry.session_id, generation, entry.first_at, entry.contribution)
-    number = connection.execute(PUT_SESSION, values).fetchone()[0]
-    connection.execute(PUT_BOOK, (number, entry.book))
+    number = connection.execute(UPSERT_SESSION, values).fetchone()[0]
+    connection.execute(REPLACE_BOOK, (number, entry.book))
     connection.execute("DELETE FROM day WHERE number = ?", (number,))
     connection.executemany(
         "INSERT INTO day (day, number) VALUES (?, ?)", [(day, number) for day in entry.days]

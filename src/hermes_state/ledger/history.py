@@ -1,4 +1,4 @@
-"""The history as statistics read it: short transactions, and only the columns that matter."""
+"""Read access to the history for statistics: short transactions, few columns."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
 
 CONTENT_BYTES: Final = 200
-WITNESSES: Final = 8
-NO_SIZE: Final = 50  # messages, for sessions that are not indexed yet
+WITNESS_COUNT: Final = 8
+DEFAULT_MESSAGES: Final = 50  # size of a session that is not indexed yet
 
 SESSION_KINDS: Final = {
     lineage.DELEGATE: Kind.SUBAGENT,
     lineage.BRANCH: Kind.BRANCH,
     lineage.CONTINUATION: Kind.CONTINUATION,
 }
-BRANCH_MARK: Final = "_branched_from"
+BRANCH_MARKER: Final = "_branched_from"
 SCHEDULED_SOURCES: Final = frozenset({"cron", "cronjob", "schedule"})
 
-WITNESS: Final = """
+NEXT_WITNESS: Final = """
     SELECT id, session_id, timestamp FROM messages WHERE id >= ? ORDER BY id LIMIT 1
 """
 SELECT_WITNESS: Final = "SELECT id, session_id, timestamp FROM messages WHERE id = ?"
-# Left to itself, SQLite walks the whole index of sessions to find the different ones.
-GREW: Final = "SELECT DISTINCT session_id FROM messages NOT INDEXED WHERE id > ?"
-CHANGED: Final = "SELECT session_id FROM hermes_change WHERE sequence > ?"
-EVERYTHING: Final = """
+# Without NOT INDEXED, SQLite scans the complete session index for the distinct values.
+SESSIONS_WITH_NEW_ROWS: Final = "SELECT DISTINCT session_id FROM messages NOT INDEXED WHERE id > ?"
+CHANGED_SESSIONS: Final = "SELECT session_id FROM hermes_change WHERE sequence > ?"
+ALL_SESSIONS: Final = """
     SELECT s.id, coalesce(i.lifetime_messages, ?) FROM sessions s
     LEFT JOIN hermes_session_index i ON i.session_id = s.id ORDER BY s.started_at DESC
 """
-EVERYTHING_FOREIGN: Final = "SELECT id, ? FROM sessions ORDER BY started_at DESC"
-ONLY_KEPT: Final = """
+ALL_SESSIONS_UNINDEXED: Final = "SELECT id, ? FROM sessions ORDER BY started_at DESC"
+PURGED_SESSIONS: Final = """
     SELECT session_id, 0 FROM hermes_kept k
     WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = k.session_id)
 """
 TRASHED_TITLE: Final = "SELECT title FROM hermes_trash WHERE session_id = ?"
-KEPT: Final = "SELECT facts FROM hermes_kept WHERE session_id = ?"
+SELECT_FACTS: Final = "SELECT facts FROM hermes_kept WHERE session_id = ?"
 HAS_COPIES: Final = "SELECT 1 FROM hermes_copy LIMIT 1"
 TITLES: Final = """
     SELECT coalesce(s.title, i.preview) FROM sessions s
@@ -60,11 +60,11 @@ TITLES: Final = """
 """
 
 
-TITLES_FOREIGN: Final = "SELECT title FROM sessions WHERE id = ?"
-THROUGH: Final = "SELECT count(*) FROM messages WHERE session_id = ? AND id <= ?"
-HISTORY: Final = "SELECT value FROM hermes_layout WHERE name = 'history'"
+TITLES_UNINDEXED: Final = "SELECT title FROM sessions WHERE id = ?"
+COUNT_THROUGH: Final = "SELECT count(*) FROM messages WHERE session_id = ? AND id <= ?"
+HISTORY_ID: Final = "SELECT value FROM hermes_layout WHERE name = 'history'"
 MAX_EXACT_INTEGER: Final = 2**53
-DECODING: Final = "Could not decode"
+DECODE_ERROR: Final = "Could not decode"
 
 
 @cache
@@ -95,7 +95,7 @@ def _signature_sql(columns: Columns) -> str:
 
 @cache
 def _rows_sql(columns: Columns, *, with_copies: bool) -> str:
-    """Whole results, the beginnings of everything else, and how much a user typed."""
+    """Complete tool results, the start of other contents, and the length of user messages."""
     observed = "coalesce(m.observed, 0)" if "observed" in columns.messages else "0"
     copy, join = "0", ""
     if with_copies:
@@ -112,36 +112,36 @@ def _rows_sql(columns: Columns, *, with_copies: bool) -> str:
 
 
 class StoreHistory:
-    """One session store, as a scanner sees it."""
+    """A session store, as scanners read it."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._has_copies: bool | None = None
 
     def mark(self) -> Mark:
-        """Where the history stands now."""
+        """The current position of the history."""
         return self._engine.read(_mark)
 
     def version(self) -> int:
-        """A number that stays the same as long as nobody has written anything."""
+        """A number that changes when the file is written to."""
         return self._engine.version()
 
     def is_same(self, mark: Mark) -> bool:
-        """Whether *mark* was made of this history, not of another one in its place."""
+        """Whether *mark* refers to this history, not to a replaced one."""
         return self._engine.read(lambda reader: _is_same(reader, mark))
 
     def everything(self) -> Sequence[tuple[str, int]]:
-        """Every session with its size in messages, the newest first; then those only kept."""
-        return self._engine.read(_everything)
+        """Every session with its number of messages, newest first; then purged sessions."""
+        return self._engine.read(_all_sessions)
 
     def changed_since(self, mark: Mark) -> Sequence[Changed]:
         """Sessions that were written to since *mark*."""
         return self._engine.read(lambda reader: _changed_since(reader, mark))
 
     def signatures(self) -> dict[str, str]:
-        """Every session with a signature of what its row says, to find silent changes."""
+        """Every session with a checksum of its row, to detect changes by other programs."""
         rows = self._engine.read(
-            lambda reader: _lenient(reader, reader.prepared(_signature_sql), ())
+            lambda reader: _read_leniently(reader, reader.prepared(_signature_sql), ())
         )
         return {
             row[0]: f"{crc32(repr(row[1:]).encode(errors='replace')):x}"
@@ -150,30 +150,30 @@ class StoreHistory:
         }
 
     def session(self, session_id: str) -> SessionRow | None:
-        """A session's row; None when it is gone."""
+        """The row of a session, or None."""
         return self._engine.read(lambda reader: _session(reader, session_id))
 
     def each_row(
         self, session_id: str, take: Callable[[MessageRow], object], after: int = 0
     ) -> None:
-        """Hand over a session's messages with ids above *after*, one at a time, in any order."""
+        """Call *take* with each message of a session after an ID, in any order."""
         self._engine.read(lambda reader: self._each_row(reader, session_id, take, after))
 
     def rows(self, session_id: str, after: int = 0) -> Sequence[MessageRow]:
-        """As `each_row`, all at once and in the order of their ids."""
-        found: list[MessageRow] = []
-        self.each_row(session_id, found.append, after)
-        return sorted(found)
+        """Like `each_row`, as a list in the order of IDs."""
+        messages: list[MessageRow] = []
+        self.each_row(session_id, messages.append, after)
+        return sorted(messages)
 
     def rows_through(self, session_id: str, message_id: int) -> int:
-        """How many messages of a session have ids up to *message_id*."""
+        """Number of messages of a session with IDs up to *message_id*."""
         values = (session_id, message_id)
-        return int(self._engine.read(lambda reader: reader.value(THROUGH, values)))
+        return int(self._engine.read(lambda reader: reader.value(COUNT_THROUGH, values)))
 
     def _each_row(
         self, reader: Reader, session_id: str, take: Callable[[MessageRow], object], after: int
     ) -> None:
-        if not self._has_copies:  # once there are copies, there always are
+        if not self._has_copies:  # copies are never deleted completely
             self._has_copies = (
                 "hermes_copy" in reader.columns.tables and reader.value(HAS_COPIES) is not None
             )
@@ -184,40 +184,46 @@ class StoreHistory:
                 take(MessageRow._make(row))
                 taken.add(row[0])
         except sqlite3.OperationalError as error:
-            if DECODING not in str(error):
+            if DECODE_ERROR not in str(error):
                 raise
-            with _forgiving(reader):
+            with _lenient_decoding(reader):
                 for row in reader.execute(sql, (session_id, after)):
                     if row[0] not in taken:
                         take(MessageRow._make(row))
 
     def kept(self, session_id: str) -> bytes | None:
-        """Facts that were taken of a session before its messages were removed."""
+        """The facts that were stored when a session was purged, or None."""
         if "hermes_kept" not in self._engine.columns.tables:
             return None
-        found: bytes | None = self._engine.read(lambda reader: reader.value(KEPT, (session_id,)))
-        return found
+        facts: bytes | None = self._engine.read(
+            lambda reader: reader.value(SELECT_FACTS, (session_id,))
+        )
+        return facts
 
     def titles(self, session_ids: Iterable[str]) -> dict[str, str]:
-        """Titles or first words, for showing where something was earned."""
-        sql = TITLES if self._engine.columns.has_own_tables else TITLES_FOREIGN
+        """Titles or previews of sessions."""
+        sql = TITLES if self._engine.columns.has_own_tables else TITLES_UNINDEXED
 
         def look_up(reader: Reader) -> dict[str, str]:
-            found = {one: reader.value(sql, (one,)) for one in session_ids}
-            return {one: title for one, title in found.items() if isinstance(title, str) and title}
+            titles = {session_id: reader.value(sql, (session_id,)) for session_id in session_ids}
+            return {
+                session_id: title
+                for session_id, title in titles.items()
+                if isinstance(title, str) and title
+            }
 
         return self._engine.read(look_up)
 
     def close(self) -> None:
-        """The engine belongs to the store that made this."""
+        """Do nothing: the engine belongs to the store."""
 
 
-def _everything(reader: Reader) -> list[tuple[str, int]]:
+def _all_sessions(reader: Reader) -> list[tuple[str, int]]:
     is_indexed = reader.columns.has_own_tables
-    found = reader.rows(EVERYTHING if is_indexed else EVERYTHING_FOREIGN, (NO_SIZE,))
+    rows = reader.rows(ALL_SESSIONS if is_indexed else ALL_SESSIONS_UNINDEXED, (DEFAULT_MESSAGES,))
     if "hermes_kept" in reader.columns.tables:
-        found += reader.rows(ONLY_KEPT)
-    return [(row[0], row[1]) for row in found if isinstance(row[0], str)]
+        rows += reader.rows(PURGED_SESSIONS)
+    return [(row[0], row[1]) for row in rows if isinstance(row[0], str)]
 
 
 def _mark(reader: Reader) -> Mark:
@@ -225,19 +231,19 @@ def _mark(reader: Reader) -> Mark:
     change = 0
     if "hermes_change" in reader.columns.tables:
         change = reader.value("SELECT max(sequence) FROM hermes_change") or 0
-    found: dict[int, int] = {}
-    for part in range(1, WITNESSES + 1):
-        row = reader.row(WITNESS, (newest * part // WITNESSES,))
+    witnesses: dict[int, int] = {}
+    for part in range(1, WITNESS_COUNT + 1):
+        row = reader.row(NEXT_WITNESS, (newest * part // WITNESS_COUNT,))
         if row is not None:
-            found[row[0]] = _witness(row)
-    return Mark(newest, change, tuple(found.items()), _name(reader))
+            witnesses[row[0]] = _witness(row)
+    return Mark(newest, change, tuple(witnesses.items()), _history_id(reader))
 
 
-def _name(reader: Reader) -> str:
-    """The name that the history was given when it was first opened, if it was."""
+def _history_id(reader: Reader) -> str:
+    """The ID that the history received when Hermes first opened it, or ''."""
     if not reader.columns.has_own_tables:
         return ""
-    return str(reader.value(HISTORY) or "")
+    return str(reader.value(HISTORY_ID) or "")
 
 
 def _witness(row: Sequence[Any]) -> int:
@@ -245,27 +251,36 @@ def _witness(row: Sequence[Any]) -> int:
 
 
 def _is_same(reader: Reader, mark: Mark) -> bool:
-    """Its name decides; without one, a witness that says otherwise does.
+    """Compare the IDs of the histories; without an ID, compare the witnesses.
 
-    That witnesses are gone says nothing: messages can be deleted.
+    Missing witnesses are ignored: messages can be deleted.
     """
-    name = _name(reader)
-    if mark.history and name:
-        return mark.history == name
-    rows = [(print_, reader.row(SELECT_WITNESS, (row_id,))) for row_id, print_ in mark.witnesses]
-    return all(_witness(row) == print_ for print_, row in rows if row is not None)
+    history_id = _history_id(reader)
+    if mark.history and history_id:
+        return mark.history == history_id
+    rows = [
+        (checksum, reader.row(SELECT_WITNESS, (row_id,))) for row_id, checksum in mark.witnesses
+    ]
+    return all(_witness(row) == checksum for checksum, row in rows if row is not None)
 
 
 def _changed_since(reader: Reader, mark: Mark) -> list[Changed]:
     touched: set[str] = set()
     if "hermes_change" in reader.columns.tables:
-        touched = {row[0] for row in reader.rows(CHANGED, (mark.change,))}
-    longer = [row[0] for row in reader.rows(GREW, (mark.message,)) if row[0] not in touched]
-    return [*(Changed(one, False) for one in touched), *(Changed(one, True) for one in longer)]
+        touched = {row[0] for row in reader.rows(CHANGED_SESSIONS, (mark.change,))}
+    longer = [
+        row[0]
+        for row in reader.rows(SESSIONS_WITH_NEW_ROWS, (mark.message,))
+        if row[0] not in touched
+    ]
+    return [
+        *(Changed(session_id, False) for session_id in touched),
+        *(Changed(session_id, True) for session_id in longer),
+    ]
 
 
 def _session(reader: Reader, session_id: str) -> SessionRow | None:
-    rows = _lenient(reader, _session_sql(reader.columns), (session_id,))
+    rows = _read_leniently(reader, _session_sql(reader.columns), (session_id,))
     if not rows:
         return None
     row = rows[0]
@@ -293,30 +308,30 @@ def _session(reader: Reader, session_id: str) -> SessionRow | None:
 
 
 def _text(value: Any) -> str:
-    """Text that can be stored again; what is no text is none."""
+    """Valid UTF-8 text; '' for a value that is not text."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else ""
 
 
 def _number(value: Any) -> float:
-    """A number that can be added up; what is none, or absurd, is 0."""
+    """A usable number; 0 for a value that is not a number, or out of range."""
     is_number = isinstance(value, int | float) and 0 <= value <= MAX_EXACT_INTEGER
     return value if is_number else 0
 
 
-def _lenient(reader: Reader, sql: str, values: Sequence[Any]) -> list[Any]:
-    """Rows of *sql*; text that is no UTF-8 is read as well as it goes."""
+def _read_leniently(reader: Reader, sql: str, values: Sequence[Any]) -> list[Any]:
+    """Rows of *sql*; invalid UTF-8 is replaced."""
     try:
         return reader.rows(sql, values)
     except sqlite3.OperationalError as error:
-        if DECODING not in str(error):
+        if DECODE_ERROR not in str(error):
             raise
-    with _forgiving(reader):
+    with _lenient_decoding(reader):
         return reader.rows(sql, values)
 
 
 @contextlib.contextmanager
-def _forgiving(reader: Reader) -> Iterator[None]:
-    """Read text that is no UTF-8, for a while."""
+def _lenient_decoding(reader: Reader) -> Iterator[None]:
+    """Replace invalid UTF-8 within the context instead of raising an error."""
     connection = reader.connection
     strict = connection.text_factory
     connection.text_factory = lambda data: data.decode(errors="replace")
@@ -330,37 +345,37 @@ def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> K
     try:
         kind, _ = lineage.kind_of(reader, session_id)
     except sqlite3.OperationalError as error:
-        if DECODING not in str(error):
+        if DECODE_ERROR not in str(error):
             raise
-        with _forgiving(reader):
+        with _lenient_decoding(reader):
             kind, _ = lineage.kind_of(reader, session_id)
-    found = SESSION_KINDS.get(kind, Kind.CONVERSATION)
-    if found is Kind.CONVERSATION and source in SCHEDULED_SOURCES:
+    session_kind = SESSION_KINDS.get(kind, Kind.CONVERSATION)
+    if session_kind is Kind.CONVERSATION and source in SCHEDULED_SOURCES:
         return Kind.SCHEDULED
-    # A branch stays one when what it branched off is gone.
-    return Kind.BRANCH if found is Kind.CONVERSATION and origin else found
+    # A branch remains a branch when its parent is deleted.
+    return Kind.BRANCH if session_kind is Kind.CONVERSATION and origin else session_kind
 
 
 def _origin(model_config: Any) -> str | None:
-    """What a session says it branched off."""
-    if not isinstance(model_config, str) or BRANCH_MARK not in model_config:
+    """The session that the branch marker names, or None."""
+    if not isinstance(model_config, str) or BRANCH_MARKER not in model_config:
         return None
-    marks = decode_json(model_config)
-    found = marks.get(BRANCH_MARK) if isinstance(marks, dict) else None
-    return found if isinstance(found, str) else None
+    config = decode_json(model_config)
+    origin = config.get(BRANCH_MARKER) if isinstance(config, dict) else None
+    return origin if isinstance(origin, str) else None
 
 
-class OpenedHistory(StoreHistory):
-    """A history that was opened to be read, and is closed with this object."""
+class OwnedHistory(StoreHistory):
+    """A history that was opened for reading and is closed with this object."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Release the engine."""
         ENGINES.release(self._engine)
 
 
-def open_history(path: str) -> OpenedHistory:
-    """The history at *path*, to be read."""
+def open_history(path: str) -> OwnedHistory:
+    """Open the history at *path* for reading."""
     engine = ENGINES.acquire(
         Path(path), read_only=True, clock=SystemClock(), settings=StoreSettings.of_home()
     )
-    return OpenedHistory(engine)
+    return OwnedHistory(engine)

@@ -1,4 +1,4 @@
-"""How statistics get at a store: its history to read, its ledger to keep."""
+"""SessionDB methods for statistics: the history to read, the ledger to write."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ if TYPE_CHECKING:
     from hermes_state.ledger.file import LedgerFile
     from hermes_state.ledger.history import StoreHistory
 
-MARK: Final = """
+UPSERT_CHANGE: Final = """
     INSERT INTO hermes_change (session_id, sequence)
     VALUES (?, (SELECT coalesce(max(sequence), 0) + 1 FROM hermes_change))
     ON CONFLICT (session_id) DO UPDATE SET sequence = excluded.sequence
 """
-KEEP: Final = """
+UPSERT_FACTS: Final = """
     INSERT INTO hermes_kept (session_id, facts, kept_at) VALUES (?, ?, ?)
     ON CONFLICT (session_id) DO UPDATE SET facts = excluded.facts, kept_at = excluded.kept_at
 """
-# Facts of these change what a session adds.
-TELLING: Final = frozenset({"model", "title_source"})
+# Columns that affect a session's contribution to the statistics.
+COUNTED_COLUMNS: Final = frozenset({"model", "title_source"})
 
 
-def mark(tx: Tx, session_id: str) -> None:
-    """A session was changed: its row, or rows it already had."""
-    tx.execute(MARK, (session_id,))
+def record_change(tx: Tx, session_id: str) -> None:
+    """Record that a session was changed other than by new messages."""
+    tx.execute(UPSERT_CHANGE, (session_id,))
 
 
-def keep(tx: Tx, session_id: str, facts: bytes) -> None:
-    """Keep what a session adds to lifetime statistics, before its messages go."""
-    tx.execute(KEEP, (session_id, facts, tx.clock.now()))
+def save_facts(tx: Tx, session_id: str, facts: bytes) -> None:
+    """Store what a session adds to lifetime statistics, before its messages are deleted."""
+    tx.execute(UPSERT_FACTS, (session_id, facts, tx.clock.now()))
 
 
 class LedgerPart(StorePart):
-    """The doors for statistics."""
+    """Access for statistics."""
 
     def history(self) -> StoreHistory:
-        """This store as a scanner reads it: in short transactions, few columns."""
+        """Read access for scanners: short transactions, few columns."""
         from hermes_state.ledger.history import StoreHistory  # noqa: PLC0415 - rarely needed
 
         return StoreHistory(self.engine)
 
     def ledger(self) -> LedgerFile:
-        """The file of what scanners made of this store; close it after use."""
+        """The ledger file of this store; close it after use."""
         from hermes_state.ledger.file import LedgerFile  # noqa: PLC0415 - rarely needed
 
         return LedgerFile(self.engine.path)

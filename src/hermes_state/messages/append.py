@@ -1,4 +1,4 @@
-"""Storing messages: once each, whatever is repeated."""
+"""Storing messages idempotently: each identity is stored once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 DAY_SECONDS: Final = 86_400
 
-KNOWN_UID = "SELECT message_id FROM hermes_message WHERE uid = ?"
+ROW_BY_UID = "SELECT message_id FROM hermes_message WHERE uid = ?"
 SESSION_OF = "SELECT session_id FROM messages WHERE id = ?"
 NEWEST_UID = "SELECT max(uid) FROM hermes_message WHERE uid < ?"
-PUT_UID = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?)"
-PUT_ALIAS = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
-HELD_BY = "SELECT token FROM hermes_lease WHERE session_id = ?"
+INSERT_UID = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?)"
+INSERT_ALIAS = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
+CURRENT_LEASE = "SELECT token FROM hermes_lease WHERE session_id = ?"
 COUNT_IN_SESSION = """
     UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
         tool_call_count = coalesce(tool_call_count, 0) + ? WHERE id = ?
@@ -35,32 +35,32 @@ COUNT_AND_STAMP = """
 
 
 def append(tx: Tx, session_id: str, message: NewMessage, token: int | None = None) -> int:
-    """Store one message at the end of a session; its row id, old or new."""
+    """Append a message to a session; returns its row ID, new or existing."""
     return append_all(tx, session_id, [message], token)[0]
 
 
 def append_all(
     tx: Tx, session_id: str, messages: Sequence[NewMessage], token: int | None = None
 ) -> list[int]:
-    """Store messages in order; those already stored keep the row they have."""
+    """Append messages in order; messages already stored keep their rows."""
     if token is not None:
         check_token(tx, session_id, token)
     row_ids: list[int] = []
-    fresh: list[NewMessage] = []
+    new: list[NewMessage] = []
     for message in messages:
         row_id, key = _look_up(tx, session_id, message)
         if row_id is None:
             row_id = _insert(tx, session_id, message, key)
-            fresh.append(message)
+            new.append(message)
         row_ids.append(row_id)
-    if fresh:
-        _count(tx, session_id, fresh, max(row_ids))
+    if new:
+        _count(tx, session_id, new, max(row_ids))
     return row_ids
 
 
 def check_token(tx: Tx, session_id: str, token: int) -> None:
-    """Refuse a write by a turn whose lease was taken over."""
-    current = tx.value(HELD_BY, (session_id,))
+    """Raise LeaseLostError for a turn whose lease was taken over."""
+    current = tx.value(CURRENT_LEASE, (session_id,))
     if current != token:
         raise LeaseLostError(
             f"another process has taken over the conversation {session_id}; "
@@ -69,15 +69,15 @@ def check_token(tx: Tx, session_id: str, token: int) -> None:
 
 
 def _uid_key(uid: str) -> bytes:
-    """The stored form of an identity; a text that is not one of ours is hashed."""
+    """The stored form of an identity; a foreign identity is hashed."""
     try:
         return uid_bytes(uid)
     except IdFormatError:
         return _digest(uid.encode("utf-8", "surrogatepass"))
 
 
-def identity_in(session_id: str, key: bytes) -> bytes:
-    """The identity in one conversation of a message that is known in another."""
+def derive_identity(session_id: str, key: bytes) -> bytes:
+    """The identity in this conversation of a message that exists in another one."""
     return _digest(key + session_id.encode())
 
 
@@ -88,53 +88,53 @@ def _digest(data: bytes) -> bytes:
 
 
 def alias(tx: Tx, uid: str, row_id: int) -> None:
-    """Another identity of a stored message: of something that was merged into it."""
-    tx.execute(PUT_ALIAS, (_uid_key(uid), row_id))
+    """Add another identity to a stored message: that of a message merged into it."""
+    tx.execute(INSERT_ALIAS, (_uid_key(uid), row_id))
 
 
 def row_of(reader: Reader, session_id: str, uid: str) -> int | None:
-    """The row of the message with an identity in a conversation."""
-    row_id: int | None = reader.value(KNOWN_UID, (_uid_key(uid),))
+    """Row of the message with this identity in a conversation."""
+    row_id: int | None = reader.value(ROW_BY_UID, (_uid_key(uid),))
     if row_id is None or reader.value(SESSION_OF, (row_id,)) != session_id:
         return None
     return row_id
 
 
 def known_row(tx: Tx, session_id: str, message: NewMessage) -> int | None:
-    """The row a message already has in this session."""
-    return None if message.is_named_here else _look_up(tx, session_id, message)[0]
+    """Row of a message that is already stored in this session, or None."""
+    return None if message.has_new_uid else _look_up(tx, session_id, message)[0]
 
 
 def _look_up(tx: Tx, session_id: str, message: NewMessage) -> tuple[int | None, bytes | None]:
-    """The row a message already has in this session, or the key to store it under."""
+    """Row of a message already stored in this session, or the key to store it under."""
     uid = message.uid
     if uid is None:
         return None, None
-    if message.is_named_here:
+    if message.has_new_uid:
         return None, bytes.fromhex(uid)
     row_id = foreign_row_id(uid)
     if row_id is not None:
         if tx.value(SESSION_OF, (row_id,)) == session_id:
             return row_id, None
-        key = identity_in(session_id, uid.encode())
-        return tx.value(KNOWN_UID, (key,)), key
+        key = derive_identity(session_id, uid.encode())
+        return tx.value(ROW_BY_UID, (key,)), key
     key = _uid_key(uid)
-    if _is_above_all(tx, key):
+    if _is_newer_than_all(tx, key):
         return None, key
-    known = tx.value(KNOWN_UID, (key,))
+    known = tx.value(ROW_BY_UID, (key,))
     if known is not None and tx.value(SESSION_OF, (known,)) != session_id:
-        # Known in another conversation: here it has an identity derived from both.
-        key = identity_in(session_id, key)
-        known = tx.value(KNOWN_UID, (key,))
+        # Stored in another conversation: here its identity is derived from both.
+        key = derive_identity(session_id, key)
+        known = tx.value(ROW_BY_UID, (key,))
     return known, key
 
 
-def _is_above_all(tx: Tx, key: bytes) -> bool:
-    """Whether an identity is above every stored one, so that none can be equal to it.
+def _is_newer_than_all(tx: Tx, key: bytes) -> bool:
+    """Whether an identity is greater than every stored one, so that it needs no lookup.
 
-    An identity of ours begins with the time at which it was made, so a new one nearly
-    always is, and is not looked up. A hashed one may lie anywhere: the limit of a day from
-    now keeps it out of the comparison.
+    An identity starts with the time of its creation, so a new one nearly always is the
+    greatest. A hashed identity may have any value: the limit of one day from now excludes
+    it from the comparison.
     """
     if tx.newest_uid is None:
         milliseconds = max(0, int((tx.clock.now() + DAY_SECONDS) * 1000))
@@ -159,22 +159,22 @@ def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> 
     if row_id is None:  # pragma: no cover - SQLite gives every inserted row an id
         raise StoreError("the database gave the message no row id")
     if key is not None:
-        tx.execute(PUT_UID, (key, row_id))
+        tx.execute(INSERT_UID, (key, row_id))
         if tx.newest_uid is not None and tx.newest_uid < key < tx.uid_limit:
             tx.newest_uid = key
     return row_id
 
 
-def _count(tx: Tx, session_id: str, fresh: list[NewMessage], last_id: int) -> None:
-    calls = sum(message.tool_calls for message in fresh)
-    at = max(float(message.values["timestamp"]) for message in fresh)
-    words = next((message.words for message in fresh if message.words), "")
-    rows = len(fresh)
+def _count(tx: Tx, session_id: str, new: list[NewMessage], last_id: int) -> None:
+    calls = sum(message.tool_calls for message in new)
+    at = max(float(message.values["timestamp"]) for message in new)
+    text = next((message.preview for message in new if message.preview), "")
+    rows = len(new)
     if tx.columns.stamps_activity:
         tx.execute(COUNT_AND_STAMP, (rows, calls, at, session_id))
     else:
         tx.execute(COUNT_IN_SESSION, (rows, calls, session_id))
-    added = index.Appended(last_id, at, rows, calls, words)
-    if index.note_append(tx, session_id, added):
-        # Somebody goes on with it: what is being said must not lie in the trash.
+    added = index.Appended(last_id, at, rows, calls, text)
+    if index.record_append(tx, session_id, added):
+        # A conversation that continues is restored from the trash.
         trash.restore_all(tx, MessageIds(tx.clock), session_id)

@@ -1,7 +1,7 @@
-"""Undo, redo, retry, branch, compaction: each one change, none of which loses a row.
+"""Undo, redo, retry, branch and compaction. None of them deletes a row.
 
-A row leaves the model's context by its state, never by deletion: undone rows are
-inactive, compacted ones inactive and marked so.
+A row leaves the model's context by a change of its state: undone rows are inactive,
+compacted rows are inactive and compacted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LIVE_FROM = """
     SELECT id FROM messages
     WHERE session_id = ? AND id >= ? AND coalesce(active, 1) = 1 ORDER BY id
 """
-# A summary stands among what the user said, is a copy of nothing, and nobody said it.
+# A summary has the role of a user message; it is stored as a copy without an origin.
 NTH_USER = """
     SELECT id FROM messages WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
         AND id NOT IN (SELECT message_id FROM hermes_copy WHERE origin_id = 0)
@@ -44,76 +44,76 @@ LAST_LIVE = """
 """
 LAST_ROW = "SELECT coalesce(max(id), 0) FROM messages WHERE session_id = ?"
 COUNT_REWIND = "UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = ?"
-PUT_UNDO = """
+INSERT_UNDO = """
     INSERT INTO hermes_undo (session_id, created_at, last_message_id, is_open)
     VALUES (?, ?, ?, 1)
 """
-PUT_UNDO_ROW = "INSERT INTO hermes_undo_row (undo_id, message_id) VALUES (?, ?)"
+INSERT_UNDO_ROW = "INSERT INTO hermes_undo_row (undo_id, message_id) VALUES (?, ?)"
 LAST_UNDO = """
     SELECT undo_id, last_message_id FROM hermes_undo WHERE session_id = ? AND is_open = 1
     ORDER BY undo_id DESC LIMIT 1
 """
 UNDO_ROWS = "SELECT message_id FROM hermes_undo_row WHERE undo_id = ? ORDER BY message_id"
 CLOSE_UNDO = "UPDATE hermes_undo SET is_open = 0 WHERE undo_id = ?"
-PUT_COPY = "INSERT INTO hermes_copy (message_id, origin_id) VALUES (?, ?)"
-UNCOUNT = """
+INSERT_COPY = "INSERT INTO hermes_copy (message_id, origin_id) VALUES (?, ?)"
+UNCOUNT_COPY = """
     UPDATE hermes_session_index SET lifetime_messages = lifetime_messages - 1 WHERE session_id = ?
 """
-NOBODYS = 0  # the origin of what nobody said: a summary
-ORIGIN = "SELECT origin_id FROM hermes_copy WHERE message_id = ?"
+NO_ORIGIN = 0  # origin of a generated message: a summary
+SELECT_ORIGIN = "SELECT origin_id FROM hermes_copy WHERE message_id = ?"
 
 
 def get_row(reader: Reader, message_id: int) -> dict[str, Any] | None:
-    """One message row."""
+    """A message row, or None."""
     names = reader.prepared(select_list)
     rows = reader.dicts(f"SELECT {names} FROM messages WHERE id = ?", (message_id,))  # noqa: S608
     return as_message(rows[0]) if rows else None
 
 
 def set_state(tx: Tx, row_ids: Sequence[int], *, active: int, compacted: int) -> None:
-    """Put rows into or out of the model's context."""
+    """Set the state of rows, which adds them to the model's context or removes them."""
     for row_id in row_ids:
         tx.execute(SET_STATE, (active, compacted, row_id))
 
 
 def undo_from(tx: Tx, session_id: str, first_id: int) -> list[int]:
-    """Take everything from a row on out of the context; the rows, for redo."""
+    """Remove a row and all later ones from the context; returns their IDs."""
     row_ids = [row[0] for row in tx.rows(LIVE_FROM, (session_id, first_id))]
     if row_ids:
         set_state(tx, row_ids, active=0, compacted=0)
         last = tx.value(LAST_ROW, (session_id,))
-        undo_id = tx.execute(PUT_UNDO, (session_id, tx.clock.now(), last)).lastrowid
-        tx.many(PUT_UNDO_ROW, [(undo_id, row_id) for row_id in row_ids])
+        undo_id = tx.execute(INSERT_UNDO, (session_id, tx.clock.now(), last)).lastrowid
+        tx.many(INSERT_UNDO_ROW, [(undo_id, row_id) for row_id in row_ids])
         tx.execute(COUNT_REWIND, (session_id,))
         index.reindex(tx, session_id)
     return row_ids
 
 
 def redo(tx: Tx, session_id: str) -> list[int]:
-    """Bring back what the last undo took, unless something was said since."""
-    found = tx.row(LAST_UNDO, (session_id,))
-    if found is None or found[1] != tx.value(LAST_ROW, (session_id,)):
+    """Restore the rows of the last undo, unless messages were added since."""
+    last_undo = tx.row(LAST_UNDO, (session_id,))
+    if last_undo is None or last_undo[1] != tx.value(LAST_ROW, (session_id,)):
         return []
-    row_ids = [row[0] for row in tx.rows(UNDO_ROWS, (found[0],))]
+    row_ids = [row[0] for row in tx.rows(UNDO_ROWS, (last_undo[0],))]
     set_state(tx, row_ids, active=1, compacted=0)
-    tx.execute(CLOSE_UNDO, (found[0],))
+    tx.execute(CLOSE_UNDO, (last_undo[0],))
     index.reindex(tx, session_id)
     return row_ids
 
 
 def compact(tx: Tx, session_id: str, messages: Sequence[NewMessage]) -> int:
-    """Archive the live rows and go on with *messages* instead; how many are live now."""
+    """Replace the live rows by *messages*; returns the number of live rows."""
     row_ids = [row[0] for row in tx.rows(LIVE_FROM, (session_id, 0))]
     origins = _origins(tx, session_id, messages, row_ids)
     set_state(tx, row_ids, active=0, compacted=1)
     for message, origin in zip(messages, origins, strict=True):
         if origin is not None:
-            message.uid = None  # kept: it comes again, behind the summary, as a copy
+            message.uid = None  # stored again after the summary, as a copy
     copies = append.append_all(tx, session_id, messages)
-    _note_copies(tx, session_id, copies, origins)
+    _record_copies(tx, session_id, copies, origins)
     for summary_id in _summaries(copies, origins):
-        tx.execute(PUT_COPY, (summary_id, NOBODYS))
-        tx.execute(UNCOUNT, (session_id,))
+        tx.execute(INSERT_COPY, (summary_id, NO_ORIGIN))
+        tx.execute(UNCOUNT_COPY, (session_id,))
     index.reindex(tx, session_id)
     return len(messages)
 
@@ -121,46 +121,46 @@ def compact(tx: Tx, session_id: str, messages: Sequence[NewMessage]) -> int:
 def _origins(
     tx: Tx, session_id: str, messages: Sequence[NewMessage], row_ids: Sequence[int]
 ) -> list[int | None]:
-    """The rows that messages repeat: by identity, and else by what they say, in order."""
-    left = list(row_ids)
+    """The rows that messages repeat: by identity, otherwise by content, in order."""
+    candidates = list(row_ids)
     origins: list[int | None] = []
     for message in messages:
-        found = append.known_row(tx, session_id, message)
-        if found is None:
-            found = next((row for row in left if _agrees(tx, row, message)), None)
-        if found in left:
-            left = left[left.index(found) + 1 :]
-        origins.append(found)
+        origin = append.known_row(tx, session_id, message)
+        if origin is None:
+            origin = next((row for row in candidates if _is_equal(tx, row, message)), None)
+        if origin in candidates:
+            candidates = candidates[candidates.index(origin) + 1 :]
+        origins.append(origin)
     return origins
 
 
-def _note_copies(
+def _record_copies(
     tx: Tx, session_id: str, row_ids: Sequence[int], origins: Sequence[int | None]
 ) -> None:
     for row_id, origin in zip(row_ids, origins, strict=True):
         if origin is not None and row_id != origin:
-            tx.execute(PUT_COPY, (row_id, _first(tx, origin)))
-            tx.execute(UNCOUNT, (session_id,))
+            tx.execute(INSERT_COPY, (row_id, _first_origin(tx, origin)))
+            tx.execute(UNCOUNT_COPY, (session_id,))
 
 
-def _first(tx: Tx, row_id: int) -> int:
-    """What a row is a copy of at last: itself, an older one, or nothing that anybody said."""
-    origin: int | None = tx.value(ORIGIN, (row_id,))
+def _first_origin(tx: Tx, row_id: int) -> int:
+    """The first origin of a row: itself, an older row, or NO_ORIGIN."""
+    origin: int | None = tx.value(SELECT_ORIGIN, (row_id,))
     return row_id if origin is None else origin
 
 
 def _summaries(row_ids: Sequence[int], origins: Sequence[int | None]) -> list[int]:
-    """Rows that nobody said: those before what was kept, or the first if nothing was."""
+    """Summary rows: those before the first repeated message, or the first row."""
     first_kept = next((n for n, origin in enumerate(origins) if origin is not None), 1)
     return list(row_ids[:first_kept])
 
 
 def replace(tx: Tx, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
-    """Make the live rows equal *messages*: what agrees from the start stays as it is."""
+    """Make the live rows equal to *messages*; the common beginning is not changed."""
     live = [row[0] for row in tx.rows(LIVE_FROM, (session_id, 0))]
     new = [NewMessage.from_conversation(message) for message in messages]
     same = 0
-    while same < min(len(live), len(new)) and _agrees(tx, live[same], new[same]):
+    while same < min(len(live), len(new)) and _is_equal(tx, live[same], new[same]):
         same += 1
     origins = _origins(tx, session_id, new[same:], live[same:])
     if same < len(live):
@@ -168,22 +168,24 @@ def replace(tx: Tx, session_id: str, messages: Sequence[Mapping[str, Any]]) -> N
     for message in new[same:]:
         message.uid = None
     added = append.append_all(tx, session_id, new[same:])
-    _note_copies(tx, session_id, added, origins)
+    _record_copies(tx, session_id, added, origins)
     index.reindex(tx, session_id)
 
 
-def _agrees(tx: Tx, row_id: int, message: NewMessage) -> bool:
+def _is_equal(tx: Tx, row_id: int, message: NewMessage) -> bool:
     row = tx.row(
         "SELECT role, content, tool_calls, tool_call_id FROM messages WHERE id = ?", (row_id,)
     )
     values = message.values
-    said = [values.get(name) for name in ("role", "content", "tool_calls", "tool_call_id")]
-    # No content and empty content are the same to every model.
-    return row is not None and [one or None for one in row] == [one or None for one in said]
+    expected = [values.get(name) for name in ("role", "content", "tool_calls", "tool_call_id")]
+    # Models do not distinguish between no content and empty content.
+    return row is not None and [value or None for value in row] == [
+        value or None for value in expected
+    ]
 
 
 def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> int:
-    """Copy a session's rows, every column and state of them; how many."""
+    """Copy a session's rows with all columns and states; returns their number."""
     names = [name for name in tx.columns.messages if name not in ("id", "session_id")]
     listed = ", ".join(names)
     read = f"SELECT id, {listed} FROM messages WHERE session_id = ?"  # noqa: S608 - file's names
@@ -191,28 +193,28 @@ def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> i
     if through_id is not None:
         read += " AND id <= ?"
         parameters = (session_id, through_id)
-    marks = ", ".join("?" * (len(names) + 1))
-    put = f"INSERT INTO messages (session_id, {listed}) VALUES ({marks})"  # noqa: S608 - as above
+    placeholders = ", ".join("?" * (len(names) + 1))
+    insert = f"INSERT INTO messages (session_id, {listed}) VALUES ({placeholders})"  # noqa: S608 - as above
     count = 0
     for origin, *values in tx.rows(f"{read} ORDER BY id", parameters):
-        copy_id = tx.execute(put, (new_id, *values)).lastrowid
-        tx.execute(PUT_COPY, (copy_id, _first(tx, origin)))
+        copy_id = tx.execute(insert, (new_id, *values)).lastrowid
+        tx.execute(INSERT_COPY, (copy_id, _first_origin(tx, origin)))
         count += 1
     return count
 
 
 def branch(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> None:
-    """Make a conversation that begins as another one did."""
+    """Create a conversation that starts with the rows of another one."""
     parent = sessions.require(tx, session_id)
     config = decode_json(parent["model_config"])
-    marks: dict[str, Any] = config if isinstance(config, dict) else {}
-    marks.pop("_delegate_from", None)
-    marks["_branched_from"] = session_id
+    markers: dict[str, Any] = config if isinstance(config, dict) else {}
+    markers.pop("_delegate_from", None)
+    markers["_branched_from"] = session_id
     inherited = ("user_id", "model", "cwd", "session_key", "chat_id", "chat_type", "thread_id")
-    given = {name: parent.get(name) for name in inherited}
-    given |= {"source": parent["source"], "system_prompt": parent.get("system_prompt")}
-    given |= {"parent_session_id": session_id, "model_config": json.dumps(marks)}
-    if not sessions.create(tx, new_id, given):
+    columns = {name: parent.get(name) for name in inherited}
+    columns |= {"source": parent["source"], "system_prompt": parent.get("system_prompt")}
+    columns |= {"parent_session_id": session_id, "model_config": json.dumps(markers)}
+    if not sessions.create(tx, new_id, columns):
         raise UsageError(f"there is already a session {new_id}")
     count = copy_rows(tx, session_id, new_id, through_id)
     tx.execute("UPDATE sessions SET message_count = ? WHERE id = ?", (count, new_id))
@@ -220,15 +222,15 @@ def branch(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> None
 
 
 class HistoryEditPart(StorePart):
-    """Changes to what has been said."""
+    """Changes to the history of a conversation."""
 
     def prompt_ids(self, session_id: str) -> set[int]:
-        """The rows of what the user said, as far as the model reads them."""
+        """Row IDs of the user messages in the model's context."""
         rows = self.engine.read(lambda reader: reader.rows(PROMPTS, (session_id,)))
         return {row[0] for row in rows}
 
     def undo(self, session_id: str, exchanges: int = 1) -> list[int]:
-        """Take back the last exchanges, each beginning with a user's message; their rows."""
+        """Undo the last exchanges, each starting with a user message; returns their rows."""
 
         def change(tx: Tx) -> list[int]:
             first = tx.value(NTH_USER, (session_id, max(exchanges, 1) - 1))
@@ -237,11 +239,11 @@ class HistoryEditPart(StorePart):
         return self.engine.write(change)
 
     def redo(self, session_id: str) -> list[int]:
-        """Bring back what the last undo took; nothing once the talk has gone on."""
+        """Restore the messages of the last undo, unless the conversation has continued since."""
         return self.engine.write(lambda tx: redo(tx, session_id))
 
     def retry(self, session_id: str) -> dict[str, Any] | None:
-        """Take back the answer to the last user message, and give that message."""
+        """Undo the answer to the last user message, and return that message."""
 
         def change(tx: Tx) -> dict[str, Any] | None:
             user_id = tx.value(NTH_USER, (session_id, 0))
@@ -253,7 +255,7 @@ class HistoryEditPart(StorePart):
         return self.engine.write(change)
 
     def rewind_to_message(self, session_id: str, message_id: int) -> dict[str, Any]:
-        """Take back a message and everything after it."""
+        """Undo a message and everything after it."""
 
         def change(tx: Tx) -> dict[str, Any]:
             target = get_row(tx, message_id)
@@ -269,14 +271,14 @@ class HistoryEditPart(StorePart):
         return self.engine.write(change)
 
     def restore_rewound(self, session_id: str) -> int:
-        """Bring back what the last rewind took; how many rows."""
+        """Restore the messages of the last rewind; returns the number of rows."""
         return len(self.redo(session_id))
 
     def archive_and_compact(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> int:
         """Replace the context by a summary; the old rows stay in the history."""
         new = [NewMessage.from_conversation(message) for message in messages]
         for message in new:
-            message.name_if_nameless(self.ids)
+            message.ensure_uid(self.ids)
         event = self.ids.new()
 
         def change(tx: Tx) -> int:
@@ -287,11 +289,11 @@ class HistoryEditPart(StorePart):
         return self.engine.write(change)
 
     def replace_messages(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
-        """Make the context equal *messages*; rows that leave it stay in the history."""
+        """Set the context to *messages*; rows that leave it stay in the history."""
         self.engine.write(lambda tx: replace(tx, session_id, messages))
 
     def clear_messages(self, session_id: str) -> None:
-        """Empty the context; the rows stay in the history and can be brought back."""
+        """Empty the context; the rows stay in the history and can be restored."""
         self.engine.write(lambda tx: undo_from(tx, session_id, 0) and None)
 
     def branch_session(
@@ -303,7 +305,7 @@ class HistoryEditPart(StorePart):
         title: str | None = None,
         end_parent: bool = False,
     ) -> str:
-        """Begin a second conversation from a point of this one; its id."""
+        """Start a second conversation from a point of this one; returns its ID."""
         new_id = new_session_id or new_session_id_for(self)
         events = (self.ids.new(), self.ids.new())
 
@@ -311,8 +313,8 @@ class HistoryEditPart(StorePart):
             branch(tx, session_id, new_id, through_message_id)
             if title is not None:
                 labels.set_title(tx, new_id, title, labels.USER)
-            self.present(tx)
-            process_identity.own(tx, new_id, self.identity.process_id)
+            self._register_process(tx)
+            process_identity.set_owner(tx, new_id, self.identity.process_id)
             sessions.announce(
                 tx,
                 events[0],
@@ -330,5 +332,5 @@ class HistoryEditPart(StorePart):
 
 
 def new_session_id_for(part: StorePart) -> str:
-    """An id for a session that the store begins itself."""
+    """An ID for a session that the store creates."""
     return new_session_id(part.clock)

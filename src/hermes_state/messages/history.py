@@ -1,4 +1,4 @@
-"""Messages: stored as they happen, read back in the order in which they were stored."""
+"""Appending, reading and exporting messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.backoff import Backoff
 from hermes_core.messages import preview
 from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import explain, is_refusal
+from hermes_state.engine.errors import is_write_refused, to_store_error
 from hermes_state.messages import append, drafts
 from hermes_state.messages.rows import NewMessage, as_message, as_turn, decode_content, select_list
 from hermes_state.part import StorePart
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from hermes_state.messages.drafts import Draft
 
 CHUNK_ROWS: Final = 500
-RETRY: Final = Backoff(0.02, 0.1, factor=5.0)
+RETRY_BACKOFF: Final = Backoff(0.02, 0.1, factor=5.0)
 MAX_RETRIES: Final = 2
-KEPT_IN_JOURNAL: Final = 0
+JOURNALED_ROW_ID: Final = 0
 
 LIVE = " AND coalesce(active, 1) = 1"
 LIVE_OR_COMPACTED = " AND (coalesce(active, 1) = 1 OR compacted = 1)"
@@ -44,7 +44,7 @@ def _state_filter(*, include_inactive: bool, include_compacted: bool = False) ->
 def read_chunk(
     reader: Reader, session_id: str, after_id: int, limit: int, state: str
 ) -> list[dict[str, Any]]:
-    """The next rows of a session after a row id, oldest first."""
+    """The next rows of a session after a row ID, oldest first."""
     names = reader.prepared(select_list)
     sql = (
         f"SELECT {names} FROM messages"  # noqa: S608 - the file's own column names
@@ -66,7 +66,7 @@ def read_latest(
 
 
 class MessagePart(StorePart):
-    """Appending and reading."""
+    """Appending and reading messages."""
 
     def append_message(
         self,
@@ -92,12 +92,13 @@ class MessagePart(StorePart):
         lease: Lease | None = None,
         **columns: Any,
     ) -> int:
-        """Store a message; its row id once it is on disk.
+        """Store a message.
 
-        `uid` is its durable identity: storing the same one again changes nothing. `aliases`
-        are the identities of what was merged into it. With
-        `lease`, the write is refused if the turn was taken over. When the database
-        refuses, the message is kept in the journal and 0 is returned.
+        Returns its row ID once it is on disk. `uid` is its durable identity: storing the
+        same one again changes nothing. `aliases` are the identities of messages that were
+        merged into it. With `lease`, the write is refused if the turn was taken over. If
+        the database refuses the write, the message is kept in the journal and 0 is
+        returned.
         """
         fields = {
             "role": role,
@@ -119,14 +120,16 @@ class MessagePart(StorePart):
         }
         row_ids: list[int] = []
 
-        def name(tx: Tx) -> None:
+        def add_aliases(tx: Tx) -> None:
             for alias in aliases:
                 append.alias(tx, alias, row_ids[0])
 
-        return self.save(session_id, [NewMessage.from_fields(fields, uid)], lease, name, row_ids)[0]
+        return self.save(
+            session_id, [NewMessage.from_fields(fields, uid)], lease, add_aliases, row_ids
+        )[0]
 
     def message_of(self, session_id: str, uid: str) -> int | None:
-        """The row of the message that has an identity; None where there is none."""
+        """Row ID of the message with this identity, or None."""
         return self.engine.read(lambda reader: append.row_of(reader, session_id, uid))
 
     def append_messages_batch(
@@ -136,7 +139,7 @@ class MessagePart(StorePart):
         *,
         lease: Lease | None = None,
     ) -> list[int]:
-        """Store messages of a conversation in one transaction; their row ids."""
+        """Store messages of a conversation in one transaction; returns their row IDs."""
         return self.save(session_id, [NewMessage.from_conversation(m) for m in messages], lease)
 
     def save(
@@ -147,9 +150,12 @@ class MessagePart(StorePart):
         also: Callable[[Tx], None] | None = None,
         made: list[int] | None = None,
     ) -> list[int]:
-        """Store messages, and do *also* in the same transaction; *made* then has their rows."""
+        """Store messages and execute *also* in the same transaction.
+
+        The list *made* receives their row IDs.
+        """
         for message in messages:
-            message.name_if_nameless(self.ids)
+            message.ensure_uid(self.ids)
         token = None if lease is None else lease.token
 
         def store(tx: Tx) -> list[int]:
@@ -161,28 +167,28 @@ class MessagePart(StorePart):
             return row_ids
 
         try:
-            return self._persistently(store)
+            return self._store_with_retry(store)
         except sqlite3.Error as error:
-            if not is_refusal(error):
-                raise explain(error, self.engine.path) from error
-            self.journal.keep(session_id, messages, error)
-            return [KEPT_IN_JOURNAL] * len(messages)
+            if not is_write_refused(error):
+                raise to_store_error(error, self.engine.path) from error
+            self.journal.add(session_id, messages, error)
+            return [JOURNALED_ROW_ID] * len(messages)
 
-    def _persistently(self, store: Callable[[Tx], list[int]]) -> list[int]:
+    def _store_with_retry(self, store: Callable[[Tx], list[int]]) -> list[int]:
         for failures in range(1, MAX_RETRIES + 1):
             try:
-                return self._after_the_journal(store)
+                return self._store_after_journal(store)
             except sqlite3.Error as error:
-                if not is_refusal(error) or "locked" in str(error):
-                    raise  # a lock was waited for already
-                time.sleep(RETRY.delay(failures))
-        return self._after_the_journal(store)
+                if not is_write_refused(error) or "locked" in str(error):
+                    raise  # the busy timeout has already passed
+                time.sleep(RETRY_BACKOFF.delay(failures))
+        return self._store_after_journal(store)
 
-    def _after_the_journal(self, store: Callable[[Tx], list[int]]) -> list[int]:
-        """What waits in the journal was said before: it is stored first, or nothing is."""
+    def _store_after_journal(self, store: Callable[[Tx], list[int]]) -> list[int]:
+        """Store journaled messages first, which are older; if that fails, nothing is stored."""
         if self.journal.waiting:
             self.journal.replay(self.engine)
-        return self.engine.write_raw(store)
+        return self.engine.write_untranslated(store)
 
     def draft(
         self, session_id: str, *, uid: str | None = None, lease: Lease | None = None
@@ -214,23 +220,25 @@ class MessagePart(StorePart):
         after_id: int = 0,
         include_compacted: bool = False,
     ) -> list[dict[str, Any]]:
-        """The rows of a session in order; by default those in the model's context."""
+        """Rows of a session in order; by default those in the model's context."""
         state = _state_filter(
             include_inactive=include_inactive, include_compacted=include_compacted
         )
-        most = -1 if limit is None else limit
+        row_limit = -1 if limit is None else limit
         if latest:
-            rows = self.engine.read(lambda r: read_latest(r, session_id, most, offset, state))
+            rows = self.engine.read(lambda r: read_latest(r, session_id, row_limit, offset, state))
         else:
-            wanted = -1 if most < 0 else most + offset
-            rows = self.engine.read(lambda r: read_chunk(r, session_id, after_id, wanted, state))
+            chunk_rows = -1 if row_limit < 0 else row_limit + offset
+            rows = self.engine.read(
+                lambda r: read_chunk(r, session_id, after_id, chunk_rows, state)
+            )
             rows = rows[offset:]
         return [as_message(row) for row in rows]
 
     def iter_messages(
         self, session_id: str, include_inactive: bool = False, *, after_id: int = 0
     ) -> Iterator[dict[str, Any]]:
-        """The rows of a session one by one; however long it is, little is in memory."""
+        """Rows of a session one by one; memory use does not depend on their number."""
         state = _state_filter(include_inactive=include_inactive)
         last = after_id
         while True:
@@ -247,7 +255,7 @@ class MessagePart(StorePart):
             last = rows[-1]["id"]
 
     def tail_messages(self, session_id: str, after_id: int = 0) -> list[dict[str, Any]]:
-        """What was added to a session after a row id."""
+        """Rows that were added to a session after a row ID."""
         return list(self.iter_messages(session_id, after_id=after_id))
 
     def get_messages_as_conversation(
@@ -256,17 +264,17 @@ class MessagePart(StorePart):
         include_ancestors: bool = False,
         include_inactive: bool = False,
     ) -> list[dict[str, Any]]:
-        """The conversation as models take it; each message carries its identity."""
+        """The conversation in the format of model APIs; each message carries its identity."""
         state = _state_filter(include_inactive=include_inactive)
 
         def read(reader: Reader) -> list[dict[str, Any]]:
             chain = lineage.chain_of(reader, session_id) if include_ancestors else [session_id]
-            return [row for one in chain for row in read_chunk(reader, one, 0, -1, state)]
+            return [row for row_id in chain for row in read_chunk(reader, row_id, 0, -1, state)]
 
         return [as_turn(row) for row in self.engine.read(read)]
 
     def list_recent_user_messages(self, session_id: str, limit: int = 20) -> list[dict[str, Any]]:
-        """What the user said last, newest first: where one could rewind to."""
+        """The latest user messages, newest first: possible targets of a rewind."""
         rows = self.engine.read(lambda reader: reader.rows(RECENT_USER, (session_id, limit)))
         return [
             {"id": row_id, "timestamp": at, "preview": preview(decode_content(content))}
@@ -276,21 +284,21 @@ class MessagePart(StorePart):
     def get_messages_around(
         self, session_id: str, message_id: int, window: int = 5
     ) -> dict[str, Any]:
-        """The rows around one, and how many there are before and after them."""
+        """The rows around a message, and the number of rows before and after them."""
         return self.engine.read(lambda r: _around(r, session_id, message_id, window))
 
     def get_anchored_view(
         self, session_id: str, message_id: int, window: int = 5, bookend: int = 3
     ) -> dict[str, Any]:
-        """As `get_messages_around`, with the session's first and last rows."""
+        """Like `get_messages_around`, with the session's first and last rows."""
 
         def view(reader: Reader) -> dict[str, Any]:
-            found = _around(reader, session_id, message_id, window)
+            result = _around(reader, session_id, message_id, window)
             first = read_chunk(reader, session_id, 0, bookend, LIVE_OR_COMPACTED)
             last = read_latest(reader, session_id, bookend, 0, LIVE_OR_COMPACTED)
-            found["bookend_start"] = [as_message(row) for row in first]
-            found["bookend_end"] = [as_message(row) for row in last]
-            return found
+            result["bookend_start"] = [as_message(row) for row in first]
+            result["bookend_end"] = [as_message(row) for row in last]
+            return result
 
         return self.engine.read(view)
 
@@ -315,7 +323,7 @@ def _around(reader: Reader, session_id: str, message_id: int, window: int) -> di
 
 
 class ExportPart(MessagePart, ListPart):
-    """Giving sessions out."""
+    """Exporting sessions as dictionaries."""
 
     def get_session(self, session_id: str) -> dict[str, Any] | None:
         """All columns of a session, or None."""
@@ -324,7 +332,7 @@ class ExportPart(MessagePart, ListPart):
     def export_session(
         self, session_id: str, include_inactive: bool = True
     ) -> dict[str, Any] | None:
-        """A session with its messages; undone and compacted ones too, unless not wanted."""
+        """A session with its messages, by default including undone and compacted ones."""
         session = self.get_session(session_id)
         if session is None:
             return None
@@ -332,14 +340,14 @@ class ExportPart(MessagePart, ListPart):
         return session
 
     def export_session_lineage(self, session_id: str) -> list[dict[str, Any]]:
-        """Every row of the conversation a session belongs to, oldest first."""
+        """Every row of the conversation that a session belongs to, oldest first."""
         tip = self.engine.read(lambda reader: lineage.tip_of(reader, session_id))
         chain = self.engine.read(lambda reader: lineage.chain_of(reader, tip))
-        exports = (self.export_session(one) for one in chain)
+        exports = (self.export_session(row_id) for row_id in chain)
         return [session for session in exports if session is not None]
 
     def iter_exports(self, source: str | None = None) -> Iterator[dict[str, Any]]:
-        """Every session in turn, oldest first; one at a time in memory."""
+        """All sessions, oldest first, one at a time in memory."""
         for row in self.list_sessions_rich(
             source, limit=-1, include_children=True, include_archived=True
         )[::-1]:
@@ -348,5 +356,5 @@ class ExportPart(MessagePart, ListPart):
                 yield session
 
     def export_all(self, source: str | None = None) -> list[dict[str, Any]]:
-        """Every session; for a large history use `iter_exports`."""
+        """All sessions; for a large history use `iter_exports`."""
         return list(self.iter_exports(source))

@@ -1,9 +1,8 @@
-"""Where messages wait that the database refused.
+"""Journal of messages that the database refused.
 
-One file per process, one JSON line per message, forced to disk before the caller is told
-that the message is kept. The lines are stored in the database as soon as it takes them:
-by the same process, or by the next one that opens the store. A message stored twice this
-way is stored once, by its identity.
+One file per process, one JSON line per message, synced to disk before the call returns.
+The lines are stored in the database as soon as it accepts writes: by the same process, or
+by the next one that opens the store. Message identities prevent duplicates.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_core import paths
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import NotSavedError
-from hermes_state.engine.threads import run_apart
+from hermes_state.engine.threads import run_off_main_thread
 from hermes_state.messages import append
 from hermes_state.messages.rows import NewMessage
 
@@ -31,14 +30,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SESSION_EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
-REVIVE_SESSION = "INSERT INTO sessions (id, source, started_at) VALUES (?, 'unknown', ?)"
+INSERT_SESSION = "INSERT INTO sessions (id, source, started_at) VALUES (?, 'unknown', ?)"
 
 
 class Journal:
-    """The spool of one process for one store, shared by all its `SessionDB` objects.
+    """The journal of one process for one store, shared by all its `SessionDB` objects.
 
     Its lock is never held on the main thread, where a signal handler that stores a
-    message would wait for it for ever.
+    message would deadlock.
     """
 
     def __init__(self, database: Path, process_id: str) -> None:
@@ -49,11 +48,11 @@ class Journal:
         self._descriptor: int | None = None
         self.waiting = 0
 
-    def keep(self, session_id: str, messages: list[NewMessage], cause: BaseException) -> None:
-        """Put messages on disk here, all or none; NotSavedError if even that fails."""
-        lines = b"".join(_line(session_id, message) for message in messages)
+    def add(self, session_id: str, messages: list[NewMessage], cause: BaseException) -> None:
+        """Write messages to the journal, all or none; raises NotSavedError if that fails."""
+        lines = b"".join(_encode_line(session_id, message) for message in messages)
         try:
-            waiting = run_apart(lambda: self._keep(lines, len(messages)))
+            waiting = run_off_main_thread(lambda: self._add(lines, len(messages)))
         except OSError as error:
             raise NotSavedError(
                 f"the message could not be saved: the database said '{cause}', "
@@ -68,7 +67,7 @@ class Journal:
                 self._path,
             )
 
-    def _keep(self, lines: bytes, count: int) -> int:
+    def _add(self, lines: bytes, count: int) -> int:
         with self._lock:
             self._write(lines)
             self.waiting += count
@@ -82,7 +81,7 @@ class Journal:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if _is_at(descriptor, self._path):
                 return descriptor
-            os.close(descriptor)  # somebody stored and removed it while we waited
+            os.close(descriptor)  # another process replayed and deleted it meanwhile
 
     def _write(self, lines: bytes) -> None:
         if self._descriptor is None:
@@ -100,25 +99,25 @@ class Journal:
             raise OSError(28, "no space left for the whole message")
 
     def replay(self, engine: Engine) -> int:
-        """Store what waits here; how many messages."""
-        return run_apart(lambda: self._replay(engine))
+        """Store the journaled messages in the database; returns their number."""
+        return run_off_main_thread(lambda: self._replay(engine))
 
     def _replay(self, engine: Engine) -> int:
         with self._lock:
             if self._descriptor is None:
                 return 0
-            lines = _lines(self._descriptor)
-            engine.write_raw(lambda tx: store_lines(tx, lines))
+            lines = _read_lines(self._descriptor)
+            engine.write_untranslated(lambda tx: store_lines(tx, lines))
             self._path.unlink(missing_ok=True)
             os.close(self._descriptor)
             self._descriptor = None
-            done, self.waiting = self.waiting, 0
-        if done:
-            log.warning("the database takes messages again; %d kept ones were stored", done)
-        return done
+            count, self.waiting = self.waiting, 0
+        if count:
+            log.warning("the database takes messages again; %d kept ones were stored", count)
+        return count
 
     def replay_orphans(self, engine: Engine) -> int:
-        """Store what processes that are gone left waiting; how many messages."""
+        """Store the journals of ended processes; returns the number of messages."""
         if not self._folder.is_dir():
             return 0
         return sum(
@@ -135,12 +134,12 @@ class Journal:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not _is_at(descriptor, path):
-                return 0  # stored and removed by its process, which may have begun another
-            lines = _lines(descriptor)
-            engine.write_raw(lambda tx: store_lines(tx, lines))
+                return 0  # replayed and deleted by its process
+            lines = _read_lines(descriptor)
+            engine.write_untranslated(lambda tx: store_lines(tx, lines))
             path.unlink(missing_ok=True)
         except BlockingIOError:
-            return 0  # its process lives and will do it itself
+            return 0  # its process is running and replays it itself
         finally:
             os.close(descriptor)
         if lines:
@@ -148,8 +147,8 @@ class Journal:
         return len(lines)
 
     def close(self) -> None:
-        """Let go of the file; what waits in it is stored by whoever opens the store next."""
-        run_apart(self._close)
+        """Close the file; the next process that opens the store replays it."""
+        run_off_main_thread(self._close)
 
     def _close(self) -> None:
         with self._lock:
@@ -160,23 +159,23 @@ class Journal:
                 self._descriptor = None
 
 
-def _line(session_id: str, message: NewMessage) -> bytes:
+def _encode_line(session_id: str, message: NewMessage) -> bytes:
     values = {
         "session_id": session_id,
         "uid": message.uid,
         "values": message.values,
         "tool_calls": message.tool_calls,
-        "words": message.words,
+        "words": message.preview,
     }
     return json.dumps(values).encode() + b"\n"
 
 
 def store_lines(tx: Tx, lines: list[dict[str, Any]]) -> None:
-    """Store journaled messages; a session that is missing is made again."""
+    """Store journaled messages; a missing session is created."""
     for line in lines:
         session_id = line["session_id"]
         if not tx.value(SESSION_EXISTS, (session_id,)):
-            tx.execute(REVIVE_SESSION, (session_id, tx.clock.now()))
+            tx.execute(INSERT_SESSION, (session_id, tx.clock.now()))
         message = NewMessage(line["values"], line["uid"], line["tool_calls"], line["words"])
         append.append(tx, session_id, message)
 
@@ -189,16 +188,16 @@ def _is_at(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _lines(descriptor: int) -> list[dict[str, Any]]:
-    """The whole lines of a spool; a torn last one was never acknowledged."""
+def _read_lines(descriptor: int) -> list[dict[str, Any]]:
+    """The complete lines of a journal; a partial last line was never acknowledged."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     data = b""
     while piece := os.read(descriptor, 1 << 20):
         data += piece
-    found = []
+    lines = []
     for line in data.split(b"\n")[:-1]:
         try:
-            found.append(json.loads(line))
+            lines.append(json.loads(line))
         except ValueError:
             log.error("a line of the journal cannot be read and is skipped: %r", line[:200])
-    return found
+    return lines

@@ -1,7 +1,7 @@
-"""A conversation read in pages: all its rows as one, however long it is.
+"""Paged transcripts over all rows of a conversation.
 
-A page is chosen by the sizes of its messages before any of them is read, so a few huge
-ones make a page short instead of making an answer huge.
+The messages of a page are selected by their sizes before they are read, so a page stays
+small even if single messages are huge.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.transaction import Reader
 
-PAGE_BYTES: Final = 4 * 1024 * 1024
+MAX_PAGE_BYTES: Final = 4 * 1024 * 1024
 NOT_UNDONE: Final = " AND (coalesce(active, 1) = 1 OR compacted = 1)"
-SIZE: Final = """
+SIZE_SQL: Final = """
     coalesce(octet_length(content), 0) + coalesce(octet_length(tool_calls), 0)
     + coalesce(octet_length(reasoning), 0)
 """
-BEYOND: Final = 2**63 - 1
+MAX_ROW_ID: Final = 2**63 - 1
 
 
-class Sized(NamedTuple):
-    """A message that may go on a page, and how many bytes it takes."""
+class SizedMessage(NamedTuple):
+    """A candidate for a page: message ID and size in bytes."""
 
     id: int
     size: int
 
 
 class MessagePage(NamedTuple):
-    """Messages in order, and whether there are more on either side."""
+    """Messages in order, and whether there are more before and after them."""
 
     rows: list[dict[str, Any]]
     has_before: bool
@@ -52,68 +52,70 @@ class TranscriptPages:
         self._sessions = lineage.conversation_of(reader, session_id)
         self._where = "" if with_undone else NOT_UNDONE
 
-    def before(self, message_id: int, limit: int) -> list[Sized]:
-        """Up to *limit* messages before one, the nearest first."""
+    def before(self, message_id: int, limit: int) -> list[SizedMessage]:
+        """Up to *limit* messages before a message, nearest first."""
         return self._next("<", "DESC", message_id, limit)
 
-    def after(self, message_id: int, limit: int) -> list[Sized]:
-        """Up to *limit* messages behind one, the nearest first."""
+    def after(self, message_id: int, limit: int) -> list[SizedMessage]:
+        """Up to *limit* messages after a message, nearest first."""
         return self._next(">", "ASC", message_id, limit)
 
-    def _next(self, sign: str, order: str, message_id: int, limit: int) -> list[Sized]:
+    def _next(self, sign: str, order: str, message_id: int, limit: int) -> list[SizedMessage]:
         sql = (
-            f"SELECT id, {SIZE} FROM messages"  # noqa: S608 - our own words
+            f"SELECT id, {SIZE_SQL} FROM messages"  # noqa: S608 - constant text
             f" WHERE session_id = ? AND id {sign} ?{self._where} ORDER BY id {order} LIMIT ?"
         )
-        found = [self._reader.rows(sql, (one, message_id, limit)) for one in self._sessions]
-        merged = heapq.merge(*found, reverse=order == "DESC")
-        return [Sized(*row) for row in itertools.islice(merged, limit)]
+        by_session = [
+            self._reader.rows(sql, (session_id, message_id, limit)) for session_id in self._sessions
+        ]
+        merged = heapq.merge(*by_session, reverse=order == "DESC")
+        return [SizedMessage(*row) for row in itertools.islice(merged, limit)]
 
-    def page(self, chosen: list[Sized]) -> MessagePage:
-        """These messages, which follow each other, as a page."""
-        ids = sorted(one.id for one in chosen)
+    def page(self, chosen: list[SizedMessage]) -> MessagePage:
+        """Read consecutive messages as a page."""
+        ids = sorted(message.id for message in chosen)
         if not ids:
             return MessagePage([], has_before=False, has_after=False)
         names = self._reader.prepared(select_list)
-        marks = ", ".join("?" * len(ids))
-        sql = f"SELECT {names} FROM messages WHERE id IN ({marks}) ORDER BY id"  # noqa: S608
+        placeholders = ", ".join("?" * len(ids))
+        sql = f"SELECT {names} FROM messages WHERE id IN ({placeholders}) ORDER BY id"  # noqa: S608
         rows = [as_message(row) for row in self._reader.dicts(sql, ids)]
         return MessagePage(rows, bool(self.before(ids[0], 1)), bool(self.after(ids[-1], 1)))
 
-    def around(self, message_id: int, limit: int) -> list[Sized]:
-        """A message in the middle, with as many before it as behind it."""
-        here = self.after(message_id - 1, 1)
-        if not here or here[0].id != message_id:
+    def around(self, message_id: int, limit: int) -> list[SizedMessage]:
+        """A message with the same number of messages before and after it."""
+        target = self.after(message_id - 1, 1)
+        if not target or target[0].id != message_id:
             raise SessionNotFoundError(f"message {message_id} is not in this conversation")
-        behind = self.after(message_id, limit - 1)
-        ahead = self.before(message_id, max(limit // 2, limit - 1 - len(behind)))
-        left = limit - 1 - len(ahead)
-        pairs = itertools.zip_longest(ahead, behind[: max(left, 0)])
-        outward = [one for pair in pairs for one in pair if one is not None]
-        return _outward(here[0], outward)
+        following = self.after(message_id, limit - 1)
+        preceding = self.before(message_id, max(limit // 2, limit - 1 - len(following)))
+        remaining = limit - 1 - len(preceding)
+        pairs = itertools.zip_longest(preceding, following[: max(remaining, 0)])
+        outward = [message for pair in pairs for message in pair if message is not None]
+        return _fit_around(target[0], outward)
 
 
-def _outward(middle: Sized, others: Iterable[Sized]) -> list[Sized]:
-    """As many of the nearest on both sides as fit; each side ends where one does not."""
-    found, size = [middle], middle.size
-    full: set[bool] = set()
-    for one in others:
-        side = one.id > middle.id
-        if side in full or size + one.size > PAGE_BYTES:
-            full.add(side)
+def _fit_around(middle: SizedMessage, others: Iterable[SizedMessage]) -> list[SizedMessage]:
+    """The nearest messages on both sides that fit; a side ends at the first that does not."""
+    chosen, size = [middle], middle.size
+    full_sides: set[bool] = set()
+    for message in others:
+        side = message.id > middle.id
+        if side in full_sides or size + message.size > MAX_PAGE_BYTES:
+            full_sides.add(side)
             continue
-        found.append(one)
-        size += one.size
-    return found
+        chosen.append(message)
+        size += message.size
+    return chosen
 
 
-def fitting(found: list[Sized]) -> list[Sized]:
-    """The first of these that fit on a page; one always does."""
-    sizes = itertools.accumulate(one.size for one in found)
+def fit_page(messages: list[SizedMessage]) -> list[SizedMessage]:
+    """The first messages that fit on a page, at least one."""
+    sizes = itertools.accumulate(message.size for message in messages)
     return [
-        one
-        for number, (one, size) in enumerate(zip(found, sizes, strict=True))
-        if not number or size <= PAGE_BYTES
+        message
+        for number, (message, size) in enumerate(zip(messages, sizes, strict=True))
+        if not number or size <= MAX_PAGE_BYTES
     ]
 
 
@@ -130,10 +132,10 @@ class TranscriptPart(StorePart):
         around: int | None = None,
         with_undone: bool = True,
     ) -> MessagePage:
-        """Messages of the whole conversation a session belongs to, in order.
+        """Messages of the complete conversation that a session belongs to, in order.
 
-        Those before or after a message id, around one, or the last ones. A page holds
-        about 4 MB at most. SessionNotFoundError if `around` names no message of it.
+        The page holds the messages before or after a message ID, around it, or the last ones,
+        and at most about 4 MB.
         """
 
         def read(reader: Reader) -> MessagePage:
@@ -141,8 +143,8 @@ class TranscriptPart(StorePart):
             if around is not None:
                 return transcript.page(transcript.around(around, limit))
             if after is not None:
-                return transcript.page(fitting(transcript.after(after, limit)))
-            first = BEYOND if before is None else before
-            return transcript.page(fitting(transcript.before(first, limit)))
+                return transcript.page(fit_page(transcript.after(after, limit)))
+            first = MAX_ROW_ID if before is None else before
+            return transcript.page(fit_page(transcript.before(first, limit)))
 
         return self.engine.read(read)

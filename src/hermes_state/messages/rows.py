@@ -1,4 +1,4 @@
-"""A message on its way into a row, and a row on its way out."""
+"""Encoding of messages into rows, and decoding of rows."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ if TYPE_CHECKING:
     from hermes_core.ids import MessageIds
     from hermes_state.engine.columns import Columns
 
-JSON_MARK: Final = "\x00json:"
+JSON_PREFIX: Final = "\x00json:"
 
-# Columns that hold JSON as text and are given out as text in message rows.
+# JSON columns that message rows return as text.
 JSON_TEXT_COLUMNS: Final = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
 
 
 def encode_content(content: Any) -> str | None:
-    """Message content as the column holds it."""
+    """Message content as stored in the column."""
     if content is None:
         return None
     if (
         isinstance(content, str)
         and not has_lone_surrogate(content)
-        and not content.startswith(JSON_MARK)
+        and not content.startswith(JSON_PREFIX)
     ):
         return content
     if isinstance(content, (bytes, bytearray)):
         content = bytes(content).decode("utf-8", "backslashreplace")
-    return JSON_MARK + json.dumps(content, default=str)
+    return JSON_PREFIX + json.dumps(content, default=str)
 
 
 def decode_content(stored: Any) -> Any:
-    """Message content as it was given; damaged JSON comes back as the text it is."""
-    if isinstance(stored, str) and stored.startswith(JSON_MARK):
+    """Message content decoded from the column; invalid JSON is returned as text."""
+    if isinstance(stored, str) and stored.startswith(JSON_PREFIX):
         try:
-            return json.loads(stored[len(JSON_MARK) :])
+            return json.loads(stored[len(JSON_PREFIX) :])
         except ValueError:
             return stored
     return stored
 
 
 def encode_json(value: Any) -> str | None:
-    """A JSON column; text is taken to be JSON already."""
+    """A value as stored in a JSON column; text is assumed to be JSON already."""
     if value is None:
         return None
     if isinstance(value, str):
-        return storable(value)
+        return to_utf8_text(value)
     return json.dumps(value, default=str)
 
 
 def decode_json(stored: Any) -> Any:
-    """A JSON column read back; damaged JSON comes back as text."""
+    """A decoded JSON column; invalid JSON is returned as text."""
     if not isinstance(stored, str):
         return stored
     try:
@@ -64,15 +64,15 @@ def decode_json(stored: Any) -> Any:
         return stored
 
 
-def storable(text: str | None) -> str | None:
-    """Text for a plain column; what UTF-8 cannot carry is spelled out."""
+def to_utf8_text(text: str | None) -> str | None:
+    """Text that can be stored as UTF-8: lone surrogates are escaped."""
     if text is None or not has_lone_surrogate(text):
         return text
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def tool_call_count(tool_calls: Any) -> int:
-    """How many calls a message makes."""
+    """Number of tool calls of a message."""
     if isinstance(tool_calls, str):
         tool_calls = decode_json(tool_calls)
     return len(tool_calls) if isinstance(tool_calls, list) else 0
@@ -80,8 +80,8 @@ def tool_call_count(tool_calls: Any) -> int:
 
 UID_KEY: Final = "hermes_uid"
 
-# Every column a message of ours may fill; a file of an older release lacks the last four.
-WRITTEN: Final = (
+# Columns that messages may set; files of older releases lack the last four.
+MESSAGE_COLUMNS: Final = (
     "role",
     "content",
     "tool_call_id",
@@ -102,34 +102,34 @@ WRITTEN: Final = (
     "display_kind",
     "display_metadata",
 )
-_CODED: Final = frozenset(
+_JSON_COLUMNS: Final = frozenset(
     {"tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items"}
 )
 
 
 class NewMessage:
-    """A message to be stored: column values, its identity, and what the index needs."""
+    """A message to be stored: column values, identity, and data for the index."""
 
-    __slots__ = ("is_named_here", "tool_calls", "uid", "values", "words")
+    __slots__ = ("has_new_uid", "preview", "tool_calls", "uid", "values")
 
     def __init__(
-        self, values: dict[str, Any], uid: str | None, tool_calls: int, words: str
+        self, values: dict[str, Any], uid: str | None, tool_calls: int, preview: str
     ) -> None:
         self.values = values
         self.uid = uid
         self.tool_calls = tool_calls
-        self.words = words
-        self.is_named_here = False
+        self.preview = preview
+        self.has_new_uid = False
 
-    def name_if_nameless(self, ids: MessageIds) -> None:
-        """Give the message an identity if its maker did not; nobody can know it yet."""
+    def ensure_uid(self, ids: MessageIds) -> None:
+        """Set a new identity if the message has none; a new identity needs no lookup."""
         if self.uid is None:
             self.uid = ids.new()
-            self.is_named_here = True
+            self.has_new_uid = True
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], uid: str | None = None) -> NewMessage:
-        """Encode what a caller gave."""
+        """Encode the fields of a message."""
         content = fields.get("content")
         calls = fields.get("tool_calls")
         values = {name: _encode(name, value) for name, value in fields.items() if value is not None}
@@ -137,13 +137,13 @@ class NewMessage:
             values=values,
             uid=uid,
             tool_calls=tool_call_count(calls) if calls else 0,
-            words=storable(preview(content)) or "" if fields.get("role") == "user" else "",
+            preview=to_utf8_text(preview(content)) or "" if fields.get("role") == "user" else "",
         )
 
     @classmethod
     def from_conversation(cls, message: Mapping[str, Any]) -> NewMessage:
-        """Encode a message of a conversation, as models and agents pass it around."""
-        fields = {name: message.get(name) for name in WRITTEN}
+        """Encode a message in the format of model APIs."""
+        fields = {name: message.get(name) for name in MESSAGE_COLUMNS}
         fields["role"] = message.get("role") or "unknown"
         fields["tool_name"] = message.get("tool_name") or message.get("name")
         if fields["platform_message_id"] is None:
@@ -155,40 +155,40 @@ class NewMessage:
 def _encode(name: str, value: Any) -> Any:
     if name == "content":
         return encode_content(value)
-    if name in _CODED:
+    if name in _JSON_COLUMNS:
         return encode_json(value)
     if name == "observed":
         return int(bool(value))
     if isinstance(value, str):
-        return storable(value)
+        return to_utf8_text(value)
     if isinstance(value, (dict, list)):
         return encode_json(value)
     return value
 
 
 def written_columns(columns: Columns) -> tuple[str, ...]:
-    """The columns of `WRITTEN` that the file has."""
-    return tuple(name for name in WRITTEN if name in columns.messages)
+    """The columns of `MESSAGE_COLUMNS` that exist in the file."""
+    return tuple(name for name in MESSAGE_COLUMNS if name in columns.messages)
 
 
 @functools.lru_cache(maxsize=256)
 def insert_statement(names: tuple[str, ...]) -> str:
-    """The INSERT of a message with these columns: those without a value are left out.
+    """The INSERT statement for these columns; columns without a value are omitted.
 
-    Binding a None costs the driver more than binding a short text, and most columns of
-    most messages are empty.
+    Binding None costs the driver more than binding a short text, and most columns of a
+    message are empty.
     """
-    marks = ", ".join("?" * (len(names) + 1))
-    return f"INSERT INTO messages (session_id, {', '.join(names)}) VALUES ({marks})"  # noqa: S608
+    placeholders = ", ".join("?" * (len(names) + 1))
+    return f"INSERT INTO messages (session_id, {', '.join(names)}) VALUES ({placeholders})"  # noqa: S608
 
 
 def select_list(columns: Columns, prefix: str = "") -> str:
-    """Every column of a message, in the file's order."""
+    """All columns of a message, in the file's order."""
     return ", ".join(prefix + name for name in columns.messages)
 
 
 def as_message(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as plugins know it: content and tool calls decoded, other JSON left as text."""
+    """A row with content and tool calls decoded, and other JSON columns as text."""
     row["content"] = decode_content(row["content"])
     if row["tool_calls"] is not None:
         row["tool_calls"] = decode_json(row["tool_calls"])
@@ -199,7 +199,7 @@ _ASSISTANT_TEXT: Final = ("finish_reason", "reasoning", "reasoning_content")
 
 
 def as_turn(row: dict[str, Any]) -> dict[str, Any]:
-    """A row as models know it, with the identity that makes saving it again harmless."""
+    """A row in the format of model APIs, with an identity that prevents duplicates."""
     turn: dict[str, Any] = {
         "role": row["role"],
         "content": decode_content(row["content"]),

@@ -1,7 +1,7 @@
-"""A backup of the store while others write: one consistent copy, checked, packed, checked again.
+"""Backups of a store that is in use: a consistent copy, verified before and after packing.
 
-The copy is made by SQLite itself (VACUUM INTO), in one reading transaction; it holds no
-remains of what was deleted. The search file is left out: it is made anew from the rest.
+SQLite creates the copy (VACUUM INTO) in one read transaction, without remains of deleted
+data. The search file is not included, because it can be rebuilt.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hermes_core.errors import PortableFileError, StoreError, UsageError
 from hermes_core.paths import FILE_MODE
 from hermes_state.engine import driver
 from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import explain
+from hermes_state.engine.errors import to_store_error
 from hermes_state.engine.reader_pool import read_only_uri
 
 if TYPE_CHECKING:
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str], object]
 
-FORMAT: Final = "hermes-backup"
-VERSION: Final = 1
-MANIFEST: Final = "manifest.json"
-STORE: Final = "state.db"
-SETTINGS: Final = "config.yaml"
-MEDIA: Final = re.compile(r"media/[0-9a-f]{2}/[0-9a-f]{64}(\.[a-z0-9]{1,8})?")
-SECRETS: Final = ".env"
-SPOOL: Final = "spool/"
-UNLOCKS: Final = "plugins/hermes-achievements/state.json"
+BACKUP_FORMAT: Final = "hermes-backup"
+BACKUP_VERSION: Final = 1
+MANIFEST_NAME: Final = "manifest.json"
+STORE_NAME: Final = "state.db"
+SETTINGS_NAME: Final = "config.yaml"
+MEDIA_PATTERN: Final = re.compile(r"media/[0-9a-f]{2}/[0-9a-f]{64}(\.[a-z0-9]{1,8})?")
+SECRETS_NAME: Final = ".env"
+SPOOL_PREFIX: Final = "spool/"
+UNLOCKS_NAME: Final = "plugins/hermes-achievements/state.json"
 CHUNK_BYTES: Final = 1 << 20
-MAX_MANIFEST: Final = 16 << 20
+MAX_MANIFEST_BYTES: Final = 16 << 20
 ABANDONED_SECONDS: Final = 86_400
 
 
 @dataclass
 class BackupManifest:
-    """What a backup contains."""
+    """Content of a backup."""
 
     created_at: float
     schema_version: int | None
@@ -64,28 +64,28 @@ class BackupManifest:
     path: str = ""
 
     def to_json(self) -> str:
-        """The manifest as it lies in the archive."""
+        """The manifest as stored in the archive."""
         facts = {name: value for name, value in asdict(self).items() if name != "path"}
-        head = {"format": FORMAT, "version": VERSION}
+        head = {"format": BACKUP_FORMAT, "version": BACKUP_VERSION}
         return json.dumps(head | facts, indent=2, sort_keys=True) + "\n"
 
 
 def remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove work that was begun a day ago or more and never ended: its process was killed."""
+    """Delete work folders older than a day, left by processes that were killed."""
     for path in folder.glob(f"{prefix}*"):
         if path.is_dir() and time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
             shutil.rmtree(path, ignore_errors=True)
 
 
 def write_archive(path: Path, files: dict[str, Path], manifest: BackupManifest) -> None:
-    """Write the files and the manifest to *path*, which appears when it is whole."""
+    """Write the files and the manifest to *path*, which appears only when it is complete."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with _private(temporary) as raw:
+        with _private_file(temporary) as raw:
             with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
                 for name, source in files.items():
                     manifest.files[name] = _add(archive, name, source)
-                _put_text(archive, MANIFEST, manifest.to_json())
+                _add_text(archive, MANIFEST_NAME, manifest.to_json())
             raw.flush()
             os.fsync(raw.fileno())
         _check_written(temporary)
@@ -96,14 +96,14 @@ def write_archive(path: Path, files: dict[str, Path], manifest: BackupManifest) 
 
 
 @contextlib.contextmanager
-def _private(path: Path) -> Iterator[IO[bytes]]:
+def _private_file(path: Path) -> Iterator[IO[bytes]]:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, FILE_MODE), "w+b") as file:
         yield file
 
 
 def _publish(temporary: Path, path: Path) -> None:
-    """Give a file its name, without taking it from another one."""
+    """Move a file to *path* without overwriting an existing file."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -120,14 +120,14 @@ def _add(archive: zipfile.ZipFile, name: str, source: Path) -> dict[str, Any]:
     info.compress_type = zipfile.ZIP_DEFLATED
     info.external_attr = FILE_MODE << 16
     with source.open("rb") as reading, archive.open(info, "w", force_zip64=True) as writing:
-        while piece := reading.read(CHUNK_BYTES):
-            digest.update(piece)
-            size += len(piece)
-            writing.write(piece)
+        while chunk := reading.read(CHUNK_BYTES):
+            digest.update(chunk)
+            size += len(chunk)
+            writing.write(chunk)
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _put_text(archive: zipfile.ZipFile, name: str, text: str) -> None:
+def _add_text(archive: zipfile.ZipFile, name: str, text: str) -> None:
     info = zipfile.ZipInfo(name)
     info.external_attr = FILE_MODE << 16
     archive.writestr(info, text)
@@ -138,21 +138,21 @@ def _check_written(path: Path) -> None:
     with open_archive(path) as archive:
         manifest = read_manifest(archive, path)
         for name in manifest.files:
-            copy_out(archive, manifest, name, None, path)
+            extract(archive, manifest, name, None, path)
 
 
 @contextlib.contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive, open for reading."""
+    """Open an archive for reading."""
     try:
         archive = zipfile.ZipFile(path)
     except (OSError, zipfile.BadZipFile) as error:
-        raise PortableFileError(_why_not(path, error)) from error
+        raise PortableFileError(_open_error(path, error)) from error
     with archive:
         yield archive
 
 
-def _why_not(path: Path, error: Exception) -> str:
+def _open_error(path: Path, error: Exception) -> str:
     if isinstance(error, OSError):
         return f"{path} cannot be read: {error.strerror or error}."
     with path.open("rb") as file:
@@ -166,15 +166,15 @@ def _why_not(path: Path, error: Exception) -> str:
 
 
 def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
-    """What the archive says it contains."""
+    """The manifest of an archive."""
     try:
-        if archive.getinfo(MANIFEST).file_size > MAX_MANIFEST:
+        if archive.getinfo(MANIFEST_NAME).file_size > MAX_MANIFEST_BYTES:
             raise ValueError("the manifest is too large")
-        facts = json.loads(archive.read(MANIFEST))
-        if facts.pop("format") != FORMAT:
+        facts = json.loads(archive.read(MANIFEST_NAME))
+        if facts.pop("format") != BACKUP_FORMAT:
             raise ValueError("another format")
         version = facts.pop("version")
-        if version == VERSION:
+        if version == BACKUP_VERSION:
             manifest = BackupManifest(**facts)
             _check_names(manifest)
             return manifest
@@ -184,38 +184,38 @@ def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
             "Nothing was changed."
         ) from error
     raise PortableFileError(
-        f"{path} has version {version} of the format; this release knows {VERSION}. "
+        f"{path} has version {version} of the format; this release knows {BACKUP_VERSION}. "
         "Update Hermes; nothing was changed."
     )
 
 
 def _check_names(manifest: BackupManifest) -> None:
-    """Only files that belong into a home, none with a way out of it."""
+    """Raise an error for names that do not belong to a backup, such as path traversals."""
     for name, facts in manifest.files.items():
         if not isinstance(facts, dict):
             raise TypeError(f"{name} has no facts")
-        is_spool = name.startswith(SPOOL) and "/" not in name.removeprefix(SPOOL)
-        is_known = name in {STORE, SETTINGS, SECRETS, UNLOCKS}
+        is_spool = name.startswith(SPOOL_PREFIX) and "/" not in name.removeprefix(SPOOL_PREFIX)
+        is_known = name in {STORE_NAME, SETTINGS_NAME, SECRETS_NAME, UNLOCKS_NAME}
         is_spool = is_spool and name.endswith(".jsonl")
-        if not (is_known or is_spool or MEDIA.fullmatch(name)):
+        if not (is_known or is_spool or MEDIA_PATTERN.fullmatch(name)):
             raise ValueError(f"{name} does not belong into a backup")
-    if STORE not in manifest.files:
+    if STORE_NAME not in manifest.files:
         raise ValueError("it contains no history")
 
 
-def copy_out(
+def extract(
     archive: zipfile.ZipFile, manifest: BackupManifest, name: str, target: Path | None, path: Path
 ) -> None:
-    """Unpack one file to *target* (None: nowhere), and compare its checksum."""
+    """Extract a file to *target* (None: nowhere), and verify its checksum."""
     digest = hashlib.sha256()
     try:
         with contextlib.ExitStack() as stack:
             reading = stack.enter_context(archive.open(name))
-            writing = stack.enter_context(_private(target)) if target is not None else None
-            while piece := reading.read(CHUNK_BYTES):
-                digest.update(piece)
+            writing = stack.enter_context(_private_file(target)) if target is not None else None
+            while chunk := reading.read(CHUNK_BYTES):
+                digest.update(chunk)
                 if writing is not None:
-                    writing.write(piece)
+                    writing.write(chunk)
             if writing is not None:
                 writing.flush()
                 os.fsync(writing.fileno())
@@ -229,31 +229,33 @@ def copy_out(
         )
 
 
-PREFIX: Final = ".hermes-backup-"
-STEPS_BETWEEN_REPORTS: Final = 2_000_000
-LAYOUT = "SELECT CAST(value AS INTEGER) FROM hermes_layout WHERE name = 'layout'"
+WORK_PREFIX: Final = ".hermes-backup-"
+PROGRESS_STEPS: Final = 2_000_000
+SELECT_LAYOUT = "SELECT CAST(value AS INTEGER) FROM hermes_layout WHERE name = 'layout'"
 
 
-def make(
+def write_backup(
     engine: Engine, path: Path, *, with_secrets: bool, progress: Progress | None = None
 ) -> BackupManifest:
-    """Write a backup to *path*; what it contains."""
-    tell = progress or (lambda _text: None)
+    """Write a backup to *path*; returns its manifest."""
+    report_progress = progress or (lambda _text: None)
     if path.exists():
         raise UsageError(f"{path} exists already; a backup overwrites nothing. Choose a new name.")
     home = engine.path.parent
     try:
-        remove_abandoned(path.parent, PREFIX)
-        with tempfile.TemporaryDirectory(prefix=PREFIX, dir=path.parent) as folder:
+        remove_abandoned(path.parent, WORK_PREFIX)
+        with tempfile.TemporaryDirectory(prefix=WORK_PREFIX, dir=path.parent) as folder:
             work = Path(folder)
-            copy = work / STORE
-            _copy(engine, copy, tell)
-            tell("checking the copy …")
+            copy = work / STORE_NAME
+            _copy_store(engine, copy, report_progress)
+            report_progress("checking the copy …")
             manifest = inspect(copy)
             manifest.created_at = engine.clock.now()
-            manifest.with_secrets = with_secrets and (home / SECRETS).exists()
-            files = {STORE: copy} | _others(home, work, engine.path, with_secrets=with_secrets)
-            tell("packing …")
+            manifest.with_secrets = with_secrets and (home / SECRETS_NAME).exists()
+            files = {STORE_NAME: copy} | _other_files(
+                home, work, engine.path, with_secrets=with_secrets
+            )
+            report_progress("packing …")
             write_archive(path, files, manifest)
     except OSError as error:
         raise StoreError(f"the backup {path} cannot be written: {error}.") from error
@@ -261,48 +263,48 @@ def make(
     return manifest
 
 
-def _copy(engine: Engine, copy: Path, tell: Progress) -> None:
-    """One consistent copy, readable by the owner alone."""
+def _copy_store(engine: Engine, copy: Path, report_progress: Progress) -> None:
+    """Write a consistent copy of the store, readable by its owner only."""
     os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, paths.FILE_MODE))
-    whole = max(engine.path.stat().st_size, 1)
+    total_bytes = max(engine.path.stat().st_size, 1)
 
     def report() -> int:
-        tell(f"copying … {min(99, 100 * copy.stat().st_size // whole)} %")
+        report_progress(f"copying … {min(99, 100 * copy.stat().st_size // total_bytes)} %")
         return 0
 
     uri = read_only_uri(engine.path)
     try:
         with contextlib.closing(driver.connect(uri, engine.busy_seconds, uri=True)) as connection:
-            connection.set_progress_handler(report, STEPS_BETWEEN_REPORTS)
+            connection.set_progress_handler(report, PROGRESS_STEPS)
             connection.execute("VACUUM INTO ?", (str(copy),))
     except sqlite3.Error as error:
-        raise explain(error, engine.path) from error
+        raise to_store_error(error, engine.path) from error
 
 
 def inspect(copy: Path) -> BackupManifest:
-    """Check a copy of a store that nobody has open; what is in it."""
+    """Verify a copy of a store that is not in use; returns its manifest."""
     try:
         with contextlib.closing(driver.connect(str(copy), 10)) as connection:
-            warnings = _problems(connection)
+            warnings = _check_integrity(connection)
             return BackupManifest(
                 created_at=0.0,
                 schema_version=_value(connection, "SELECT max(version) FROM schema_version"),
-                layout=_value(connection, LAYOUT) if _has_own_tables(connection) else None,
+                layout=_value(connection, SELECT_LAYOUT) if _has_own_tables(connection) else None,
                 sessions=_value(connection, "SELECT count(*) FROM sessions"),
                 messages=_value(connection, "SELECT count(*) FROM messages"),
                 warnings=warnings,
             )
     except sqlite3.Error as error:
-        raise explain(error, copy) from error
+        raise to_store_error(error, copy) from error
 
 
-def _problems(connection: sqlite3.Connection) -> list[str]:
-    """Damage to another program's search index is worth a remark; any other is an error."""
-    found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]
-    bad = [text for text in found if text != "ok" and "FTS5 table" not in text]
-    if bad:
-        raise StoreError(f"the history is damaged: {'; '.join(bad)}. Run `hermes doctor`.")
-    return [text for text in found if text != "ok"]
+def _check_integrity(connection: sqlite3.Connection) -> list[str]:
+    """Warnings about another program's search index; any other damage raises StoreError."""
+    results = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(5)")]
+    damages = [text for text in results if text != "ok" and "FTS5 table" not in text]
+    if damages:
+        raise StoreError(f"the history is damaged: {'; '.join(damages)}. Run `hermes doctor`.")
+    return [text for text in results if text != "ok"]
 
 
 def _has_own_tables(connection: sqlite3.Connection) -> bool:
@@ -314,18 +316,18 @@ def _value(connection: sqlite3.Connection, sql: str) -> Any:
     return None if row is None else row[0]
 
 
-def _others(home: Path, work: Path, store: Path, *, with_secrets: bool) -> dict[str, Path]:
-    """Settings, unlocks and what waits in the journal, copied aside so that they hold still."""
-    wanted = {name: home / name for name in (SETTINGS, UNLOCKS)}
+def _other_files(home: Path, work: Path, store: Path, *, with_secrets: bool) -> dict[str, Path]:
+    """Copies of settings, unlocks and journals, so that they do not change meanwhile."""
+    sources = {name: home / name for name in (SETTINGS_NAME, UNLOCKS_NAME)}
     if with_secrets:
-        wanted[SECRETS] = home / SECRETS
+        sources[SECRETS_NAME] = home / SECRETS_NAME
     for spool in sorted((home / "spool").glob(f"{store.name}-*.jsonl")):
-        wanted[SPOOL + spool.name] = spool
-    found = {}
-    for number, (name, source) in enumerate(wanted.items()):
+        sources[SPOOL_PREFIX + spool.name] = spool
+    copies = {}
+    for number, (name, source) in enumerate(sources.items()):
         with contextlib.suppress(FileNotFoundError):
-            found[name] = Path(shutil.copyfile(source, work / f"other-{number}"))
-    # Files that came with messages never change: they need not be copied aside.
-    return found | {
-        one.relative_to(home).as_posix(): one for one in sorted((home / "media").glob("*/*"))
+            copies[name] = Path(shutil.copyfile(source, work / f"other-{number}"))
+    # Media files never change, so they are not copied.
+    return copies | {
+        path.relative_to(home).as_posix(): path for path in sorted((home / "media").glob("*/*"))
     }

@@ -1,4 +1,4 @@
-"""Reading an export file: first all of it to see that it is whole, then session by session."""
+"""Reads export files: verifies the complete file first, then yields its sessions."""
 
 from __future__ import annotations
 
@@ -8,65 +8,70 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.errors import IdFormatError, PortableFileError
 from hermes_core.ids import uid_bytes
-from hermes_state.portable.export_schema import UNKNOWN_COLUMN, columns_of, stored
-from hermes_state.portable.export_writer import FORMAT, VERSION
-from hermes_state.portable.record import ORIGIN, UID
+from hermes_state.portable.export_schema import UNKNOWN_COLUMN, columns_of, from_plain
+from hermes_state.portable.export_writer import EXPORT_FORMAT, EXPORT_VERSION
+from hermes_state.portable.record import ORIGIN_FIELD, UID_FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PARTS: Final = frozenset({"extra", "index", "messages", "session", "trash", "undo", "usage"})
-INDEX: Final = frozenset({"epoch", "lifetime_messages", "lifetime_tool_calls"})
-TRASH: Final = frozenset({"reason", "title", "trashed_at", "was_archived", "was_open"})
-UNDO: Final = frozenset({"at", "is_open", "last", "rows"})
+RECORD_FIELDS: Final = frozenset(
+    {"extra", "index", "messages", "session", "trash", "undo", "usage"}
+)
+INDEX_FIELDS: Final = frozenset({"epoch", "lifetime_messages", "lifetime_tool_calls"})
+TRASH_FIELDS: Final = frozenset({"reason", "title", "trashed_at", "was_archived", "was_open"})
+UNDO_FIELDS: Final = frozenset({"at", "is_open", "last", "rows"})
 INTEGER_LIMIT: Final = 2**63
 
 
 def check_record(record: Any) -> None:
-    """Refuse what could not have been exported: ValueError says why."""
+    """Raise ValueError with the reason if *record* cannot have been exported."""
     _require(isinstance(record, dict), "not a JSON object")
-    _require({"index", "messages", "session"} <= record.keys() <= PARTS, "its parts are not known")
+    _require(
+        {"index", "messages", "session"} <= record.keys() <= RECORD_FIELDS,
+        "its parts are not known",
+    )
     session, messages = record["session"], record["messages"]
-    _values(session, "session", "sessions")
-    _text(session, "id", "session")
-    _text(session, "source", "session")
-    _number(session, "started_at", "session")
+    _check_values(session, "session", "sessions")
+    _check_text(session, "id", "session")
+    _check_text(session, "source", "session")
+    _check_number(session, "started_at", "session")
     parent = session.get("parent_session_id")
     _require(parent is None or isinstance(parent, str), "the parent is not an ID")
     _require(isinstance(messages, list), "'messages' is not a list")
     for number, message in enumerate(messages):
-        _message(message, f"message {number}")
-    _index(record["index"])
-    _trash(record.get("trash"))
-    _undo(record.get("undo", []), len(messages))
+        _check_message(message, f"message {number}")
+    _check_index(record["index"])
+    _check_trash(record.get("trash"))
+    _check_undo(record.get("undo", []), len(messages))
     _require(isinstance(record.get("usage", []), list), "'usage' is not a list")
     for row in record.get("usage", []):
-        _values(row, "usage", "session_model_usage")
-        _text(row, "model", "usage")
-    _values(record.get("extra", {}), "extra")
+        _check_values(row, "usage", "session_model_usage")
+        _check_text(row, "model", "usage")
+    _check_values(record.get("extra", {}), "extra")
     _require(not any("." in name for name in record.get("extra", {})), "'extra' has other names")
 
 
-def _require(is_so: bool, otherwise: str) -> None:
-    if not is_so:
-        raise ValueError(otherwise)
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
 
 
-def _values(row: Any, where: str, table: str = "") -> None:
+def _check_values(row: Any, where: str, table: str = "") -> None:
     _require(isinstance(row, dict), f"'{where}' is not an object")
     known = columns_of(table) if table else {}
     for name, value in row.items():
-        if name in {UID, ORIGIN}:
+        if name in {UID_FIELD, ORIGIN_FIELD}:
             continue
-        is_hole = value is None and known.get(name, UNKNOWN_COLUMN).is_required
-        _require(not is_hole, f"{where}: {name} is missing")
+        is_missing = value is None and known.get(name, UNKNOWN_COLUMN).is_required
+        _require(not is_missing, f"{where}: {name} is missing")
         try:
-            _value(stored(value))
+            _check_value(from_plain(value))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{where}: {name} has no value a column can hold") from error
 
 
-def _value(value: Any) -> None:
+def _check_value(value: Any) -> None:
     _require(isinstance(value, (str, int, float, bytes)) or value is None, "no scalar")
     if isinstance(value, str):
         value.encode()  # half a surrogate pair is a ValueError
@@ -78,70 +83,72 @@ def _value(value: Any) -> None:
         )
 
 
-def _text(row: dict[str, Any], name: str, where: str) -> None:
+def _check_text(row: dict[str, Any], name: str, where: str) -> None:
     _require(isinstance(row.get(name), str) and row[name] != "", f"{where}: no {name}")
 
 
-def _number(row: dict[str, Any], name: str, where: str) -> None:
-    value = stored(row.get(name))
+def _check_number(row: dict[str, Any], name: str, where: str) -> None:
+    value = from_plain(row.get(name))
     _require(isinstance(value, (int, float)), f"{where}: {name} is not a number")
-    _value(value)
+    _check_value(value)
 
 
-def _count(value: Any, below: float, what: str) -> None:
+def _check_count(value: Any, below: float, what: str) -> None:
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < below
     _require(is_count, f"{what} is out of range")
 
 
-def _message(message: Any, where: str) -> None:
-    _values(message, where, "messages")
+def _check_message(message: Any, where: str) -> None:
+    _check_values(message, where, "messages")
     _require(isinstance(message.get("role"), str), f"{where}: no role")
-    _number(message, "timestamp", where)
-    uid = message.get(UID)
+    _check_number(message, "timestamp", where)
+    uid = message.get(UID_FIELD)
     if uid is not None:
         try:
             uid_bytes(uid)
         except (IdFormatError, TypeError) as error:
-            raise ValueError(f"{where}: {UID} is not a valid identity") from error
-    origin = message.get(ORIGIN)
+            raise ValueError(f"{where}: {UID_FIELD} is not a valid identity") from error
+    origin = message.get(ORIGIN_FIELD)
     if origin is not None:
         _require(isinstance(origin, dict) and origin.keys() == {"row", "session"}, f"{where}: "
-                 f"{ORIGIN} is not a valid origin")  # fmt: skip
-        _require(isinstance(origin["session"], str), f"{where}: {ORIGIN} is not a valid origin")
-        _count(origin["row"], INTEGER_LIMIT, f"{where}: {ORIGIN}")
+                 f"{ORIGIN_FIELD} is not a valid origin")  # fmt: skip
+        _require(
+            isinstance(origin["session"], str), f"{where}: {ORIGIN_FIELD} is not a valid origin"
+        )
+        _check_count(origin["row"], INTEGER_LIMIT, f"{where}: {ORIGIN_FIELD}")
 
 
-def _index(part: Any) -> None:
-    _require(isinstance(part, dict) and part.keys() == INDEX, "'index' is not whole")
+def _check_index(part: Any) -> None:
+    _require(isinstance(part, dict) and part.keys() == INDEX_FIELDS, "'index' is not whole")
     for name, value in part.items():
-        _count(value, INTEGER_LIMIT, f"index: {name}")
+        _check_count(value, INTEGER_LIMIT, f"index: {name}")
 
 
-def _trash(part: Any) -> None:
+def _check_trash(part: Any) -> None:
     if part is None:
         return
-    _values(part, "trash")
-    _require(part.keys() == TRASH, "'trash' is not whole")
-    _number(part, "trashed_at", "trash")
-    _text(part, "reason", "trash")
+    _check_values(part, "trash")
+    _require(part.keys() == TRASH_FIELDS, "'trash' is not whole")
+    _check_number(part, "trashed_at", "trash")
+    _check_text(part, "reason", "trash")
     for name in ("was_archived", "was_open"):
-        _count(part[name], INTEGER_LIMIT, f"trash: {name}")
+        _check_count(part[name], INTEGER_LIMIT, f"trash: {name}")
 
 
-def _undo(part: Any, messages: int) -> None:
+def _check_undo(part: Any, messages: int) -> None:
     _require(isinstance(part, list), "'undo' is not a list")
     for entry in part:
-        _require(isinstance(entry, dict) and entry.keys() == UNDO, "'undo' is not whole")
-        _number(entry, "at", "undo")
-        _count(entry["is_open"], 2, "undo: is_open")
-        _count(entry["last"], messages, "undo: last")
+        _require(isinstance(entry, dict) and entry.keys() == UNDO_FIELDS, "'undo' is not whole")
+        _check_number(entry, "at", "undo")
+        _check_count(entry["is_open"], 2, "undo: is_open")
+        _check_count(entry["last"], messages, "undo: last")
         _require(isinstance(entry["rows"], list), "undo: rows is not a list")
         for row in entry["rows"]:
-            _count(row, messages, "undo: a row")
+            _check_count(row, messages, "undo: a row")
 
 
 class ExportLine(NamedTuple):
-    """One session of the file."""
+    """A session line of the file."""
 
     number: int
     raw: bytes
@@ -149,12 +156,12 @@ class ExportLine(NamedTuple):
 
     @property
     def session_id(self) -> str:
-        """The session's id where it was exported."""
+        """The ID of the session in the export."""
         return str(self.record["session"]["id"])
 
 
-class Summary(NamedTuple):
-    """What a file that is whole contains."""
+class ExportSummary(NamedTuple):
+    """Content of a valid file."""
 
     sessions: int
     messages: int
@@ -162,32 +169,34 @@ class Summary(NamedTuple):
 
 
 class ExportFile:
-    """An export; *file* can be read twice, *name* is for messages."""
+    """An export file; *file* must be seekable, *name* is used in error messages."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file = file
         self._name = name
 
-    def verify(self, each: Callable[[ExportLine], object] | None = None) -> Summary:
-        """Read everything; PortableFileError names the first line that is wrong.
+    def verify(self, each: Callable[[ExportLine], object] | None = None) -> ExportSummary:
+        """Read the complete file; PortableFileError names the first invalid line.
 
-        *each* is called with every session, before it is known whether the rest is whole.
+        *each* is called with every session, before the rest of the file is verified.
         """
         digest = hashlib.sha256()
         header: dict[str, Any] | None = None
-        known: set[str] = set()
+        session_ids: set[str] = set()
         messages = 0
         for number, raw in self._raw_lines():
             value = self._parse(number, raw)
             if header is None:
                 header = self._header(value)
             elif "end" in value:
-                return self._end(number, value, digest.hexdigest(), (len(known), messages), header)
+                return self._end(
+                    number, value, digest.hexdigest(), (len(session_ids), messages), header
+                )
             else:
                 line = self._line(number, raw, value)
-                if line.session_id in known:
+                if line.session_id in session_ids:
                     raise self._error(number, f"session {line.session_id} comes twice")
-                known.add(line.session_id)
+                session_ids.add(line.session_id)
                 messages += len(line.record["messages"])
                 if each is not None:
                     each(line)
@@ -195,12 +204,12 @@ class ExportFile:
         if header is None:
             raise PortableFileError(f"{self._name} is empty")
         raise PortableFileError(
-            f"{self._name} ends after line {len(known) + 1}, before its last line: the rest is "
-            "missing. Nothing was changed; export it again."
+            f"{self._name} ends after line {len(session_ids) + 1}, before its last line: the rest "
+            "is missing. Nothing was changed; export it again."
         )
 
     def sessions(self) -> Iterator[ExportLine]:
-        """Every session of a file that was verified."""
+        """The sessions of a verified file."""
         for number, raw in self._raw_lines():
             value = self._parse(number, raw)
             if number > 1 and "end" in value:
@@ -226,12 +235,12 @@ class ExportFile:
         return value
 
     def _header(self, value: dict[str, Any]) -> dict[str, Any]:
-        if value.get("format") != FORMAT:
+        if value.get("format") != EXPORT_FORMAT:
             raise self._foreign()
-        if value.get("version") != VERSION:
+        if value.get("version") != EXPORT_VERSION:
             raise PortableFileError(
                 f"{self._name} has version {value.get('version')} of the format; this release "
-                f"knows {VERSION}. Update Hermes; nothing was changed."
+                f"knows {EXPORT_VERSION}. Update Hermes; nothing was changed."
             )
         return value
 
@@ -249,19 +258,24 @@ class ExportFile:
         digest: str,
         counted: tuple[int, int],
         header: dict[str, Any],
-    ) -> Summary:
+    ) -> ExportSummary:
         if (value.get("sessions"), value.get("messages")) != counted:
             raise self._error(number, "it counts other sessions and messages than there are")
-        whole = {"end": FORMAT, "messages": counted[1], "sessions": counted[0], "sha256": digest}
-        if value != whole:
+        expected = {
+            "end": EXPORT_FORMAT,
+            "messages": counted[1],
+            "sessions": counted[0],
+            "sha256": digest,
+        }
+        if value != expected:
             raise self._error(number, "the checksum is of other lines: the file was changed")
         if self._file.read(1):
             raise self._error(number + 1, "something follows the last line")
-        return Summary(*counted, is_redacted=bool(header.get("redacted")))
+        return ExportSummary(*counted, is_redacted=bool(header.get("redacted")))
 
-    def _error(self, number: int, why: str) -> PortableFileError:
+    def _error(self, number: int, reason: str) -> PortableFileError:
         return PortableFileError(
-            f"{self._name}, line {number}: {why}. The file is damaged; nothing was changed."
+            f"{self._name}, line {number}: {reason}. The file is damaged; nothing was changed."
         )
 
     def _foreign(self) -> PortableFileError:

@@ -1,8 +1,8 @@
-"""What an export is measured against: the tables of a new file, and how values are written.
+"""Columns of a new file, and the encoding of values in exports.
 
 Files of different releases have different columns. A value that equals the default of a
-new file is left out of an export, so that a column an older file lacks and a column that
-was never filled look the same.
+new file is omitted from an export, so that a column that an older file lacks and a column
+that was never set look the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hermes_state.schema.base import BASE_TABLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Columns that mean something only inside one file.
+# Columns that are meaningful only within one file.
 SESSION_INTERNAL: Final = frozenset({"system_prompt_hash"})
 MESSAGE_INTERNAL: Final = frozenset({"id", "session_id"})
 USAGE_INTERNAL: Final = frozenset({"session_id"})
@@ -36,13 +36,13 @@ class ExportColumn(NamedTuple):
     default: Any
 
     def is_default(self, value: Any) -> bool:
-        """Whether a session or message that says nothing about this column has *value*."""
+        """Whether *value* is the value of a row that does not set this column."""
         if value is None and self.is_required:
-            return True  # an older program left a hole where the rule says there is none
+            return True  # older programs store NULL in some NOT NULL columns
         return type(value) is type(self.default) and value == self.default
 
     def from_text(self, text: Any) -> Any:
-        """A value that was kept as text, in the type of the column."""
+        """A value that was stored as text, in the type of the column."""
         number = _NUMBERS.get(self.kind)
         if number is None or not isinstance(text, str):
             return text
@@ -56,24 +56,27 @@ UNKNOWN_COLUMN: Final = ExportColumn("", is_required=False, default=None)
 
 @functools.cache
 def columns_of(table: str) -> dict[str, ExportColumn]:
-    """The columns that a table has in a new file."""
+    """Columns of a table in a new file."""
     with contextlib.closing(driver.connect(":memory:", 1)) as connection:
         for statement in BASE_TABLES:
             connection.execute(statement)
         rows = connection.execute(
             'SELECT name, type, "notnull", dflt_value FROM pragma_table_info(?)', (table,)
         ).fetchall()
-    return {name: ExportColumn(kind, bool(rule), _literal(text)) for name, kind, rule, text in rows}
+    return {
+        name: ExportColumn(kind, bool(rule), _parse_default(text))
+        for name, kind, rule, text in rows
+    }
 
 
-def _literal(text: str | None) -> Any:
+def _parse_default(text: str | None) -> Any:
     if text is None:
         return None
     return text.strip("'") if text.startswith("'") else int(text)
 
 
 def without_defaults(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a row that an export has to carry."""
+    """The values of a row that differ from the defaults."""
     known = columns_of(table)
     return {
         name: value
@@ -83,12 +86,12 @@ def without_defaults(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_json(value: Any) -> str:
-    """JSON in the one form that exports have: sorted, without blanks, ASCII."""
+    """JSON in the canonical form of exports: sorted, without spaces, ASCII."""
     return _ENCODER.encode(value).replace("\x7f", "\\u007f")
 
 
-def plain(value: Any) -> Any:
-    """A stored value in JSON's terms."""
+def to_plain(value: Any) -> Any:
+    """A column value as a JSON value."""
     if isinstance(value, bytes):
         return {"hex": value.hex()}
     if isinstance(value, float) and not math.isfinite(value):
@@ -96,8 +99,8 @@ def plain(value: Any) -> Any:
     return value
 
 
-def stored(value: Any) -> Any:
-    """The value that `plain` was given; ValueError if it never was."""
+def from_plain(value: Any) -> Any:
+    """The inverse of `to_plain`; raises ValueError for other values."""
     if not isinstance(value, dict):
         return value
     if value.keys() == {"hex"}:
@@ -107,6 +110,6 @@ def stored(value: Any) -> Any:
     raise ValueError(f"{value!r} is not a column value")
 
 
-def all_plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Every value of a row in JSON's terms."""
-    return {name: plain(value) for name, value in row.items()}
+def row_to_plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with all values as JSON values."""
+    return {name: to_plain(value) for name, value in row.items()}

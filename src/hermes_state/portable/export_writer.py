@@ -1,4 +1,4 @@
-"""An export file: a header, one line per session, and a last line that vouches for the rest."""
+"""Export files: a header, one line per session, and a last line with a checksum."""
 
 from __future__ import annotations
 
@@ -7,65 +7,67 @@ import tempfile
 from typing import IO, TYPE_CHECKING, Final
 
 from hermes_state.portable.export_schema import to_json
-from hermes_state.portable.record import AsItIs, Identities, SessionRecord
+from hermes_state.portable.record import Identities, SessionRecord, UnchangedRows
 from hermes_state.sessions import lineage
 from hermes_state.sessions.rows import EXISTS
-from hermes_state.sessions.trash import everything_of
+from hermes_state.sessions.trash import rows_with_delegates
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
-    from hermes_state.portable.record import Alters
+    from hermes_state.portable.record import RowFilter
 
-EVERY = "SELECT id, parent_session_id, archived FROM sessions ORDER BY started_at, id"
+SELECT_SESSIONS = "SELECT id, parent_session_id, archived FROM sessions ORDER BY started_at, id"
 PARENT = "SELECT parent_session_id FROM sessions WHERE id = ?"
 TRASHED = "SELECT session_id FROM hermes_trash"
 
 
-def everything(reader: Reader, *, archived: bool, trashed: bool) -> list[str]:
-    """Every session, but archived and trashed ones only if wanted."""
-    bin_ids = _trashed(reader)
+def all_sessions(reader: Reader, *, archived: bool, trashed: bool) -> list[str]:
+    """Every session, optionally including archived and trashed ones."""
+    trashed_ids = _trashed(reader)
     return parents_first(
         (session_id, parent)
-        for session_id, parent, is_archived in reader.rows(EVERY)
-        if (trashed if session_id in bin_ids else archived or not is_archived)
+        for session_id, parent, is_archived in reader.rows(SELECT_SESSIONS)
+        if (trashed if session_id in trashed_ids else archived or not is_archived)
     )
 
 
-def these(reader: Reader, session_ids: Collection[str]) -> list[str]:
-    """The sessions named, in order."""
-    wanted = set(session_ids)
+def in_order(reader: Reader, session_ids: Collection[str]) -> list[str]:
+    """These sessions, parents before children."""
+    selected = set(session_ids)
     return parents_first(
-        (session_id, parent) for session_id, parent, _ in reader.rows(EVERY) if session_id in wanted
+        (session_id, parent)
+        for session_id, parent, _ in reader.rows(SELECT_SESSIONS)
+        if session_id in selected
     )
 
 
 def conversations(reader: Reader, session_ids: Iterable[str], *, trashed: bool) -> list[str]:
-    """The sessions named, the rows they continue, and the work done for them."""
-    bin_ids = set() if trashed else _trashed(reader)
-    found: set[str] = set()
+    """These sessions, the rows they continue, and the tasks delegated from them."""
+    trashed_ids = set() if trashed else _trashed(reader)
+    row_ids: set[str] = set()
     for session_id in session_ids:
-        for one in lineage.chain_of(reader, session_id):
-            if one not in found:
-                found.update(everything_of(reader, one))
-    return these(reader, found - bin_ids)
+        for row_id in lineage.chain_of(reader, session_id):
+            if row_id not in row_ids:
+                row_ids.update(rows_with_delegates(reader, row_id))
+    return in_order(reader, row_ids - trashed_ids)
 
 
 def relatives(reader: Reader, session_id: str) -> list[str]:
-    """A session, everything it came from, and the rows in which it was continued."""
+    """A session, its ancestors, and the rows that continue it."""
     chain = lineage.chain_of(reader, lineage.tip_of(reader, session_id))
-    found = {session_id, *chain}
+    row_ids = {session_id, *chain}
     current = reader.value(PARENT, (chain[0],))
-    while current is not None and current not in found:
-        found.add(current)
+    while current is not None and current not in row_ids:
+        row_ids.add(current)
         current = reader.value(PARENT, (current,))
-    return these(reader, found)
+    return in_order(reader, row_ids)
 
 
 def parents_first(rows: Iterable[tuple[str, str | None]]) -> list[str]:
-    """Ids in the given order, but none before its parent; a circle is cut somewhere."""
+    """IDs in the given order, but each after its parent; cycles are broken."""
     parent_of = dict(rows)
     done: dict[str, None] = {}
     for session_id in parent_of:
@@ -84,36 +86,41 @@ def _trashed(reader: Reader) -> set[str]:
     return {row[0] for row in reader.rows(TRASHED)}
 
 
-FORMAT: Final = "hermes-export"
-VERSION: Final = 1
-SPOOL_BYTES: Final = 4 << 20
-PIECE_BYTES: Final = 1 << 20
+EXPORT_FORMAT: Final = "hermes-export"
+EXPORT_VERSION: Final = 1
+MAX_MEMORY_BYTES: Final = 4 << 20
+CHUNK_BYTES: Final = 1 << 20
 
 
-def export_pieces(
-    engine: Engine, session_ids: Sequence[str], redactor: Alters | None = None
+def export_chunks(
+    engine: Engine, session_ids: Sequence[str], redactor: RowFilter | None = None
 ) -> Iterator[bytes]:
-    """The file, piece by piece; a piece need not end where a line does."""
+    """The file in chunks, which do not necessarily end at line ends."""
     digest = hashlib.sha256()
     sessions = messages = 0
-    header = {"format": FORMAT, "redacted": redactor is not None, "version": VERSION}
+    header = {"format": EXPORT_FORMAT, "redacted": redactor is not None, "version": EXPORT_VERSION}
     first = to_json(header).encode() + b"\n"
     digest.update(first)
     yield first
     with Identities(engine, session_ids) as identities:
         for session_id in session_ids:
-            with tempfile.SpooledTemporaryFile(SPOOL_BYTES) as spool:
-                # Read at once and passed on afterwards: a slow taker holds up no checkpoint.
+            with tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES) as spool:
+                # Read completely before it is yielded: a slow consumer must not block checkpoints.
                 count = spool_session(engine, session_id, identities, redactor, spool)
                 if count is None:
                     continue
                 spool.seek(0)
-                while piece := spool.read(PIECE_BYTES):
-                    digest.update(piece)
-                    yield piece
+                while chunk := spool.read(CHUNK_BYTES):
+                    digest.update(chunk)
+                    yield chunk
             sessions += 1
             messages += count
-    end = {"end": FORMAT, "messages": messages, "sessions": sessions, "sha256": digest.hexdigest()}
+    end = {
+        "end": EXPORT_FORMAT,
+        "messages": messages,
+        "sessions": sessions,
+        "sha256": digest.hexdigest(),
+    }
     yield to_json(end).encode() + b"\n"
 
 
@@ -121,10 +128,10 @@ def spool_session(
     engine: Engine,
     session_id: str,
     identities: Identities,
-    redactor: Alters | None,
+    redactor: RowFilter | None,
     spool: IO[bytes],
 ) -> int | None:
-    """Write one session's line; how many messages, or None if it has vanished meanwhile."""
+    """Write the line of a session; returns its number of messages, or None if it was deleted."""
 
     def write(reader: Reader) -> int | None:
         reader.execute("BEGIN")
@@ -142,12 +149,12 @@ def write_record(
     reader: Reader,
     session_id: str,
     identities: Identities,
-    redactor: Alters | None,
+    redactor: RowFilter | None,
     spool: IO[bytes],
 ) -> int:
-    """Write the line of a session that exists; how many messages."""
-    record = SessionRecord(reader, session_id, identities, redactor or AsItIs())
-    for piece in record.pieces():
-        spool.write(piece.encode())
+    """Write the line of an existing session; returns its number of messages."""
+    record = SessionRecord(reader, session_id, identities, redactor or UnchangedRows())
+    for chunk in record.chunks():
+        spool.write(chunk.encode())
     spool.write(b"\n")
     return record.messages

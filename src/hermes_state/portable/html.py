@@ -1,7 +1,7 @@
-"""Conversations as one HTML page that needs nothing else and does nothing.
+"""Conversations as a self-contained, static HTML page.
 
-Everything stored is escaped text. The page carries no script, no link out, no picture;
-its own content policy forbids them as well, should anything ever slip through.
+All stored text is escaped. The page has no scripts, external links or images; its
+content security policy forbids them as well.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hermes_state.portable.readable import ReadableConversation, ReadableMessage
 
 SUFFIX: Final = ".html"
-SUMMARY_CHARACTERS: Final = 90
+MAX_SUMMARY_CHARACTERS: Final = 90
 
 STYLE: Final = """
 :root { color-scheme: light dark; --paper: #fdfcfa; --ink: #23211d; --soft: #736e66;
@@ -54,12 +54,14 @@ pre { margin: 0; padding: .75rem; overflow-x: auto; background: var(--shade);
   unicode-bidi: plaintext; }
 @media print { body { max-width: none; padding: 0; } section { break-inside: avoid-page; } }
 """
-_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-POLICY: Final = (
-    f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
+_STYLE_HASH: Final = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+CONTENT_SECURITY_POLICY: Final = (
+    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'"
 )
-# Characters that a page may not contain, or that nobody would see.
-_VISIBLE: Final = {code: chr(0x2400 + code) for code in range(0x20) if code not in (9, 10)} | {
+# Replacements for characters that HTML forbids or that are invisible.
+_VISIBLE_CHARACTERS: Final = {
+    code: chr(0x2400 + code) for code in range(0x20) if code not in (9, 10)
+} | {
     0x7F: "\N{SYMBOL FOR DELETE}",
     **dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000)], "\N{REPLACEMENT CHARACTER}"),
 }
@@ -68,68 +70,73 @@ _VISIBLE: Final = {code: chr(0x2400 + code) for code in range(0x20) if code not 
 def pages(
     conversations: Iterable[ReadableConversation], contents: Sequence[str] = ()
 ) -> Iterator[str]:
-    """One page with these conversations, piece by piece; *contents* are their titles."""
+    """A page with these conversations, in chunks; *contents* are their titles."""
     title = contents[0] if len(contents) == 1 else f"{len(contents)} conversations"
     yield (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_SECURITY_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{shown(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{escape_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
     )
     if len(contents) > 1:
-        yield f"<nav>\n<h1>{shown(title)}</h1>\n<ol>\n"
+        yield f"<nav>\n<h1>{escape_text(title)}</h1>\n<ol>\n"
         for number, name in enumerate(contents):
-            yield f'<li><a href="#c{number}">{shown(name)}</a></li>\n'
+            yield f'<li><a href="#c{number}">{escape_text(name)}</a></li>\n'
         yield "</ol>\n</nav>\n"
     for number, conversation in enumerate(conversations):
-        yield from _one(conversation, number)
+        yield from _conversation(conversation, number)
     yield "</body>\n</html>\n"
 
 
-def _one(conversation: ReadableConversation, number: int) -> Iterator[str]:
+def _conversation(conversation: ReadableConversation, number: int) -> Iterator[str]:
     facts = "".join(
-        f"<dt>{shown(name)}</dt><dd>{shown(value)}</dd>\n" for name, value in conversation.facts
+        f"<dt>{escape_text(name)}</dt><dd>{escape_text(value)}</dd>\n"
+        for name, value in conversation.facts
     )
-    title = shown(conversation.title)
+    title = escape_text(conversation.title)
     yield f'<article id="c{number}">\n<h1 dir="auto">{title}</h1>\n<dl>\n{facts}</dl>\n'
     if conversation.prompt:
-        yield _folded("System prompt", conversation.prompt)
-    for said in conversation.said():
-        yield _said(said)
+        yield _details("System prompt", conversation.prompt)
+    for message in conversation.messages():
+        yield _message(message)
     yield "</article>\n"
 
 
-def _said(said: ReadableMessage) -> str:
-    kind = said.role if said.role in {"user", "assistant", "tool", "system"} else "other"
-    classes = f"{kind} undone" if "undone" in said.marks else kind
-    who = shown(said.role) + (f" <code>{shown(said.name)}</code>" if said.name else "")
-    marks = "".join(f" <mark>{shown(mark)}</mark>" for mark in said.marks)
-    parts = [f'<section class="{classes}">\n<header><b>{who}</b> <time>{said.at}</time>{marks}'
-             "</header>\n"]  # fmt: skip
-    if said.reasoning:
-        parts.append(_folded("Reasoning", said.reasoning))
-    if said.text and said.is_tool:
-        parts.append(_folded(_beginning(said.text), said.text))
-    elif said.text:
-        parts.append(f'<div class="text" dir="auto">{shown(said.text)}</div>\n')
-    for name, arguments in said.calls:
-        parts.append(_folded(f"→ {name} {_beginning(arguments)}", arguments))
+def _message(message: ReadableMessage) -> str:
+    kind = message.role if message.role in {"user", "assistant", "tool", "system"} else "other"
+    classes = f"{kind} undone" if "undone" in message.marks else kind
+    author = escape_text(message.role) + (
+        f" <code>{escape_text(message.name)}</code>" if message.name else ""
+    )
+    marks = "".join(f" <mark>{escape_text(mark)}</mark>" for mark in message.marks)
+    parts = [
+        f'<section class="{classes}">\n<header><b>{author}</b> <time>{message.at}</time>'
+        f"{marks}</header>\n"
+    ]
+    if message.reasoning:
+        parts.append(_details("Reasoning", message.reasoning))
+    if message.text and message.is_tool:
+        parts.append(_details(_summary(message.text), message.text))
+    elif message.text:
+        parts.append(f'<div class="text" dir="auto">{escape_text(message.text)}</div>\n')
+    for name, arguments in message.calls:
+        parts.append(_details(f"→ {name} {_summary(arguments)}", arguments))
     return "".join([*parts, "</section>\n"])
 
 
-def _folded(summary: str, text: str) -> str:
+def _details(summary: str, text: str) -> str:
     return (
-        f'<details><summary dir="auto">{shown(summary)}</summary>'
-        f'<pre dir="auto">{shown(text)}</pre></details>\n'
+        f'<details><summary dir="auto">{escape_text(summary)}</summary>'
+        f'<pre dir="auto">{escape_text(text)}</pre></details>\n'
     )
 
 
-def _beginning(text: str) -> str:
-    line = " ".join(text[: 4 * SUMMARY_CHARACTERS].split())
-    return line if len(line) <= SUMMARY_CHARACTERS else line[:SUMMARY_CHARACTERS] + " …"
+def _summary(text: str) -> str:
+    line = " ".join(text[: 4 * MAX_SUMMARY_CHARACTERS].split())
+    return line if len(line) <= MAX_SUMMARY_CHARACTERS else line[:MAX_SUMMARY_CHARACTERS] + " …"
 
 
-def shown(text: str) -> str:
-    """Text that is shown and nothing else."""
-    return escape(text.replace("\r\n", "\n").translate(_VISIBLE), quote=True)
+def escape_text(text: str) -> str:
+    """*text* escaped for HTML, with invisible characters made visible."""
+    return escape(text.replace("\r\n", "\n").translate(_VISIBLE_CHARACTERS), quote=True)

@@ -1,8 +1,8 @@
-"""What an import brings and the file has no place for, kept beside the session.
+"""Imported values that the file cannot store in its columns.
 
-An older file lacks columns; a parent or the origin of a copy may not be there (yet). Such
-facts wait in `hermes_session_extra` under names that begin with `kept.`, as JSON, and the
-next export gives them out as if they had been stored. Nothing else reads them.
+An older file lacks columns; a parent or the origin of a copy may not exist (yet). Such
+values are stored in `hermes_session_extra` as JSON, under names that start with `kept.`,
+and the next export includes them as if they were columns. Nothing else reads them.
 """
 
 from __future__ import annotations
@@ -10,36 +10,36 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_state.portable.export_schema import plain, stored
+from hermes_state.portable.export_schema import from_plain, to_plain
 from hermes_state.sessions import labels
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader, Tx
 
-PREFIX: Final = "kept."
-PARENT: Final = "kept.parent"
-USAGE: Final = "kept.usage"
-SESSION: Final = "kept.session."
-MESSAGE: Final = "kept.message."
-ORIGIN: Final = "kept.origin."
+EXTRA_PREFIX: Final = "kept."
+PARENT_NAME: Final = "kept.parent"
+USAGE_NAME: Final = "kept.usage"
+SESSION_PREFIX: Final = "kept.session."
+MESSAGE_PREFIX: Final = "kept.message."
+ORIGIN_PREFIX: Final = "kept.origin."
 
 INSERT_EXTRA = """
     INSERT INTO hermes_session_extra (session_id, name, value) VALUES (?, ?, ?)
     ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value
 """
-ALL = "SELECT name, value FROM hermes_session_extra WHERE session_id = ?"
-FORGET = "DELETE FROM hermes_session_extra WHERE session_id = ? AND name = ?"
-WAITING = """
+SELECT_EXTRAS = "SELECT name, value FROM hermes_session_extra WHERE session_id = ?"
+DELETE_EXTRA = "DELETE FROM hermes_session_extra WHERE session_id = ? AND name = ?"
+PENDING_LINKS = """
     SELECT session_id, name, value FROM hermes_session_extra
     WHERE name = 'kept.parent' OR (name >= 'kept.origin.' AND name < 'kept.origin/')
 """
 
 
 class Extras:
-    """Everything that is kept beside one session."""
+    """All extra values of a session."""
 
     def __init__(self, reader: Reader, session_id: str) -> None:
-        rows = reader.rows(ALL, (session_id,)) if reader.columns.has_own_tables else []
+        rows = reader.rows(SELECT_EXTRAS, (session_id,)) if reader.columns.has_own_tables else []
         self.facts: dict[str, Any] = {}
         self.session: dict[str, Any] = {}
         self.messages: dict[int, dict[str, Any]] = {}
@@ -47,31 +47,31 @@ class Extras:
         self.parent: str | None = None
         self.usage: list[dict[str, Any]] = []
         for name, value in rows:
-            self._take(name, value)
-        if found := labels.tags_of(reader, [session_id]).get(session_id):
-            self.facts[labels.FACT] = json.dumps(found)
+            self._read_value(name, value)
+        if tags := labels.tags_of(reader, [session_id]).get(session_id):
+            self.facts[labels.TAGS_EXPORT_NAME] = json.dumps(tags)
 
-    def _take(self, name: str, value: str) -> None:
-        if not name.startswith(PREFIX):
+    def _read_value(self, name: str, value: str) -> None:
+        if not name.startswith(EXTRA_PREFIX):
             self.facts[name] = value
-        elif name == PARENT:
+        elif name == PARENT_NAME:
             self.parent = json.loads(value)
-        elif name == USAGE:
+        elif name == USAGE_NAME:
             self.usage = json.loads(value)
-        elif name.startswith(SESSION):
-            self.session[name.removeprefix(SESSION)] = stored(json.loads(value))
-        elif name.startswith(ORIGIN):
-            self.origins[int(name.removeprefix(ORIGIN))] = json.loads(value)
-        elif name.startswith(MESSAGE):
-            row, _, column = name.removeprefix(MESSAGE).partition(".")
-            self.messages.setdefault(int(row), {})[column] = stored(json.loads(value))
+        elif name.startswith(SESSION_PREFIX):
+            self.session[name.removeprefix(SESSION_PREFIX)] = from_plain(json.loads(value))
+        elif name.startswith(ORIGIN_PREFIX):
+            self.origins[int(name.removeprefix(ORIGIN_PREFIX))] = json.loads(value)
+        elif name.startswith(MESSAGE_PREFIX):
+            row, _, column = name.removeprefix(MESSAGE_PREFIX).partition(".")
+            self.messages.setdefault(int(row), {})[column] = from_plain(json.loads(value))
 
 
-def keep(tx: Tx, session_id: str, name: str, value: Any) -> None:
-    """Keep one fact that has no place."""
-    tx.execute(INSERT_EXTRA, (session_id, name, json.dumps(plain(value))))
+def save_extra(tx: Tx, session_id: str, name: str, value: Any) -> None:
+    """Store a value that has no column."""
+    tx.execute(INSERT_EXTRA, (session_id, name, json.dumps(to_plain(value))))
 
 
-def forget(tx: Tx, session_id: str, name: str) -> None:
-    """The fact has found its place."""
-    tx.execute(FORGET, (session_id, name))
+def delete_extra(tx: Tx, session_id: str, name: str) -> None:
+    """Delete a value that has been stored in its column."""
+    tx.execute(DELETE_EXTRA, (session_id, name))

@@ -1,4 +1,4 @@
-"""An export file taken in: checked as a whole, then session by session, each all or nothing."""
+"""Imports an export file: verifies it completely, then stores each session atomically."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Final, Literal
 
 from hermes_core.errors import UsageError
-from hermes_state.messages.append import KNOWN_UID, PUT_UID, identity_in
-from hermes_state.messages.edits import PUT_COPY, PUT_UNDO_ROW
+from hermes_state.messages.append import INSERT_UID, ROW_BY_UID, derive_identity
+from hermes_state.messages.edits import INSERT_COPY, INSERT_UNDO_ROW
 from hermes_state.portable import import_extras
 from hermes_state.portable.export_reader import ExportFile
 from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
     SESSION_INTERNAL,
     columns_of,
-    stored,
+    from_plain,
 )
 from hermes_state.portable.export_writer import write_record
-from hermes_state.portable.record import ORIGIN, UID, Identities, row_ids
+from hermes_state.portable.record import ORIGIN_FIELD, UID_FIELD, Identities, row_ids
 from hermes_state.sessions import index, labels, lineage
-from hermes_state.sessions.rows import EXISTS, EXTRA_DEFAULTS, INSERT_SESSION, prompt_columns
-from hermes_state.sessions.trash import INSERT_TRASH as PUT_TRASH
-from hermes_state.sessions.trash import TITLE_TAKEN
+from hermes_state.sessions.rows import EXISTS, EXTRA_DEFAULTS, UPSERT_EXTRA, prompt_columns
+from hermes_state.sessions.trash import INSERT_TRASH, TITLE_TAKEN
 
 if TYPE_CHECKING:
     from array import array
@@ -36,14 +35,14 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], object]
 
-# The origin of a copy whose first row is not here.
-NOWHERE: Final = -1
+# The origin of a copy whose first row does not exist in this file.
+UNKNOWN_ORIGIN: Final = -1
 
-PUT_UNDO = """
+INSERT_UNDO = """
     INSERT INTO hermes_undo (session_id, created_at, last_message_id, is_open) VALUES (?, ?, ?, ?)
 """
 WAS_PURGED = "SELECT epoch FROM hermes_session_index WHERE session_id = ? AND shown = 3"
-COUNTS = """
+RAISE_COUNTS = """
     UPDATE hermes_session_index SET epoch = max(epoch, ?),
         lifetime_messages = max(lifetime_messages, ?),
         lifetime_tool_calls = max(lifetime_tool_calls, ?)
@@ -53,10 +52,10 @@ SET_PARENT = "UPDATE sessions SET parent_session_id = ? WHERE id = ?"
 SET_ORIGIN = "UPDATE hermes_copy SET origin_id = ? WHERE message_id = ?"
 
 
-class Newcomer:
-    """A session on its way into the store.
+class ImportedSession:
+    """A session that is being stored.
 
-    *names* says under which id a session of the same file was stored, where that differs.
+    *names* maps the IDs of sessions that were stored under another ID.
     """
 
     def __init__(
@@ -66,30 +65,30 @@ class Newcomer:
         self._id = session_id
         self._record = record
         self._names = names
-        self._places: dict[str, array[int]] = {}
+        self._rows_by_session: dict[str, array[int]] = {}
         self.title: str | None = None
 
     def store(self) -> None:
-        """Every row of it."""
+        """Insert all rows of the session."""
         purged = self._tx.value(WAS_PURGED, (self._id,))
         self._session()
         for name, value in self._record.get("extra", {}).items():
-            if name == labels.FACT:
-                labels.take_in(self._tx, self._id, stored(value))
+            if name == labels.TAGS_EXPORT_NAME:
+                labels.import_tags(self._tx, self._id, from_plain(value))
             else:
-                self._tx.execute(INSERT_SESSION, (self._id, name, stored(value)))
+                self._tx.execute(UPSERT_EXTRA, (self._id, name, from_plain(value)))
         self._usage()
         rows = [self._message(*item) for item in enumerate(self._record["messages"])]
         self._undo(rows)
         if "trash" in self._record:
             trash = self._record["trash"]
             names = ("trashed_at", "reason", "was_archived", "was_open", "title")
-            self._tx.execute(PUT_TRASH, (self._id, *[stored(trash[name]) for name in names]))
+            self._tx.execute(INSERT_TRASH, (self._id, *[from_plain(trash[name]) for name in names]))
         self._index(purged, rows)
 
     def _session(self) -> None:
         facts = {
-            name: stored(value)
+            name: from_plain(value)
             for name, value in self._record["session"].items()
             if name not in SESSION_INTERNAL
         }
@@ -106,17 +105,17 @@ class Newcomer:
             self.title = facts["title"] = self._free_title(facts["title"])
         self._insert("sessions", self._tx.columns.sessions, facts)
         for name in facts.keys() - set(self._tx.columns.sessions):
-            self._put_beside(name, facts[name])
+            self._store_extra(name, facts[name])
         if parent is not None and "parent_session_id" not in facts:
-            import_extras.keep(self._tx, self._id, import_extras.PARENT, parent)
+            import_extras.save_extra(self._tx, self._id, import_extras.PARENT_NAME, parent)
 
-    def _put_beside(self, name: str, value: Any) -> None:
-        """A fact for which this file has no column."""
+    def _store_extra(self, name: str, value: Any) -> None:
+        """Store a value for which the file has no column."""
         if name in EXTRA_DEFAULTS:
             text = repr(value) if isinstance(value, float) else value
-            self._tx.execute(INSERT_SESSION, (self._id, name, text))
+            self._tx.execute(UPSERT_EXTRA, (self._id, name, text))
         else:
-            import_extras.keep(self._tx, self._id, import_extras.SESSION + name, value)
+            import_extras.save_extra(self._tx, self._id, import_extras.SESSION_PREFIX + name, value)
 
     def _free_title(self, title: Any) -> Any:
         name, number = title, 2
@@ -126,94 +125,102 @@ class Newcomer:
 
     def _insert(self, table: str, columns: tuple[str, ...], values: Mapping[str, Any]) -> int:
         names = [name for name in columns if name in values]
-        marks = ", ".join("?" * len(names))
-        sql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})"  # noqa: S608 - known
+        placeholders = ", ".join("?" * len(names))
+        sql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({placeholders})"  # noqa: S608 - known
         return int(self._tx.execute(sql, [values[name] for name in names]).lastrowid or 0)
 
     def _usage(self) -> None:
         rows = self._record.get("usage", [])
         if rows and "session_model_usage" not in self._tx.columns.tables:
-            import_extras.keep(self._tx, self._id, import_extras.USAGE, rows)
+            import_extras.save_extra(self._tx, self._id, import_extras.USAGE_NAME, rows)
             return
         known = tuple(columns_of("session_model_usage"))
         for row in rows:
-            values = {name: stored(value) for name, value in row.items()}
+            values = {name: from_plain(value) for name, value in row.items()}
             self._insert("session_model_usage", known, {**values, "session_id": self._id})
 
-    def _message(self, place: int, message: Mapping[str, Any]) -> int:
+    def _message(self, position: int, message: Mapping[str, Any]) -> int:
         columns = self._tx.columns.messages
         values = {
-            name: stored(value)
+            name: from_plain(value)
             for name, value in message.items()
-            if name not in MESSAGE_INTERNAL and name not in {UID, ORIGIN}
+            if name not in MESSAGE_INTERNAL and name not in {UID_FIELD, ORIGIN_FIELD}
         }
         row_id = self._insert("messages", columns, {**values, "session_id": self._id})
         for name in values.keys() - set(columns):
-            import_extras.keep(
-                self._tx, self._id, f"{import_extras.MESSAGE}{place}.{name}", values[name]
+            import_extras.save_extra(
+                self._tx, self._id, f"{import_extras.MESSAGE_PREFIX}{position}.{name}", values[name]
             )
-        if UID in message:
-            self._tx.execute(PUT_UID, (self._free_uid(bytes.fromhex(message[UID])), row_id))
-        if ORIGIN in message:
-            self._copy(place, row_id, message[ORIGIN])
+        if UID_FIELD in message:
+            self._tx.execute(
+                INSERT_UID, (self._free_uid(bytes.fromhex(message[UID_FIELD])), row_id)
+            )
+        if ORIGIN_FIELD in message:
+            self._copy(position, row_id, message[ORIGIN_FIELD])
         return row_id
 
     def _free_uid(self, key: bytes) -> bytes:
-        """The identity itself, or, where another conversation has it, one derived from it."""
-        while self._tx.value(KNOWN_UID, (key,)) is not None:
-            key = identity_in(self._id, key)
+        """The identity, or one derived from it if another conversation uses it."""
+        while self._tx.value(ROW_BY_UID, (key,)) is not None:
+            key = derive_identity(self._id, key)
         return key
 
-    def _copy(self, place: int, row_id: int, origin: dict[str, Any] | None) -> None:
+    def _copy(self, position: int, row_id: int, origin: dict[str, Any] | None) -> None:
         origin_id = None
         if origin is not None:
-            here = self._names.get(origin["session"], origin["session"])
-            origin_id = self._row_at(here, origin["row"])
+            session_id = self._names.get(origin["session"], origin["session"])
+            origin_id = self._row_at(session_id, origin["row"])
             if origin_id is None:
-                waiting = {"row": origin["row"], "session": here}
-                import_extras.keep(self._tx, self._id, f"{import_extras.ORIGIN}{place}", waiting)
-        self._tx.execute(PUT_COPY, (row_id, NOWHERE if origin_id is None else origin_id))
+                pending = {"row": origin["row"], "session": session_id}
+                import_extras.save_extra(
+                    self._tx, self._id, f"{import_extras.ORIGIN_PREFIX}{position}", pending
+                )
+        self._tx.execute(INSERT_COPY, (row_id, UNKNOWN_ORIGIN if origin_id is None else origin_id))
 
-    def _row_at(self, session_id: str, place: int) -> int | None:
+    def _row_at(self, session_id: str, position: int) -> int | None:
         if session_id == self._id:
-            return None  # no session is the origin of its own rows
-        if session_id not in self._places:
-            self._places[session_id] = row_ids(self._tx, session_id)
-        rows = self._places[session_id]
-        return rows[place] if place < len(rows) else None
+            return None  # a session is never the origin of its own rows
+        if session_id not in self._rows_by_session:
+            self._rows_by_session[session_id] = row_ids(self._tx, session_id)
+        rows = self._rows_by_session[session_id]
+        return rows[position] if position < len(rows) else None
 
     def _undo(self, rows: list[int]) -> None:
         for entry in self._record.get("undo", []):
-            values = (self._id, stored(entry["at"]), rows[entry["last"]], entry["is_open"])
-            undo_id = self._tx.execute(PUT_UNDO, values).lastrowid
-            self._tx.many(PUT_UNDO_ROW, [(undo_id, rows[place]) for place in entry["rows"]])
+            values = (self._id, from_plain(entry["at"]), rows[entry["last"]], entry["is_open"])
+            undo_id = self._tx.execute(INSERT_UNDO, values).lastrowid
+            self._tx.many(
+                INSERT_UNDO_ROW, [(undo_id, rows[position]) for position in entry["rows"]]
+            )
 
     def _index(self, purged: int | None, rows: list[int]) -> None:
         tx, counts = self._tx, self._record["index"]
-        # A session that was here before and was purged begins a new epoch.
+        # A session that was purged before starts a new epoch.
         epoch = counts["epoch"] if purged is None else max(counts["epoch"], purged + 1)
         index.reindex(tx, self._id)
-        index.replace_family(tx, self._id)
+        index.update_family_positions(tx, self._id)
         lifetime = (counts["lifetime_messages"], counts["lifetime_tool_calls"])
-        tx.execute(COUNTS, (epoch, *lifetime, self._id))
-        tx.newest_uid = None  # identities of any age may have come
+        tx.execute(RAISE_COUNTS, (epoch, *lifetime, self._id))
+        tx.newest_uid = None  # imported identities may have any age
         if rows and not tx.is_behind:
             tx.covered = max(tx.covered, rows[-1])
 
 
-def link_waiting(tx: Tx) -> int:
-    """Connect what waits for a parent or an origin that has come by now; how many."""
+def link_pending(tx: Tx) -> int:
+    """Link sessions and copies whose parent or origin exists now; returns their number."""
     rows_of = functools.cache(lambda session_id: row_ids(tx, session_id))
     linked = 0
-    for session_id, name, text in tx.rows(import_extras.WAITING):
-        wanted = json.loads(text)
-        if name == import_extras.PARENT:
-            done = _link_parent(tx, session_id, wanted)
+    for session_id, name, text in tx.rows(import_extras.PENDING_LINKS):
+        target = json.loads(text)
+        if name == import_extras.PARENT_NAME:
+            is_linked = _link_parent(tx, session_id, target)
         else:
-            place = int(name.removeprefix(import_extras.ORIGIN))
-            done = _link_origin(tx, rows_of(session_id), place, rows_of(wanted["session"]), wanted)
-        if done:
-            import_extras.forget(tx, session_id, name)
+            position = int(name.removeprefix(import_extras.ORIGIN_PREFIX))
+            is_linked = _link_origin(
+                tx, rows_of(session_id), position, rows_of(target["session"]), target
+            )
+        if is_linked:
+            import_extras.delete_extra(tx, session_id, name)
             linked += 1
     return linked
 
@@ -223,20 +230,20 @@ def _link_parent(tx: Tx, session_id: str, parent: str | None) -> bool:
         return False
     tx.execute(SET_PARENT, (parent, session_id))
     current: str | None = session_id
-    for _ in range(lineage.LONGEST_CHAIN):
+    for _ in range(lineage.MAX_CHAIN_ROWS):
         if current is None:
             break
-        index.replace_family(tx, current)
+        index.update_family_positions(tx, current)
         current = lineage.continuation_of(tx, current)
     return True
 
 
 def _link_origin(
-    tx: Tx, here: array[int], place: int, there: array[int], origin: Mapping[str, Any]
+    tx: Tx, row_ids: array[int], position: int, origin_ids: array[int], origin: Mapping[str, Any]
 ) -> bool:
-    if origin["row"] >= len(there) or place >= len(here):
+    if origin["row"] >= len(origin_ids) or position >= len(row_ids):
         return False
-    tx.execute(SET_ORIGIN, (there[origin["row"]], here[place]))
+    tx.execute(SET_ORIGIN, (origin_ids[origin["row"]], row_ids[position]))
     return True
 
 
@@ -245,7 +252,7 @@ OnConflict = Literal["skip", "rename", "fail"]
 
 @dataclass
 class ImportReport:
-    """What became of each session of the file."""
+    """The result of an import."""
 
     imported: int = 0
     messages: int = 0
@@ -258,7 +265,7 @@ class ImportReport:
 
 
 class Import:
-    """One file on its way into one store."""
+    """The import of a file."""
 
     def __init__(self, engine: Engine, on_conflict: OnConflict, *, is_dry_run: bool) -> None:
         self._engine = engine
@@ -266,54 +273,54 @@ class Import:
         self._report = ImportReport(is_dry_run=is_dry_run)
 
     def run(self, file: IO[bytes], name: str, progress: Progress | None) -> ImportReport:
-        """Check the whole file, then store it."""
+        """Verify the file, then store its sessions."""
         source = ExportFile(file, name)
-        taken: list[str] = []
-        summary = source.verify(lambda line: self._note_taken(line, taken))
+        existing: list[str] = []
+        summary = source.verify(lambda line: self._record_existing(line, existing))
         self._report.is_redacted = summary.is_redacted
-        if taken and self._on_conflict == "fail":
+        if existing and self._on_conflict == "fail":
             raise UsageError(
-                f"{len(taken)} of {summary.sessions} sessions are here already, the first is "
-                f"{taken[0]}. Nothing was changed; choose --on-conflict skip or rename."
+                f"{len(existing)} of {summary.sessions} sessions are here already, the first is "
+                f"{existing[0]}. Nothing was changed; choose --on-conflict skip or rename."
             )
-        compared = taken if self._on_conflict == "rename" else []
-        with Identities(self._engine, compared) as identities:
+        to_compare = existing if self._on_conflict == "rename" else []
+        with Identities(self._engine, to_compare) as identities:
             for done, line in enumerate(source.sessions()):
                 if progress is not None:
                     progress(done, summary.sessions)
-                self._one(line, identities)
+                self._import_session(line, identities)
         if not self._report.is_dry_run:
-            self._engine.write_upkeep(link_waiting)
+            self._engine.write_upkeep(link_pending)
         return self._report
 
-    def _note_taken(self, line: ExportLine, taken: list[str]) -> None:
+    def _record_existing(self, line: ExportLine, existing: list[str]) -> None:
         if self._engine.read(lambda reader: reader.value(EXISTS, (line.session_id,))):
-            taken.append(line.session_id)
+            existing.append(line.session_id)
 
-    def _one(self, line: ExportLine, identities: Identities) -> None:
+    def _import_session(self, line: ExportLine, identities: Identities) -> None:
         if self._report.is_dry_run:
-            session_id = self._engine.read(lambda reader: self._place(reader, line, identities))
+            session_id = self._engine.read(lambda reader: self._target_id(reader, line, identities))
             self._count(line, session_id, None)
             return
 
         def store(tx: Tx) -> tuple[str | None, str | None]:
-            session_id = self._place(tx, line, identities)
+            session_id = self._target_id(tx, line, identities)
             if session_id is None:
                 return None, None
-            newcomer = Newcomer(tx, session_id, line.record, self._report.renamed)
-            newcomer.store()
-            return session_id, newcomer.title
+            session = ImportedSession(tx, session_id, line.record, self._report.renamed)
+            session.store()
+            return session_id, session.title
 
         self._count(line, *self._engine.write_upkeep(store))
 
-    def _place(self, reader: Reader, line: ExportLine, identities: Identities) -> str | None:
-        """The id under which a session is stored; None if it is not."""
+    def _target_id(self, reader: Reader, line: ExportLine, identities: Identities) -> str | None:
+        """The ID under which a session is stored; None if it is skipped."""
         session_id = line.session_id
         if not reader.value(EXISTS, (session_id,)):
             return session_id
         if self._on_conflict != "rename":
-            return None  # with "fail", it came into being after the file was checked
-        if self._is_here(reader, line, identities):
+            return None  # with "fail", it was created after the check
+        if self._is_identical(reader, line, identities):
             return None
         number = 2
         while reader.value(EXISTS, (f"{session_id}-{number}",)):
@@ -321,24 +328,24 @@ class Import:
         return f"{session_id}-{number}"
 
     @staticmethod
-    def _is_here(reader: Reader, line: ExportLine, identities: Identities) -> bool:
-        """Whether the session that has the id is the very same."""
-        own = io.BytesIO()
-        write_record(reader, line.session_id, identities, None, own)
-        return own.getvalue() == line.raw
+    def _is_identical(reader: Reader, line: ExportLine, identities: Identities) -> bool:
+        """Whether the stored session with this ID is identical."""
+        stored = io.BytesIO()
+        write_record(reader, line.session_id, identities, None, stored)
+        return stored.getvalue() == line.raw
 
     def _count(self, line: ExportLine, session_id: str | None, title: str | None) -> None:
-        report, wanted = self._report, line.session_id
+        report, original_id = self._report, line.session_id
         if session_id is None:
             if self._on_conflict == "rename":
                 report.unchanged += 1
             else:
-                report.skipped.append(wanted)
+                report.skipped.append(original_id)
             return
         report.imported += 1
         report.messages += len(line.record["messages"])
-        if session_id != wanted:
-            report.renamed[wanted] = session_id
-        asked: Any = line.record["session"].get("title")
-        if title is not None and title != asked:
+        if session_id != original_id:
+            report.renamed[original_id] = session_id
+        original_title: Any = line.record["session"].get("title")
+        if title is not None and title != original_title:
             report.retitled[session_id] = title

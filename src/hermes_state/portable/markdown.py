@@ -1,4 +1,4 @@
-"""Conversations as Markdown: what was said stays Markdown, but HTML in it is only shown."""
+"""Conversations as Markdown; HTML in messages is escaped."""
 
 from __future__ import annotations
 
@@ -18,66 +18,66 @@ _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|])")
 
 
 def pages(conversations: Iterable[ReadableConversation]) -> Iterator[str]:
-    """One file with these conversations, piece by piece."""
+    """A file with these conversations, in chunks."""
     is_first = True
     for conversation in conversations:
         if not is_first:
             yield "\n---\n\n"
         is_first = False
-        yield from _one(conversation)
+        yield from _conversation(conversation)
 
 
-def _one(conversation: ReadableConversation) -> Iterator[str]:
+def _conversation(conversation: ReadableConversation) -> Iterator[str]:
     yield f"# {escape(conversation.title)}\n\n"
     yield "".join(f"- {name}: {code(value)}\n" for name, value in conversation.facts)
     if conversation.prompt:
         yield f"\n## System prompt\n\n{fenced(conversation.prompt)}"
-    for said in conversation.said():
-        yield _said(said)
+    for message in conversation.messages():
+        yield _message(message)
 
 
-def _said(said: ReadableMessage) -> str:
-    who = f"{said.role} {code(said.name)}" if said.name else said.role
-    marks = "".join(f" *({mark})*" for mark in said.marks)
-    parts = [f"\n## {who} · {said.at}{marks}\n"]
-    if said.reasoning:
-        parts.append(f"\n*Reasoning*\n\n{quoted(inert(said.reasoning))}")
-    if said.text:
-        parts.append("\n" + (fenced(said.text) if said.is_tool else inert(said.text)))
+def _message(message: ReadableMessage) -> str:
+    author = f"{message.role} {code(message.name)}" if message.name else message.role
+    marks = "".join(f" *({mark})*" for mark in message.marks)
+    parts = [f"\n## {author} · {message.at}{marks}\n"]
+    if message.reasoning:
+        parts.append(f"\n*Reasoning*\n\n{quoted(neutralize(message.reasoning))}")
+    if message.text:
+        parts.append("\n" + (fenced(message.text) if message.is_tool else neutralize(message.text)))
     parts += [
         f"\n→ {code(name)}\n" + (f"\n{fenced(arguments)}" if arguments else "")
-        for name, arguments in said.calls
+        for name, arguments in message.calls
     ]
     return "".join(parts)
 
 
 def escape(text: str) -> str:
-    """A text on one line in which nothing is a sign of Markdown."""
+    """*text* on one line with Markdown characters escaped."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
 def code(text: str) -> str:
-    """A text on one line as code."""
+    """*text* on one line as inline code."""
     line = " ".join(text.split())
     ticks = "`" * (_longest_run(line, "`") + 1)
     return f"{ticks} {line} {ticks}" if "`" in line or not line else f"{ticks}{line}{ticks}"
 
 
 def fenced(text: str) -> str:
-    """A text as a block of code, whatever is in it."""
+    """*text* as a code block, whatever it contains."""
     fence = "`" * max(3, _longest_run(text, "`") + 1)
     return f"{fence}\n{text}\n{fence}\n"
 
 
 def quoted(text: str) -> str:
-    """A text as a quotation."""
+    """*text* as a block quote."""
     return "".join(f"> {line}\n" for line in text.splitlines())
 
 
-def inert(text: str) -> str:
-    """Markdown that somebody wrote, in which no HTML and no script in a link is alive.
+def neutralize(text: str) -> str:
+    """Markdown with HTML and script links disabled.
 
-    A block of code that is not closed is closed, so that it does not swallow the rest.
+    An unclosed code block is closed, so that it does not include the rest of the file.
     """
     lines = []
     fence = ""
@@ -91,21 +91,21 @@ def inert(text: str) -> str:
             fence = mark[1]
             lines.append(line)
         else:
-            lines.append(_inert_line(line))
+            lines.append(_neutralize_line(line))
     if fence:
         lines.append(fence)
     return "\n".join(lines) + "\n"
 
 
-def _inert_line(line: str) -> str:
+def _neutralize_line(line: str) -> str:
     pieces, end = [], 0
     for match in _CODE.finditer(line):
-        pieces += [_inert_text(line[end : match.start()]), match.group()]
+        pieces += [_neutralize_text(line[end : match.start()]), match.group()]
         end = match.end()
-    return "".join([*pieces, _inert_text(line[end:])])
+    return "".join([*pieces, _neutralize_text(line[end:])])
 
 
-def _inert_text(text: str) -> str:
+def _neutralize_text(text: str) -> str:
     return _LINK.sub(r"]\\(", text.replace("<", "\\<"))
 
 

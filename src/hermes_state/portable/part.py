@@ -1,7 +1,7 @@
-"""SessionDB's side of exports, imports and backups.
+"""SessionDB methods for exports, imports and backups.
 
-The modules that do the work are imported when they are asked for: most programs that open
-the store never do.
+The modules that implement them are imported at first use, because most programs never
+need them.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ if TYPE_CHECKING:
 
 
 class PortablePart(ListPart):
-    """History on the move."""
+    """Exports, imports and backups."""
 
     def sessions_to_export(
         self, *, include_archived: bool = True, include_trashed: bool = False, **filters: Any
     ) -> list[str]:
-        """The ids of sessions, parents before children; `filters` as in `list_sessions_rich`.
+        """IDs of sessions, parents before children.
 
-        With filters, a conversation that fits brings the rows it continues and the work
-        that was delegated from it.
+        `filters` are those of `list_sessions_rich`. With filters, the result includes for each
+        matching conversation the rows it continues and the tasks delegated from it.
         """
-        from hermes_state.portable import export_writer  # noqa: PLC0415 - as said above
+        from hermes_state.portable import export_writer  # noqa: PLC0415 - see above
 
         chosen = {name: value for name, value in filters.items() if value}
         if not chosen:
             return self.engine.read(
-                lambda reader: export_writer.everything(
+                lambda reader: export_writer.all_sessions(
                     reader, archived=include_archived, trashed=include_trashed
                 )
             )
         lists: list[dict[str, Any]] = [{"include_archived": include_archived}]
         lists += [{"trashed_only": True}] if include_trashed else []
-        fitting = [
+        matching = [
             str(row["id"])
-            for one in lists
-            for row in self.list_sessions_rich(**chosen, **one, limit=-1, include_children=True)
+            for options in lists
+            for row in self.list_sessions_rich(**chosen, **options, limit=-1, include_children=True)
         ]
         return self.engine.read(
-            lambda reader: export_writer.conversations(reader, fitting, trashed=include_trashed)
+            lambda reader: export_writer.conversations(reader, matching, trashed=include_trashed)
         )
 
     def relatives_of(self, session_id: str) -> list[str]:
-        """A session, all it came from and the rows in which it was continued, oldest first."""
-        from hermes_state.portable import export_writer  # noqa: PLC0415 - as said above
+        """A session, its ancestors and the rows that continue it, oldest first."""
+        from hermes_state.portable import export_writer  # noqa: PLC0415 - see above
 
         return self.engine.read(lambda reader: export_writer.relatives(reader, session_id))
 
     def iter_export_file(
         self, session_ids: Sequence[str], *, is_redacted: bool = False
     ) -> Iterator[bytes]:
-        """An export file with these sessions, in pieces; parents have to come first."""
-        from hermes_state.portable.export_writer import export_pieces  # noqa: PLC0415
-        from hermes_state.portable.redaction import Redactor  # noqa: PLC0415 - as said above
+        """An export file with these sessions, in chunks; parents must come first."""
+        from hermes_state.portable.export_writer import export_chunks  # noqa: PLC0415
+        from hermes_state.portable.redaction import Redactor  # noqa: PLC0415 - see above
 
         self.refresh_index()
-        return export_pieces(self.engine, session_ids, Redactor() if is_redacted else None)
+        return export_chunks(self.engine, session_ids, Redactor() if is_redacted else None)
 
     def import_file(
         self,
@@ -74,12 +74,13 @@ class PortablePart(ListPart):
         is_dry_run: bool = False,
         progress: Callable[[int, int], object] | None = None,
     ) -> ImportReport:
-        """Take in an export file that can be read twice; each session whole or not at all.
+        """Import an export file that can be read twice.
 
-        A file that is not whole is refused with PortableFileError before anything is
-        changed. Imported sessions belong to no process.
+        Each session is imported completely or not at all. A damaged file is rejected with
+        PortableFileError before anything is changed. Imported sessions belong to no
+        process.
         """
-        from hermes_state.portable.importer import Import  # noqa: PLC0415 - as said above
+        from hermes_state.portable.importer import Import  # noqa: PLC0415 - see above
 
         return Import(self.engine, on_conflict, is_dry_run=is_dry_run).run(file, name, progress)
 
@@ -90,10 +91,10 @@ class PortablePart(ListPart):
         with_secrets: bool = False,
         progress: Callable[[str], object] | None = None,
     ) -> BackupManifest:
-        """Write a backup of the store and the settings to *path*, and check it.
+        """Write a backup of the store and the settings to *path*, and verify it.
 
-        Others may go on writing; what was stored before the call is in it.
+        Other processes may keep writing; everything stored before the call is included.
         """
-        from hermes_state.portable import backup  # noqa: PLC0415 - as said above
+        from hermes_state.portable import backup  # noqa: PLC0415 - see above
 
-        return backup.make(self.engine, path, with_secrets=with_secrets, progress=progress)
+        return backup.write_backup(self.engine, path, with_secrets=with_secrets, progress=progress)

@@ -1,4 +1,4 @@
-"""A conversation as people read it: what Markdown and HTML pages have in common."""
+"""Conversations prepared for reading: shared by the Markdown and HTML exports."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hermes_core.messages import plain_text, preview
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FACTS: Final = ("id", "source", "model", "cwd", "parent_session_id")
+SHOWN_COLUMNS: Final = ("id", "source", "model", "cwd", "parent_session_id")
 LABELS: Final = {"cwd": "folder", "parent_session_id": "comes from"}
-NAMELESS: Final = "untitled conversation"
+UNTITLED: Final = "untitled conversation"
 
 
-class GivesHistory(Protocol):
-    """What pages ask of the store."""
+class ReadsHistory(Protocol):
+    """The methods of the store that readable exports use."""
 
     def get_session(self, session_id: str) -> dict[str, Any] | None:
         """All columns of a session, or None."""
@@ -27,24 +27,24 @@ class GivesHistory(Protocol):
     def iter_messages(
         self, session_id: str, include_inactive: bool = False
     ) -> Iterator[dict[str, Any]]:
-        """The messages of a session, decoded, one by one."""
+        """Decoded messages of a session, one by one."""
         ...
 
 
 class Redacts(Protocol):
-    """What takes secrets out."""
+    """Removes secrets."""
 
     def text(self, text: str) -> str:
-        """A text without its secrets."""
+        """*text* without secrets."""
         ...
 
     def value(self, value: Any) -> Any:
-        """A decoded value without its secrets."""
+        """A decoded value without secrets."""
         ...
 
 
-class Reveals:
-    """Takes nothing out."""
+class NoRedaction:
+    """Removes nothing."""
 
     def text(self, text: str) -> str:
         return text
@@ -55,7 +55,7 @@ class Reveals:
 
 @dataclass
 class ReadableMessage:
-    """One message: who, when, what, and which tools were asked."""
+    """A message: role, time, text and tool calls."""
 
     role: str
     name: str
@@ -67,59 +67,59 @@ class ReadableMessage:
 
     @property
     def is_tool(self) -> bool:
-        """Whether a tool said it."""
+        """Whether the message is a tool result."""
         return self.role == "tool"
 
 
 @dataclass
 class ReadableConversation:
-    """One session, ready to be written; its messages are read as they are asked for."""
+    """A session ready to be written; its messages are read lazily."""
 
     title: str
     facts: list[tuple[str, str]]
     prompt: str
-    said: Callable[[], Iterator[ReadableMessage]]
+    messages: Callable[[], Iterator[ReadableMessage]]
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How conversations are read for a page."""
+    """Options for reading conversations."""
 
-    db: GivesHistory
-    redactor: Redacts = field(default_factory=Reveals)
+    db: ReadsHistory
+    redactor: Redacts = field(default_factory=NoRedaction)
     with_undone: bool = False
 
     def conversation(self, session_id: str) -> ReadableConversation | None:
-        """A session, or None if there is none."""
+        """A session, or None if it does not exist."""
         session = self.db.get_session(session_id)
         if session is None:
             return None
         text = self.redactor.text
         facts = [(LABELS.get(name, name), text(str(session[name])))
-                 for name in FACTS if session.get(name)]  # fmt: skip
-        facts.append(("started", moment(session.get("started_at"))))
+                 for name in SHOWN_COLUMNS if session.get(name)]  # fmt: skip
+        facts.append(("started", format_time(session.get("started_at"))))
         if session.get("ended_at") is not None:
             reason = session.get("end_reason")
             facts.append(
-                ("ended", moment(session["ended_at"]) + (f" ({reason})" if reason else ""))
+                ("ended", format_time(session["ended_at"]) + (f" ({reason})" if reason else ""))
             )
-        title = text(session.get("title") or self._first_words(session_id)) or NAMELESS
+        title = text(session.get("title") or self._preview(session_id)) or UNTITLED
         prompt = text(str(session.get("system_prompt") or ""))
-        return ReadableConversation(title, facts, prompt, lambda: self._said(session_id))
+        return ReadableConversation(title, facts, prompt, lambda: self._messages(session_id))
 
-    def _first_words(self, session_id: str) -> str:
+    def _preview(self, session_id: str) -> str:
         messages = self.db.iter_messages(session_id)
-        said = (one["content"] for one in messages if one.get("role") == "user")
-        return preview(self.redactor.value(next(said, "")))
+        contents = (message["content"] for message in messages if message.get("role") == "user")
+        return preview(self.redactor.value(next(contents, "")))
 
-    def _said(self, session_id: str) -> Iterator[ReadableMessage]:
+    def _messages(self, session_id: str) -> Iterator[ReadableMessage]:
         for message in self.db.iter_messages(session_id, True):
             is_undone = not message.get("active", 1) and not message.get("compacted")
             if is_undone and not self.with_undone:
                 continue
-            yield self._one(message, is_undone=is_undone)
+            yield self._message(message, is_undone=is_undone)
 
-    def _one(self, message: dict[str, Any], *, is_undone: bool) -> ReadableMessage:
+    def _message(self, message: dict[str, Any], *, is_undone: bool) -> ReadableMessage:
         redact = self.redactor
         marks = ["undone"] if is_undone else []
         marks += ["interrupted"] if message.get("finish_reason") == "interrupted" else []
@@ -128,16 +128,18 @@ class ReadOptions:
         return ReadableMessage(
             role=str(message.get("role") or "?"),
             name=str(message.get("tool_name") or ""),
-            at=moment(message.get("timestamp")),
+            at=format_time(message.get("timestamp")),
             text=plain_text(redact.value(message.get("content"))).strip("\n"),
             reasoning=redact.text(str(reasoning)).strip("\n"),
             marks=marks,
-            calls=[_call(redact.value(call)) for call in calls] if isinstance(calls, list) else [],
+            calls=[_format_call(redact.value(call)) for call in calls]
+            if isinstance(calls, list)
+            else [],
         )
 
 
-def _call(call: Any) -> tuple[str, str]:
-    """Name and arguments of a tool call; arguments that are JSON are laid out."""
+def _format_call(call: Any) -> tuple[str, str]:
+    """Name and arguments of a tool call; JSON arguments are indented."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         function = call if isinstance(call, dict) else {}
@@ -147,18 +149,18 @@ def _call(call: Any) -> tuple[str, str]:
             arguments = json.loads(arguments)
         except (ValueError, RecursionError):
             return str(function.get("name") or "unnamed tool"), arguments
-    laid_out = "" if arguments is None else json.dumps(arguments, indent=2, ensure_ascii=False)
-    return str(function.get("name") or "unnamed tool"), laid_out
+    formatted = "" if arguments is None else json.dumps(arguments, indent=2, ensure_ascii=False)
+    return str(function.get("name") or "unnamed tool"), formatted
 
 
-def moment(at: Any) -> str:
-    """A stored time in the local zone; '-' for what is no time."""
+def format_time(at: Any) -> str:
+    """A stored time in the local zone; '-' for an invalid value."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(float(at)))
     except (TypeError, ValueError, OverflowError, OSError):
         return "-"
 
 
-def encodable(text: str) -> bytes:
-    """*text* as UTF-8; what UTF-8 cannot carry is spelled out."""
+def to_utf8(text: str) -> bytes:
+    """*text* as UTF-8; lone surrogates are escaped."""
     return text.encode("utf-8", "backslashreplace")

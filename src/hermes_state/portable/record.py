@@ -1,7 +1,7 @@
-"""One session as a line of an export: everything that is needed to make it again.
+"""A session as a line of an export, with everything that an import needs.
 
-Rows are named by their place in the session, counted from 0, never by their row id. The
-line is written piece by piece, so that a conversation of any length fits in memory.
+Rows are identified by their position in the session, counted from 0, never by row ID. The
+line is written in chunks, so memory use does not depend on the length of a conversation.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from hermes_state.portable.export_schema import (
     SESSION_INTERNAL,
     UNKNOWN_COLUMN,
     USAGE_INTERNAL,
-    all_plain,
     columns_of,
+    row_to_plain,
     to_json,
     without_defaults,
 )
 from hermes_state.portable.import_extras import Extras
 from hermes_state.sessions import index
-from hermes_state.sessions.rows import PROMPT, SELECT_SESSION
+from hermes_state.sessions.rows import SELECT_PROMPT, SELECT_SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
 
 FEW_SESSIONS: Final = 50
 
-FILL = """
+FILL_IDENTITIES = """
     INSERT OR REPLACE INTO identity
     SELECT message_id, uid FROM store.hermes_message {narrow} ORDER BY message_id
 """
-OF_SESSIONS = "WHERE message_id IN (SELECT id FROM store.messages WHERE session_id IN ({}))"
-OF_ROW = "SELECT uid FROM identity WHERE message_id = ?"
-LATER = "SELECT message_id, uid FROM hermes_message WHERE message_id > ?"
+IN_SESSIONS = "WHERE message_id IN (SELECT id FROM store.messages WHERE session_id IN ({}))"
+UID_OF_ROW = "SELECT uid FROM identity WHERE message_id = ?"
+LATER_IDENTITIES = "SELECT message_id, uid FROM hermes_message WHERE message_id > ?"
 
 
 class Identities:
-    """The identities of the messages of some sessions, by row."""
+    """Message identities of the exported sessions, by row ID."""
 
     def __init__(self, engine: Engine, session_ids: Sequence[str]) -> None:
         self._later: dict[int, bytes] = {}
@@ -60,28 +60,28 @@ class Identities:
             execute("BEGIN")
             self._through = execute("SELECT coalesce(max(id), 0) FROM store.messages").fetchone()[0]
             few = list(session_ids) if len(session_ids) <= FEW_SESSIONS else []
-            narrow = OF_SESSIONS.format(", ".join("?" * len(few))) if few else ""
-            execute(FILL.format(narrow=narrow), few)
+            narrow = IN_SESSIONS.format(", ".join("?" * len(few))) if few else ""
+            execute(FILL_IDENTITIES.format(narrow=narrow), few)
             execute("COMMIT")
             execute("DETACH store")
 
     def begin_session(self, reader: Reader, last_id: int) -> None:
-        """Look at rows that were added since the way back was made."""
+        """Read the identities of rows that were added since this object was created."""
         self._later = {}
         if last_id > self._through and reader.columns.has_own_tables:
-            self._later = dict(reader.rows(LATER, (self._through,)))
+            self._later = dict(reader.rows(LATER_IDENTITIES, (self._through,)))
 
     def of_row(self, row_id: int) -> str | None:
-        """The identity of the message in a row, if it has one of ours."""
+        """The identity of the message in a row, or None."""
         if row_id > self._through:
-            found = self._later.get(row_id)
+            uid = self._later.get(row_id)
         else:
-            row = self._connection.execute(OF_ROW, (row_id,)).fetchone()
-            found = None if row is None else row[0]
-        return None if found is None else bytes(found).hex()
+            row = self._connection.execute(UID_OF_ROW, (row_id,)).fetchone()
+            uid = None if row is None else row[0]
+        return None if uid is None else bytes(uid).hex()
 
     def close(self) -> None:
-        """Let go of the temporary database."""
+        """Close the temporary database."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -96,8 +96,8 @@ class Identities:
         self.close()
 
 
-UID: Final = "hermes_uid"
-ORIGIN: Final = "hermes_origin"
+UID_FIELD: Final = "hermes_uid"
+ORIGIN_FIELD: Final = "hermes_origin"
 
 ROW_IDS = "SELECT id FROM messages WHERE session_id = ? ORDER BY id"
 SESSION_OF = "SELECT session_id FROM messages WHERE id = ?"
@@ -117,23 +117,23 @@ TRASH = """
 USAGE = "SELECT * FROM session_model_usage WHERE session_id = ?"
 
 
-class Alters(Protocol):
-    """What may change a row on its way out."""
+class RowFilter(Protocol):
+    """Transforms a row before it is exported."""
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
-        """The row as it shall be given out."""
+        """The row to export."""
         ...
 
 
-class AsItIs:
-    """Changes nothing."""
+class UnchangedRows:
+    """Exports rows unchanged."""
 
     def row(self, row: dict[str, Any]) -> dict[str, Any]:
         return row
 
 
-class Places:
-    """Where a row stands in its session; remembers the session that was asked about last."""
+class RowPositions:
+    """Positions of rows in their sessions; caches the last session."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -141,7 +141,7 @@ class Places:
         self._ids: array[int] = array("q")
 
     def of(self, row_id: int) -> dict[str, Any] | None:
-        """Session and place of a row; None if there is no such row."""
+        """Session and position of a row; None if the row does not exist."""
         session_id = self._reader.value(SESSION_OF, (row_id,))
         if session_id is None:
             return None
@@ -151,20 +151,20 @@ class Places:
 
 
 def row_ids(reader: Reader, session_id: str) -> array[int]:
-    """The rows of a session in order."""
+    """Row IDs of a session in order."""
     return array("q", (row[0] for row in reader.execute(ROW_IDS, (session_id,))))
 
 
 class SessionRecord:
-    """One session, read within one transaction."""
+    """A session, read within one transaction."""
 
     def __init__(
-        self, reader: Reader, session_id: str, identities: Identities, alter: Alters
+        self, reader: Reader, session_id: str, identities: Identities, row_filter: RowFilter
     ) -> None:
         self._reader = reader
         self._id = session_id
         self._identities = identities
-        self._alter = alter
+        self._row_filter = row_filter
         self._extras = Extras(reader, session_id)
         self._row_ids = row_ids(reader, session_id)
         self._has_own = reader.columns.has_own_tables
@@ -173,13 +173,13 @@ class SessionRecord:
             self._copies = dict(reader.rows(COPIES, (session_id,)))
         self.messages = len(self._row_ids)
 
-    def pieces(self) -> Iterator[str]:
-        """The line, without its end."""
+    def chunks(self) -> Iterator[str]:
+        """The line in chunks, without the newline."""
         head = {"index": self._index()}
         if self._extras.facts:
-            head["extra"] = self._unplaced_facts()
+            head["extra"] = self._extra_facts()
         tail = {
-            "session": all_plain(self._session()),
+            "session": row_to_plain(self._session()),
             "trash": self._trash(),
             "undo": self._undo(),
             "usage": self._usage(),
@@ -194,7 +194,7 @@ class SessionRecord:
     def _session(self) -> dict[str, Any]:
         row = self._reader.dicts(SELECT_SESSION, (self._id,))[0]
         if row.get("system_prompt") is None and row.get("system_prompt_hash"):
-            row["system_prompt"] = self._reader.value(PROMPT, (row["system_prompt_hash"],))
+            row["system_prompt"] = self._reader.value(SELECT_PROMPT, (row["system_prompt_hash"],))
         known = columns_of("sessions")
         for name, text in self._extras.facts.items():
             if name in known and not self._reader.columns.session_has(name):
@@ -202,19 +202,19 @@ class SessionRecord:
         row = {name: value for name, value in row.items() if name not in SESSION_INTERNAL}
         if row["parent_session_id"] is None:
             row["parent_session_id"] = self._extras.parent
-        return self._finished("sessions", row, self._extras.session)
+        return self._merge("sessions", row, self._extras.session)
 
-    def _finished(self, table: str, row: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
-        """What the row holds, then what was kept because it holds it not, then altered."""
-        return self._alter.row(kept | without_defaults(table, row))
+    def _merge(self, table: str, row: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+        """The values of the row, and the extra values that it cannot hold, transformed."""
+        return self._row_filter.row(extra | without_defaults(table, row))
 
-    def _unplaced_facts(self) -> dict[str, Any]:
+    def _extra_facts(self) -> dict[str, Any]:
         known = columns_of("sessions")
         facts = {n: v for n, v in self._extras.facts.items() if n not in known}
-        return all_plain(self._alter.row(facts))
+        return row_to_plain(self._row_filter.row(facts))
 
     def _index(self) -> dict[str, int]:
-        """Counts for life and the epoch; computed as `index.reindex` does."""
+        """Lifetime counts and the epoch, computed as in `index.reindex`."""
         tool_calls = self._reader.row(index.SESSION_FACTS, (self._id,)) or (0, None, 0)
         old = (0, 0, 0)
         if self._has_own:
@@ -233,21 +233,25 @@ class SessionRecord:
             (self._id,),
         )
         columns = [column[0] for column in cursor.description]
-        places = Places(self._reader)
-        for place, values in enumerate(cursor):
+        positions = RowPositions(self._reader)
+        for position, values in enumerate(cursor):
             row = dict(zip(columns, values, strict=True))
-            yield self._message(place, row, places)
+            yield self._message(position, row, positions)
 
-    def _message(self, place: int, row: dict[str, Any], places: Places) -> dict[str, Any]:
+    def _message(
+        self, position: int, row: dict[str, Any], positions: RowPositions
+    ) -> dict[str, Any]:
         row_id = row["id"]
         row = {name: value for name, value in row.items() if name not in MESSAGE_INTERNAL}
-        message = all_plain(self._finished("messages", row, self._extras.messages.get(place, {})))
+        message = row_to_plain(
+            self._merge("messages", row, self._extras.messages.get(position, {}))
+        )
         uid = self._identities.of_row(row_id)
         if uid is not None:
-            message[UID] = uid
+            message[UID_FIELD] = uid
         origin_id = self._copies.get(row_id)
         if origin_id is not None:
-            message[ORIGIN] = places.of(origin_id) or self._extras.origins.get(place)
+            message[ORIGIN_FIELD] = positions.of(origin_id) or self._extras.origins.get(position)
         return message
 
     def _undo(self) -> list[dict[str, Any]]:
@@ -258,12 +262,12 @@ class SessionRecord:
                 "at": at,
                 "is_open": is_open,
                 "last": bisect_left(self._row_ids, last_id),
-                "rows": self._places_in_undo(undo_id),
+                "rows": self._positions_in_undo(undo_id),
             }
             for undo_id, at, last_id, is_open in self._reader.rows(UNDOS, (self._id,))
         ]
 
-    def _places_in_undo(self, undo_id: int) -> list[int]:
+    def _positions_in_undo(self, undo_id: int) -> list[int]:
         known = set(self._row_ids)
         rows = self._reader.rows(UNDO_ROWS, (undo_id,))
         return [bisect_left(self._row_ids, row[0]) for row in rows if row[0] in known]
@@ -271,17 +275,19 @@ class SessionRecord:
     def _trash(self) -> dict[str, Any]:
         if not self._has_own:
             return {}
-        found = self._reader.dicts(TRASH, (self._id,))
-        return all_plain(self._alter.row(found[0])) if found else {}
+        rows = self._reader.dicts(TRASH, (self._id,))
+        return row_to_plain(self._row_filter.row(rows[0])) if rows else {}
 
     def _usage(self) -> list[dict[str, Any]]:
-        rows = [self._alter.row(row) for row in self._extras.usage]
+        rows = [self._row_filter.row(row) for row in self._extras.usage]
         if "session_model_usage" in self._reader.columns.tables:
             known = columns_of("session_model_usage")
             for row in self._reader.dicts(USAGE, (self._id,)):
-                mine = {name: v for name, v in row.items() if name not in USAGE_INTERNAL}
-                kept = {
-                    n: v for n, v in mine.items() if not known.get(n, UNKNOWN_COLUMN).is_default(v)
+                values = {name: v for name, v in row.items() if name not in USAGE_INTERNAL}
+                exported = {
+                    n: v
+                    for n, v in values.items()
+                    if not known.get(n, UNKNOWN_COLUMN).is_default(v)
                 }
-                rows.append(all_plain(self._alter.row(kept)))
+                rows.append(row_to_plain(self._row_filter.row(exported)))
         return sorted(rows, key=to_json)

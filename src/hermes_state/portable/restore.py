@@ -1,7 +1,7 @@
-"""A backup put back: checked first, and never over anything that is there.
+"""Restores a backup: verifies it first, and never overwrites existing files.
 
-What is there is moved into a dated folder beside it. A store that another process has
-open is left alone.
+Existing files are moved to a dated folder. A store that is open in another process is not
+replaced.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import PortableFileError, SchemaTooNewError, StoreError, StoreInUseError
 from hermes_state.engine import driver, filesystem
 from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import explain
-from hermes_state.engine.file_guard import COMPANIONS
+from hermes_state.engine.errors import to_store_error
+from hermes_state.engine.file_guard import SQLITE_SUFFIXES
 from hermes_state.portable.backup import (
-    STORE,
-    copy_out,
+    STORE_NAME,
+    extract,
     inspect,
     open_archive,
     read_manifest,
@@ -38,60 +38,62 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str], object]
 
-PROC: Final = Path("/proc")
+PROC_FOLDER: Final = Path("/proc")
 
 
-def holders_of(store: Path, proc: Path = PROC) -> list[str]:
-    """The processes that have a database open: 'hermes (process 4711)'; never this one."""
+def holders_of(store: Path, proc: Path = PROC_FOLDER) -> list[str]:
+    """Other processes that have a database open, such as 'hermes (process 4711)'."""
     real = os.path.realpath(store)
-    wanted = {real + tail for tail in COMPANIONS}
+    names = {real + suffix for suffix in SQLITE_SUFFIXES}
     return sorted(
         f"{_name_of(process)} (process {process.name})"
         for process in proc.glob("[0-9]*")
-        if process.name != str(os.getpid()) and wanted & _open_files(process)
+        if process.name != str(os.getpid()) and names & _open_files(process)
     )
 
 
 def _open_files(process: Path) -> set[str]:
-    """What a process has open; nothing for one that is gone or somebody else's."""
-    found = set()
+    """Files that a process has open; empty if the process has ended or is not accessible."""
+    names = set()
     try:
         for handle in (process / "fd").iterdir():
-            found.add(os.readlink(handle))  # noqa: PTH115 - a name, not a place to go
+            names.add(os.readlink(handle))  # noqa: PTH115 - the name is not opened
     except OSError:
-        return found
-    return found
+        return names
+    return names
 
 
 def _name_of(process: Path) -> str:
-    """The command, shortened; a program run by Python is named by its module or script."""
+    """The shortened command line; Python programs are named by their module or script."""
     try:
-        words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        arguments = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return "?"
-    named = [Path(word).name for word in words if word and not word.startswith("-")]
-    is_python = bool(named) and named[0].startswith("python")
-    return " ".join(named[1:4] if is_python and len(named) > 1 else named[:3]) or "?"
+    names = [
+        Path(argument).name for argument in arguments if argument and not argument.startswith("-")
+    ]
+    is_python = bool(names) and names[0].startswith("python")
+    return " ".join(names[1:4] if is_python and len(names) > 1 else names[:3]) or "?"
 
 
-PREFIX: Final = ".restore-"
-PROBE_SECONDS: Final = 0.5
-SNAPSHOT: Final = "plugins/hermes-achievements/scan_snapshot.json"
-# Everything of the present home that belongs to the history that is being replaced. What was
-# earned by it stays where the backup knows of nothing earned.
-HISTORY: Final = (
-    *(name + tail for name in (STORE, "search.db") for tail in COMPANIONS),
-    SNAPSHOT,
+WORK_PREFIX: Final = ".restore-"
+LOCK_PROBE_SECONDS: Final = 0.5
+SNAPSHOT_NAME: Final = "plugins/hermes-achievements/scan_snapshot.json"
+# Files that belong to the replaced history. Unlocked achievements are kept if the backup has
+# none.
+HISTORY_FILES: Final = (
+    *(name + suffix for name in (STORE_NAME, "search.db") for suffix in SQLITE_SUFFIXES),
+    SNAPSHOT_NAME,
 )
-UNSENT = """
+MARK_AMBIGUOUS = """
     UPDATE hermes_outbox SET state = 'ambiguous', process_id = NULL
     WHERE state IN ('waiting', 'sending')
 """
 
 
 @dataclass
-class Restored:
-    """What was put where."""
+class RestoreReport:
+    """Result of a restore."""
 
     folder: Path
     manifest: BackupManifest
@@ -101,12 +103,12 @@ class Restored:
 
 
 class Restore:
-    """A backup on its way into a folder; nothing there changes before `put`."""
+    """The restore of a backup into a folder, which is not changed before `put`."""
 
     def __init__(self, path: Path, folder: Path, progress: Progress | None = None) -> None:
         self._path = path
         self._folder = folder
-        self._tell = progress or (lambda _text: None)
+        self._report_progress = progress or (lambda _text: None)
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Restore:
@@ -116,88 +118,89 @@ class Restore:
         self._stack.close()
 
     def check(self) -> BackupManifest:
-        """Unpack beside the target and see that everything is whole."""
+        """Extract the backup next to the target and verify it."""
         with open_archive(self._path) as archive:
             self._manifest = read_manifest(archive, self._path)
-            filesystem.prepare_folder(self._folder / STORE)
-            _refuse_if_open(self._folder / STORE)
-            remove_abandoned(self._folder, PREFIX)
-            work = tempfile.TemporaryDirectory(prefix=PREFIX, dir=self._folder)
+            filesystem.prepare_folder(self._folder / STORE_NAME)
+            _refuse_if_open(self._folder / STORE_NAME)
+            remove_abandoned(self._folder, WORK_PREFIX)
+            work = tempfile.TemporaryDirectory(prefix=WORK_PREFIX, dir=self._folder)
             self._work = Path(self._stack.enter_context(work))
             for name in self._manifest.files:
-                self._tell(f"unpacking {name} …")
+                self._report_progress(f"unpacking {name} …")
                 paths.private_folder((self._work / name).parent)
-                copy_out(archive, self._manifest, name, self._work / name, self._path)
-        self._tell("checking the history …")
+                extract(archive, self._manifest, name, self._work / name, self._path)
+        self._report_progress("checking the history …")
         try:
-            found = inspect(self._work / STORE)
+            manifest = inspect(self._work / STORE_NAME)
         except StoreError as error:
             raise PortableFileError(
                 f"{self._path}: the history in it is damaged. {error}"
             ) from error
-        if (found.layout or 0) > own.LAYOUT:
+        if (manifest.layout or 0) > own.LAYOUT:
             raise SchemaTooNewError(
-                f"{self._path} was written by a newer release of Hermes (layout {found.layout}, "
+                f"{self._path} was written by a newer release of Hermes (layout {manifest.layout}, "
                 f"this release knows {own.LAYOUT}). Update Hermes; nothing was changed."
             )
         return self._manifest
 
     def in_the_way(self) -> list[str]:
-        """The files of the target that would be moved aside."""
-        names = [*HISTORY, *self._manifest.files]
+        """Files of the target that will be moved to the dated folder."""
+        names = [*HISTORY_FILES, *self._manifest.files]
         names += [f"spool/{path.name}" for path in (self._folder / "spool").glob("*.jsonl")]
         return [name for name in dict.fromkeys(names) if (self._folder / name).exists()]
 
-    def put(self) -> Restored:
-        """Move what is there aside and the unpacked files into place."""
-        store = self._folder / STORE
+    def put(self) -> RestoreReport:
+        """Move existing files to the dated folder and the extracted files into place."""
+        store = self._folder / STORE_NAME
         if store.exists():
-            claim(store)
-        _settle_unsent(self._work / STORE)
-        moved, aside = self.in_the_way(), None
+            ensure_unused(store)
+        _mark_unsent_ambiguous(self._work / STORE_NAME)
+        moved, dated_folder = self.in_the_way(), None
         if moved:
-            aside = _dated_folder(self._folder)
+            dated_folder = _dated_folder(self._folder)
             for name in moved:
-                self._set_aside(name, aside)
-            sync_folder(aside)
-        # The history comes last: with it the home is whole.
-        for name in sorted(self._manifest.files, key=lambda one: one == STORE):
+                self._move_to_dated_folder(name, dated_folder)
+            sync_folder(dated_folder)
+        # The store comes last: it completes the restore.
+        for name in sorted(self._manifest.files, key=lambda name: name == STORE_NAME):
             paths.private_folder((self._folder / name).parent)
             (self._work / name).replace(self._folder / name)
         sync_folder(self._folder)
-        return Restored(self._folder, self._manifest, list(self._manifest.files), aside, moved)
+        return RestoreReport(
+            self._folder, self._manifest, list(self._manifest.files), dated_folder, moved
+        )
 
-    def _set_aside(self, name: str, aside: Path) -> None:
-        """Move a file; one that will be replaced keeps its place until then.
+    def _move_to_dated_folder(self, name: str, dated_folder: Path) -> None:
+        """Move a file to the dated folder; a file that will be replaced is linked instead.
 
-        So there is no moment without a history, at which another process would begin one.
+        So a store exists at any time, and another process does not create a new one.
         """
-        paths.private_folder((aside / name).parent)
-        with contextlib.suppress(FileNotFoundError):  # a log that closing took away
+        paths.private_folder((dated_folder / name).parent)
+        with contextlib.suppress(FileNotFoundError):  # a log that was deleted on close
             if name in self._manifest.files:
                 with contextlib.suppress(OSError):  # a file system without links
-                    os.link(self._folder / name, aside / name)
+                    os.link(self._folder / name, dated_folder / name)
                     return
-            (self._folder / name).rename(aside / name)
+            (self._folder / name).rename(dated_folder / name)
 
 
-def claim(store: Path) -> None:
-    """See that nobody has a store open, and put its log into the file; StoreInUseError else.
+def ensure_unused(store: Path) -> None:
+    """Raise StoreInUseError if a store is open elsewhere; checkpoint its log into the file.
 
-    Leaving the write-ahead log needs the file for oneself alone, so it fails as long as
-    another connection exists, of whatever program. A damaged file cannot tell; then the
-    system's list of open files has to do.
+    Leaving WAL mode needs exclusive access, so it fails as long as any other connection
+    exists. For a damaged file only the system's list of open files is checked.
     """
     locked = False
     try:
-        with contextlib.closing(driver.connect(str(store), PROBE_SECONDS)) as connection:
+        with contextlib.closing(driver.connect(str(store), LOCK_PROBE_SECONDS)) as connection:
             mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("COMMIT")
             locked = str(mode).lower() == "wal"
     except sqlite3.OperationalError as error:
         if "locked" not in str(error):
-            raise explain(error, store) from error
+            raise to_store_error(error, store) from error
         locked = True
     except sqlite3.DatabaseError:
         locked = False
@@ -207,22 +210,23 @@ def claim(store: Path) -> None:
 def _refuse_if_open(store: Path, *, is_locked: bool = False) -> None:
     holders = holders_of(store)
     if is_locked or holders:
-        who = ", ".join(holders) or "a process that this system does not name"
+        names = ", ".join(holders) or "a process that this system does not name"
         raise StoreInUseError(
-            f"{store} is open in another process: {who}. End it and try again; nothing was changed."
+            f"{store} is open in another process: {names}. End it and try again; "
+            "nothing was changed."
         )
 
 
-def _settle_unsent(store: Path) -> None:
-    """Nobody knows what became of replies that waited when the backup was made."""
+def _mark_unsent_ambiguous(store: Path) -> None:
+    """Mark unsent replies as ambiguous: they may have been sent after the backup."""
     try:
         with contextlib.closing(driver.connect(str(store), 10)) as connection:
             if connection.execute(
                 "SELECT 1 FROM sqlite_master WHERE name = 'hermes_outbox'"
             ).fetchone():
-                connection.execute(UNSENT)
+                connection.execute(MARK_AMBIGUOUS)
     except sqlite3.Error as error:
-        raise explain(error, store) from error
+        raise to_store_error(error, store) from error
     handle = os.open(store, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

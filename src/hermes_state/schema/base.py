@@ -1,7 +1,7 @@
-"""The tables that a session file shares with the program that invented the format.
+"""The tables that a session file shares with hermes-agent, which defined the format.
 
-They are created only in a file that is new. In a file that exists they are used as they
-are found: no column is added, no version row is changed.
+They are created only in a new file. An existing file is used as it is: no column is added
+and no version row is changed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.engine.errors import is_passing
+from hermes_state.engine.errors import is_transient
 
 if TYPE_CHECKING:
     from hermes_state.engine.driver import sqlite3
@@ -182,13 +182,13 @@ SEARCH_TRIGGERS: Final = """
     SELECT name FROM sqlite_master
     WHERE type = 'trigger' AND tbl_name = 'messages' AND name LIKE '%fts%'
 """
-# Rules of the shared tables; a search index breaks none of these.
-OUR_OWN_RULES: Final = ("FOREIGN KEY", "UNIQUE", "NOT NULL", "CHECK constraint")
+# Constraints of the base tables; a search index violates none of them.
+BASE_CONSTRAINTS: Final = ("FOREIGN KEY", "UNIQUE", "NOT NULL", "CHECK constraint")
 
 
-def drop_if_guilty(tx: Tx, error: sqlite3.Error) -> bool:
-    """Drop foreign search triggers if they can have caused *error*; whether to try again."""
-    if is_passing(error) or any(rule in str(error) for rule in OUR_OWN_RULES):
+def drop_faulty_triggers(tx: Tx, error: sqlite3.Error) -> bool:
+    """Drop another program's search triggers if they may have caused *error*; whether to retry."""
+    if is_transient(error) or any(rule in str(error) for rule in BASE_CONSTRAINTS):
         return False
     names = [row[0] for row in tx.rows(SEARCH_TRIGGERS)]
     if not names:

@@ -1,8 +1,8 @@
-"""The tables that are ours, beside the shared ones.
+"""Tables of Hermes in addition to the base tables.
 
-All of them carry the prefix `hermes_`; a program that does not know them is not
-disturbed by them. Two numbers describe them: LAYOUT is what this release writes,
-READABLE_BY the oldest layout a release must know to open the file safely.
+All of them have the prefix `hermes_`; other programs ignore them. Two numbers describe
+them: LAYOUT is the layout that this release writes, READABLE_BY the oldest layout that a
+release must support to open the file safely.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ OWN_TABLES: Final = (
         message_id INTEGER NOT NULL
     ) {clustered}
     """,
-    # Rows that are copies (branches), so that nothing is counted twice.
+    # Rows that are copies (branches), which are not counted again.
     """
     CREATE TABLE IF NOT EXISTS hermes_copy (
         message_id INTEGER PRIMARY KEY,
         origin_id INTEGER NOT NULL
     )
     """,
-    # Derived from sessions and messages in the same transaction; rebuilt when in doubt.
-    # A purged session keeps its row: lifetime counts never shrink.
+    # Derived from sessions and messages in the same transaction; can be rebuilt.
+    # A purged session keeps its row: lifetime counts never decrease.
     """
     CREATE TABLE IF NOT EXISTS hermes_session_index (
         session_id TEXT PRIMARY KEY,
@@ -50,7 +50,7 @@ OWN_TABLES: Final = (
     " ON hermes_session_index(shown, last_activity)",
     "CREATE INDEX IF NOT EXISTS hermes_session_index_root"
     " ON hermes_session_index(root_id) WHERE root_id <> session_id",
-    # Facts about a session for which an older file has no column.
+    # Session columns that an older file lacks.
     """
     CREATE TABLE IF NOT EXISTS hermes_session_extra (
         session_id TEXT NOT NULL,
@@ -59,7 +59,7 @@ OWN_TABLES: Final = (
         PRIMARY KEY (session_id, name)
     ) {clustered}
     """,
-    # A reply while it streams: pieces in the order they were shown.
+    # Pieces of a streaming reply, in order.
     """
     CREATE TABLE IF NOT EXISTS hermes_draft (
         uid {blob} NOT NULL,
@@ -72,7 +72,7 @@ OWN_TABLES: Final = (
         PRIMARY KEY (uid, part)
     ) {clustered}
     """,
-    # Who is running, and which open sessions are whose.
+    # Running processes, and the owners of open sessions.
     """
     CREATE TABLE IF NOT EXISTS hermes_process (
         process_id TEXT PRIMARY KEY,
@@ -92,7 +92,7 @@ OWN_TABLES: Final = (
         since DOUBLE PRECISION NOT NULL
     ) {clustered}
     """,
-    # One turn at a time: the token only ever grows, also across take-overs.
+    # One turn at a time: the token never decreases, even when a lease is taken over.
     """
     CREATE TABLE IF NOT EXISTS hermes_lease (
         session_id TEXT PRIMARY KEY,
@@ -178,12 +178,12 @@ OWN_TABLES: Final = (
         error TEXT
     )
     """,
-    # A session id is finalised once per epoch, whatever races.
+    # A session has one final event per epoch, even under concurrency.
     "CREATE UNIQUE INDEX IF NOT EXISTS hermes_boundary_final"
     " ON hermes_boundary(session_id, epoch) WHERE is_final = 1",
     "CREATE INDEX IF NOT EXISTS hermes_boundary_undelivered ON hermes_boundary(due_at, sequence)"
     " WHERE state IN ('waiting', 'delivering')",
-    # Which listener has taken which event.
+    # Events accepted by each consumer.
     """
     CREATE TABLE IF NOT EXISTS hermes_delivery (
         event_id TEXT NOT NULL,
@@ -219,7 +219,7 @@ OWN_TABLES: Final = (
         title TEXT
     ) {clustered}
     """,
-    # Sessions that were changed otherwise than by new messages, each with its newest change.
+    # Sessions that were changed other than by new messages, with the latest change.
     """
     CREATE TABLE IF NOT EXISTS hermes_change (
         session_id TEXT PRIMARY KEY,
@@ -227,7 +227,7 @@ OWN_TABLES: Final = (
     ) {clustered}
     """,
     "CREATE INDEX IF NOT EXISTS hermes_change_sequence ON hermes_change(sequence)",
-    # Words a person put on a conversation, under the id of its first row.
+    # Tags of a conversation, under the ID of its first row.
     """
     CREATE TABLE IF NOT EXISTS hermes_tag (
         session_id TEXT NOT NULL,
@@ -237,7 +237,7 @@ OWN_TABLES: Final = (
     ) {clustered}
     """,
     "CREATE INDEX IF NOT EXISTS hermes_tag_folded ON hermes_tag(folded, session_id)",
-    # Which conversation a place is having.
+    # The current conversation of a place.
     """
     CREATE TABLE IF NOT EXISTS hermes_route (
         place TEXT PRIMARY KEY,
@@ -247,7 +247,7 @@ OWN_TABLES: Final = (
         entry TEXT NOT NULL
     ) {clustered}
     """,
-    # What a person in a chat has spent on a day, and answers that are shown while they grow.
+    # Spending of a chat user per day, and answers that are being streamed.
     """
     CREATE TABLE IF NOT EXISTS hermes_spending (
         platform TEXT NOT NULL,
@@ -258,14 +258,14 @@ OWN_TABLES: Final = (
     ) {clustered}
     """,
     "CREATE TABLE IF NOT EXISTS hermes_shown (inbox_id INTEGER PRIMARY KEY, receipt TEXT NOT NULL)",
-    # What was done for a message and must not be done again.
+    # Actions that must not be repeated.
     """
     CREATE TABLE IF NOT EXISTS hermes_mark (
         name TEXT PRIMARY KEY,
         made_at DOUBLE PRECISION NOT NULL
     ) {clustered}
     """,
-    # Who was let in, who asks to be, and how often a wrong code was given.
+    # Approved users, pending pairing codes, and wrong codes.
     """
     CREATE TABLE IF NOT EXISTS hermes_allowed (
         platform TEXT NOT NULL,
@@ -293,7 +293,7 @@ OWN_TABLES: Final = (
         guessed_at DOUBLE PRECISION NOT NULL
     )
     """,
-    # What purged sessions add to lifetime statistics: numbers, without a word of their text.
+    # What purged sessions add to lifetime statistics: numbers, no text.
     """
     CREATE TABLE IF NOT EXISTS hermes_kept (
         session_id TEXT PRIMARY KEY,
@@ -303,7 +303,7 @@ OWN_TABLES: Final = (
     """,
 )
 
-# A file that lacks one of these was last written by an older release: it is given the rest.
+# A file that lacks one of these was last written by an older release; the rest is created.
 OWN_NAMES: Final = frozenset(
     template.partition("IF NOT EXISTS ")[2].partition(" ")[0]
     for template in OWN_TABLES

@@ -1,4 +1,4 @@
-"""Filling the search file from the history, in slices, up to a mark."""
+"""Fills the search file from the history in slices, up to a watermark."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hermes_core.messages import plain_text
 from hermes_state.engine.side_file import read_meta, write_meta
 from hermes_state.messages.rows import decode_content
-from hermes_state.search.tokens import words
+from hermes_state.search.tokens import token_texts
 
 if TYPE_CHECKING:
     from hermes_state.engine.driver import sqlite3
     from hermes_state.engine.transaction import Reader
 
 SLICE_ROWS: Final = 400
-MERGED_PAGES: Final = 200
+MERGE_PAGES: Final = 200
 BLOCK_BITS: Final = 10
-MARK: Final = "indexed_through"
-WITNESS: Final = "last_indexed"
-TALK: Final = ("user", "assistant")
+WATERMARK_KEY: Final = "indexed_through"
+WITNESS_KEY: Final = "last_indexed"
+INDEXED_ROLES: Final = ("user", "assistant")
 
-ROWS: Final = """
+NEXT_ROWS: Final = """
     SELECT m.id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.timestamp, s.source
     FROM messages m JOIN sessions s ON s.id = m.session_id
     WHERE m.id > ? AND m.id <= ? {roles} ORDER BY m.id LIMIT ?
@@ -31,18 +31,18 @@ ROWS_OF_SESSION: Final = """
     FROM messages m JOIN sessions s ON s.id = m.session_id
     WHERE m.session_id = ? AND m.id > ? ORDER BY m.id LIMIT ?
 """
-PUT_SPAN: Final = """
+UPSERT_SPAN: Final = """
     INSERT INTO span (block, low, high) VALUES (?, ?, ?)
     ON CONFLICT (block) DO UPDATE
         SET low = min(low, excluded.low), high = max(high, excluded.high)
 """
-LAST_GIVEN: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
-WITNESSED: Final = "SELECT timestamp, session_id FROM messages WHERE id = ?"
-NEWEST: Final = "SELECT coalesce(max(id), 0) FROM messages"
+LAST_ASSIGNED_ID: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
+SELECT_WITNESS: Final = "SELECT timestamp, session_id FROM messages WHERE id = ?"
+NEWEST_ID: Final = "SELECT coalesce(max(id), 0) FROM messages"
 
 
-class Row(NamedTuple):
-    """A message as the index takes it."""
+class IndexedRow(NamedTuple):
+    """The columns of a message that are indexed."""
 
     id: int
     session_id: str
@@ -54,85 +54,94 @@ class Row(NamedTuple):
     source: str
 
 
-class Slice(NamedTuple):
-    """Messages to index, and from where to where they bring the mark."""
+class IndexSlice(NamedTuple):
+    """Messages to index, and the watermark before and after them."""
 
-    rows: list[Row]
+    rows: list[IndexedRow]
     after: int
     through: int
 
 
-def belongs(reader: Reader, mark: int, witness: str | None) -> bool:
-    """Whether an index with this mark was made from this history.
+def matches_history(reader: Reader, watermark: int, witness: str | None) -> bool:
+    """Whether an index with this watermark was built from this history.
 
-    Ids are never used twice in one history, so a mark beyond the last one ever given, or
-    another message under the id of one that was indexed, tells that it was not.
+    IDs are never reused within a history, so a watermark above the last assigned ID, or a
+    different message with the ID of the last indexed one, belongs to another history.
     """
-    if mark > int(reader.value(LAST_GIVEN) or 0):
+    if watermark > int(reader.value(LAST_ASSIGNED_ID) or 0):
         return False
     if not witness:
         return True
-    row_id, _, seen = witness.partition(" ")
-    row = reader.row(WITNESSED, (int(row_id),))
-    return row is None or f"{row[0]!r} {row[1]}" == seen
+    row_id, _, expected = witness.partition(" ")
+    row = reader.row(SELECT_WITNESS, (int(row_id),))
+    return row is None or f"{row[0]!r} {row[1]}" == expected
 
 
-def mark_of(connection: sqlite3.Connection) -> int:
-    """The last message that is in the index."""
-    return int(read_meta(connection, MARK) or 0)
+def read_watermark(connection: sqlite3.Connection) -> int:
+    """ID of the last indexed message."""
+    return int(read_meta(connection, WATERMARK_KEY) or 0)
 
 
-def newest(reader: Reader) -> int:
-    """The last message of the history."""
-    return int(reader.value(NEWEST))
+def newest_id(reader: Reader) -> int:
+    """ID of the last message of the history."""
+    return int(reader.value(NEWEST_ID))
 
 
-def read_slice(reader: Reader, after: int, *, with_tools: bool, limit: int = SLICE_ROWS) -> Slice:
+def read_slice(
+    reader: Reader, after: int, *, with_tools: bool, limit: int = SLICE_ROWS
+) -> IndexSlice:
     """The next messages to index."""
-    through = newest(reader)
+    through = newest_id(reader)
     roles = "" if with_tools else "AND m.role IN ('user', 'assistant')"
-    rows = [Row(*row) for row in reader.rows(ROWS.format(roles=roles), (after, through, limit))]
-    return Slice(rows, after, rows[-1].id if len(rows) == limit else max(through, after))
+    rows = [
+        IndexedRow(*row)
+        for row in reader.rows(NEXT_ROWS.format(roles=roles), (after, through, limit))
+    ]
+    return IndexSlice(rows, after, rows[-1].id if len(rows) == limit else max(through, after))
 
 
-def read_session(reader: Reader, session_id: str, after: int, limit: int = SLICE_ROWS) -> list[Row]:
+def read_session(
+    reader: Reader, session_id: str, after: int, limit: int = SLICE_ROWS
+) -> list[IndexedRow]:
     """The next messages of one session."""
-    return [Row(*row) for row in reader.rows(ROWS_OF_SESSION, (session_id, after, limit))]
+    return [IndexedRow(*row) for row in reader.rows(ROWS_OF_SESSION, (session_id, after, limit))]
 
 
-def searched_text(row: Row, *, with_tools: bool) -> str:
-    """The words of a message that can be found: what was said, and with tools what was done."""
+def indexed_text(row: IndexedRow, *, with_tools: bool) -> str:
+    """The searchable text of a message, with tool calls if *with_tools*."""
     text = plain_text(decode_content(row.content))
     if not with_tools:
         return text
     return "\n".join(part for part in (text, row.tool_name, row.tool_calls) if part)
 
 
-def facet(source: str) -> str:
-    """A made-up word for a source; different sources may share one."""
+def facet_token(source: str) -> str:
+    """A token that represents a source; different sources may share one."""
     return "x" + "".join(c for c in source.lower() if c.isascii() and c.isalnum())
 
 
-def put(connection: sqlite3.Connection, part: Slice, *, with_tools: bool) -> bool:
-    """Index a slice and move the mark, in one transaction.
+def index_slice(
+    connection: sqlite3.Connection, next_slice: IndexSlice, *, with_tools: bool
+) -> bool:
+    """Index a slice and advance the watermark, in one transaction.
 
-    Nothing happens if the mark is elsewhere: another process was quicker, or the file
-    was made anew. The next slice begins at the mark that is there.
+    Nothing is done if the watermark has changed: another process was faster, or the file
+    was rebuilt. The next slice starts at the current watermark.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if mark_of(connection) == part.after:
+        if read_watermark(connection) == next_slice.after:
             vocabulary: set[str] = set()
-            for row in part.rows:
-                found = words(searched_text(row, with_tools=with_tools))
-                vocabulary.update(found)
-                _put_row(connection, row, found)
-            _put_spans(connection, part.rows)
-            _put_terms(connection, vocabulary)
-            write_meta(connection, MARK, part.through)
-            if part.rows:
-                last = part.rows[-1]
-                write_meta(connection, WITNESS, f"{last.id} {last.at!r} {last.session_id}")
+            for row in next_slice.rows:
+                texts = token_texts(indexed_text(row, with_tools=with_tools))
+                vocabulary.update(texts)
+                _insert_row(connection, row, texts)
+            _insert_spans(connection, next_slice.rows)
+            _insert_terms(connection, vocabulary)
+            write_meta(connection, WATERMARK_KEY, next_slice.through)
+            if next_slice.rows:
+                last = next_slice.rows[-1]
+                write_meta(connection, WITNESS_KEY, f"{last.id} {last.at!r} {last.session_id}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -141,18 +150,18 @@ def put(connection: sqlite3.Connection, part: Slice, *, with_tools: bool) -> boo
     return True
 
 
-def _put_row(connection: sqlite3.Connection, row: Row, found: list[str]) -> None:
-    if found:
-        values = (row.id, " ".join(found), facet(row.source))
+def _insert_row(connection: sqlite3.Connection, row: IndexedRow, texts: list[str]) -> None:
+    if texts:
+        values = (row.id, " ".join(texts), facet_token(row.source))
         connection.execute("INSERT INTO body (rowid, words, facets) VALUES (?, ?, ?)", values)
 
 
-def _put_spans(connection: sqlite3.Connection, rows: list[Row]) -> None:
+def _insert_spans(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None:
     for row in rows:
-        connection.execute(PUT_SPAN, (row.id >> BLOCK_BITS, row.at, row.at))
+        connection.execute(UPSERT_SPAN, (row.id >> BLOCK_BITS, row.at, row.at))
 
 
-def _put_terms(connection: sqlite3.Connection, vocabulary: set[str]) -> None:
+def _insert_terms(connection: sqlite3.Connection, vocabulary: set[str]) -> None:
     for term in sorted(vocabulary):
         cursor = connection.execute("INSERT OR IGNORE INTO term (text) VALUES (?)", (term,))
         if cursor.rowcount > 0 and len(term) > 2:
@@ -161,35 +170,37 @@ def _put_terms(connection: sqlite3.Connection, vocabulary: set[str]) -> None:
             )
 
 
-def forget(connection: sqlite3.Connection, rows: list[Row], *, with_tools: bool) -> bool:
-    """Take messages out of the index without a trace, and words that occur no more."""
+def delete_rows(
+    connection: sqlite3.Connection, rows: list[IndexedRow], *, with_tools: bool
+) -> bool:
+    """Delete messages from the index, and terms that occur nowhere else."""
     connection.execute("BEGIN IMMEDIATE")
     vocabulary: set[str] = set()
     for row in rows:
-        vocabulary.update(words(searched_text(row, with_tools=with_tools)))
+        vocabulary.update(token_texts(indexed_text(row, with_tools=with_tools)))
         connection.execute("DELETE FROM body WHERE rowid = ?", (row.id,))
     for term in vocabulary:
         occurs = connection.execute(
             "SELECT 1 FROM body WHERE body MATCH ? LIMIT 1", (f'words : "{term}"',)
         ).fetchone()
-        known = connection.execute("SELECT id FROM term WHERE text = ?", (term,)).fetchone()
-        if occurs is None and known is not None:
-            connection.execute("DELETE FROM term WHERE id = ?", known)
-            connection.execute("DELETE FROM gram WHERE rowid = ?", known)
+        term_id = connection.execute("SELECT id FROM term WHERE text = ?", (term,)).fetchone()
+        if occurs is None and term_id is not None:
+            connection.execute("DELETE FROM term WHERE id = ?", term_id)
+            connection.execute("DELETE FROM gram WHERE rowid = ?", term_id)
     connection.execute("COMMIT")
     return True
 
 
 def merge(connection: sqlite3.Connection, *, is_first: bool, seconds: float = 0.05) -> bool:
-    """Work for a moment on writing the index without its deleted entries; whether it is done."""
+    """Merge the index for at most *seconds* to drop deleted entries; whether it is complete."""
     deadline = time.monotonic() + seconds
     for table in ("body", "gram"):
         sql = f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)"  # noqa: S608
         if is_first:
-            connection.execute(sql, (-MERGED_PAGES,))  # begin to merge everything
+            connection.execute(sql, (-MERGE_PAGES,))  # starts a merge of all segments
         while True:
             before = connection.total_changes
-            connection.execute(sql, (MERGED_PAGES,))
+            connection.execute(sql, (MERGE_PAGES,))
             if connection.total_changes - before < 2:
                 break
             if time.monotonic() >= deadline and not is_first:

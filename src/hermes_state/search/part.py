@@ -1,4 +1,4 @@
-"""Searching the history, for those who hold a SessionDB; loaded when it is first done."""
+"""Search methods of SessionDB; the search modules are loaded at first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SearchPart(StorePart):
-    """Finding messages."""
+    """Full-text search of messages."""
 
     def search_messages(
         self,
@@ -35,26 +35,27 @@ class SearchPart(StorePart):
         inside_words: bool = False,
         patience: Patience | None = None,
     ) -> list[dict[str, Any]]:
-        """Messages that answer *query*, with a snippet and the places of the hits in it.
+        """Messages that match *query*, with a snippet and the positions of the matches in it.
 
-        Words, "phrases", beginn*, one OR two, -not. `sort` is newest, oldest or rank;
-        without it, newest. `inside_words` finds pieces of words. Tool calls and their
-        results are looked at `with_tools`. Undone messages are left out unless asked
-        for, those of trashed sessions always. `patience` bounds the time in which
-        messages are read that the index does not cover.
+        Words, "phrases", prefix*, one OR two, -not. `sort` is newest (the default), oldest
+        or rank. `inside_words` matches parts of words. `with_tools` includes tool calls and
+        their results. Undone messages are excluded by default, messages of trashed sessions
+        always. `patience` limits the time spent on messages that are not indexed yet.
         """
         from hermes_state.search.candidates import SearchFilter  # noqa: PLC0415 - see above
         from hermes_state.search.query import parse  # noqa: PLC0415 - see above
 
-        rows: list[str] = []
+        session_ids: list[str] = []
         if session_id is not None:
-            rows = self.engine.read(lambda reader: lineage.conversation_of(reader, session_id))
-        wish = SearchFilter(
+            session_ids = self.engine.read(
+                lambda reader: lineage.conversation_of(reader, session_id)
+            )
+        search_filter = SearchFilter(
             parse(query, is_inside=inside_words),
             roles=tuple(role_filter or ()),
             sources=tuple(source_filter or ()),
             exclude_sources=tuple(exclude_sources or ()),
-            session_ids=tuple(rows),
+            session_ids=tuple(session_ids),
             since=since,
             until=until,
             with_tools=with_tools or "tool" in (role_filter or ()),
@@ -62,20 +63,22 @@ class SearchPart(StorePart):
             oldest_first=sort == "oldest",
             patience=patience,
         )
-        if wish.query.is_empty:
+        if search_filter.query.is_empty:
             return []
-        return self._searcher().find(wish, by_rank=sort == "rank", limit=limit, offset=offset)
+        return self._searcher().find(
+            search_filter, by_rank=sort == "rank", limit=limit, offset=offset
+        )
 
     def fill_search(self, seconds: float | None = None) -> bool:
-        """Bring the search index up to date, for so long at most; whether it is."""
+        """Update the search index, for at most this time; returns whether it is complete."""
         return self._searcher().fill(seconds)
 
     def search_progress(self) -> tuple[int, int] | None:
-        """How far the search index is: message ids done and in all; None when complete."""
+        """Progress of the search index: indexed message IDs and total; None when complete."""
         return self._searcher().progress()
 
     def rebuild_search(self) -> None:
-        """Throw the search index away; it is filled again."""
+        """Discard the search index; it is rebuilt."""
         self.engine.search.remove()
 
     def _searcher(self) -> Searcher:

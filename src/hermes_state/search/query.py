@@ -1,12 +1,12 @@
-"""What somebody searches for.
+"""Search queries.
 
     word other        both words, anywhere
-    "two words"       side by side
-    wor*              words that begin so
-    one OR two        either
-    -word             not this one
+    "two words"       a phrase
+    wor*              a prefix
+    one OR two        alternatives
+    -word             an excluded word
 
-A query can be put to the index and to a text; both answer alike.
+A query can be evaluated by the index and against a text, with the same result.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
-from hermes_state.search.index_builder import facet
-from hermes_state.search.tokens import words
+from hermes_state.search.index_builder import facet_token
+from hermes_state.search.tokens import token_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_state.engine.driver import sqlite3
 
-_PIECE: Final = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
+_QUERY_PART: Final = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 
 
 class Term(NamedTuple):
-    """Words side by side; the last may be the beginning of one.
+    """Consecutive tokens; the last may be a prefix.
 
-    With `is_inside`, the first may also be the end of one: the term is a piece of text
-    that may begin and end within words.
+    With `is_inside`, the first may also be a suffix: the term is a substring that may
+    start and end within words.
     """
 
     tokens: tuple[str, ...]
@@ -38,22 +38,22 @@ class Term(NamedTuple):
     is_inside: bool = False
 
     def spans(self, text: Sequence[str]) -> list[tuple[int, int]]:
-        """Where the term stands among the words of a text: first and one past the last."""
+        """Positions of the term among the tokens of a text, as half-open ranges."""
         count = len(self.tokens)
         return [
             (start, start + count)
             for start in range(len(text) - count + 1)
-            if self._fits(text[start : start + count])
+            if self._matches(text[start : start + count])
         ]
 
-    def _fits(self, found: Sequence[str]) -> bool:
-        *before, last = zip(self.tokens, found, strict=True)
+    def _matches(self, text: Sequence[str]) -> bool:
+        *before, last = zip(self.tokens, text, strict=True)
         if self.is_inside and not before:
             return last[0] in last[1]
         if self.is_inside and before and not before[0][1].endswith(before[0][0]):
             return False
         middle = before[1:] if self.is_inside else before
-        if any(wanted != word for wanted, word in middle):
+        if any(expected != token for expected, token in middle):
             return False
         if self.is_prefix or self.is_inside:
             return last[1].startswith(last[0])
@@ -61,35 +61,35 @@ class Term(NamedTuple):
 
 
 class Query(NamedTuple):
-    """Groups of alternatives, all of which must be met; and terms that must not occur."""
+    """Groups of alternatives that must all match, and terms that must not occur."""
 
-    wanted: tuple[tuple[Term, ...], ...]
-    unwanted: tuple[Term, ...]
+    required: tuple[tuple[Term, ...], ...]
+    excluded: tuple[Term, ...]
 
     def matches(self, text: Sequence[str]) -> bool:
-        """Whether a text with these words is an answer."""
-        return all(any(term.spans(text) for term in group) for group in self.wanted) and not any(
-            term.spans(text) for term in self.unwanted
+        """Whether a text with these tokens matches."""
+        return all(any(term.spans(text) for term in group) for group in self.required) and not any(
+            term.spans(text) for term in self.excluded
         )
 
     def spans(self, text: Sequence[str]) -> list[tuple[int, int]]:
-        """Every place of a wanted term among the words of a text, in order."""
+        """Positions of all wanted terms among the tokens of a text, in order."""
         return sorted(
-            {span for group in self.wanted for term in group for span in term.spans(text)}
+            {span for group in self.required for term in group for span in term.spans(text)}
         )
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is looked for."""
-        return not self.wanted
+        """Whether the query has no terms."""
+        return not self.required
 
 
 def parse(text: str, *, is_inside: bool = False) -> Query:
-    """Read a query; UsageError if it only says what is not wanted."""
+    """Parse a query; raises UsageError if it has only excluded terms."""
     groups: list[list[Term]] = []
-    unwanted: list[Term] = []
+    excluded: list[Term] = []
     is_alternative = False
-    for minus, phrase, word in _PIECE.findall(text):
+    for minus, phrase, word in _QUERY_PART.findall(text):
         if word == "OR" and not minus:
             is_alternative = bool(groups)
             continue
@@ -97,78 +97,78 @@ def parse(text: str, *, is_inside: bool = False) -> Query:
         if term is None:
             continue
         if minus:
-            unwanted.append(term)
+            excluded.append(term)
         elif is_alternative:
             groups[-1].append(term)
         else:
             groups.append([term])
         is_alternative = False
-    if unwanted and not groups:
+    if excluded and not groups:
         raise UsageError("a search needs at least one word that is wanted, beside -unwanted ones")
-    return Query(tuple(tuple(group) for group in groups), tuple(unwanted))
+    return Query(tuple(tuple(group) for group in groups), tuple(excluded))
 
 
 def _term(text: str, *, is_prefix: bool, is_inside: bool) -> Term | None:
-    found = tuple(words(text))
-    return Term(found, is_prefix, is_inside) if found else None
+    tokens = tuple(token_texts(text))
+    return Term(tokens, is_prefix, is_inside) if tokens else None
 
 
-MAX_EXPANSIONS: Final = 5000
-MIN_GRAM: Final = 3
+MAX_EXPANDED_TERMS: Final = 5000
+MIN_GRAM_CHARACTERS: Final = 3
 
 
-class TooManyWordsError(Exception):
-    """A piece of text occurs in too many different words to look each of them up."""
+class TooManyTermsError(Exception):
+    """A substring occurs in too many different terms to look up each of them."""
 
 
-def expression(connection: sqlite3.Connection, query: Query) -> str | None:
-    """What the index is asked for *query*; None if no indexed word can answer it."""
+def match_expression(connection: sqlite3.Connection, query: Query) -> str | None:
+    """The FTS5 expression for *query*; None if no indexed term can match it."""
     groups = []
-    for group in query.wanted:
+    for group in query.required:
         alternatives = [text for term in group if (text := _term_expression(connection, term))]
         if not alternatives:
             return None
-        groups.append(_joined(" OR ", alternatives))
-    wanted = _joined(" AND ", groups)
-    unwanted = [text for term in query.unwanted if (text := _term_expression(connection, term))]
-    return f"{wanted} NOT {_joined(' OR ', unwanted)}" if unwanted else wanted
+        groups.append(_join(" OR ", alternatives))
+    required = _join(" AND ", groups)
+    excluded = [text for term in query.excluded if (text := _term_expression(connection, term))]
+    return f"{required} NOT {_join(' OR ', excluded)}" if excluded else required
 
 
-def narrowed(wanted: str, sources: Sequence[str]) -> str:
-    """The same, within some sources; a little more may come through."""
+def restrict_sources(expression: str, sources: Sequence[str]) -> str:
+    """The expression restricted to sources; messages of other sources may match too."""
     if not sources:
-        return wanted
-    facets = [f'facets : "{facet(source)}"' for source in sources]
-    return _joined(" AND ", [wanted, _joined(" OR ", facets)])
+        return expression
+    facets = [f'facets : "{facet_token(source)}"' for source in sources]
+    return _join(" AND ", [expression, _join(" OR ", facets)])
 
 
-def _joined(word: str, parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"({word.join(parts)})"
+def _join(operator: str, parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"({operator.join(parts)})"
 
 
 def _term_expression(connection: sqlite3.Connection, term: Term) -> str:
     if not term.is_inside:
         return _phrase(term.tokens, is_prefix=term.is_prefix)
     first, *rest = term.tokens
-    expansions = _words_with(connection, first, at_the_end=bool(rest))
-    return _joined(" OR ", [_phrase((word, *rest), is_prefix=bool(rest)) for word in expansions]) \
-        if expansions else ""  # fmt: skip
+    expansions = _terms_with(connection, first, at_the_end=bool(rest))
+    phrases = [_phrase((text, *rest), is_prefix=bool(rest)) for text in expansions]
+    return _join(" OR ", phrases) if phrases else ""
 
 
 def _phrase(tokens: Sequence[str], *, is_prefix: bool) -> str:
     return f'words : "{" ".join(tokens)}"' + ("*" if is_prefix else "")
 
 
-def _words_with(connection: sqlite3.Connection, piece: str, *, at_the_end: bool) -> list[str]:
-    """The indexed words that contain, or end with, a piece of text."""
-    if len(piece) >= MIN_GRAM:
+def _terms_with(connection: sqlite3.Connection, piece: str, *, at_the_end: bool) -> list[str]:
+    """Indexed terms that contain, or end with, *piece*."""
+    if len(piece) >= MIN_GRAM_CHARACTERS:
         grams = {piece[at : at + 3] for at in range(len(piece) - 2)}
         sql = "SELECT text FROM term WHERE id IN (SELECT rowid FROM gram WHERE gram MATCH ?)"
-        wanted = " AND ".join(f'"{gram}"' for gram in sorted(grams))
-        rows = connection.execute(sql, (wanted,))
+        expression = " AND ".join(f'"{gram}"' for gram in sorted(grams))
+        rows = connection.execute(sql, (expression,))
     else:
         rows = connection.execute("SELECT text FROM term WHERE instr(text, ?) > 0", (piece,))
-    found = [word for (word,) in rows if (word.endswith(piece) if at_the_end else piece in word)]
-    if len(found) > MAX_EXPANSIONS:
-        raise TooManyWordsError
-    return found
+    terms = [term for (term,) in rows if (term.endswith(piece) if at_the_end else piece in term)]
+    if len(terms) > MAX_EXPANDED_TERMS:
+        raise TooManyTermsError
+    return terms

@@ -1,4 +1,4 @@
-"""Answering searches: the index as far as it reaches, reading where it does not."""
+"""Runs searches: on the index, and by scanning messages that are not indexed yet."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from hermes_core.messages import plain_text
 from hermes_state.engine.side_file import read_meta
 from hermes_state.messages.rows import decode_content
 from hermes_state.search import index_builder
-from hermes_state.search.candidates import BEYOND, CHUNK_IDS, ask_index, by_ids, scan
+from hermes_state.search.candidates import CHUNK_IDS, MAX_ROW_ID, by_ids, query_index, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
-    from hermes_state.search.candidates import Candidate, IndexAnswer, SearchFilter
+    from hermes_state.search.candidates import Candidate, IndexResult, SearchFilter
 
 CONTEXT_CHARACTERS: Final = 200
 CATCH_UP_SECONDS: Final = 0.3
 
-ENDS: Final = """
+ID_RANGE: Final = """
     SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM messages WHERE session_id = ?
 """
-BEFORE: Final = """
+PRECEDING: Final = """
     SELECT role, content FROM messages WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT 1
 """
-FROM: Final = """
+FOLLOWING: Final = """
     SELECT role, content FROM messages WHERE session_id = ? AND id >= ? ORDER BY id LIMIT 2
 """
 
@@ -41,100 +41,114 @@ class Searcher:
         self._covers_tools = engine.settings.search_tools
 
     def find(
-        self, wish: SearchFilter, *, by_rank: bool, limit: int, offset: int
+        self, search_filter: SearchFilter, *, by_rank: bool, limit: int, offset: int
     ) -> list[dict[str, Any]]:
-        """The answers, from *offset* on."""
-        if wish.session_ids:
-            wish = self._engine.read(lambda reader: _within(reader, wish))
-        wanted = -1 if limit < 0 else offset + limit
-        found: list[Candidate] = []
-        for candidate in self._answers(wish, by_rank=by_rank):
-            found.append(candidate)
-            if len(found) == wanted:
+        """Matching messages, starting at *offset*."""
+        if search_filter.session_ids:
+            search_filter = self._engine.read(lambda reader: _with_id_range(reader, search_filter))
+        count = -1 if limit < 0 else offset + limit
+        matches: list[Candidate] = []
+        for candidate in self._candidates(search_filter, by_rank=by_rank):
+            matches.append(candidate)
+            if len(matches) == count:
                 break
-        return [self._hit(wish, candidate) for candidate in found[offset:]]
+        return [self._hit(search_filter, candidate) for candidate in matches[offset:]]
 
-    def _ensure_ours(self) -> None:
-        """Throw an index away that belongs to another history, or to another copy of this one."""
-        found = self._file.use(
-            lambda c: (index_builder.mark_of(c), read_meta(c, index_builder.WITNESS))
+    def _check_history(self) -> None:
+        """Delete an index that belongs to another history, or to another copy of this one."""
+        state = self._file.use(
+            lambda c: (index_builder.read_watermark(c), read_meta(c, index_builder.WITNESS_KEY))
         )
-        if found is not None and not self._engine.read(lambda r: index_builder.belongs(r, *found)):
+        if state is not None and not self._engine.read(
+            lambda r: index_builder.matches_history(r, *state)
+        ):
             self._file.remove()
 
     def fill(self, seconds: float | None = None) -> bool:
-        """Bring the index up to date, for so long at most; whether it is."""
-        self._ensure_ours()
+        """Update the index for at most *seconds*; whether it is complete."""
+        self._check_history()
         deadline = None if seconds is None else time.monotonic() + seconds
-        while (left := self._fill_slice()) is not False:
-            if left is None or (deadline is not None and time.monotonic() >= deadline):
+        while (has_more := self._fill_slice()) is not False:
+            if has_more is None or (deadline is not None and time.monotonic() >= deadline):
                 return False
         return True
 
     def progress(self) -> tuple[int, int] | None:
-        """How far the index is: message ids done and in all; None when complete."""
-        mark = self._file.use(index_builder.mark_of)
-        newest = self._engine.read(index_builder.newest)
-        return None if mark == newest else (mark or 0, newest)
+        """Indexed and total message IDs; None when the index is complete."""
+        watermark = self._file.use(index_builder.read_watermark)
+        newest = self._engine.read(index_builder.newest_id)
+        return None if watermark == newest else (watermark or 0, newest)
 
     def _fill_slice(self) -> bool | None:
-        """Index a few messages: whether more are left; None if the file cannot be used."""
-        mark = self._file.use(index_builder.mark_of)
-        if mark is None:
+        """Index a slice: whether more messages are left; None if the file is unusable."""
+        watermark = self._file.use(index_builder.read_watermark)
+        if watermark is None:
             return None
-        part = self._engine.read(
-            lambda reader: index_builder.read_slice(reader, mark, with_tools=self._covers_tools)
+        next_slice = self._engine.read(
+            lambda reader: index_builder.read_slice(
+                reader, watermark, with_tools=self._covers_tools
+            )
         )
-        if part.through == mark:
+        if next_slice.through == watermark:
             return False
-        done = self._file.use(lambda c: index_builder.put(c, part, with_tools=self._covers_tools))
+        done = self._file.use(
+            lambda c: index_builder.index_slice(c, next_slice, with_tools=self._covers_tools)
+        )
         return done or None
 
-    def _answers(self, wish: SearchFilter, *, by_rank: bool) -> Iterator[Candidate]:
+    def _candidates(self, search_filter: SearchFilter, *, by_rank: bool) -> Iterator[Candidate]:
         self.fill(CATCH_UP_SECONDS)
-        first = self._ask(wish, 0 if by_rank or wish.oldest_first else BEYOND, by_rank=by_rank)
-        if first is None or (wish.with_tools and not self._covers_tools):
-            yield from scan(self._engine.read, wish, above=0, below=BEYOND)
+        first = self._query(
+            search_filter,
+            0 if by_rank or search_filter.oldest_first else MAX_ROW_ID,
+            by_rank=by_rank,
+        )
+        if first is None or (search_filter.with_tools and not self._covers_tools):
+            yield from scan(self._engine.read, search_filter, above=0, below=MAX_ROW_ID)
             return
-        tail = scan(self._engine.read, wish, above=first.through, below=BEYOND)
-        if not wish.oldest_first:
+        tail = scan(self._engine.read, search_filter, above=first.through, below=MAX_ROW_ID)
+        if not search_filter.oldest_first:
             yield from tail
-        yield from self._from_index(wish, first, by_rank=by_rank)
-        if wish.oldest_first:
+        yield from self._from_index(search_filter, first, by_rank=by_rank)
+        if search_filter.oldest_first:
             yield from tail
 
-    def _ask(self, wish: SearchFilter, position: int, *, by_rank: bool) -> IndexAnswer | None:
+    def _query(
+        self, search_filter: SearchFilter, position: int, *, by_rank: bool
+    ) -> IndexResult | None:
         return self._file.use(
-            lambda connection: ask_index(
-                connection, wish, position=position, limit=CHUNK_IDS, by_rank=by_rank
+            lambda connection: query_index(
+                connection, search_filter, position=position, limit=CHUNK_IDS, by_rank=by_rank
             )
         )
 
     def _from_index(
-        self, wish: SearchFilter, answer: IndexAnswer, *, by_rank: bool
+        self, search_filter: SearchFilter, result: IndexResult, *, by_rank: bool
     ) -> Iterator[Candidate]:
-        seen = 0
+        offset = 0
         while True:
-            ids = [number for number in answer.ids if number <= answer.through]
+            ids = [row_id for row_id in result.ids if row_id <= result.through]
             for candidate in self._engine.read(lambda reader, i=ids: by_ids(reader, i)):  # type: ignore[misc]
-                if wish.allows(candidate):
+                if search_filter.allows(candidate):
                     yield candidate
-            seen += len(answer.ids)
-            if answer.is_all:
+            offset += len(result.ids)
+            if result.is_all:
                 return
-            following = self._ask(wish, seen if by_rank else answer.ids[-1], by_rank=by_rank)
-            if following is None:
+            next_result = self._query(
+                search_filter, offset if by_rank else result.ids[-1], by_rank=by_rank
+            )
+            if next_result is None:
                 return
-            answer = following
+            result = next_result
 
-    def _hit(self, wish: SearchFilter, candidate: Candidate) -> dict[str, Any]:
+    def _hit(self, search_filter: SearchFilter, candidate: Candidate) -> dict[str, Any]:
         row = candidate.row
 
         def around(reader: Reader) -> list[tuple[Any, ...]]:
-            before = reader.rows(BEFORE, (row.session_id, row.id))
-            return before + reader.rows(FROM, (row.session_id, row.id))
+            before = reader.rows(PRECEDING, (row.session_id, row.id))
+            return before + reader.rows(FOLLOWING, (row.session_id, row.id))
 
-        hit = candidate.as_hit(wish.query, with_tools=wish.with_tools)
+        hit = candidate.as_hit(search_filter.query, with_tools=search_filter.with_tools)
         hit["context"] = [
             {"role": role, "content": plain_text(decode_content(content))[:CONTEXT_CHARACTERS]}
             for role, content in self._engine.read(around)
@@ -142,7 +156,11 @@ class Searcher:
         return hit
 
 
-def _within(reader: Reader, wish: SearchFilter) -> SearchFilter:
-    """The wish with the range of ids that its conversation's rows have."""
-    ends: list[Any] = [reader.row(ENDS, (one,)) for one in wish.session_ids]
-    return wish._replace(first_id=min(e[0] for e in ends), last_id=max(e[1] for e in ends))
+def _with_id_range(reader: Reader, search_filter: SearchFilter) -> SearchFilter:
+    """The filter with the ID range of the conversation's rows."""
+    ranges: list[Any] = [
+        reader.row(ID_RANGE, (session_id,)) for session_id in search_filter.session_ids
+    ]
+    return search_filter._replace(
+        first_id=min(low for low, _ in ranges), last_id=max(high for _, high in ranges)
+    )

@@ -1,10 +1,10 @@
-"""From text to the words that are searched for.
+"""Tokenizer of the search index.
 
 Every character is folded to exactly one character, so positions in the folded text are
-positions in the text. Letters, digits and marks are kept, without case and, in Latin,
-Greek and Cyrillic, without accents; everything else separates words. Scripts that are
-written without spaces, and pictographs, give one word per character: a phrase of such
-words finds any run of them, one or two characters included.
+positions in the text. Letters, digits and marks are part of tokens, case-insensitively
+and, in Latin, Greek and Cyrillic, without accents; everything else separates tokens.
+Scripts that are written without spaces, and pictographs, give one token per character: a
+phrase of such tokens matches any sequence of them, even of one or two characters.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LONGEST_TOKEN: Final = 40
+MAX_TOKEN_CHARACTERS: Final = 40
 
-# Scripts without spaces between words, Hangul (whose words carry their particles) and
-# pictographs: each character is a word.
-_ALONE: Final = (
+# Scripts without spaces between words, Hangul (whose words include particles) and
+# pictographs: each character is a token.
+_SINGLE_CHARACTER_TOKENS: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
     "\u2600-\u27bf\U0001f000-\U0001faff\U00020000-\U0003ffff"
 )
-_PICTURES: Final = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
+_PICTOGRAPHS: Final = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 
 
 @functools.cache
-def _token() -> re.Pattern[str]:
-    """Made when first needed: it takes longer than opening the store."""
-    return re.compile(f"[{_ALONE}]|[^ {_ALONE}]+")
+def _token_pattern() -> re.Pattern[str]:
+    """Compiled at first use, because it takes longer than opening the store."""
+    return re.compile(f"[{_SINGLE_CHARACTER_TOKENS}]|[^ {_SINGLE_CHARACTER_TOKENS}]+")
 
 
 @functools.cache
-def _alone() -> re.Pattern[str]:
-    return re.compile(f"[{_ALONE}]")
+def _single_pattern() -> re.Pattern[str]:
+    return re.compile(f"[{_SINGLE_CHARACTER_TOKENS}]")
 
 
 class Token(NamedTuple):
-    """A word and where it stands in the text."""
+    """A token and its position in the text."""
 
     text: str
     start: int
@@ -50,7 +50,7 @@ class Token(NamedTuple):
 
 
 class _Folding(dict[int, str]):
-    """Character by character, computed once each."""
+    """Folded characters by code point, computed on demand."""
 
     def __missing__(self, code: int) -> str:
         folded = self[code] = _fold_character(chr(code))
@@ -59,7 +59,7 @@ class _Folding(dict[int, str]):
 
 def _fold_character(character: str) -> str:
     category = unicodedata.category(character)
-    if _PICTURES.match(character):
+    if _PICTOGRAPHS.match(character):
         return character
     if category[0] not in "LNM":
         return " "
@@ -72,30 +72,30 @@ def _fold_character(character: str) -> str:
     return lowered if len(lowered) == 1 else character
 
 
-_TABLE: Final = _Folding()
-_ASCII: Final = "".join(_TABLE[code] for code in range(128)).encode().ljust(256)
+_FOLDING: Final = _Folding()
+_ASCII_FOLDING: Final = "".join(_FOLDING[code] for code in range(128)).encode().ljust(256)
 
 
 def composed(text: str) -> str:
-    """The text whose positions tokens refer to: accents joined to their letters."""
+    """*text* in composed form (NFC), to which token positions refer."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 def fold(text: str) -> str:
-    """*text* with the same length, in which searching is done; words are apart by blanks."""
+    """*text* folded for search, with the same length; tokens are separated by spaces."""
     if text.isascii():
-        return text.encode().translate(_ASCII).decode()
-    return text.translate(_TABLE)
+        return text.encode().translate(_ASCII_FOLDING).decode()
+    return text.translate(_FOLDING)
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """The words of a composed text, with their places."""
-    for match in _token().finditer(fold(text)):
-        yield Token(match.group()[:LONGEST_TOKEN], match.start(), match.end())
+    """Tokens of a composed text, with their positions."""
+    for match in _token_pattern().finditer(fold(text)):
+        yield Token(match.group()[:MAX_TOKEN_CHARACTERS], match.start(), match.end())
 
 
-def words(text: str) -> list[str]:
-    """The words of a text, in order."""
+def token_texts(text: str) -> list[str]:
+    """Texts of the tokens of a text, in order."""
     folded = fold(composed(text))
-    found = folded.split() if folded.isascii() else _token().findall(folded)
-    return [word[:LONGEST_TOKEN] for word in found]
+    texts = folded.split() if folded.isascii() else _token_pattern().findall(folded)
+    return [text[:MAX_TOKEN_CHARACTERS] for text in texts]

@@ -1,4 +1,4 @@
-"""What conversations can be told apart by: their sources, models, tags and states."""
+"""Facets of conversations: sources, models, tags and states, and families of sessions."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_state.part import StorePart
 from hermes_state.sessions import lineage
-from hermes_state.sessions.labels import COUNTS as TAG_COUNTS
-from hermes_state.sessions.labels import TABLE
+from hermes_state.sessions.labels import TAG_COUNTS, TAG_TABLE
 from hermes_state.sessions.pages import IS_TIP
 from hermes_state.sessions.rows import EXISTS
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
 
-# One pass over the listed rows answers for sources, models and states.
+# One pass over the listed rows counts sources, models and states.
 GROUPS = """
     SELECT s.source, s.model, s.archived <> 0, count(*)
     FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id
     WHERE i.shown = 1 GROUP BY 1, 2, 3
 """
-IN_TRASH = f"""
+COUNT_TRASH = f"""
     SELECT count(*) FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id
     WHERE i.shown = 2 AND {IS_TIP}
-"""  # noqa: S608 - our own words
+"""  # noqa: S608 - constant text
 PARENT = "SELECT parent_session_id FROM sessions WHERE id = ?"
 CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ? ORDER BY started_at, id"
 MEMBER = """
@@ -38,7 +37,7 @@ MAX_RELATIVES = 2000
 
 
 class Facets(NamedTuple):
-    """Names with how many conversations have them, the most first; and counts by state."""
+    """Number of conversations by name, largest first, and by state."""
 
     sources: dict[str, int]
     models: dict[str, int]
@@ -49,7 +48,7 @@ class Facets(NamedTuple):
 
 
 def facets(reader: Reader) -> Facets:
-    """Of everything that is listed; sources and models of what is not archived."""
+    """Facets of listed conversations; sources and models of those not archived."""
     sources: dict[str, int] = {}
     models: dict[str, int] = {}
     by_state = [0, 0]
@@ -59,23 +58,25 @@ def facets(reader: Reader) -> Facets:
             sources[source] = sources.get(source, 0) + number
             if model:
                 models[model] = models.get(model, 0) + number
-    tags: dict[str, int] = dict(reader.rows(TAG_COUNTS)) if TABLE in reader.columns.tables else {}
+    tags: dict[str, int] = (
+        dict(reader.rows(TAG_COUNTS)) if TAG_TABLE in reader.columns.tables else {}
+    )
     return Facets(
-        sources=_most_first(sources),
-        models=_most_first(models),
+        sources=_by_count(sources),
+        models=_by_count(models),
         tags=tags,
         active=by_state[0],
         archived=by_state[1],
-        trash=int(reader.value(IN_TRASH)),
+        trash=int(reader.value(COUNT_TRASH)),
     )
 
 
-def _most_first(counts: dict[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+def _by_count(counts: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def eldest_of(reader: Reader, session_id: str) -> str:
-    """The row from which everything came that a session is related to."""
+def root_ancestor(reader: Reader, session_id: str) -> str:
+    """The oldest ancestor of a session."""
     seen = {session_id}
     current = session_id
     while (parent := reader.value(PARENT, (current,))) is not None and parent not in seen:
@@ -87,18 +88,18 @@ def eldest_of(reader: Reader, session_id: str) -> str:
 
 
 def family(reader: Reader, session_id: str) -> list[dict[str, Any]]:
-    """Everything that came from the same first row, parents before their children."""
-    waiting = [eldest_of(reader, session_id)]
-    found: list[dict[str, Any]] = []
+    """All sessions with the same oldest ancestor, parents before children."""
+    queue = [root_ancestor(reader, session_id)]
+    rows: list[dict[str, Any]] = []
     seen: set[str] = set()
-    while waiting and len(found) < MAX_RELATIVES:
-        current = waiting.pop(0)
+    while queue and len(rows) < MAX_RELATIVES:
+        current = queue.pop(0)
         if current in seen:
             continue
         seen.add(current)
-        found += [row | {"kind": _kind(reader, row)} for row in reader.dicts(MEMBER, (current,))]
-        waiting += [row[0] for row in reader.rows(CHILDREN, (current,))]
-    return found
+        rows += [row | {"kind": _kind(reader, row)} for row in reader.dicts(MEMBER, (current,))]
+        queue += [row[0] for row in reader.rows(CHILDREN, (current,))]
+    return rows
 
 
 def _kind(reader: Reader, row: dict[str, Any]) -> str:
@@ -106,15 +107,15 @@ def _kind(reader: Reader, row: dict[str, Any]) -> str:
 
 
 class FacetPart(StorePart):
-    """Counts for those who choose, and families for those who look around."""
+    """Facets and families of conversations."""
 
     def session_facets(self) -> Facets:
-        """Sources, models and tags of what is listed, and how many are in which state."""
+        """Sources, models and tags of the listed conversations, and the number in each state."""
         return self.engine.read(facets)
 
     def session_family(self, session_id: str) -> list[dict[str, Any]]:
-        """Every session that came from the same first one, parents before their children.
+        """All sessions with the same root, parents before children.
 
-        Branches, continuations, delegated work; what lies in the trash has `trashed_at`.
+        Branches, continuations, delegated tasks; rows in the trash have `trashed_at`.
         """
         return self.engine.read(lambda reader: family(reader, session_id))

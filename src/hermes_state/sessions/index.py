@@ -1,9 +1,9 @@
-"""The session index: what lists need, kept in the transaction that changes it.
+"""The session index: the columns of lists, updated in the transaction that changes them.
 
-Another program may write the same file without knowing the index. Two things tell:
-rows above the mark `indexed_through` whose session's index row is behind them, and
-sessions that have no index row. Both are looked at before any work of ours begins and
-before a list is answered; a session found stale is computed again from its rows.
+Another program may write to the same file without updating the index. This is detected by
+rows above the watermark `indexed_through` whose session's index row is older, and by
+sessions without an index row. Both are checked before each transaction and each list; a
+stale session is recomputed from its rows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import preview
-from hermes_state.messages.rows import decode_content, storable
+from hermes_state.messages.rows import decode_content, to_utf8_text
 from hermes_state.sessions import lineage
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ LISTED: Final = 1
 TRASHED: Final = 2
 PURGED: Final = 3
 
-MARK_EVERY: Final = 512
-LONGEST_TAIL: Final = 2000
+WATERMARK_INTERVAL_ROWS: Final = 512
+MAX_TAIL_ROWS: Final = 2000
 
-READ_MARK = "SELECT CAST(value AS INTEGER) FROM hermes_layout WHERE name = 'indexed_through'"
-WRITE_MARK = """
+READ_WATERMARK = "SELECT CAST(value AS INTEGER) FROM hermes_layout WHERE name = 'indexed_through'"
+WRITE_WATERMARK = """
     INSERT INTO hermes_layout (name, value) VALUES ('indexed_through', ?)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
@@ -40,11 +40,11 @@ UNINDEXED = """
     WHERE NOT EXISTS (SELECT 1 FROM hermes_session_index i WHERE i.session_id = s.id)
     ORDER BY s.started_at DESC LIMIT ?
 """
-VANISHED = """
+MARK_PURGED = """
     UPDATE hermes_session_index SET shown = 3, preview = NULL
     WHERE shown < 3 AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = session_id)
 """
-# Counting a whole table, or the few purged rows, is quick; counting those below 3 is not.
+# Counting all rows, or the few purged ones, is fast; counting those below 3 is not.
 COUNTS = """
     SELECT (SELECT count(*) FROM sessions),
            (SELECT count(*) FROM hermes_session_index)
@@ -80,8 +80,8 @@ UPSERT_INDEX_ROW = """
         active_count = excluded.active_count, lifetime_messages = excluded.lifetime_messages,
         lifetime_tool_calls = excluded.lifetime_tool_calls, preview = excluded.preview
 """
-# A clock that was set back does not take the last activity back.
-APPENDED = """
+# The last activity does not decrease when the clock is set back.
+COUNT_APPENDED = """
     UPDATE hermes_session_index
     SET last_activity = CASE
             WHEN last_message_id > 0 AND last_activity > ? THEN last_activity ELSE ? END,
@@ -89,7 +89,7 @@ APPENDED = """
         lifetime_messages = lifetime_messages + ?, lifetime_tool_calls = lifetime_tool_calls + ?
     WHERE session_id = ? AND shown <> 2
 """
-APPENDED_FIRST_WORDS = """
+SET_FIRST_PREVIEW = """
     UPDATE hermes_session_index SET preview = ? WHERE session_id = ? AND preview IS NULL
 """
 FAMILY = """
@@ -98,119 +98,119 @@ FAMILY = """
           WHERE id = ? AND parent_session_id IS NOT NULL
 """
 PARENT = "SELECT parent_session_id FROM sessions WHERE id = ?"
-PLACE = """
+SET_POSITION = """
     UPDATE hermes_session_index SET kind = ?, root_id = ?, shown = ? WHERE session_id = ?
 """
 
 
 class Appended(NamedTuple):
-    """Rows that were added at the end of a session."""
+    """Rows that were appended to a session."""
 
     last_id: int
     at: float
     rows: int
     tool_calls: int
-    words: str  # the beginning of what a user said, if one did
+    preview: str  # of the first user message, if there is one
 
 
-def note_append(tx: Tx, session_id: str, added: Appended) -> bool:
-    """Rows were added at the end of a session; whether it lies in the trash."""
+def record_append(tx: Tx, session_id: str, added: Appended) -> bool:
+    """Update the index for appended rows; whether the session is in the trash."""
     if tx.is_behind:
         reindex(tx, session_id)
         return tx.value(IN_TRASH, (session_id,)) is not None
     values = (added.at, added.at, added.last_id, added.rows, added.rows, added.tool_calls)
-    is_noted = tx.execute(APPENDED, (*values, session_id)).rowcount > 0
+    is_indexed = tx.execute(COUNT_APPENDED, (*values, session_id)).rowcount > 0
     tx.covered = max(tx.covered, added.last_id)
-    if not is_noted:  # not indexed yet, or in the trash
+    if not is_indexed:  # not indexed yet, or in the trash
         reindex(tx, session_id)
         return tx.value(IN_TRASH, (session_id,)) is not None
-    if added.words:
-        tx.execute(APPENDED_FIRST_WORDS, (added.words, session_id))
+    if added.preview:
+        tx.execute(SET_FIRST_PREVIEW, (added.preview, session_id))
     return False
 
 
 def reindex(tx: Tx, session_id: str) -> None:
-    """Compute a session's index row from its rows; lifetime counts never go down."""
+    """Compute a session's index row from its rows; lifetime counts never decrease."""
     facts = tx.row(SESSION_FACTS, (session_id,))
     if facts is None:
-        tx.execute(VANISHED)
+        tx.execute(MARK_PURGED)
         return
     started_at, ended_at, tool_calls = facts
     total, active, newest = tx.row(COUNT_ROWS, (session_id,)) or (0, 0, None)
     copies = tx.value(COUNT_COPIES, (session_id,)) if _has_copies(tx) else 0
     old = tx.row(OLD_COUNTS, (session_id,)) or (0, 0, 0)
-    place = lineage.place_of(tx, session_id)
+    position = lineage.position_of(tx, session_id)
     tx.execute(
         UPSERT_INDEX_ROW,
         (
             session_id,
-            place.kind,
-            place.root_id,
-            _shown(tx, session_id, place),
+            position.kind,
+            position.root_id,
+            _shown(tx, session_id, position),
             newest or ended_at or started_at,
             tx.value(LAST_ID, (session_id,)) or 0,
             active,
             max(total - copies, old[0]),
             max(tool_calls or 0, old[1]),
             old[2],
-            first_words(tx, session_id),
+            first_user_text(tx, session_id),
         ),
     )
     parent = tx.value(PARENT, (session_id,))
     if parent is not None:
-        replace_one(tx, parent)  # it may be continued here
+        update_position(tx, parent)  # this session may continue it
 
 
 def _has_copies(tx: Tx) -> bool:
     return tx.value("SELECT 1 FROM hermes_copy LIMIT 1") is not None
 
 
-def first_words(reader: Reader, session_id: str) -> str | None:
-    """What the user said first: the preview of a conversation."""
+def first_user_text(reader: Reader, session_id: str) -> str | None:
+    """The preview of a conversation: the start of its first user message."""
     for (content,) in reader.execute(FIRST_USER_CONTENTS, (session_id,)):
-        if words := storable(preview(decode_content(content))):
-            return words
+        if text := to_utf8_text(preview(decode_content(content))):
+            return text
     return None
 
 
-def replace_family(tx: Tx, session_id: str) -> None:
-    """A session's place changed: look again at it, its parent and its children."""
-    for (one,) in tx.rows(FAMILY, (session_id, session_id, session_id)):
-        replace_one(tx, one)
+def update_family_positions(tx: Tx, session_id: str) -> None:
+    """Update the positions of a session, its parent and its children."""
+    for (row_id,) in tx.rows(FAMILY, (session_id, session_id, session_id)):
+        update_position(tx, row_id)
 
 
-def replace_one(tx: Tx, session_id: str) -> None:
-    """Look again at where a session stands."""
-    place = lineage.place_of(tx, session_id)
-    shown = _shown(tx, session_id, place)
-    tx.execute(PLACE, (place.kind, place.root_id, shown, session_id))
+def update_position(tx: Tx, session_id: str) -> None:
+    """Recompute the position of a session in its lineage."""
+    position = lineage.position_of(tx, session_id)
+    shown = _shown(tx, session_id, position)
+    tx.execute(SET_POSITION, (position.kind, position.root_id, shown, session_id))
 
 
-def _shown(tx: Tx, session_id: str, place: lineage.LineagePosition) -> int:
+def _shown(tx: Tx, session_id: str, position: lineage.LineagePosition) -> int:
     if tx.value(IN_TRASH, (session_id,)):
         return TRASHED
-    return LISTED if place.is_listed else INNER
+    return LISTED if position.is_listed else INNER
 
 
-def stale_in_tail(reader: Reader, mark: int, through: int) -> list[str]:
-    """Sessions with rows above *mark* that their index row has not seen."""
+def stale_in_tail(reader: Reader, watermark: int, through: int) -> list[str]:
+    """Sessions with rows above *watermark* that their index row does not include."""
     return [
         session_id
-        for session_id, newest in reader.rows(TAIL, (mark, through))
+        for session_id, newest in reader.rows(TAIL, (watermark, through))
         if (reader.value(LAST_INDEXED, (session_id,)) or 0) < newest
     ]
 
 
 def catch_up(tx: Tx) -> None:
-    """Others wrote since we last looked: bring the sessions they touched up to date.
+    """Reindex the sessions that other programs wrote to.
 
-    A long tail is read in pieces, one per transaction, so that no writer waits for it.
+    A long tail is processed in several transactions, so that no writer waits for it.
     """
-    if not tx.marked:
-        tx.marked = tx.value(READ_MARK) or 0
-        tx.covered = max(tx.covered, tx.marked)
+    if not tx.watermark:
+        tx.watermark = tx.value(READ_WATERMARK) or 0
+        tx.covered = max(tx.covered, tx.watermark)
     newest = tx.value("SELECT max(id) FROM messages") or 0
-    through = min(newest, tx.covered + LONGEST_TAIL)
+    through = min(newest, tx.covered + MAX_TAIL_ROWS)
     if through > tx.covered:
         for session_id in stale_in_tail(tx, tx.covered, through):
             reindex(tx, session_id)
@@ -219,15 +219,15 @@ def catch_up(tx: Tx) -> None:
 
 
 def before_commit(tx: Tx) -> None:
-    """Move the mark from time to time, so that the tail stays short."""
-    if tx.covered - tx.marked >= MARK_EVERY:
-        write_mark(tx)
+    """Advance the watermark at intervals, so that the tail stays short."""
+    if tx.covered - tx.watermark >= WATERMARK_INTERVAL_ROWS:
+        write_watermark(tx)
 
 
-def write_mark(tx: Tx) -> None:
-    """Everything up to `covered` is in the index."""
-    tx.execute(WRITE_MARK, (str(tx.covered),))
-    tx.marked = tx.covered
+def write_watermark(tx: Tx) -> None:
+    """Store that all messages up to `covered` are indexed."""
+    tx.execute(WRITE_WATERMARK, (str(tx.covered),))
+    tx.watermark = tx.covered
 
 
 def missing_sessions(reader: Reader, limit: int) -> list[str]:
@@ -236,6 +236,6 @@ def missing_sessions(reader: Reader, limit: int) -> list[str]:
 
 
 def counts(reader: Reader) -> tuple[int, int]:
-    """How many sessions there are, and how many of them are indexed."""
+    """Number of sessions, and of indexed sessions."""
     row: Any = reader.row(COUNTS)
     return int(row[0]), int(row[1])

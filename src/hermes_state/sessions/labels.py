@@ -1,4 +1,4 @@
-"""Titles: unique, clean, and never taken from a user who chose one."""
+"""Tags and titles of conversations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.errors import SessionNotFoundError, TitleError, UsageError
 from hermes_core.messages import has_lone_surrogate, sanitize_title
-from hermes_state.engine.dialect import beginning_with
+from hermes_state.engine.dialect import prefix_pattern
 from hermes_state.ledger import part
 from hermes_state.messages.rows import decode_json
 from hermes_state.part import StorePart
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.transaction import Reader, Tx
 
-TABLE: Final = "hermes_tag"
-FACT: Final = "tags"  # what an export calls them
-TAG_CHARACTERS: Final = 40
+TAG_TABLE: Final = "hermes_tag"
+TAGS_EXPORT_NAME: Final = "tags"  # the name in an export
+MAX_TAG_CHARACTERS: Final = 40
 MAX_TAGS: Final = 50
 
 EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
-FORGET = "DELETE FROM hermes_tag WHERE session_id = ?"
+DELETE_TAGS = "DELETE FROM hermes_tag WHERE session_id = ?"
 INSERT_TAG = "INSERT INTO hermes_tag (session_id, folded, tag) VALUES (?, ?, ?)"
-# A tag is written as it was written first, wherever it is.
-SPELLED = "SELECT tag FROM hermes_tag WHERE folded = ? LIMIT 1"
-OF = """
+# A tag has the same spelling in all conversations: the first one.
+FIRST_SPELLING = "SELECT tag FROM hermes_tag WHERE folded = ? LIMIT 1"
+TAGS_OF_ROOTS = """
     SELECT session_id, tag FROM hermes_tag
     WHERE session_id IN (SELECT value FROM json_each(?)) ORDER BY session_id, folded
 """
-COUNTS = """
+TAG_COUNTS = """
     SELECT min(t.tag), count(*) FROM hermes_tag t
     JOIN hermes_session_index i ON i.session_id = t.session_id AND i.shown < 2
     GROUP BY t.folded ORDER BY 2 DESC, t.folded
@@ -43,162 +43,168 @@ COUNTS = """
 
 
 def clean_tag(text: str) -> str:
-    """*text* as a tag: one line of 1 to 40 characters; UsageError if it cannot be one."""
+    """*text* as a tag: one line of 1 to 40 characters; raises UsageError otherwise."""
     tag = " ".join(text.split())
     if not tag or not tag.isprintable() or has_lone_surrogate(tag):
         raise UsageError("a tag is one line of visible characters")
-    if len(tag) > TAG_CHARACTERS:
-        raise UsageError(f"a tag has at most {TAG_CHARACTERS} characters; '{tag}' is longer")
+    if len(tag) > MAX_TAG_CHARACTERS:
+        raise UsageError(f"a tag has at most {MAX_TAG_CHARACTERS} characters; '{tag}' is longer")
     return tag
 
 
 def clean_tags(texts: Iterable[str]) -> dict[str, str]:
-    """Tags by how they are compared; the first spelling of each stays."""
-    found: dict[str, str] = {}
+    """Tags by their case-folded form; the first spelling of each is kept."""
+    tags: dict[str, str] = {}
     for text in texts:
         tag = clean_tag(text)
-        found.setdefault(tag.casefold(), tag)
-    if len(found) > MAX_TAGS:
+        tags.setdefault(tag.casefold(), tag)
+    if len(tags) > MAX_TAGS:
         raise UsageError(f"a conversation has at most {MAX_TAGS} tags")
-    return found
+    return tags
 
 
-def put_tags(tx: Tx, session_id: str, tags: dict[str, str]) -> list[str]:
-    """Give a conversation these tags and no others; as they are spelled elsewhere."""
+def set_tags(tx: Tx, session_id: str, tags: dict[str, str]) -> list[str]:
+    """Replace the tags of a conversation; returns them as they are spelled elsewhere."""
     if tx.value(EXISTS, (session_id,)) is None:
         raise SessionNotFoundError(f"session not found: {session_id}")
-    root = lineage.place_of(tx, session_id).root_id
-    tx.execute(FORGET, (root,))
-    spelled = {one: tx.value(SPELLED, (one,)) or tag for one, tag in tags.items()}
+    root = lineage.position_of(tx, session_id).root_id
+    tx.execute(DELETE_TAGS, (root,))
+    spelled = {folded: tx.value(FIRST_SPELLING, (folded,)) or tag for folded, tag in tags.items()}
     tx.many(INSERT_TAG, [(root, folded, tag) for folded, tag in spelled.items()])
     return list(spelled.values())
 
 
-def take_in(tx: Tx, session_id: str, text: Any) -> None:
-    """The tags of a conversation that is being imported, as far as they can be tags."""
-    found = decode_json(text)
-    for one in found if isinstance(found, list) else ():
+def import_tags(tx: Tx, session_id: str, text: Any) -> None:
+    """Store the valid tags of an imported conversation."""
+    tags = decode_json(text)
+    for item in tags if isinstance(tags, list) else ():
         with contextlib.suppress(UsageError):
-            tag = clean_tag(str(one))
+            tag = clean_tag(str(item))
             tx.execute(f"{INSERT_TAG} ON CONFLICT DO NOTHING", (session_id, tag.casefold(), tag))
 
 
 def tags_of(reader: Reader, root_ids: Sequence[str]) -> dict[str, list[str]]:
-    """The tags of conversations, by their first rows; those without any are left out."""
-    if TABLE not in reader.columns.tables:
+    """Tags of conversations by root ID; conversations without tags are omitted."""
+    if TAG_TABLE not in reader.columns.tables:
         return {}
-    found: dict[str, list[str]] = {}
-    for root, tag in reader.rows(OF, (json.dumps(list(root_ids)),)):
-        found.setdefault(root, []).append(tag)
-    return found
+    by_root: dict[str, list[str]] = {}
+    for root, tag in reader.rows(TAGS_OF_ROOTS, (json.dumps(list(root_ids)),)):
+        by_root.setdefault(root, []).append(tag)
+    return by_root
 
 
 class TagPart(StorePart):
     """Tags of conversations."""
 
     def set_session_tags(self, session_id: str, tags: Iterable[str]) -> list[str]:
-        """Give a conversation these tags and no others; how they are spelled.
+        """Set the tags of a conversation.
 
-        UsageError if one cannot be a tag: 1 to 40 visible characters on one line.
+        Returns them as stored. A tag is one line of 1 to 40 visible characters; case is
+        ignored in comparisons.
         """
-        wanted = clean_tags(tags)
-        return self.engine.write(lambda tx: put_tags(tx, session_id, wanted))
+        cleaned = clean_tags(tags)
+        return self.engine.write(lambda tx: set_tags(tx, session_id, cleaned))
 
     def change_session_tag(self, session_id: str, tag: str, is_on: bool = True) -> list[str]:
-        """Add one tag to a conversation, or take it away; the tags it has then."""
-        word = clean_tag(tag)
+        """Add a tag to a conversation, or remove it; returns its tags."""
+        changed = clean_tag(tag)
 
         def change(tx: Tx) -> list[str]:
-            root = lineage.place_of(tx, session_id).root_id
-            tags = {one.casefold(): one for one in tags_of(tx, [root]).get(root, [])}
+            root = lineage.position_of(tx, session_id).root_id
+            tags = {current.casefold(): current for current in tags_of(tx, [root]).get(root, [])}
             if is_on:
-                tags.setdefault(word.casefold(), word)
+                tags.setdefault(changed.casefold(), changed)
             else:
-                tags.pop(word.casefold(), None)
-            return put_tags(tx, session_id, clean_tags(tags.values()))
+                tags.pop(changed.casefold(), None)
+            return set_tags(tx, session_id, clean_tags(tags.values()))
 
         return self.engine.write(change)
 
     def session_tags(self, session_ids: Iterable[str]) -> dict[str, list[str]]:
         """The tags of the conversations that these sessions belong to."""
 
-        def look(reader: Reader) -> dict[str, list[str]]:
-            roots = {one: lineage.place_of(reader, one).root_id for one in session_ids}
-            found = tags_of(reader, list(set(roots.values())))
-            return {one: found.get(root, []) for one, root in roots.items()}
+        def read(reader: Reader) -> dict[str, list[str]]:
+            roots = {
+                session_id: lineage.position_of(reader, session_id).root_id
+                for session_id in session_ids
+            }
+            by_root = tags_of(reader, list(set(roots.values())))
+            return {session_id: by_root.get(root, []) for session_id, root in roots.items()}
 
-        return self.engine.read(look)
+        return self.engine.read(read)
 
     def tag_counts(self) -> dict[str, int]:
-        """Every tag with how many conversations have it, the most used first."""
-        if TABLE not in self.engine.columns.tables:
+        """Every tag with its number of conversations, most used first."""
+        if TAG_TABLE not in self.engine.columns.tables:
             return {}
-        return dict(self.engine.read(lambda reader: reader.rows(COUNTS)))
+        return dict(self.engine.read(lambda reader: reader.rows(TAG_COUNTS)))
 
 
 USER: Final = "user"
-RANKS: Final = {"derived": 0, "llm": 1, USER: 2}
+TITLE_SOURCE_RANKS: Final = {"derived": 0, "llm": 1, USER: 2}
 
-TAKEN = "SELECT id FROM sessions WHERE title = ? AND id <> ?"
-SET = "UPDATE sessions SET title = ? WHERE id = ?"
+TITLE_OWNER = "SELECT id FROM sessions WHERE title = ? AND id <> ?"
+SET_TITLE = "UPDATE sessions SET title = ? WHERE id = ?"
 SELECT_TITLE = "SELECT title FROM sessions WHERE id = ?"
 BY_TITLE = "SELECT id FROM sessions WHERE title = ?"
 NUMBERED = "SELECT id, title FROM sessions WHERE title = ? OR title LIKE ? ESCAPE '\\'"
 
 
 def set_title(tx: Tx, session_id: str, title: str | None, source: str) -> bool:
-    """Give a session a title; False if there is no such session or its user chose one."""
+    """Set a session's title; False if there is no such session or its user chose the title."""
     clean = sanitize_title(title)
     row = rows.get(tx, session_id)
     if row is None:
         return False
-    # A title of unknown origin may be the user's own.
-    held = RANKS.get(row.get("title_source") or USER, 2) if row["title"] else -1
-    if RANKS.get(source, 0) < held:
+    # A title of unknown origin may have been set by the user.
+    current_rank = (
+        TITLE_SOURCE_RANKS.get(row.get("title_source") or USER, 2) if row["title"] else -1
+    )
+    if TITLE_SOURCE_RANKS.get(source, 0) < current_rank:
         return False
-    if clean is not None and (taken := tx.value(TAKEN, (clean, session_id))):
-        raise TitleError(f"the title '{clean}' is taken by session {taken}")
-    tx.execute(SET, (clean, session_id))
-    part.mark(tx, session_id)
+    if clean is not None and (owner := tx.value(TITLE_OWNER, (clean, session_id))):
+        raise TitleError(f"the title '{clean}' is taken by session {owner}")
+    tx.execute(SET_TITLE, (clean, session_id))
+    part.record_change(tx, session_id)
     set_fact(tx, session_id, "title_source", source if clean else None)
     return True
 
 
 def numbered(reader: Reader, title: str) -> list[tuple[int, str]]:
-    """The sessions named *title* or "*title* #N", by number."""
+    """Sessions titled *title* or "*title* #N", by number."""
     base = re.sub(r" #\d+$", "", title)
-    found = []
-    for session_id, name in reader.rows(NUMBERED, (base, beginning_with(f"{base} #"))):
+    matches = []
+    for session_id, name in reader.rows(NUMBERED, (base, prefix_pattern(f"{base} #"))):
         number = name[len(base) + 2 :]
         if name == base:
-            found.append((1, session_id))
+            matches.append((1, session_id))
         elif number.isdecimal():
-            found.append((int(number), session_id))
-    return sorted(found)
+            matches.append((int(number), session_id))
+    return sorted(matches)
 
 
 class TitlePart(StorePart):
-    """Titles, and finding sessions by them."""
+    """Titles, and lookup of sessions by title."""
 
     sanitize_title = staticmethod(sanitize_title)
 
     def set_session_title(self, session_id: str, title: str | None, source: str = USER) -> bool:
-        """Name a session; a name its user gave yields only to its user.
+        """Set the title of a session.
 
-        TitleError (a ValueError) if the title is taken or too long. `source` is user,
-        llm or derived.
+        A title set by the user is replaced only by the user. Raises TitleError (a
+        ValueError) if the title is in use or too long. `source` is user, llm or derived.
         """
         return self.engine.write(lambda tx: set_title(tx, session_id, title, source))
 
     def get_session_title(self, session_id: str) -> str | None:
-        """A session's title."""
+        """Title of a session."""
         title: str | None = self.engine.read(
             lambda reader: reader.value(SELECT_TITLE, (session_id,))
         )
         return title
 
     def get_session_by_title(self, title: str) -> dict[str, Any] | None:
-        """The session with exactly that title."""
+        """The session with exactly this title."""
 
         def find(reader: Reader) -> dict[str, Any] | None:
             session_id = reader.value(BY_TITLE, (title,))
@@ -207,20 +213,20 @@ class TitlePart(StorePart):
         return self.engine.read(find)
 
     def resolve_session_by_title(self, title: str) -> str | None:
-        """The latest session of that name, counting "name #2" and so on."""
-        found = self.engine.read(lambda reader: numbered(reader, title))
-        return found[-1][1] if found else None
+        """The latest session with this title, including "title #2" and so on."""
+        matches = self.engine.read(lambda reader: numbered(reader, title))
+        return matches[-1][1] if matches else None
 
     def get_next_title_in_lineage(self, title: str) -> str:
-        """The name for a session that goes on under that title."""
+        """The title for a session that continues this one."""
         base = re.sub(r" #\d+$", "", title)
-        found = self.engine.read(lambda reader: numbered(reader, base))
-        return f"{base} #{found[-1][0] + 1}" if found else base
+        matches = self.engine.read(lambda reader: numbered(reader, base))
+        return f"{base} #{matches[-1][0] + 1}" if matches else base
 
     def get_compression_tip(self, session_id: str) -> str:
-        """The last row of the conversation a session belongs to."""
+        """The last row of the conversation that a session belongs to."""
         return self.engine.read(lambda reader: lineage.tip_of(reader, session_id))
 
     def resolve_resume_session_id(self, session_id: str) -> str:
-        """The row to go on with when somebody resumes that session."""
+        """The row to continue when a user resumes this session."""
         return self.get_compression_tip(session_id)

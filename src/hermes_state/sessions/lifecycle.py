@@ -1,8 +1,8 @@
-"""The life of a conversation as one table: its states, what changes them, what is announced.
+"""The lifecycle of a conversation as a table of states and transitions.
 
-Terminal, terminal UI, chats and the sweep after a crash change a conversation's state through
-`sessions.create`, `end` and `reopen`, and through nothing else; those look here. What the table
-does not hold cannot happen. docs/explanation/life-of-a-conversation.md shows it.
+Front ends, the gateway and crash recovery change a conversation's state only through
+`sessions.create`, `end` and `reopen`, which consult this table. A transition that is not in
+the table is an error. docs/explanation/life-of-a-conversation.md shows it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STATE = "SELECT ended_at IS NULL FROM sessions WHERE id = ?"
 
 
 class State(StrEnum):
-    """What a conversation is; it follows from its row, and is stored nowhere else."""
+    """State of a conversation, derived from its row."""
 
     ABSENT = "absent"
     OPEN = "open"
@@ -28,17 +28,17 @@ class State(StrEnum):
 
 
 class Change(StrEnum):
-    """What is done to it."""
+    """A change of the state."""
 
     BEGIN = "begin"
     END = "end"
     REOPEN = "reopen"
-    PASS = "pass"  # noqa: S105 - a boundary that leaves it as it is: a compaction, a branch
+    PASS = "pass"  # noqa: S105 - a boundary without a state change: a compaction, a branch
     PURGE = "purge"
 
 
 class Announced(StrEnum):
-    """What plugins hear of a change."""
+    """The boundary event that plugins receive for a change."""
 
     NOTHING = "nothing"
     FINAL = "the end of an epoch"
@@ -46,16 +46,16 @@ class Announced(StrEnum):
 
 
 class Transition(NamedTuple):
-    """Where a change leads."""
+    """The state after a change, and the event it announces."""
 
     to: State
     announced: Announced = Announced.NOTHING
     begins_epoch: bool = False
 
 
-TABLE: Final[dict[tuple[State, Change], Transition]] = {
+TRANSITIONS: Final[dict[tuple[State, Change], Transition]] = {
     (State.ABSENT, Change.BEGIN): Transition(State.OPEN),
-    (State.ABSENT, Change.END): Transition(State.ABSENT),  # what never was does not end
+    (State.ABSENT, Change.END): Transition(State.ABSENT),  # nothing to end
     (State.ABSENT, Change.REOPEN): Transition(State.ABSENT),
     (State.ABSENT, Change.PURGE): Transition(State.ABSENT),
     (State.OPEN, Change.BEGIN): Transition(State.OPEN),
@@ -63,13 +63,13 @@ TABLE: Final[dict[tuple[State, Change], Transition]] = {
     (State.OPEN, Change.REOPEN): Transition(State.OPEN),
     (State.OPEN, Change.PASS): Transition(State.OPEN, Announced.BOUNDARY),
     (State.ENDED, Change.BEGIN): Transition(State.ENDED),
-    (State.ENDED, Change.END): Transition(State.ENDED),  # the first reason stays
+    (State.ENDED, Change.END): Transition(State.ENDED),  # the first reason is kept
     (State.ENDED, Change.REOPEN): Transition(State.OPEN, Announced.BOUNDARY, begins_epoch=True),
     (State.ENDED, Change.PASS): Transition(State.ENDED, Announced.BOUNDARY),
     (State.ENDED, Change.PURGE): Transition(State.ABSENT),
 }
 
-# What each known reason for an end announces.
+# Boundary kind by end reason.
 KIND_OF_REASON: Final = {
     "new_session": BoundaryKind.NEW,
     "session_reset": BoundaryKind.NEW,
@@ -90,12 +90,12 @@ KIND_OF_REASON: Final = {
 
 
 def kind_of(reason: str) -> BoundaryKind:
-    """The kind of boundary that a reason makes; one that is not known is a process's end."""
+    """Boundary kind of an end reason; unknown reasons count as a shutdown."""
     return KIND_OF_REASON.get(reason, BoundaryKind.SHUTDOWN)
 
 
 def state_of(reader: Reader, session_id: str) -> State:
-    """What a conversation is now."""
+    """Current state of a conversation."""
     is_open = reader.value(STATE, (session_id,))
     if is_open is None:
         return State.ABSENT
@@ -103,13 +103,13 @@ def state_of(reader: Reader, session_id: str) -> State:
 
 
 def transition(state: State, change: Change) -> Transition:
-    """Where a change leads from a state; an error if it leads nowhere."""
-    found = TABLE.get((state, change))
-    if found is None:
+    """The transition of a change from a state; raises IllegalChangeError if there is none."""
+    result = TRANSITIONS.get((state, change))
+    if result is None:
         raise IllegalChangeError(f"a conversation that is {state} cannot {change}")
-    return found
+    return result
 
 
 def plan(reader: Reader, session_id: str, change: Change) -> Transition:
-    """Where a change leads a conversation from where it is."""
+    """The transition of a change from a conversation's current state."""
     return transition(state_of(reader, session_id), change)

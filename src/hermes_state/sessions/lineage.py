@@ -1,8 +1,8 @@
-"""What kind of child a session is, and which rows stand for a conversation in a list.
+"""Kinds of child sessions, and which row represents a conversation in a list.
 
 Older programs continue a long conversation in a child row (`compression`); the chain is
-one conversation, shown as its last row. Branches and resets are conversations of their
-own; delegates are work done for a conversation and are not listed.
+one conversation, listed as its last row. Branches and resets are separate conversations;
+delegates are tasks of a conversation and are not listed.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ DELEGATE: Final = "delegate"
 CONTINUATION: Final = "continuation"
 CHILD: Final = "child"
 
-KIND_OF_MARK: Final = {"_branched_from": BRANCH, "_reset_from": RESET}
-KIND_BY_PARENTS_END: Final = {"branched": BRANCH, "compression": CONTINUATION}
+KIND_OF_MARKER: Final = {"_branched_from": BRANCH, "_reset_from": RESET}
+KIND_BY_PARENT_END_REASON: Final = {"branched": BRANCH, "compression": CONTINUATION}
 LISTABLE: Final = frozenset({ROOT, BRANCH, RESET})
-LONGEST_CHAIN: Final = 1000
+MAX_CHAIN_ROWS: Final = 1000
 
 PARENT = "SELECT parent_session_id, model_config, source FROM sessions WHERE id = ?"
 END_REASON = "SELECT end_reason FROM sessions WHERE id = ?"
@@ -32,7 +32,7 @@ CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ? ORDER BY started
 
 
 class LineagePosition(NamedTuple):
-    """Where a session stands among its relatives."""
+    """Position of a session among its relatives."""
 
     kind: str
     root_id: str
@@ -40,7 +40,7 @@ class LineagePosition(NamedTuple):
 
     @property
     def is_listed(self) -> bool:
-        """Whether this row stands for its conversation in a list."""
+        """Whether this row represents its conversation in a list."""
         return self.is_tip and self.kind in (*LISTABLE, CONTINUATION)
 
 
@@ -48,23 +48,23 @@ def kind_of(reader: Reader, session_id: str) -> tuple[str, str | None]:
     """The kind of a session, and its parent."""
     parent, config_text, source = reader.row(PARENT, (session_id,)) or (None, None, None)
     config = decode_json(config_text)
-    marks: dict[str, Any] = config if isinstance(config, dict) else {}
-    if "_delegate_from" in marks or source == "subagent":
+    markers: dict[str, Any] = config if isinstance(config, dict) else {}
+    if "_delegate_from" in markers or source == "subagent":
         return DELEGATE, parent
     if parent is None:
         return ROOT, None
-    for mark, kind in KIND_OF_MARK.items():
-        if mark in marks:
+    for marker, kind in KIND_OF_MARKER.items():
+        if marker in markers:
             return kind, parent
-    return KIND_BY_PARENTS_END.get(reader.value(END_REASON, (parent,)), CHILD), parent
+    return KIND_BY_PARENT_END_REASON.get(reader.value(END_REASON, (parent,)), CHILD), parent
 
 
-def place_of(reader: Reader, session_id: str) -> LineagePosition:
-    """Where a session stands: walked up to its root, and one step down."""
+def position_of(reader: Reader, session_id: str) -> LineagePosition:
+    """Position of a session, from its chain up to the root and its continuation."""
     kind, parent = kind_of(reader, session_id)
     root, root_kind = session_id, kind
     steps = 0
-    while root_kind == CONTINUATION and parent is not None and steps < LONGEST_CHAIN:
+    while root_kind == CONTINUATION and parent is not None and steps < MAX_CHAIN_ROWS:
         root = parent
         root_kind, parent = kind_of(reader, root)
         steps += 1
@@ -86,7 +86,7 @@ def continuation_of(reader: Reader, session_id: str) -> str | None:
 def tip_of(reader: Reader, session_id: str) -> str:
     """The last row of the conversation that *session_id* belongs to."""
     current = session_id
-    for _ in range(LONGEST_CHAIN):
+    for _ in range(MAX_CHAIN_ROWS):
         following = continuation_of(reader, current)
         if following is None:
             return current
@@ -97,7 +97,7 @@ def tip_of(reader: Reader, session_id: str) -> str:
 def chain_of(reader: Reader, session_id: str) -> list[str]:
     """The rows of one conversation up to *session_id*, oldest first."""
     chain = [session_id]
-    for _ in range(LONGEST_CHAIN):
+    for _ in range(MAX_CHAIN_ROWS):
         kind, parent = kind_of(reader, chain[0])
         if kind != CONTINUATION or parent is None:
             break

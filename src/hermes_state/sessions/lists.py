@@ -1,4 +1,4 @@
-"""Lists of sessions: answered from the index, whatever the size of the history."""
+"""Lists of sessions, read from the index."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_state.engine.dialect import beginning_with, containing
+from hermes_state.engine.dialect import prefix_pattern, substring_pattern
 from hermes_state.part import StorePart
 from hermes_state.sessions import index, lineage
 from hermes_state.sessions.rows import listed_columns, with_extras
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader, Tx
 
 MAX_UNINDEXED_ROWS: Final = 64
-MARGIN: Final = 50
-SPOKEN_ROWS: Final = 2000
+EXTRA_ROWS: Final = 50
+MAX_RECENT_MESSAGES: Final = 2000
 
-STARTED = "SELECT id FROM sessions ORDER BY started_at DESC"
-SPOKEN = """
+BY_START = "SELECT id FROM sessions ORDER BY started_at DESC"
+RECENTLY_WRITTEN = """
     SELECT session_id FROM (SELECT session_id, id FROM messages ORDER BY id DESC LIMIT ?)
     GROUP BY session_id ORDER BY max(id) DESC
 """
 
-# The same facts for a session that is not in the index yet.
+# The last activity of a session that is not indexed yet.
 COMPUTED_LAST_ACTIVITY = """
     coalesce((SELECT max(timestamp) FROM messages m WHERE m.session_id = s.id),
              s.ended_at, s.started_at)
@@ -34,7 +34,7 @@ COMPUTED_LAST_ACTIVITY = """
 
 
 class SessionFilter(NamedTuple):
-    """What a list shall contain."""
+    """Filter, order and range of a list."""
 
     sources: tuple[str, ...] = ()
     exclude_sources: tuple[str, ...] = ()
@@ -55,35 +55,35 @@ class SessionFilter(NamedTuple):
     offset: int = 0
 
     def conditions(self) -> tuple[str, list[Any]]:
-        """The WHERE of the list, over `sessions s` and the index `i`, and its values."""
+        """The WHERE clause over `sessions s` and the index `i`, and its values."""
         folder = None if self.cwd_prefix is None else self.cwd_prefix.rstrip("/")
-        asked: list[tuple[bool, str, tuple[Any, ...]]] = [
+        clauses: list[tuple[bool, str, tuple[Any, ...]]] = [
             (True, self._shown(), ()),
             (True, self._archived(), ()),
-            (bool(self.sources), f"s.source IN ({_marks(self.sources)})", self.sources),
+            (bool(self.sources), f"s.source IN ({_placeholders(self.sources)})", self.sources),
             (
                 bool(self.exclude_sources),
-                f"s.source NOT IN ({_marks(self.exclude_sources)})",
+                f"s.source NOT IN ({_placeholders(self.exclude_sources)})",
                 self.exclude_sources,
             ),
             (self.min_message_count > 0, "s.message_count >= ?", (self.min_message_count,)),
             (
                 folder is not None,
                 "(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')",
-                (folder, beginning_with(f"{folder}/")),
+                (folder, prefix_pattern(f"{folder}/")),
             ),
             (
                 self.id_query is not None,
                 "s.id LIKE ? ESCAPE '\\'",
-                (containing(self.id_query or ""),),
+                (substring_pattern(self.id_query or ""),),
             ),
             (self.session_key is not None, "s.session_key = ?", (self.session_key,)),
             (self.model is not None, "instr(lower(s.model), lower(?)) > 0", (self.model,)),
             (self.active_since is not None, "i.last_activity >= ?", (self.active_since,)),
             (self.active_until is not None, "i.last_activity < ?", (self.active_until,)),
         ]
-        wanted = [(sql, values) for is_asked, sql, values in asked if is_asked]
-        return " AND ".join(sql for sql, _ in wanted), [v for _, values in wanted for v in values]
+        active = [(sql, values) for is_set, sql, values in clauses if is_set]
+        return " AND ".join(sql for sql, _ in active), [v for _, values in active for v in values]
 
     def _archived(self) -> str:
         if self.archived_only:
@@ -100,117 +100,140 @@ class SessionFilter(NamedTuple):
         return "i.shown = 1"
 
 
-def _marks(values: Sequence[Any]) -> str:
+def _placeholders(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
-def list_indexed(reader: Reader, wish: SessionFilter) -> list[dict[str, Any]]:
-    """The list from the index alone."""
-    where, values = wish.conditions()
+def list_indexed(reader: Reader, session_filter: SessionFilter) -> list[dict[str, Any]]:
+    """The indexed rows of a list."""
+    where, values = session_filter.conditions()
     names = ", ".join("s." + name for name in reader.prepared(listed_columns))
-    order = "i.last_activity DESC" if wish.by_last_active else "s.started_at DESC"
+    order = "i.last_activity DESC" if session_filter.by_last_active else "s.started_at DESC"
     sql = (
         f"SELECT {names}, coalesce(i.preview, '') AS preview, i.last_activity AS last_active,"  # noqa: S608
         " i.root_id, i.kind, 0 AS unread"
         " FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id"
         f" WHERE {where} ORDER BY {order}, s.id DESC LIMIT ? OFFSET ?"
     )
-    if not wish.by_last_active:
+    if not session_filter.by_last_active:
         sql = sql.replace(
             "hermes_session_index i CROSS JOIN sessions s",
             "sessions s CROSS JOIN hermes_session_index i",
         )
-    return reader.dicts(sql, (*values, wish.limit, wish.offset))
+    return reader.dicts(sql, (*values, session_filter.limit, session_filter.offset))
 
 
 def list_computed(
-    reader: Reader, wish: SessionFilter, ids: Iterable[str]
+    reader: Reader, session_filter: SessionFilter, ids: Iterable[str]
 ) -> Iterator[dict[str, Any]]:
-    """The same rows for sessions that the index does not know, one by one."""
+    """The same rows for sessions that are not indexed, one by one."""
     names = ", ".join("s." + name for name in reader.prepared(listed_columns))
     sql = (
         f"SELECT {names}, {COMPUTED_LAST_ACTIVITY} AS last_active"  # noqa: S608 - file's names
         " FROM sessions s WHERE s.id = ?"
     )
     for session_id in ids:
-        place = lineage.place_of(reader, session_id)
+        position = lineage.position_of(reader, session_id)
         for row in reader.dicts(sql, (session_id,)):
-            row["preview"] = index.first_words(reader, session_id) or ""
+            row["preview"] = index.first_user_text(reader, session_id) or ""
             row["unread"] = 0
-            row["root_id"], row["kind"] = place.root_id, place.kind
-            if fits(row, wish, place):
+            row["root_id"], row["kind"] = position.root_id, position.kind
+            if matches(row, session_filter, position):
                 yield row
 
 
-def fits(row: dict[str, Any], wish: SessionFilter, place: lineage.LineagePosition) -> bool:
-    """As `Wish.conditions`, for a row that is at hand."""
-    is_listed = place.is_listed if wish.project_tips else place.kind in lineage.LISTABLE
+def matches(
+    row: dict[str, Any], session_filter: SessionFilter, position: lineage.LineagePosition
+) -> bool:
+    """Like `SessionFilter.conditions`, for a row in memory."""
+    is_listed = (
+        position.is_listed if session_filter.project_tips else position.kind in lineage.LISTABLE
+    )
     return (
-        not wish.trashed_only
-        and (is_listed or wish.include_children)
-        and (not wish.sources or row["source"] in wish.sources)
-        and row["source"] not in wish.exclude_sources
-        and (row["message_count"] or 0) >= wish.min_message_count
-        and _fits_archive(bool(row["archived"]), wish)
-        and (wish.cwd_prefix is None or _is_inside(row["cwd"] or "", wish.cwd_prefix))
-        and (wish.id_query is None or wish.id_query in row["id"])
-        and (wish.session_key is None or row.get("session_key") == wish.session_key)
-        and (wish.model is None or wish.model.lower() in (row["model"] or "").lower())
-        and (wish.active_since or 0) <= row["last_active"] < (wish.active_until or math.inf)
+        not session_filter.trashed_only
+        and (is_listed or session_filter.include_children)
+        and (not session_filter.sources or row["source"] in session_filter.sources)
+        and row["source"] not in session_filter.exclude_sources
+        and (row["message_count"] or 0) >= session_filter.min_message_count
+        and _matches_archive(bool(row["archived"]), session_filter)
+        and (
+            session_filter.cwd_prefix is None
+            or _is_inside(row["cwd"] or "", session_filter.cwd_prefix)
+        )
+        and (session_filter.id_query is None or session_filter.id_query in row["id"])
+        and (
+            session_filter.session_key is None
+            or row.get("session_key") == session_filter.session_key
+        )
+        and (
+            session_filter.model is None
+            or session_filter.model.lower() in (row["model"] or "").lower()
+        )
+        and (session_filter.active_since or 0)
+        <= row["last_active"]
+        < (session_filter.active_until or math.inf)
     )
 
 
-def _fits_archive(is_archived: bool, wish: SessionFilter) -> bool:
-    if wish.archived_only:
+def _matches_archive(is_archived: bool, session_filter: SessionFilter) -> bool:
+    if session_filter.archived_only:
         return is_archived
-    return wish.include_archived or not is_archived
+    return session_filter.include_archived or not is_archived
 
 
 def _is_inside(folder: str, prefix: str) -> bool:
     return folder == prefix.rstrip("/") or folder.startswith(prefix.rstrip("/") + "/")
 
 
-def unindexed(reader: Reader, wish: SessionFilter) -> list[str]:
-    """Sessions without an index row, the likely most recent first."""
+def unindexed(reader: Reader, session_filter: SessionFilter) -> list[str]:
+    """Sessions without an index row, probably most recent first."""
     if reader.columns.has_own_tables:
         total, indexed = index.counts(reader)
-        most = -1 if wish.limit < 0 else max(1000, 4 * (wish.limit + wish.offset))
-        return [] if total == indexed else index.missing_sessions(reader, most)
-    started = [row[0] for row in reader.rows(STARTED)]
-    if not wish.by_last_active:
+        limit = (
+            -1
+            if session_filter.limit < 0
+            else max(1000, 4 * (session_filter.limit + session_filter.offset))
+        )
+        return [] if total == indexed else index.missing_sessions(reader, limit)
+    started = [row[0] for row in reader.rows(BY_START)]
+    if not session_filter.by_last_active:
         return started
-    spoken = [row[0] for row in reader.rows(SPOKEN, (SPOKEN_ROWS,))]
-    return list(dict.fromkeys(spoken + started))
+    recent = [row[0] for row in reader.rows(RECENTLY_WRITTEN, (MAX_RECENT_MESSAGES,))]
+    return list(dict.fromkeys(recent + started))
 
 
-def answer(reader: Reader, wish: SessionFilter) -> list[dict[str, Any]]:
-    """The list, with sessions the index has not reached mixed in where they belong."""
-    strangers = unindexed(reader, wish)
-    if not strangers:
-        rows = list_indexed(reader, wish)
+def list_sessions(reader: Reader, session_filter: SessionFilter) -> list[dict[str, Any]]:
+    """The list, including sessions that are not indexed yet."""
+    unindexed_ids = unindexed(reader, session_filter)
+    if not unindexed_ids:
+        rows = list_indexed(reader, session_filter)
     else:
-        most = None if wish.limit < 0 else wish.limit + wish.offset
-        whole = wish._replace(limit=-1 if most is None else most, offset=0)
-        rows = list_indexed(reader, whole) if reader.columns.has_own_tables else []
-        # More are looked at than shown: activity may order them differently than start.
-        enough = None if most is None else most + MARGIN
-        rows += itertools.islice(list_computed(reader, wish, strangers), enough)
-        key = "last_active" if wish.by_last_active else "started_at"
+        end = None if session_filter.limit < 0 else session_filter.limit + session_filter.offset
+        from_start = session_filter._replace(limit=-1 if end is None else end, offset=0)
+        rows = list_indexed(reader, from_start) if reader.columns.has_own_tables else []
+        # More rows than needed: the order by activity may differ from the order by start.
+        computed_limit = None if end is None else end + EXTRA_ROWS
+        rows += itertools.islice(
+            list_computed(reader, session_filter, unindexed_ids), computed_limit
+        )
+        key = "last_active" if session_filter.by_last_active else "started_at"
         rows.sort(key=lambda row: (row[key], row["id"]), reverse=True)
-        rows = rows[wish.offset : most]
+        rows = rows[session_filter.offset : end]
     rows = with_extras(reader, rows)
-    return [_as_listed(reader, row, wish) for row in rows]
+    return [_as_listed(reader, row, session_filter) for row in rows]
 
 
-def _as_listed(reader: Reader, row: dict[str, Any], wish: SessionFilter) -> dict[str, Any]:
+def _as_listed(
+    reader: Reader, row: dict[str, Any], session_filter: SessionFilter
+) -> dict[str, Any]:
     root = row.pop("root_id")
     if root != row["id"]:
         row["_lineage_root_id"] = root
-        if wish.project_tips and not wish.include_children:
+        if session_filter.project_tips and not session_filter.include_children:
             sql = "SELECT started_at FROM sessions WHERE id = ?"
             row["started_at"] = reader.value(sql, (root,)) or row["started_at"]
-    if (seen := row.get("last_read_at")) is not None:
-        row["unread"] = row["last_active"] > float(seen)
+    if (last_read := row.get("last_read_at")) is not None:
+        row["unread"] = row["last_active"] > float(last_read)
     return row
 
 
@@ -239,14 +262,14 @@ class ListPart(StorePart):
         active_until: float | None = None,
         trashed_only: bool = False,
     ) -> list[dict[str, Any]]:
-        """Sessions with `preview` and `last_active`; `limit=-1` means all of them.
+        """Sessions with `preview` and `last_active`.
 
-        Rows carry every column but the system prompt, which `get_session` gives. A
-        conversation that was continued in further rows appears once, as its last one.
-        `active_since` and `active_until` bound the last activity; `model` is a part of
-        the model's name.
+        `limit=-1` means all. Rows have every column except the system prompt, which
+        `get_session` returns. A conversation that was continued in further rows appears
+        once, as its last row. `active_since` and `active_until` bound the last activity;
+        `model` is a part of the model's name.
         """
-        wish = SessionFilter(
+        session_filter = SessionFilter(
             sources=tuple(sources or ()) + ((source,) if source else ()),
             exclude_sources=tuple(exclude_sources or ()),
             cwd_prefix=cwd_prefix,
@@ -266,7 +289,7 @@ class ListPart(StorePart):
             offset=offset,
         )
         self.refresh_index()
-        return self.engine.read(lambda reader: answer(reader, wish))
+        return self.engine.read(lambda reader: list_sessions(reader, session_filter))
 
     def search_sessions(
         self, source: str | None = None, limit: int = 20, offset: int = 0
@@ -279,7 +302,7 @@ class ListPart(StorePart):
     def search_sessions_by_id(
         self, query: str, limit: int = 20, include_archived: bool = False
     ) -> list[dict[str, Any]]:
-        """Sessions whose id contains *query*: equal ones first, then prefixes."""
+        """Sessions whose ID contains *query*: exact matches first, then prefixes."""
         rows = self.list_sessions_rich(
             limit=-1, id_query=query, include_archived=include_archived, include_children=True
         )
@@ -293,40 +316,43 @@ class ListPart(StorePart):
         exclude_children: bool = False,
         include_archived: bool = True,
     ) -> int:
-        """How many sessions there are."""
-        words = ["i.shown = 1" if exclude_children else "i.shown < 2"]
+        """Number of sessions."""
+        clauses = ["i.shown = 1" if exclude_children else "i.shown < 2"]
         values: list[Any] = []
         if source:
-            words.append("s.source = ?")
+            clauses.append("s.source = ?")
             values.append(source)
         if not include_archived:
-            words.append("s.archived = 0")
+            clauses.append("s.archived = 0")
         self.refresh_index()
-        join = " JOIN sessions s ON s.id = i.session_id" if len(words) > 1 else ""
-        sql = f"SELECT count(*) FROM hermes_session_index i{join} WHERE {' AND '.join(words)}"  # noqa: S608
+        join = " JOIN sessions s ON s.id = i.session_id" if len(clauses) > 1 else ""
+        sql = f"SELECT count(*) FROM hermes_session_index i{join} WHERE {' AND '.join(clauses)}"  # noqa: S608
         return int(self.engine.read(lambda reader: reader.value(sql, values)))
 
     def refresh_index(self) -> None:
-        """Take in what other programs wrote, if it is little; the builder does the rest."""
+        """Index what other programs wrote, if it is little.
+
+        The background builder does the rest.
+        """
         if self.engine.read_only:
             return
 
         def is_stale(reader: Reader) -> bool:
             total, indexed = index.counts(reader)
-            mark = reader.value(index.READ_MARK) or 0
+            watermark = reader.value(index.READ_WATERMARK) or 0
             newest = reader.value("SELECT max(id) FROM messages") or 0
             if total != indexed:
                 return True
-            return newest > mark and bool(index.stale_in_tail(reader, mark, newest))
+            return newest > watermark and bool(index.stale_in_tail(reader, watermark, newest))
 
         if self.engine.read(is_stale):
-            self.engine.write(_take_in)
+            self.engine.write(_index_pending)
 
 
-def _take_in(tx: Tx) -> None:
+def _index_pending(tx: Tx) -> None:
     index.catch_up(tx)
     for session_id in index.missing_sessions(tx, MAX_UNINDEXED_ROWS):
         index.reindex(tx, session_id)
     total, indexed = index.counts(tx)
     if indexed > total:
-        tx.execute(index.VANISHED)
+        tx.execute(index.MARK_PURGED)

@@ -1,11 +1,11 @@
-"""From what a person types to a session id."""
+"""Resolves text typed by a user to a session ID."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import AmbiguousSessionError, SessionNotFoundError
-from hermes_state.engine.dialect import beginning_with
+from hermes_state.engine.dialect import prefix_pattern
 from hermes_state.part import StorePart
 from hermes_state.sessions import lineage
 
@@ -27,28 +27,28 @@ LAST_STARTED = "SELECT id FROM sessions ORDER BY started_at DESC LIMIT 1"
 
 
 def resolve(reader: Reader, text: str) -> str:
-    """The one session meant by an id, a prefix, a title, the start of a title, or 'last'.
+    """The session identified by an ID, an ID prefix, a title, a title prefix, or 'last'.
 
-    What lies in the trash is meant only by its whole id.
+    A session in the trash is identified only by its full ID.
     """
     if text == "last":
         return _last(reader)
     for sql in (EXACT, BY_TITLE):
-        found = reader.value(sql, (text,))
-        if found is not None:
-            return str(found)
+        session_id = reader.value(sql, (text,))
+        if session_id is not None:
+            return str(session_id)
     for rows in (
         reader.rows(BY_PREFIX, (text, text + "\U0010ffff")) if text else [],
-        reader.rows(BY_TITLE_PREFIX, (beginning_with(text),)) if text else [],
+        reader.rows(BY_TITLE_PREFIX, (prefix_pattern(text),)) if text else [],
     ):
-        kept = [row for row in rows if not _is_trashed(reader, row[0])]
-        meant = {lineage.tip_of(reader, row[0]) for row in kept}
-        if len(kept) == 1:
-            return str(kept[0][0])
-        if len(meant) == 1:  # rows of one conversation: its last one is meant
-            return meant.pop()
-        if kept:
-            raise AmbiguousSessionError(_ambiguous(text, kept))
+        candidates = [row for row in rows if not _is_trashed(reader, row[0])]
+        tips = {lineage.tip_of(reader, row[0]) for row in candidates}
+        if len(candidates) == 1:
+            return str(candidates[0][0])
+        if len(tips) == 1:  # all are rows of one conversation
+            return tips.pop()
+        if candidates:
+            raise AmbiguousSessionError(_ambiguous(text, candidates))
     raise SessionNotFoundError(f"No session with ID or title '{text}'. See `hermes sessions list`.")
 
 
@@ -62,10 +62,10 @@ def _is_trashed(reader: Reader, session_id: str) -> bool:
 
 def _last(reader: Reader) -> str:
     sql = LAST_INDEXED if reader.columns.has_own_tables else LAST_STARTED
-    found = reader.value(sql) or reader.value(LAST_STARTED)
-    if found is None:
+    session_id = reader.value(sql) or reader.value(LAST_STARTED)
+    if session_id is None:
         raise SessionNotFoundError("no sessions yet")
-    return str(found)
+    return str(session_id)
 
 
 def _ambiguous(text: str, rows: list[tuple[str, str | None]]) -> str:
@@ -75,18 +75,21 @@ def _ambiguous(text: str, rows: list[tuple[str, str | None]]) -> str:
 
 
 class ResolvePart(StorePart):
-    """Finding the session somebody means."""
+    """Resolving sessions."""
 
     def resolve(self, text: str) -> str:
-        """The session meant; SessionNotFoundError or AmbiguousSessionError otherwise."""
+        """The session that *text* identifies.
+
+        Raises SessionNotFoundError or AmbiguousSessionError.
+        """
         return self.engine.read(lambda reader: resolve(reader, text))
 
     def conversation_rows(self, session_id: str) -> list[str]:
-        """Every session row of the conversation that *session_id* belongs to, oldest first."""
+        """All session rows of the conversation that *session_id* belongs to, oldest first."""
         return self.engine.read(lambda reader: lineage.conversation_of(reader, session_id))
 
     def resolve_session_id(self, prefix: str) -> str | None:
-        """The id that is, or alone begins with, *prefix*; None otherwise."""
+        """The ID that equals *prefix*, or the only one that starts with it; otherwise None."""
 
         def find(reader: Reader) -> str | None:
             if reader.value(EXACT, (prefix,)) is not None:

@@ -1,8 +1,8 @@
-"""Long lists of conversations, page by page: a page costs the page, not the history.
+"""Paged lists of conversations; the cost depends on the page size, not on the history.
 
-A page goes on behind the last row of the one before, by last activity and id, so rows
-that come and go meanwhile neither repeat nor hide others. Each value of `shown` is read
-in the order of the index; what is asked for is merged of those.
+Pages use keyset pagination by last activity and ID, so rows that are added or removed in
+the meantime neither repeat nor hide others. Each value of `shown` is read in index order,
+and the results are merged.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.delivery import leases
-from hermes_state.engine.dialect import beginning_with, containing
+from hermes_state.engine.dialect import prefix_pattern, substring_pattern
 from hermes_state.sessions import index, lists, trash
-from hermes_state.sessions.labels import TABLE, tags_of
+from hermes_state.sessions.labels import TAG_TABLE, tags_of
 from hermes_state.sessions.lists import ListPart, SessionFilter
 from hermes_state.sessions.rows import listed_columns, with_extras
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-MAX_STRANGERS: Final = 1000
+MAX_UNINDEXED_SESSIONS: Final = 1000
 ACTIVE: Final = "active"
 ARCHIVED: Final = "archived"
 TRASH: Final = "trash"
 KEPT: Final = "kept"
-EVERYTHING: Final = "all"
+ALL_STATES: Final = "all"
 
-# In the trash lie all rows of a conversation: the last one stands for it.
+# The trash contains all rows of a conversation; the last one represents it.
 IS_TIP = """
     i.kind IN ('root', 'branch', 'reset', 'continuation') AND NOT EXISTS (
         SELECT 1 FROM sessions c JOIN hermes_session_index ci ON ci.session_id = c.id
         WHERE c.parent_session_id = s.id AND ci.kind = 'continuation')
 """
-IS_OF_THESE = """
+IS_IN_CONVERSATIONS = """
     i.root_id IN (SELECT root_id FROM hermes_session_index
                   WHERE session_id IN (SELECT value FROM json_each(?)))
 """
@@ -50,32 +50,33 @@ HAS_TAGS = """
                   GROUP BY session_id HAVING count(*) = ?)
 """
 ROOT_STARTED = "SELECT started_at FROM sessions WHERE id = ?"
-LASTED = """
+DURATION = """
     (i.last_activity - coalesce(
         nullif((SELECT r.started_at FROM sessions r WHERE r.id = i.root_id), 0), s.started_at))
 """
 IS_PINNED = "s.pinned <> 0"
-IS_PINNED_BESIDE = """
+IS_PINNED_EXTRA = """
     s.id IN (SELECT session_id FROM hermes_session_extra
              WHERE name = 'pinned' AND CAST(value AS INTEGER) <> 0)
 """
-ANY: Final = SessionFilter(include_children=True, include_archived=True)
+ANY_SESSION: Final = SessionFilter(include_children=True, include_archived=True)
 
 
 class PagePosition(NamedTuple):
-    """The row behind which a page begins."""
+    """The row after which a page begins."""
 
     last_active: float
     session_id: str
 
 
 class SessionPageFilter(NamedTuple):
-    """Which conversations are wanted; what is not said does not matter.
+    """Filter of a page; unset fields match everything.
 
-    `state` is active, archived, kept (both of these), trash or all. `ids` name
-    conversations by any of their rows; with `children`, rows that are not listed by
-    themselves come too, and `ids` name rows. How long one lasted, from the start of its
-    first row to its last activity, is at least `min_seconds` and less than `max_seconds`.
+    `state` is active, archived, kept (both of these), trash or all. `ids` identify
+    conversations by any of their rows; with `children`, rows that are not listed on their
+    own are included, and `ids` are row IDs. The duration of a conversation, from the start
+    of its first row to its last activity, is at least `min_seconds` and less than
+    `max_seconds`.
     """
 
     state: str = ACTIVE
@@ -96,21 +97,21 @@ class SessionPageFilter(NamedTuple):
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """The values of `shown` in the index that are looked at."""
+        """The values of `shown` in the index that match."""
         listed = (index.INNER, index.LISTED) if self.children else (index.LISTED,)
         if self.state == TRASH:
             return (index.TRASHED,)
-        return (*listed, index.TRASHED) if self.state == EVERYTHING else listed
+        return (*listed, index.TRASHED) if self.state == ALL_STATES else listed
 
     @property
-    def wish(self) -> SessionFilter:
-        """The same, as far as other lists know it."""
+    def session_filter(self) -> SessionFilter:
+        """The equivalent filter of unpaged lists, as far as it exists."""
         return SessionFilter(
             sources=self.sources,
             cwd_prefix=self.folder,
             min_message_count=self.min_messages or 0,
             include_children=self.children,
-            include_archived=self.state in (KEPT, EVERYTHING),
+            include_archived=self.state in (KEPT, ALL_STATES),
             archived_only=self.state == ARCHIVED,
             trashed_only=self.state == TRASH,
             model=self.model,
@@ -119,9 +120,9 @@ class SessionPageFilter(NamedTuple):
         )
 
     def conditions(self, reader: Reader, shown: int) -> tuple[str, list[Any]]:
-        """The WHERE of one value of `shown`, over `sessions s` and the index `i`."""
+        """The WHERE clause for a value of `shown`, over `sessions s` and the index `i`."""
         folder = "" if self.folder is None else self.folder.rstrip("/")
-        asked: list[tuple[bool, str, tuple[Any, ...]]] = [
+        clauses: list[tuple[bool, str, tuple[Any, ...]]] = [
             (True, "i.shown = ?", (shown,)),
             (shown != index.TRASHED and self.state == ACTIVE, "s.archived = 0", ()),
             (shown != index.TRASHED and self.state == ARCHIVED, "s.archived <> 0", ()),
@@ -131,47 +132,52 @@ class SessionPageFilter(NamedTuple):
             (bool(self.sources), "s.source IN (SELECT value FROM json_each(?))",
              (json.dumps(self.sources),)),
             (self.model is not None, "instr(lower(s.model), lower(?)) > 0", (self.model,)),
-            (self.name is not None, "s.title LIKE ? ESCAPE '\\'", (containing(self.name or ""),)),
+            (self.name is not None, "s.title LIKE ? ESCAPE '\\'",
+             (substring_pattern(self.name or ""),)),
             (self.folder is not None, "(s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\')",
-             (folder, beginning_with(f"{folder}/"))),
+             (folder, prefix_pattern(f"{folder}/"))),
             (self.min_messages is not None, "s.message_count >= ?", (self.min_messages,)),
             (self.max_messages is not None, "s.message_count <= ?", (self.max_messages,)),
-            (self.min_seconds is not None, f"{LASTED} >= ?", (self.min_seconds,)),
-            (self.max_seconds is not None, f"{LASTED} < ?", (self.max_seconds,)),
+            (self.min_seconds is not None, f"{DURATION} >= ?", (self.min_seconds,)),
+            (self.max_seconds is not None, f"{DURATION} < ?", (self.max_seconds,)),
         ]  # fmt: skip
-        asked += self._by_set(reader)
-        wanted = [(sql, values) for is_asked, sql, values in asked if is_asked]
-        return " AND ".join(sql for sql, _ in wanted), [v for _, values in wanted for v in values]
+        clauses += self._set_clauses(reader)
+        active = [(sql, values) for is_set, sql, values in clauses if is_set]
+        return " AND ".join(sql for sql, _ in active), [v for _, values in active for v in values]
 
-    def _by_set(self, reader: Reader) -> list[tuple[bool, str, tuple[Any, ...]]]:
-        pinned = IS_PINNED if reader.columns.session_has("pinned") else IS_PINNED_BESIDE
-        folded = sorted({one.casefold() for one in self.tags})
-        has_tags = HAS_TAGS if TABLE in reader.columns.tables else "0 AND ? <> ?"
-        named = "i.session_id IN (SELECT value FROM json_each(?))" if self.children else IS_OF_THESE
+    def _set_clauses(self, reader: Reader) -> list[tuple[bool, str, tuple[Any, ...]]]:
+        pinned = IS_PINNED if reader.columns.session_has("pinned") else IS_PINNED_EXTRA
+        folded = sorted({tag.casefold() for tag in self.tags})
+        has_tags = HAS_TAGS if TAG_TABLE in reader.columns.tables else "0 AND ? <> ?"
+        by_id = (
+            "i.session_id IN (SELECT value FROM json_each(?))"
+            if self.children
+            else IS_IN_CONVERSATIONS
+        )
         return [
             (self.is_pinned is True, pinned, ()),
             (self.is_pinned is False, f"NOT ({pinned})", ()),
             (bool(folded), has_tags, (json.dumps(folded), len(folded))),
-            (self.ids is not None, named, (json.dumps(sorted(self.ids or ())),)),
+            (self.ids is not None, by_id, (json.dumps(sorted(self.ids or ())),)),
         ]
 
-    def takes(self, row: Row, tags: Sequence[str]) -> bool:
-        """What the SQL looks at beyond `wish`, for a row that the index does not know."""
-        most = self.max_messages
-        lasted = row["last_active"] - row["started_at"]
+    def matches(self, row: Row, tags: Sequence[str]) -> bool:
+        """The conditions beyond `session_filter`, for a row that is not indexed."""
+        max_messages = self.max_messages
+        duration = row["last_active"] - row["started_at"]
         return (
             (self.name is None or self.name.lower() in (row["title"] or "").lower())
             and (self.is_pinned is None or bool(row.get("pinned")) == self.is_pinned)
-            and (most is None or (row["message_count"] or 0) <= most)
-            and (self.min_seconds is None or lasted >= self.min_seconds)
-            and (self.max_seconds is None or lasted < self.max_seconds)
-            and {one.casefold() for one in self.tags} <= {one.casefold() for one in tags}
+            and (max_messages is None or (row["message_count"] or 0) <= max_messages)
+            and (self.min_seconds is None or duration >= self.min_seconds)
+            and (self.max_seconds is None or duration < self.max_seconds)
+            and {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in tags}
             and (self.ids is None or row["id"] in self.ids or row["root_id"] in self.ids)
         )
 
 
 class SessionPage(NamedTuple):
-    """A page of a list, and the place behind which the next one begins, if there is one."""
+    """A page of a list, and the position after which the next page begins, if any."""
 
     rows: list[Row]
     next: PagePosition | None
@@ -180,13 +186,13 @@ class SessionPage(NamedTuple):
 def read_page(
     reader: Reader, choice: SessionPageFilter, limit: int, after: PagePosition | None
 ) -> list[Row]:
-    """Rows of a list, most recent first, as far as the index knows them."""
-    found = [_read_shown(reader, choice, one, limit, after) for one in choice.shown]
-    merged = heapq.merge(*found, key=_order, reverse=True)
+    """Indexed rows of a list, most recent first."""
+    by_shown = [_read_shown(reader, choice, shown, limit, after) for shown in choice.shown]
+    merged = heapq.merge(*by_shown, key=_sort_key, reverse=True)
     return list(itertools.islice(merged, limit))
 
 
-def _order(row: Row) -> tuple[float, str]:
+def _sort_key(row: Row) -> tuple[float, str]:
     return row["last_active"], row["id"]
 
 
@@ -215,18 +221,18 @@ def _select(columns: Columns) -> str:
 
 
 def read_items(reader: Reader, session_ids: Sequence[str]) -> list[Row]:
-    """Single rows, in whatever state; those that the index does not know are computed."""
-    found: list[Row] = []
-    for one in session_ids:
+    """Rows by ID, in any state; those that are not indexed are computed."""
+    items: list[Row] = []
+    for session_id in session_ids:
         rows = []
         if reader.columns.has_own_tables:
-            rows = reader.dicts(f"{reader.prepared(_select)} WHERE i.session_id = ?", (one,))
-        found += rows or lists.list_computed(reader, ANY, [one])
-    return found
+            rows = reader.dicts(f"{reader.prepared(_select)} WHERE i.session_id = ?", (session_id,))
+        items += rows or lists.list_computed(reader, ANY_SESSION, [session_id])
+    return items
 
 
 def count(reader: Reader, choice: SessionPageFilter) -> int:
-    """How many conversations fit."""
+    """Number of matching conversations."""
     total = 0
     for shown in choice.shown:
         where, values = choice.conditions(reader, shown)
@@ -236,38 +242,38 @@ def count(reader: Reader, choice: SessionPageFilter) -> int:
     return total
 
 
-def read_strangers(
+def read_unindexed(
     reader: Reader, choice: SessionPageFilter, after: PagePosition | None
 ) -> list[Row]:
-    """Rows that fit and that the index has not reached yet."""
-    ids = lists.unindexed(reader, choice.wish._replace(limit=MAX_STRANGERS))
-    rows = list(lists.list_computed(reader, choice.wish, ids[:MAX_STRANGERS]))
-    rows = begun(reader, with_extras(reader, rows))
+    """Matching rows that are not indexed yet."""
+    ids = lists.unindexed(reader, choice.session_filter._replace(limit=MAX_UNINDEXED_SESSIONS))
+    rows = list(lists.list_computed(reader, choice.session_filter, ids[:MAX_UNINDEXED_SESSIONS]))
+    rows = with_root_start(reader, with_extras(reader, rows))
     tags = tags_of(reader, [row["root_id"] for row in rows])
     return [
         row
         for row in rows
-        if choice.takes(row, tags.get(row["root_id"], ()))
-        and (after is None or _order(row) < tuple(after))
+        if choice.matches(row, tags.get(row["root_id"], ()))
+        and (after is None or _sort_key(row) < tuple(after))
     ]
 
 
-def completed(reader: Reader, rows: list[Row], running: set[str]) -> list[Row]:
-    """Rows with what is kept beside them: tags, whether a turn runs, when it began."""
-    rows = begun(reader, with_extras(reader, rows))
+def with_details(reader: Reader, rows: list[Row], running: set[str]) -> list[Row]:
+    """Rows with tags, whether a turn is running, and when the conversation started."""
+    rows = with_root_start(reader, with_extras(reader, rows))
     tags = tags_of(reader, [row["root_id"] for row in rows])
     for row in rows:
         row["tags"] = tags.get(row["root_id"], [])
         row["is_running"] = row["id"] in running
         row.setdefault("trashed_at", None)
         row["title"] = row["title"] or row.pop("trashed_title", None)
-        seen = row.get("last_read_at")
-        row["unread"] = seen is not None and row["last_active"] > float(seen)
+        last_read = row.get("last_read_at")
+        row["unread"] = last_read is not None and row["last_active"] > float(last_read)
     return rows
 
 
-def begun(reader: Reader, rows: list[Row]) -> list[Row]:
-    """Rows that tell when their conversation began, not the row that stands for it."""
+def with_root_start(reader: Reader, rows: list[Row]) -> list[Row]:
+    """Rows whose `started_at` is the start of their conversation."""
     for row in rows:
         if row["root_id"] != row["id"]:
             row["started_at"] = reader.value(ROOT_STARTED, (row["root_id"],)) or row["started_at"]
@@ -275,7 +281,7 @@ def begun(reader: Reader, rows: list[Row]) -> list[Row]:
 
 
 class PagePart(ListPart):
-    """Lists for those who page through them."""
+    """Paged lists of conversations."""
 
     def session_page(
         self,
@@ -283,46 +289,53 @@ class PagePart(ListPart):
         limit: int = 100,
         after: PagePosition | None = None,
     ) -> SessionPage:
-        """Conversations by last activity, most recent first, behind the place *after*.
+        """Conversations by last activity, most recent first, after the position *after*.
 
-        Rows are as in `list_sessions_rich`, with `root_id`, `kind`, `tags`, `is_running`
-        and `trashed_at`.
+        The cost depends on the page, not on the history. `choice` is a
+        `hermes_state.sessions.pages.SessionPageFilter`: state, sources, model, tags,
+        is_pinned, folder, since, until, min_messages, max_messages, min_seconds,
+        max_seconds (from the start of its first row to its last activity), ids, children;
+        the state is active, archived, kept (both), trash or all. Rows are as in
+        `list_sessions_rich`, with `root_id`, `kind`, `tags`, `is_running` and `trashed_at`;
+        `next` is the position at which the next page starts.
         """
-        wanted = choice or SessionPageFilter()
+        page_filter = choice or SessionPageFilter()
 
         def read(reader: Reader) -> SessionPage:
             has_index = reader.columns.has_own_tables
-            rows = read_page(reader, wanted, limit + 1, after) if has_index else []
-            if strangers := read_strangers(reader, wanted, after):
-                rows = sorted(rows + strangers, key=_order, reverse=True)
-            running = leases.running(reader, self.identity, self.clock)
-            found = completed(reader, rows[:limit], running)
-            is_more = len(rows) > limit and bool(found)
-            return SessionPage(found, PagePosition(*_order(found[-1])) if is_more else None)
+            rows = read_page(reader, page_filter, limit + 1, after) if has_index else []
+            if unindexed := read_unindexed(reader, page_filter, after):
+                rows = sorted(rows + unindexed, key=_sort_key, reverse=True)
+            running = leases.running_sessions(reader, self.identity, self.clock)
+            page = with_details(reader, rows[:limit], running)
+            has_more = len(rows) > limit and bool(page)
+            return SessionPage(page, PagePosition(*_sort_key(page[-1])) if has_more else None)
 
         self.refresh_index()
         return self.engine.read(read)
 
     def count_sessions(self, choice: SessionPageFilter | None = None) -> int:
-        """How many conversations fit, as far as the index knows them."""
-        wanted = choice or SessionPageFilter()
-        return self.engine.read(lambda reader: count(reader, wanted))
+        """Number of matching conversations in the index."""
+        page_filter = choice or SessionPageFilter()
+        return self.engine.read(lambda reader: count(reader, page_filter))
 
     def session_items(self, session_ids: Sequence[str]) -> list[Row]:
-        """These rows as `session_page` gives them, in whatever state they are."""
+        """These rows in the format of `session_page`, in any state."""
 
         def read(reader: Reader) -> list[Row]:
-            running = leases.running(reader, self.identity, self.clock)
-            return completed(reader, read_items(reader, session_ids), running)
+            running = leases.running_sessions(reader, self.identity, self.clock)
+            return with_details(reader, read_items(reader, session_ids), running)
 
         self.refresh_index()
         return self.engine.read(read)
 
     def family_in_trash(self, session_id: str) -> list[str]:
-        """The rows of a conversation that lie in the trash, with what was delegated from it."""
+        """The rows of a conversation in the trash, with the tasks delegated from it."""
 
-        def look(reader: Reader) -> list[str]:
-            family = trash.everything_of(reader, session_id)
-            return [one for one in family if reader.value(trash.TRASHED_AT, (one,)) is not None]
+        def read(reader: Reader) -> list[str]:
+            family = trash.rows_with_delegates(reader, session_id)
+            return [
+                row_id for row_id in family if reader.value(trash.TRASHED_AT, (row_id,)) is not None
+            ]
 
-        return self.engine.read(look)
+        return self.engine.read(read)

@@ -1,4 +1,4 @@
-"""Pruning: what is old enough, what is spared, and why."""
+"""Pruning of old and empty sessions."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ IS_EMPTY: Final = """
 
 
 class PrunePlan(NamedTuple):
-    """What pruning would do: the sessions that go, and those that stay with the reason."""
+    """Sessions to be pruned, and old sessions that are kept, with the reason."""
 
     due: list[dict[str, Any]]
     spared: list[tuple[dict[str, Any], str]]
 
 
 def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan:
-    """Judge every session without activity for that long."""
+    """Apply the retention policy to every session without activity for *days*."""
     from hermes_core.policy import RetentionPolicy  # noqa: PLC0415 - slow to load, rarely needed
 
     policy = RetentionPolicy(days)
@@ -66,7 +66,7 @@ def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan
             datetime.fromtimestamp(row["last_active"], UTC),
             datetime.fromtimestamp(now, UTC),
             pinned=bool(row["pinned"]),
-            # An open row that no process carries was left behind by another program.
+            # An open row without an owner was left by another program.
             ended=row["ended_at"] is not None or row["owner"] is None,
         )
         if verdict.is_due:
@@ -77,7 +77,7 @@ def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan
 
 
 class PrunePart(TrashPart, MetaPart):
-    """Removing old and empty sessions, into the trash."""
+    """Moving old and empty sessions to the trash."""
 
     def plan_prune(self, older_than_days: int, source: str | None = None) -> PrunePlan:
         """What `prune_sessions` would do now."""
@@ -87,59 +87,62 @@ class PrunePart(TrashPart, MetaPart):
     def prune_sessions(
         self, older_than_days: int = 90, source: str | None = None, **_ignored: Any
     ) -> int:
-        """Move sessions without activity for that long into the trash; how many."""
+        """Move sessions without activity for this time to the trash; returns their number."""
         due = self.plan_prune(older_than_days, source).due
         return self.delete_sessions([row["id"] for row in due], reason="pruned")
 
     def count_empty_sessions(self) -> int:
-        """How many ended sessions nothing was ever said in."""
+        """Number of ended sessions without messages."""
         return len(self.engine.read(lambda reader: reader.rows(EMPTY)))
 
     def delete_empty_sessions(self) -> int:
-        """Move sessions in which nothing was ever said into the trash."""
+        """Move sessions without messages to the trash."""
         rows = self.engine.read(lambda reader: reader.rows(EMPTY))
         return self.delete_sessions([row[0] for row in rows], reason="empty")
 
     def delete_session_if_empty(self, session_id: str) -> bool:
-        """Move a session into the trash if nothing was ever said in it."""
+        """Move a session to the trash if it has no messages."""
         is_empty = self.engine.read(lambda reader: reader.value(IS_EMPTY, (session_id,)))
         return bool(is_empty) and self.delete_session(session_id, reason="empty")
 
     def prune_empty_ghost_sessions(self) -> int:
-        """Move open rows that nobody carries and nobody ever spoke in into the trash."""
+        """Move open rows without an owner and without messages to the trash."""
         before = self.clock.now() - DAY_SECONDS
         rows = self.engine.read(lambda reader: reader.rows(GHOSTS, (before,)))
         return self.delete_sessions([row[0] for row in rows], reason="empty")
 
     def finalize_orphaned_compression_sessions(self) -> int:
-        """End open rows whose conversation another program continued elsewhere; how many."""
+        """End open rows whose conversation another program continued elsewhere.
+
+        Returns their number.
+        """
         rows = self.engine.read(lambda reader: reader.rows(CONTINUED))
         return sum(
             self.engine.write(
-                lambda tx, one=one, at=at: end(  # type: ignore[misc]
-                    tx, self.ids.new(), one, "orphaned_compression", ended_at=at
+                lambda tx, session_id=session_id, at=at: end(  # type: ignore[misc]
+                    tx, self.ids.new(), session_id, "orphaned_compression", ended_at=at
                 )
             )
-            for one, at in rows
+            for session_id, at in rows
         )
 
     def is_house_keeping_due(self) -> bool:
-        """Whether a day has passed since the trash was last emptied of old sessions."""
+        """Whether a day has passed since old sessions were last purged from the trash."""
         last = float(self.get_meta(LAST_HOUSE_KEEPING) or 0)
         return abs(self.clock.now() - last) >= DAY_SECONDS
 
     def keep_house(self) -> dict[str, Any]:
-        """Once a day: purge what is long in the trash, prune if the user asked for it."""
+        """Once a day: purge old sessions from the trash, and prune if the setting is enabled."""
         if not self.is_house_keeping_due():
             return {"skipped": True, "pruned": 0, "purged": 0}
         settings = self.engine.settings
         self.set_meta(LAST_HOUSE_KEEPING, str(self.clock.now()))
         pruned = self.prune_sessions(settings.retention_days) if settings.retention_days else 0
-        # Without a keeper nobody could take down what the sessions add to statistics.
-        is_due = settings.trash_days > 0 and self.keeper is not None
+        # Without a purge hook, the sessions' share of the statistics would be lost.
+        is_due = settings.trash_days > 0 and self.purge_hook is not None
         purged = self.purge_trash(settings.trash_days) if is_due else 0
         return {"skipped": False, "pruned": pruned, "purged": purged}
 
     def maybe_auto_prune_and_vacuum(self, **_ignored: Any) -> dict[str, Any]:
-        """As `keep_house`, under the name plugins know; the file itself is left as it is."""
+        """Like `keep_house`, under the name that plugins use; does not vacuum the file."""
         return {**self.keep_house(), "vacuumed": False}

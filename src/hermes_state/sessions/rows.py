@@ -1,4 +1,4 @@
-"""Sessions: begun, ended, reopened, described."""
+"""Session rows: creating, ending, reopening, updating."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermes_core.hooks import BoundaryKind
 from hermes_state.delivery import boundaries
 from hermes_state.engine import process_identity
 from hermes_state.ledger import part
-from hermes_state.messages.rows import decode_json, encode_json, storable
+from hermes_state.messages.rows import decode_json, encode_json, to_utf8_text
 from hermes_state.part import StorePart
 from hermes_state.sessions import index, lifecycle, lineage
 from hermes_state.sessions.lifecycle import Announced, Change, State
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.transaction import Reader, Tx
 
-# Columns of newer files that older ones lack, with the value a session starts with.
+# Columns that older files lack, with their initial values.
 EXTRA_DEFAULTS: dict[str, Any] = {
     "pinned": 0,
     "hidden": 0,
@@ -37,62 +37,64 @@ EXTRA_DEFAULTS: dict[str, Any] = {
 }
 _NUMBERS = frozenset({"pinned", "hidden", "expiry_finalized"})
 
-INSERT_SESSION = """
+UPSERT_EXTRA = """
     INSERT INTO hermes_session_extra (session_id, name, value) VALUES (?, ?, ?)
     ON CONFLICT (session_id, name) DO UPDATE SET value = excluded.value
 """
-# Names with a dot are what an import kept for the next export: no facts about a session.
-ALL = """
+# Names with a dot hold import data for the next export, not columns of a session.
+SELECT_EXTRAS = """
     SELECT name, value FROM hermes_session_extra WHERE session_id = ? AND instr(name, '.') = 0
 """
-EVERY = "SELECT session_id, name, value FROM hermes_session_extra WHERE instr(name, '.') = 0"
+SELECT_ALL_EXTRAS = (
+    "SELECT session_id, name, value FROM hermes_session_extra WHERE instr(name, '.') = 0"
+)
 
 
 def set_fact(tx: Tx, session_id: str, name: str, value: Any) -> bool:
-    """Set one fact; False if there is no such session."""
-    if name in part.TELLING:
-        part.mark(tx, session_id)
+    """Set a column of a session; False if the session does not exist."""
+    if name in part.COUNTED_COLUMNS:
+        part.record_change(tx, session_id)
     if tx.columns.session_has(name):
         sql = f"UPDATE sessions SET {name} = ? WHERE id = ?"  # noqa: S608 - a known column
         return tx.execute(sql, (value, session_id)).rowcount > 0
     if not tx.value("SELECT 1 FROM sessions WHERE id = ?", (session_id,)):
         return False
-    tx.execute(INSERT_SESSION, (session_id, name, value))
+    tx.execute(UPSERT_EXTRA, (session_id, name, value))
     return True
 
 
 def with_extras(reader: Reader, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add to each session row the facts for which the file has no column."""
-    lacking = {
+    """Add to each session row the columns that the file lacks."""
+    missing = {
         name: value
         for name, value in EXTRA_DEFAULTS.items()
         if not reader.columns.session_has(name)
     }
-    if not lacking:
+    if not missing:
         return rows
-    known = _extras(reader, rows)
+    extras = _extras(reader, rows)
     for row in rows:
-        row.update(lacking)
-        row.update(known.get(row["id"], {}))
+        row.update(missing)
+        row.update(extras.get(row["id"], {}))
     return rows
 
 
 def _extras(reader: Reader, rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     if not reader.columns.has_own_tables:
         return {}
-    found: dict[str, dict[str, Any]] = {}
+    extras: dict[str, dict[str, Any]] = {}
     if len(rows) > 100:
-        triples = reader.rows(EVERY)
+        triples = reader.rows(SELECT_ALL_EXTRAS)
     else:
         triples = [
             (row["id"], name, value)
             for row in rows
-            for name, value in reader.rows(ALL, (row["id"],))
+            for name, value in reader.rows(SELECT_EXTRAS, (row["id"],))
         ]
     for session_id, name, value in triples:
-        number = name in _NUMBERS and value is not None
-        found.setdefault(session_id, {})[name] = int(value) if number else value
-    return found
+        is_number = name in _NUMBERS and value is not None
+        extras.setdefault(session_id, {})[name] = int(value) if is_number else value
+    return extras
 
 
 EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
@@ -101,15 +103,15 @@ REOPEN = """
     UPDATE sessions SET ended_at = NULL, end_reason = NULL WHERE id = ? AND ended_at IS NOT NULL
 """
 NEXT_EPOCH = "UPDATE hermes_session_index SET epoch = epoch + 1 WHERE session_id = ?"
-PUT_PROMPT = "INSERT INTO system_prompts (hash, prompt) VALUES (?, ?) ON CONFLICT DO NOTHING"
-PROMPT = "SELECT prompt FROM system_prompts WHERE hash = ?"
+INSERT_PROMPT = "INSERT INTO system_prompts (hash, prompt) VALUES (?, ?) ON CONFLICT DO NOTHING"
+SELECT_PROMPT = "SELECT prompt FROM system_prompts WHERE hash = ?"
 SELECT_SESSION = "SELECT * FROM sessions WHERE id = ?"
 COUNT_MESSAGES = "SELECT count(*) FROM messages"
 COUNT_MESSAGES_OF = "SELECT count(*) FROM messages WHERE session_id = ?"
 
 
 def create(tx: Tx, session_id: str, facts: dict[str, Any]) -> bool:
-    """Make a session row, or fill what an existing one lacks; whether it is new."""
+    """Create a session row, or fill in missing columns of an existing one; whether it is new."""
     facts = {name: value for name, value in facts.items() if value is not None}
     prompt = facts.pop("system_prompt", None)
     if prompt is not None:
@@ -120,36 +122,36 @@ def create(tx: Tx, session_id: str, facts: dict[str, Any]) -> bool:
     if is_new:
         columns.setdefault("started_at", tx.clock.now())
         names = ", ".join(["id", *columns])
-        marks = ", ".join("?" * (len(columns) + 1))
-        sql = f"INSERT INTO sessions ({names}) VALUES ({marks})"  # noqa: S608 - known columns
+        placeholders = ", ".join("?" * (len(columns) + 1))
+        sql = f"INSERT INTO sessions ({names}) VALUES ({placeholders})"  # noqa: S608 - known columns
         tx.execute(sql, (session_id, *columns.values()))
     else:
-        _fill(tx, session_id, columns)
+        _fill_missing(tx, session_id, columns)
     for name in facts.keys() - columns.keys():
         if name in EXTRA_DEFAULTS:
             set_fact(tx, session_id, name, facts[name])
     if is_new:
-        tx.execute(NEXT_EPOCH, (session_id,))  # of an id that was in use before it was purged
+        tx.execute(NEXT_EPOCH, (session_id,))  # if the ID was used before and purged
         index.reindex(tx, session_id)
-        index.replace_family(tx, session_id)
+        index.update_family_positions(tx, session_id)
     return is_new
 
 
-def _fill(tx: Tx, session_id: str, columns: dict[str, Any]) -> None:
+def _fill_missing(tx: Tx, session_id: str, columns: dict[str, Any]) -> None:
     for name in columns.keys() - {"started_at", "source"}:
         sql = f"UPDATE sessions SET {name} = coalesce({name}, ?) WHERE id = ?"  # noqa: S608 - known
         tx.execute(sql, (columns[name], session_id))
 
 
 def prompt_columns(tx: Tx, prompt: str) -> dict[str, Any]:
-    """The columns that hold a system prompt; equal prompts are kept once where the file can."""
-    text = storable(prompt)
+    """The columns for a system prompt; equal prompts are stored once if the file supports it."""
+    text = to_utf8_text(prompt)
     if not tx.columns.hashes_prompts:
         return {"system_prompt": text}
-    import hashlib  # noqa: PLC0415 - needed only where a session begins, and slow to load
+    import hashlib  # noqa: PLC0415 - slow to load, needed only for a new session
 
     digest = hashlib.sha256((text or "").encode()).hexdigest()
-    tx.execute(PUT_PROMPT, (digest, text))
+    tx.execute(INSERT_PROMPT, (digest, text))
     return {"system_prompt_hash": digest}
 
 
@@ -162,14 +164,14 @@ def end(
     ended_at: float | None = None,
     new_session_id: str | None = None,
 ) -> bool:
-    """End an open session and announce it; the first reason stays."""
+    """End an open session and announce it; an ended session keeps its first reason."""
     planned = lifecycle.plan(tx, session_id, Change.END)
     if planned.announced is Announced.NOTHING:
         return False
     at = tx.clock.now() if ended_at is None else ended_at
     tx.execute(END, (at, reason, session_id))
-    process_identity.disown(tx, session_id)
-    part.mark(tx, session_id)
+    process_identity.clear_owner(tx, session_id)
+    part.record_change(tx, session_id)
     boundaries.announce(
         tx,
         event_id,
@@ -181,19 +183,19 @@ def end(
         new_session_id=new_session_id,
     )
     if reason in ("compression", "branched"):
-        index.replace_family(tx, session_id)
+        index.update_family_positions(tx, session_id)
     return True
 
 
 def reopen(tx: Tx, event_id: str, session_id: str) -> bool:
-    """Open an ended session again: a new epoch of the same conversation."""
+    """Reopen an ended session, which starts a new epoch."""
     planned = lifecycle.plan(tx, session_id, Change.REOPEN)
     if planned.announced is Announced.NOTHING:
         return False
     tx.execute(REOPEN, (session_id,))
     if planned.begins_epoch:
         tx.execute(NEXT_EPOCH, (session_id,))
-    part.mark(tx, session_id)
+    part.record_change(tx, session_id)
     boundaries.announce(
         tx,
         event_id,
@@ -203,32 +205,32 @@ def reopen(tx: Tx, event_id: str, session_id: str) -> bool:
         is_final=planned.announced is Announced.FINAL,
         new_session_id=session_id,
     )
-    index.replace_family(tx, session_id)
+    index.update_family_positions(tx, session_id)
     return True
 
 
 def announce(
     tx: Tx, event_id: str, session_id: str, kind: BoundaryKind, reason: str, **ids: str | None
 ) -> None:
-    """Announce a boundary that leaves a conversation as it is."""
+    """Announce a boundary that does not change the state of a conversation."""
     planned = lifecycle.plan(tx, session_id, Change.PASS)
     is_final = planned.announced is Announced.FINAL
     boundaries.announce(tx, event_id, session_id, kind, reason, is_final=is_final, **ids)
 
 
 def get(reader: Reader, session_id: str) -> dict[str, Any] | None:
-    """A session with all its columns, its system prompt included."""
+    """A session with all columns, including its system prompt."""
     rows = reader.dicts(SELECT_SESSION, (session_id,))
     if not rows:
         return None
     row = with_extras(reader, rows)[0]
     if row.get("system_prompt") is None and row.get("system_prompt_hash"):
-        row["system_prompt"] = reader.value(PROMPT, (row["system_prompt_hash"],))
+        row["system_prompt"] = reader.value(SELECT_PROMPT, (row["system_prompt_hash"],))
     return row
 
 
 def require(reader: Reader, session_id: str) -> dict[str, Any]:
-    """As `get`, for a session that must exist."""
+    """Like `get`, but raise SessionNotFoundError if the session does not exist."""
     row = get(reader, session_id)
     if row is None:
         raise SessionNotFoundError(f"session not found: {session_id}")
@@ -236,12 +238,12 @@ def require(reader: Reader, session_id: str) -> dict[str, Any]:
 
 
 def listed_columns(columns: Columns) -> tuple[str, ...]:
-    """The columns a list carries: all but the long system prompt."""
+    """The columns of a list: all except the system prompt."""
     return tuple(name for name in columns.sessions if name != "system_prompt")
 
 
 class SessionPart(StorePart):
-    """The life of a session."""
+    """Lifecycle and columns of sessions."""
 
     def create_session(
         self,
@@ -258,98 +260,98 @@ class SessionPart(StorePart):
         is_owned: bool = True,
         **facts: Any,
     ) -> str:
-        """Begin a session, or fill what an existing row lacks; gives back its id.
+        """Create a session, or fill in missing columns of an existing row.
 
-        The session belongs to this process until it is ended or released: should the
-        process die, the session is ended as crashed. `facts` are further columns:
-        session_key, chat_id, chat_type, thread_id, display_name, origin_json,
-        profile_name, git_branch, git_repo_root.
+        Returns its ID. The session belongs to this process until it is ended or released:
+        if the process dies, the session ends as crashed. `facts` are further columns:
+        session_key, chat_id, chat_type, thread_id, display_name, origin_json, profile_name,
+        git_branch, git_repo_root.
         """
-        given = {
+        columns = {
             "source": source,
             "model": model,
             "model_config": encode_json(model_config),
             "system_prompt": system_prompt,
             "user_id": user_id,
             "parent_session_id": parent_session_id,
-            "cwd": storable(cwd),
+            "cwd": to_utf8_text(cwd),
             "started_at": started_at,
             **facts,
         }
 
         def begin(tx: Tx) -> None:
-            is_new = create(tx, session_id, given)
+            is_new = create(tx, session_id, columns)
             if is_owned and is_new:
-                self.present(tx)
-                process_identity.own(tx, session_id, self.identity.process_id)
+                self._register_process(tx)
+                process_identity.set_owner(tx, session_id, self.identity.process_id)
 
         self.engine.write(begin)
         return session_id
 
     def ensure_session(self, session_id: str, source: str = "unknown", **facts: Any) -> str:
-        """As `create_session`, for callers that do not care whether it exists."""
+        """Like `create_session`, for callers that do not need to know whether it exists."""
         return self.create_session(session_id, source, **facts)
 
     def end_session(
         self, session_id: str, end_reason: str, *, new_session_id: str | None = None
     ) -> None:
-        """End a session; on one that has ended, the first reason stays."""
+        """End a session; if it has already ended, the first reason is kept."""
         event = self.ids.new()
         self.engine.write(
             lambda tx: end(tx, event, session_id, end_reason, new_session_id=new_session_id)
         )
 
     def reopen_session(self, session_id: str) -> None:
-        """Make an ended session writable again; this process owns it now."""
+        """Make an ended session writable again; this process becomes its owner."""
         event = self.ids.new()
 
-        def again(tx: Tx) -> None:
+        def change(tx: Tx) -> None:
             if reopen(tx, event, session_id):
-                self.present(tx)
-                process_identity.own(tx, session_id, self.identity.process_id)
+                self._register_process(tx)
+                process_identity.set_owner(tx, session_id, self.identity.process_id)
 
-        self.engine.write(again)
+        self.engine.write(change)
 
     def release_session(self, session_id: str) -> None:
-        """Leave a session open without an owner: it goes on elsewhere, or later."""
-        self.engine.write(lambda tx: process_identity.disown(tx, session_id))
+        """Leave a session open without an owner, so that it can continue elsewhere or later."""
+        self.engine.write(lambda tx: process_identity.clear_owner(tx, session_id))
 
     def get_session(self, session_id: str) -> dict[str, Any] | None:
         """All columns of a session, or None."""
         return self.engine.read(lambda reader: get(reader, session_id))
 
     def set_session_archived(self, session_id: str, archived: bool = True) -> bool:
-        """Archive a conversation (every row of it), or bring it back."""
+        """Archive a conversation (all its rows), or unarchive it."""
 
         def archive(tx: Tx) -> bool:
-            done = False
-            for one in lineage.conversation_of(tx, session_id):
+            is_changed = False
+            for row_id in lineage.conversation_of(tx, session_id):
                 sql = "UPDATE sessions SET archived = ? WHERE id = ?"
-                done = tx.execute(sql, (int(archived), one)).rowcount > 0 or done
-            return done
+                is_changed = tx.execute(sql, (int(archived), row_id)).rowcount > 0 or is_changed
+            return is_changed
 
         return self.engine.write(archive)
 
     def set_session_pinned(self, session_id: str, pinned: bool = True) -> bool:
-        """Pin a conversation (every row of it): pruning spares it."""
+        """Pin a conversation (all its rows), which protects it from pruning."""
 
         def pin(tx: Tx) -> bool:
             rows = lineage.conversation_of(tx, session_id)
-            done = [set_fact(tx, one, "pinned", int(pinned)) for one in rows]
-            return any(done)
+            changed = [set_fact(tx, row_id, "pinned", int(pinned)) for row_id in rows]
+            return any(changed)
 
         return self.engine.write(pin)
 
     def update_session_model(self, session_id: str, model: str) -> None:
-        """The conversation goes on with another model."""
+        """Change the model of the conversation."""
         self.engine.write(lambda tx: set_fact(tx, session_id, "model", model))
 
     def update_session_cwd(self, session_id: str, cwd: str) -> None:
-        """The conversation goes on in another folder."""
-        self.engine.write(lambda tx: set_fact(tx, session_id, "cwd", storable(cwd)))
+        """Change the working folder of the conversation."""
+        self.engine.write(lambda tx: set_fact(tx, session_id, "cwd", to_utf8_text(cwd)))
 
     def update_system_prompt(self, session_id: str, system_prompt: str) -> None:
-        """Store the prompt the conversation runs with."""
+        """Store the system prompt of the conversation."""
 
         def change(tx: Tx) -> None:
             for name, value in prompt_columns(tx, system_prompt).items():
@@ -358,27 +360,27 @@ class SessionPart(StorePart):
         self.engine.write(change)
 
     def mark_session_read(self, session_id: str) -> bool:
-        """The user has seen the session up to now; lists tell what is unread since."""
+        """Mark the session as read up to now; lists show later messages as unread."""
         now = self.clock.now()
         return self.engine.write(lambda tx: set_fact(tx, session_id, "last_read_at", now))
 
     def update_session_meta(
         self, session_id: str, model_config: dict[str, Any], model: str | None = None
     ) -> None:
-        """Store the configuration a conversation runs with; markers already there stay."""
+        """Store the configuration of a conversation; existing markers are kept."""
 
         def change(tx: Tx) -> None:
             old = decode_json(require(tx, session_id)["model_config"])
-            kept = old if isinstance(old, dict) else {}
-            marks = {name: value for name, value in kept.items() if name.startswith("_")}
-            set_fact(tx, session_id, "model_config", encode_json({**marks, **model_config}))
+            config = old if isinstance(old, dict) else {}
+            markers = {name: value for name, value in config.items() if name.startswith("_")}
+            set_fact(tx, session_id, "model_config", encode_json({**markers, **model_config}))
             if model is not None:
                 set_fact(tx, session_id, "model", model)
 
         self.engine.write(change)
 
     def message_count(self, session_id: str | None = None) -> int:
-        """How many message rows there are, in one session or in all."""
+        """Number of message rows, in one session or in all."""
         if session_id is None:
             return int(self.engine.read(lambda reader: reader.value(COUNT_MESSAGES)))
         return int(self.engine.read(lambda reader: reader.value(COUNT_MESSAGES_OF, (session_id,))))

@@ -1,4 +1,4 @@
-"""Every session in a few numbers: what sums over the whole history are made of."""
+"""Numbers of every session, for totals over the history."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NUMBERS = """
            coalesce(s.cache_read_tokens, 0), coalesce(s.actual_cost_usd, s.estimated_cost_usd, 0.0)
     FROM sessions s LEFT JOIN hermes_session_index i ON i.session_id = s.id
 """
-ALONE = "FROM sessions s LEFT JOIN (SELECT NULL AS root_id, NULL AS kind, NULL AS shown,"
-ALONE += " NULL AS last_activity) i"
+WITHOUT_INDEX = "FROM sessions s LEFT JOIN (SELECT NULL AS root_id, NULL AS kind, NULL AS shown,"
+WITHOUT_INDEX += " NULL AS last_activity) i"
 
 
-# Most sessions have one model, which their row names.
-SEVERAL = """
+# Most sessions have only the model of their own row.
+SEVERAL_MODELS = """
     SELECT session_id, model, sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
            sum(CASE WHEN actual_cost_usd > 0 THEN actual_cost_usd ELSE estimated_cost_usd END)
     FROM session_model_usage
@@ -33,7 +33,7 @@ SEVERAL = """
 
 
 class ModelNumbers(NamedTuple):
-    """What one model did in a session that had several."""
+    """Usage of one model in a session with several models."""
 
     model: str
     input_tokens: int
@@ -43,7 +43,7 @@ class ModelNumbers(NamedTuple):
 
 
 class SessionNumbers(NamedTuple):
-    """One session; those in the trash are among them, since they happened."""
+    """Numbers of a session; trashed sessions count too."""
 
     id: str
     root_id: str
@@ -61,24 +61,24 @@ class SessionNumbers(NamedTuple):
     cost_usd: float
 
 
-def statement(columns: Columns) -> str:
-    """The question, also for a file that has no index."""
-    return NUMBERS if columns.has_own_tables else f"{NUMBERS.partition('FROM')[0]}{ALONE}"
+def numbers_sql(columns: Columns) -> str:
+    """The SELECT statement, also for a file without an index."""
+    return NUMBERS if columns.has_own_tables else f"{NUMBERS.partition('FROM')[0]}{WITHOUT_INDEX}"
 
 
 class NumbersPart(StorePart):
-    """The history as rows of numbers."""
+    """Numbers of all sessions."""
 
     def session_numbers(self) -> list[SessionNumbers]:
-        """Every session in numbers: tokens, cost, messages; no text but names."""
-        rows = self.engine.read(lambda reader: reader.rows(reader.prepared(statement)))
+        """Numbers of every session: tokens, cost, messages; no text except names."""
+        rows = self.engine.read(lambda reader: reader.rows(reader.prepared(numbers_sql)))
         return [SessionNumbers(*row) for row in rows]
 
     def several_models(self) -> dict[str, list[ModelNumbers]]:
-        """The sessions in which more than one model answered, with what each of them did."""
+        """Sessions with answers of more than one model, with the numbers of each model."""
         if "session_model_usage" not in self.engine.columns.tables:
             return {}
-        found: dict[str, list[ModelNumbers]] = {}
-        for session_id, *numbers in self.engine.read(lambda reader: reader.rows(SEVERAL)):
-            found.setdefault(session_id, []).append(ModelNumbers(*numbers))
-        return found
+        by_session: dict[str, list[ModelNumbers]] = {}
+        for session_id, *numbers in self.engine.read(lambda reader: reader.rows(SEVERAL_MODELS)):
+            by_session.setdefault(session_id, []).append(ModelNumbers(*numbers))
+        return by_session

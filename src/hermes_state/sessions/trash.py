@@ -1,8 +1,8 @@
-"""Deleting without fear: into the trash, back from it, and for good only in the end.
+"""The trash: deleting, restoring and purging sessions.
 
-A trashed session is archived, so that other programs hide it too, and gives its title
-free. Purging removes rows in small transactions, so that no writer waits; lifetime
-counts stay in the index.
+A trashed session is archived, so that other programs hide it too, and its title becomes
+available. Purging deletes rows in small transactions, so that no writer waits; lifetime
+counts are kept in the index.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ INSERT_TRASH = """
 """
 SELECT_TRASH = "SELECT was_archived, was_open, title FROM hermes_trash WHERE session_id = ?"
 TRASHED_AT = "SELECT trashed_at FROM hermes_trash WHERE session_id = ?"
-TAKE = "DELETE FROM hermes_trash WHERE session_id = ?"
+DELETE_TRASH = "DELETE FROM hermes_trash WHERE session_id = ?"
 HIDE = "UPDATE sessions SET archived = 1, title = NULL WHERE id = ?"
-SHOW = "UPDATE sessions SET archived = ?, title = ? WHERE id = ?"
-LIST = """
+UNHIDE = "UPDATE sessions SET archived = ?, title = ? WHERE id = ?"
+LIST_TRASH = """
     SELECT t.session_id, t.trashed_at, t.reason, t.title, i.preview
     FROM hermes_trash t LEFT JOIN hermes_session_index i ON i.session_id = t.session_id
     ORDER BY t.trashed_at DESC
 """
-OLD = "SELECT session_id FROM hermes_trash WHERE trashed_at <= ?"
+EXPIRED = "SELECT session_id FROM hermes_trash WHERE trashed_at <= ?"
 TITLE_TAKEN = "SELECT 1 FROM sessions WHERE title = ?"
-SOME_ROWS = "SELECT id FROM messages WHERE session_id = ? LIMIT ?"
+NEXT_ROWS = "SELECT id FROM messages WHERE session_id = ? LIMIT ?"
 CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ?"
-ORPHAN = "UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id = ?"
-FORGET_SESSION = (
+CLEAR_PARENT = "UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id = ?"
+DELETE_SESSION_DATA = (
     "DELETE FROM hermes_session_extra WHERE session_id = ?",
     "DELETE FROM hermes_tag WHERE session_id = ?",
     "DELETE FROM hermes_owner WHERE session_id = ?",
@@ -63,92 +63,92 @@ FORGET_SESSION = (
 )
 
 
-def put(tx: Tx, event_id: str, session_id: str, reason: str, at: float) -> bool:
-    """Move one session into the trash, ending it if it is open."""
+def move_to_trash(tx: Tx, event_id: str, session_id: str, reason: str, at: float) -> bool:
+    """Move a session to the trash, ending it if it is open."""
     row = sessions.get(tx, session_id)
     if row is None:
         return False
     was_open = int(row["ended_at"] is None)
-    known = (at, reason, row["archived"], was_open, row["title"])
-    if not tx.execute(INSERT_TRASH, (session_id, *known)).rowcount:
+    values = (at, reason, row["archived"], was_open, row["title"])
+    if not tx.execute(INSERT_TRASH, (session_id, *values)).rowcount:
         return False
     if not sessions.end(tx, event_id, session_id, reason):
         sessions.announce(tx, event_id, session_id, BoundaryKind.PRUNE, reason)
     tx.execute(HIDE, (session_id,))
-    index.replace_family(tx, session_id)
+    index.update_family_positions(tx, session_id)
     return True
 
 
 def restore(tx: Tx, event_id: str, session_id: str) -> None:
-    """Take a session out of the trash; a title that was given away gets a number."""
-    found = tx.row(SELECT_TRASH, (session_id,))
-    if found is None:
+    """Restore a session from the trash; a title that is in use now gets a number."""
+    trashed = tx.row(SELECT_TRASH, (session_id,))
+    if trashed is None:
         raise SessionNotFoundError(f"session {session_id} is not in the trash")
-    archived, was_open, title = found
-    tx.execute(TAKE, (session_id,))
+    archived, was_open, title = trashed
+    tx.execute(DELETE_TRASH, (session_id,))
     name, number = title, 2
     while name is not None and tx.value(TITLE_TAKEN, (name,)):
         name, number = f"{title} #{number}", number + 1
-    tx.execute(SHOW, (archived, name, session_id))
+    tx.execute(UNHIDE, (archived, name, session_id))
     if was_open:
         sessions.reopen(tx, event_id, session_id)
-    index.replace_family(tx, session_id)
+    index.update_family_positions(tx, session_id)
 
 
-def everything_of(reader: Reader, session_id: str) -> list[str]:
-    """A conversation's rows and the work done for it, which has no life of its own."""
-    found: list[str] = []
-    waiting = lineage.conversation_of(reader, session_id)
-    while waiting:
-        current = waiting.pop()
-        found.append(current)
+def rows_with_delegates(reader: Reader, session_id: str) -> list[str]:
+    """The rows of a conversation and of the tasks delegated from it."""
+    row_ids: list[str] = []
+    queue = lineage.conversation_of(reader, session_id)
+    while queue:
+        current = queue.pop()
+        row_ids.append(current)
         for (child,) in reader.rows(CHILDREN, (current,)):
             if lineage.kind_of(reader, child)[0] == lineage.DELEGATE:
-                waiting.append(child)
-    return found
+                queue.append(child)
+    return row_ids
 
 
 def restore_all(tx: Tx, ids: MessageIds, session_id: str) -> None:
-    """Take a conversation out of the trash: whatever went into it together."""
+    """Restore a conversation and everything that was trashed with it."""
     at = tx.value(TRASHED_AT, (session_id,))
     if at is None:
         raise SessionNotFoundError(f"session {session_id} is not in the trash")
-    for one in everything_of(tx, session_id):
-        if tx.value(TRASHED_AT, (one,)) == at:
-            restore(tx, ids.new(), one)
+    for row_id in rows_with_delegates(tx, session_id):
+        if tx.value(TRASHED_AT, (row_id,)) == at:
+            restore(tx, ids.new(), row_id)
 
 
-def purge_some(tx: Tx, session_id: str) -> bool:
-    """Remove some rows of a session for good; whether the session itself is gone."""
+def purge_batch(tx: Tx, session_id: str) -> bool:
+    """Delete a batch of a session's rows permanently; whether the session is purged."""
     lifecycle.plan(tx, session_id, lifecycle.Change.PURGE)
     deadline = time.monotonic() + SLICE_SECONDS
     while True:
-        row_ids = [row[0] for row in tx.rows(SOME_ROWS, (session_id, SLICE_ROWS))]
+        row_ids = [row[0] for row in tx.rows(NEXT_ROWS, (session_id, SLICE_ROWS))]
         if not row_ids:
             break
-        marks = ", ".join("?" * len(row_ids))
-        tx.execute(f"DELETE FROM hermes_copy WHERE message_id IN ({marks})", row_ids)  # noqa: S608
-        tx.execute(f"DELETE FROM messages WHERE id IN ({marks})", row_ids)  # noqa: S608
+        placeholders = ", ".join("?" * len(row_ids))
+        tx.execute(f"DELETE FROM hermes_copy WHERE message_id IN ({placeholders})", row_ids)  # noqa: S608
+        tx.execute(f"DELETE FROM messages WHERE id IN ({placeholders})", row_ids)  # noqa: S608
         if time.monotonic() >= deadline:
             return False
-    for sql in FORGET_SESSION:
+    for sql in DELETE_SESSION_DATA:
         tx.execute(sql, (session_id,))
-    part.mark(tx, session_id)
+    part.record_change(tx, session_id)
     relatives = [row[0] for row in tx.rows(index.FAMILY, (session_id,) * 3)]
     _mark_branches(tx, session_id)
-    tx.execute(ORPHAN, (session_id,))
+    tx.execute(CLEAR_PARENT, (session_id,))
     for table in ("session_model_usage", "compression_locks"):
         if table in tx.columns.tables:
             tx.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))  # noqa: S608
     tx.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
-    for one in relatives:
-        if one != session_id:
-            index.replace_one(tx, one)
+    for relative in relatives:
+        if relative != session_id:
+            index.update_position(tx, relative)
     return True
 
 
 def _mark_branches(tx: Tx, session_id: str) -> None:
-    """Let branches say themselves what they are: their parent cannot, once it is gone."""
+    """Store the marker in branches whose kind follows only from the parent to be purged."""
     for (child,) in tx.rows(CHILDREN, (session_id,)):
         if lineage.kind_of(tx, child)[0] != lineage.BRANCH:
             continue
@@ -163,38 +163,38 @@ class TrashPart(LedgerPart):
     """Deleting, restoring and purging."""
 
     def delete_session(self, session_id: str, *, reason: str = "deleted") -> bool:
-        """Move a conversation and what was delegated from it into the trash; branches stay."""
+        """Move a conversation and the tasks delegated from it to the trash; branches are kept."""
         return self.delete_sessions([session_id], reason=reason) > 0
 
     def delete_sessions(self, session_ids: Sequence[str], *, reason: str = "deleted") -> int:
-        """Move sessions into the trash; how many."""
-        done = 0
+        """Move sessions to the trash; returns their number."""
+        count = 0
         for session_id in session_ids:
-            done += self.engine.write_upkeep(
+            count += self.engine.write_upkeep(
                 lambda tx, session_id=session_id: self._trash_all(  # type: ignore[misc]
                     tx, session_id, reason
                 )
             )
-        return done
+        return count
 
     def _trash_all(self, tx: Tx, session_id: str, reason: str) -> int:
         at = tx.clock.now()
-        family = everything_of(tx, session_id)
-        moved = {one: put(tx, self.ids.new(), one, reason, at) for one in family}
+        family = rows_with_delegates(tx, session_id)
+        moved = {row_id: move_to_trash(tx, self.ids.new(), row_id, reason, at) for row_id in family}
         return int(moved[session_id])
 
     def restore_session(self, session_id: str) -> None:
-        """Take a conversation, and what went with it, back out of the trash."""
+        """Restore a conversation, and everything deleted with it, from the trash."""
         self.engine.write(lambda tx: restore_all(tx, self.ids, session_id))
 
     def list_trash(self) -> list[dict[str, Any]]:
-        """What is in the trash, newest first."""
-        return self.engine.read(lambda reader: reader.dicts(LIST))
+        """Content of the trash, newest first."""
+        return self.engine.read(lambda reader: reader.dicts(LIST_TRASH))
 
     def purge_session(self, session_id: str) -> bool:
-        """Remove a conversation and its delegates for good, from the search index too.
+        """Delete a conversation and its delegated tasks permanently, including the search index.
 
-        It works in slices that let other writers through.
+        It works in slices so that other writers are not blocked.
         """
         done = self._purge(session_id)
         self._clean_search()
@@ -203,36 +203,39 @@ class TrashPart(LedgerPart):
     def _purge(self, session_id: str) -> bool:
         if self.engine.read(lambda reader: sessions.get(reader, session_id)) is None:
             return False
-        for one in self.engine.read(lambda reader: everything_of(reader, session_id)):
-            self._purge_row(one)
+        for row_id in self.engine.read(lambda reader: rows_with_delegates(reader, session_id)):
+            self._purge_row(row_id)
         return True
 
     def _purge_row(self, session_id: str) -> None:
-        event = self.ids.new()  # what is gone has ended before
+        event = self.ids.new()  # a session ends before it is purged
         self.engine.write(lambda tx: sessions.end(tx, event, session_id, "deleted"))
-        self._keep_facts(session_id)
-        self._forget_words(session_id)
-        while not self.engine.write_upkeep(lambda tx: purge_some(tx, session_id)):
-            pass  # the session had more rows than one slice removes
+        self._run_purge_hook(session_id)
+        self._remove_from_search(session_id)
+        while not self.engine.write_upkeep(lambda tx: purge_batch(tx, session_id)):
+            pass  # more rows than one slice deletes
 
     def purge_trash(self, older_than_days: float = 30) -> int:
-        """Remove for good what has been in the trash that long; how many sessions."""
+        """Permanently delete sessions that have been in the trash for this time.
+
+        Returns their number.
+        """
         before = self.clock.now() - older_than_days * DAY_SECONDS
-        due = self.engine.read(lambda reader: reader.rows(OLD, (before,)))
+        due = self.engine.read(lambda reader: reader.rows(EXPIRED, (before,)))
         for (session_id,) in due:
             self._purge_row(session_id)
         self._clean_search()
         return len(due)
 
-    def _keep_facts(self, session_id: str) -> None:
-        """Keep what a session adds to lifetime statistics, before its rows are gone."""
-        facts = None if self.keeper is None else self.keeper(self.history(), session_id)
+    def _run_purge_hook(self, session_id: str) -> None:
+        """Store what a session adds to lifetime statistics, before its rows are deleted."""
+        facts = None if self.purge_hook is None else self.purge_hook(self.history(), session_id)
         if facts is not None:
-            self.engine.write(lambda tx: part.keep(tx, session_id, facts))
+            self.engine.write(lambda tx: part.save_facts(tx, session_id, facts))
 
-    def _forget_words(self, session_id: str) -> None:
-        """Take a session out of the search index, before its rows are gone."""
-        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded when it is needed
+    def _remove_from_search(self, session_id: str) -> None:
+        """Remove a session from the search index, before its rows are deleted."""
+        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded at first use
 
         search, with_tools = self.engine.search, self.engine.settings.search_tools
         last = 0
@@ -242,14 +245,14 @@ class TrashPart(LedgerPart):
             )
             if not rows:
                 return
-            forget = functools.partial(index_builder.forget, rows=rows, with_tools=with_tools)
+            forget = functools.partial(index_builder.delete_rows, rows=rows, with_tools=with_tools)
             if not search.use(forget):
                 search.remove()
             last = rows[-1].id
 
     def _clean_search(self) -> None:
-        """Write the index anew without what was forgotten; deleted entries linger otherwise."""
-        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded when it is needed
+        """Merge the search index, so that deleted entries are removed from the file."""
+        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded at first use
 
         search = self.engine.search
         is_first = True
@@ -260,5 +263,5 @@ class TrashPart(LedgerPart):
             is_first = False
 
     def set_session_hidden(self, session_id: str, hidden: bool = True) -> bool:
-        """Hide a session from front ends that honour it."""
+        """Hide a session from front ends that support it."""
         return self.engine.write(lambda tx: set_fact(tx, session_id, "hidden", int(hidden)))

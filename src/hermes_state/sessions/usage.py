@@ -19,7 +19,7 @@ COUNTERS: Final = (
     "api_call_count",
 )
 COSTS: Final = ("estimated_cost_usd", "actual_cost_usd")
-WORDS: Final = (
+TEXT_COLUMNS: Final = (
     "model",
     "billing_provider",
     "billing_base_url",
@@ -28,7 +28,7 @@ WORDS: Final = (
     "cost_source",
     "pricing_version",
 )
-_KEY: Final = ("model", "billing_provider", "billing_base_url", "billing_mode", "task")
+_MODEL_KEY: Final = ("model", "billing_provider", "billing_base_url", "billing_mode", "task")
 
 TOTALS = """
     SELECT coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0),
@@ -40,20 +40,20 @@ TOTALS = """
 
 
 def update(tx: Tx, session_id: str, usage: dict[str, Any], *, absolute: bool) -> None:
-    """Add to a session's counters, or set them."""
+    """Add usage to a session's counters, or set them if *absolute*."""
     changes, values = [], []
     for name in (*COUNTERS, *COSTS):
         if usage.get(name) is not None:
             changes.append(f"{name} = ?" if absolute else f"{name} = coalesce({name}, 0) + ?")
             values.append(usage[name])
-    for name in WORDS:
+    for name in TEXT_COLUMNS:
         if usage.get(name) is not None:
             changes.append(f"{name} = ?")
             values.append(usage[name])
     if changes:
         sql = f"UPDATE sessions SET {', '.join(changes)} WHERE id = ?"  # noqa: S608 - our names
         tx.execute(sql, (*values, session_id))
-        ledger_changes.mark(tx, session_id)
+        ledger_changes.record_change(tx, session_id)
     if not absolute and "session_model_usage" in tx.columns.tables:
         _update_model(tx, session_id, usage)
 
@@ -63,38 +63,38 @@ def _update_model(tx: Tx, session_id: str, usage: dict[str, Any]) -> None:
     if not model:
         return
     now = tx.clock.now()
-    key = (session_id, model, *[usage.get(name) or "" for name in _KEY[1:]])
+    key = (session_id, model, *[usage.get(name) or "" for name in _MODEL_KEY[1:]])
     counters = (*COUNTERS, *COSTS)
     amounts = [usage.get(name) or 0 for name in counters]
     added = ", ".join(f"{name} = {name} + excluded.{name}" for name in counters)
-    names = ", ".join(["session_id", *_KEY, *counters, "first_seen", "last_seen"])
-    marks = ", ".join("?" * (len(key) + len(amounts) + 2))
+    names = ", ".join(["session_id", *_MODEL_KEY, *counters, "first_seen", "last_seen"])
+    placeholders = ", ".join("?" * (len(key) + len(amounts) + 2))
     tx.execute(
-        f"INSERT INTO session_model_usage ({names}) VALUES ({marks})"  # noqa: S608 - our names
-        f" ON CONFLICT ({', '.join(['session_id', *_KEY])})"
+        f"INSERT INTO session_model_usage ({names}) VALUES ({placeholders})"  # noqa: S608 - our names
+        f" ON CONFLICT ({', '.join(['session_id', *_MODEL_KEY])})"
         f" DO UPDATE SET {added}, last_seen = excluded.last_seen",
         (*key, *amounts, now, now),
     )
 
 
 class UsagePart(StorePart):
-    """What conversations cost."""
+    """Tokens and costs of conversations."""
 
     def update_token_counts(self, session_id: str, *, absolute: bool = False, **usage: Any) -> None:
         """Add usage to a session (or set it, with `absolute`).
 
-        Names are the columns of a session: input_tokens, output_tokens,
-        cache_read_tokens, cache_write_tokens, reasoning_tokens, api_call_count,
-        estimated_cost_usd, actual_cost_usd, model, billing_provider, billing_base_url,
-        billing_mode, cost_status, cost_source, pricing_version; and task.
+        Names are the columns of a session: input_tokens, output_tokens, cache_read_tokens,
+        cache_write_tokens, reasoning_tokens, api_call_count, estimated_cost_usd,
+        actual_cost_usd, model, billing_provider, billing_base_url, billing_mode,
+        cost_status, cost_source, pricing_version; and task.
         """
         self.engine.write(lambda tx: update(tx, session_id, usage, absolute=absolute))
 
     def record_auxiliary_usage(self, session_id: str, task: str, **usage: Any) -> None:
-        """Add usage of a side task (a title, a summary) to a session, told apart by *task*."""
+        """Add usage of a side task (a title, a summary) to a session, recorded under *task*."""
         self.update_token_counts(session_id, task=task, **usage)
 
     def usage_totals(self) -> dict[str, Any]:
-        """The sums over all sessions."""
+        """Totals over all sessions."""
         row: Any = self.engine.read(lambda reader: reader.row(TOTALS))
         return dict(zip((*COUNTERS, "cost_usd"), row, strict=True))

@@ -1,7 +1,7 @@
-"""What is done in the background: indexing a foreign history, newest first; upkeep.
+"""Background jobs: indexing a foreign history, newest first, and house-keeping.
 
-Everything here works in short slices, so that no writer waits for it, and can stop after
-any of them: the next opening goes on from there.
+All jobs work in short slices, so that no writer waits for them, and can stop after any
+slice; the next opening of the store continues.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SLICE_SESSIONS: Final = 500
 
 
 class BackgroundJobs:
-    """Works through the sessions that have no index row, then keeps house."""
+    """Indexes the sessions without an index row, then runs the house-keeping."""
 
     def __init__(self, engine: Engine, keep_house: Callable[[], object]) -> None:
         self._engine = engine
@@ -36,24 +36,24 @@ class BackgroundJobs:
         self._thread: threading.Thread | None = None
 
     def progress(self) -> tuple[int, int] | None:
-        """How many sessions are indexed of how many; None when all are."""
+        """Number of indexed sessions and of all sessions; None when the index is complete."""
         total, indexed = self._engine.read(index.counts)
         return None if indexed >= total else (indexed, total)
 
     def start(self, *, is_due: bool) -> None:
-        """Work in a thread of its own, if there is something to do."""
+        """Start the thread if there is work to do."""
         if self._thread is None and (is_due or self.progress() is not None):
             self._thread = threading.Thread(target=self._run, name="hermes-upkeep", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the current slice; the next opening goes on from there."""
+        """Stop after the current slice; the next opening continues."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=10)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of the work; whether it has ended."""
+        """Wait for the thread to end; whether it has ended."""
         if self._thread is not None:
             self._thread.join(timeout=seconds)
             return not self._thread.is_alive()
@@ -69,7 +69,7 @@ class BackgroundJobs:
             log.warning("background work postponed: %s", error)
 
     def build_slice(self) -> bool:
-        """Index for a moment; whether anything is left."""
+        """Index a slice of sessions; whether any were missing."""
         missing = self._engine.read(lambda reader: index.missing_sessions(reader, SLICE_SESSIONS))
         position = 0
         while position < len(missing) and not self._stop.is_set():

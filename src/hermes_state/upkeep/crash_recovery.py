@@ -1,4 +1,4 @@
-"""After a crash: everything a dead process held is finished or given back."""
+"""Crash recovery: sessions, claims and leases of dead processes are settled."""
 
 from __future__ import annotations
 
@@ -24,31 +24,33 @@ LAST_ACTIVITY = """
 """
 
 
-def sweep(engine: Engine, us: ProcessIdentity, ids: MessageIds) -> list[str]:
-    """End the sessions of dead processes; which ones."""
-    dead = engine.read(lambda reader: process_identity.dead_processes(reader, us, engine.clock))
+def sweep(engine: Engine, current: ProcessIdentity, ids: MessageIds) -> list[str]:
+    """End the sessions of dead processes; returns their IDs."""
+    dead = engine.read(
+        lambda reader: process_identity.dead_processes(reader, current, engine.clock)
+    )
     ended: list[str] = []
     for process_id in dead:
         ended += engine.write(
-            lambda tx, process_id=process_id: bury(tx, process_id, ids)  # type: ignore[misc]
+            lambda tx, process_id=process_id: release_process(tx, process_id, ids)  # type: ignore[misc]
         )
     if ended:
         log.info("ended %d sessions of crashed processes", len(ended))
     return ended
 
 
-def bury(tx: Tx, process_id: str, ids: MessageIds) -> list[str]:
-    """Settle one dead process's affairs, in one transaction."""
+def release_process(tx: Tx, process_id: str, ids: MessageIds) -> list[str]:
+    """Settle everything that a dead process held, in one transaction."""
     drafts.recover(tx, process_id)
     ended = []
     for session_id in process_identity.owned_by(tx, process_id):
         last = tx.value(LAST_ACTIVITY, (session_id,))
         if rows.end(tx, ids.new(), session_id, process_identity.CRASHED, ended_at=last):
             ended.append(session_id)
-        process_identity.disown(tx, session_id)
+        process_identity.clear_owner(tx, session_id)
     leases.release_process(tx, process_id)
-    inbox.give_back(tx, process_id)
-    outbox.give_back(tx, process_id)
-    boundaries.give_back(tx, process_id)
-    process_identity.forget(tx, process_id)
+    inbox.release_claims(tx, process_id)
+    outbox.release_claims(tx, process_id)
+    boundaries.release_claims(tx, process_id)
+    process_identity.unregister(tx, process_id)
     return ended

@@ -1,4 +1,4 @@
-"""Whether a store is well: each question asked, and what to do about a bad answer."""
+"""Health checks of a store, each with advice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Status = Literal["ok", "warning", "failed", "skipped"]
 
-PARITY: Final = """
+STALE_INDEX_ROWS: Final = """
     SELECT i.session_id FROM hermes_session_index i
     WHERE i.shown < 3 AND (
         i.last_message_id <> (SELECT coalesce(max(m.id), 0) FROM messages m
@@ -42,7 +42,7 @@ UNDELIVERED: Final = """
 
 
 class HealthFinding(NamedTuple):
-    """One question and its answer."""
+    """The result of a check."""
 
     name: str
     status: Status
@@ -60,20 +60,20 @@ def sqlite_copies() -> list[str]:
         for line in maps.read_text(encoding="utf-8", errors="replace").splitlines()
         if "/" in line and line.split(maxsplit=5)[-1].startswith("/")
     }
-    found = {
+    libraries = {
         name
         for name in names
         if "sqlite3" in Path(name).name or "/apsw/" in name or "sqlcipher" in name
     }
-    # The interpreter's own module only binds to the system's library, where there is one.
-    if any("libsqlite3" in name for name in found):
-        found = {name for name in found if "lib-dynload" not in name}
-    return sorted(found)
+    # The interpreter's module only wraps the system library, if that is loaded.
+    if any("libsqlite3" in name for name in libraries):
+        libraries = {name for name in libraries if "lib-dynload" not in name}
+    return sorted(libraries)
 
 
 def examine(path: Path, *, is_thorough: bool = True) -> list[HealthFinding]:
-    """Ask every question about the store at *path*; it changes nothing."""
-    findings = [_version(), _copies(), _file_system(path)]
+    """Run all checks on the store at *path*; nothing is changed."""
+    findings = [_sqlite_version(), _copies(), _file_system(path)]
     if not path.exists():
         return [*findings, HealthFinding("store", "skipped", f"no history at {path} yet")]
     try:
@@ -83,36 +83,38 @@ def examine(path: Path, *, is_thorough: bool = True) -> list[HealthFinding]:
     except HermesError as error:
         return [*findings, HealthFinding("store", "failed", str(error))]
     try:
-        questions: list[tuple[str, Callable[[Engine], HealthFinding]]] = [
-            ("store", _opens),
+        checks: list[tuple[str, Callable[[Engine], HealthFinding]]] = [
+            ("store", _store),
             ("journal mode", _journal_mode),
             ("integrity", _integrity if is_thorough else _skipped),
-            ("session index", _parity),
+            ("session index", _session_index),
             ("open sessions", _open_sessions),
             ("boundary events", _events),
             ("journal", _spool),
             ("routes", _routes),
             ("search index", _search),
         ]
-        for name, ask in questions:
-            findings.append(_asked(name, ask, engine))
+        for name, check in checks:
+            findings.append(_run_check(name, check, engine))
     finally:
         ENGINES.release(engine)
     return findings
 
 
-def _asked(name: str, ask: Callable[[Engine], HealthFinding], engine: Engine) -> HealthFinding:
+def _run_check(
+    name: str, check: Callable[[Engine], HealthFinding], engine: Engine
+) -> HealthFinding:
     try:
-        return ask(engine)
+        return check(engine)
     except HermesError as error:
         return HealthFinding(name, "failed", str(error), "restore a backup")
 
 
-def _version() -> HealthFinding:
-    found = sqlite3.sqlite_version
-    if driver.is_trustworthy(sqlite3.sqlite_version_info):
-        return HealthFinding("SQLite", "ok", f"version {found}")
-    return HealthFinding("SQLite", "failed", f"version {found} can corrupt files", "reinstall")
+def _sqlite_version() -> HealthFinding:
+    version = sqlite3.sqlite_version
+    if driver.is_safe_version(sqlite3.sqlite_version_info):
+        return HealthFinding("SQLite", "ok", f"version {version}")
+    return HealthFinding("SQLite", "failed", f"version {version} can corrupt files", "reinstall")
 
 
 def _copies() -> HealthFinding:
@@ -134,7 +136,7 @@ def _file_system(path: Path) -> HealthFinding:
     while not folder.exists():
         folder = folder.parent
     kind = filesystem.file_system_of(folder)
-    if kind in filesystem.BREAKS_LOCKS:
+    if kind in filesystem.UNSAFE_FILE_SYSTEMS:
         return HealthFinding(
             "file system", "failed", f"{kind} has unreliable locks", "move to a local disk"
         )
@@ -145,7 +147,7 @@ def _skipped(_engine: Engine) -> HealthFinding:
     return HealthFinding("integrity", "skipped", "not requested")
 
 
-def _opens(engine: Engine) -> HealthFinding:
+def _store(engine: Engine) -> HealthFinding:
     count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
     version = engine.read(lambda reader: reader.value("SELECT max(version) FROM schema_version"))
     return HealthFinding("store", "ok", f"{engine.path}: {count} sessions, schema {version}")
@@ -178,7 +180,7 @@ def _integrity(engine: Engine) -> HealthFinding:
     return HealthFinding("integrity", "failed", text, "restore a backup")
 
 
-def _parity(engine: Engine) -> HealthFinding:
+def _session_index(engine: Engine) -> HealthFinding:
     if not engine.columns.has_own_tables:
         return HealthFinding(
             "session index", "skipped", "this file has not been opened for writing yet"
@@ -188,7 +190,7 @@ def _parity(engine: Engine) -> HealthFinding:
         text = f"{indexed} of {total} sessions are indexed"
         return HealthFinding("session index", "warning", text,
                        "it is built while Hermes runs; no action needed")  # fmt: skip
-    stale = engine.read(reindex_stale)
+    stale = engine.read(stale_index_rows)
     if not stale:
         return HealthFinding("session index", "ok", f"matches the rows of {total} sessions")
     names = ", ".join(stale[:5])
@@ -228,47 +230,47 @@ def _spool(engine: Engine) -> HealthFinding:
 
 
 def _routes(engine: Engine) -> HealthFinding:
-    wanted: list[str] = []
+    session_ids: list[str] = []
     if "gateway_routing" in engine.columns.tables:
         rows = engine.read(lambda reader: reader.rows("SELECT entry_json FROM gateway_routing"))
-        wanted += [str(_entry(text).get("session_id")) for (text,) in rows]
+        session_ids += [str(_entry(text).get("session_id")) for (text,) in rows]
     if engine.columns.has_own_tables:
         rows = engine.read(lambda reader: reader.rows("SELECT session_id FROM hermes_route"))
-        wanted += [str(session_id) for (session_id,) in rows]
-    if not wanted:
+        session_ids += [str(session_id) for (session_id,) in rows]
+    if not session_ids:
         return HealthFinding("routes", "skipped", "this file has none")
     sql = "SELECT 1 FROM sessions WHERE id = ?"
-    lost = [one for one in wanted if not engine.read(lambda r, i=one: r.value(sql, (i,)))]  # type: ignore[misc]
+    lost = [i for i in session_ids if not engine.read(lambda r, i=i: r.value(sql, (i,)))]  # type: ignore[misc]
     if not lost:
-        return HealthFinding("routes", "ok", f"{len(wanted)} point to a session")
+        return HealthFinding("routes", "ok", f"{len(session_ids)} point to a session")
     text = f"{len(lost)} point to no session: {', '.join(lost[:5])}"
     return HealthFinding("routes", "warning", text,
                    "the next message there starts a new conversation")  # fmt: skip
 
 
 def _entry(text: str) -> dict[str, object]:
-    found = decode_json(text)
-    return found if isinstance(found, dict) else {}
+    entry = decode_json(text)
+    return entry if isinstance(entry, dict) else {}
 
 
 def _search(engine: Engine) -> HealthFinding:
     if not engine.search.path.exists():
         return HealthFinding("search index", "skipped", "not built yet")
-    from hermes_state.search import index_builder  # noqa: PLC0415 - loaded where it is looked at
+    from hermes_state.search import index_builder  # noqa: PLC0415 - loaded at first use
 
-    mark = engine.search.use(index_builder.mark_of)
-    if mark is None:
+    watermark = engine.search.use(index_builder.read_watermark)
+    if watermark is None:
         return HealthFinding("search index", "warning", "unavailable; searches read all messages")
-    newest = engine.read(index_builder.newest)
-    return HealthFinding("search index", "ok", f"covers messages up to {mark} of {newest}")
+    newest = engine.read(index_builder.newest_id)
+    return HealthFinding("search index", "ok", f"covers messages up to {watermark} of {newest}")
 
 
-def reindex_stale(reader: Reader) -> list[str]:
-    """The sessions whose index row does not agree with their rows, or with their relatives."""
-    stale = [row[0] for row in reader.rows(PARITY)]
+def stale_index_rows(reader: Reader) -> list[str]:
+    """Sessions whose index row disagrees with their messages or their lineage."""
+    stale = [row[0] for row in reader.rows(STALE_INDEX_ROWS)]
     for session_id, kind, root_id, shown in reader.rows(RELATED):
-        place = lineage.place_of(reader, session_id)
-        expected = index.LISTED if place.is_listed else index.INNER
-        if (kind, root_id, shown) != (place.kind, place.root_id, expected):
+        position = lineage.position_of(reader, session_id)
+        expected = index.LISTED if position.is_listed else index.INNER
+        if (kind, root_id, shown) != (position.kind, position.root_id, expected):
             stale.append(session_id)
     return list(dict.fromkeys(stale))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes_state.part import StorePart
 
 GET_META = "SELECT value FROM state_meta WHERE key = ?"
-PUT_META = """
+UPSERT_META = """
     INSERT INTO state_meta (key, value) VALUES (?, ?)
     ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
@@ -13,16 +13,16 @@ DELETE_META = "DELETE FROM state_meta WHERE key = ?"
 
 
 class MetaPart(StorePart):
-    """Notes by key."""
+    """Key-value notes."""
 
     def get_meta(self, key: str) -> str | None:
-        """A note, or None."""
+        """Value of a note, or None."""
         value: str | None = self.engine.read(lambda reader: reader.value(GET_META, (key,)))
         return value
 
     def set_meta(self, key: str, value: str) -> None:
-        """Write a note."""
-        self.engine.write(lambda tx: tx.run(PUT_META, (key, value)))
+        """Set a note."""
+        self.engine.write(lambda tx: tx.run(UPSERT_META, (key, value)))
 
     def delete_meta(self, key: str) -> None:
         """Delete a note."""

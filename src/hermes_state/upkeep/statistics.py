@@ -1,4 +1,4 @@
-"""The history in numbers, and the upkeep of the file."""
+"""Statistics of the history, and maintenance of the file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_state.part import StorePart
 from hermes_state.sessions import index
-from hermes_state.upkeep.health import reindex_stale
+from hermes_state.upkeep.health import stale_index_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,20 +27,20 @@ LIFETIME: Final = """
            max(last_activity), coalesce(sum(shown = 2), 0)
     FROM hermes_session_index
 """
-DANGLING: Final = """
+IDENTITIES: Final = """
     SELECT h.uid, m.id IS NULL FROM hermes_message h LEFT JOIN messages m ON m.id = h.message_id
     WHERE h.uid > ? ORDER BY h.uid LIMIT 5000
 """
-FORGET: Final = """
+DELETE_IDENTITY: Final = """
     DELETE FROM hermes_message
     WHERE uid = ? AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = message_id)
 """
 
 
 def statistics(reader: Reader, path: Path) -> dict[str, Any]:
-    """What `hermes sessions stats` shows."""
+    """The figures of `hermes sessions stats`."""
     sources = reader.rows(BY_SOURCE)
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "sessions": sum(row[1] for row in sources),
         "messages": sum(row[2] for row in sources),
         "tool_calls": sum(row[3] for row in sources),
@@ -59,9 +59,9 @@ def statistics(reader: Reader, path: Path) -> dict[str, Any]:
     }
     if reader.columns.has_own_tables:
         messages, calls, last, trashed = reader.row(LIFETIME) or (0, 0, None, 0)
-        found |= {"last_active": last, "trashed": trashed}
-        found |= {"lifetime_messages": messages, "lifetime_tool_calls": calls}
-    return found
+        figures |= {"last_active": last, "trashed": trashed}
+        figures |= {"lifetime_messages": messages, "lifetime_tool_calls": calls}
+    return figures
 
 
 def _size(path: Path) -> int:
@@ -71,33 +71,36 @@ def _size(path: Path) -> int:
 
 
 class StatisticsPart(StorePart):
-    """Numbers and upkeep."""
+    """Statistics and maintenance."""
 
     def stats(self) -> dict[str, Any]:
-        """The history in numbers, of all sources."""
+        """Totals of the history, for all sources."""
         return self.engine.read(lambda reader: statistics(reader, self.engine.path))
 
     def session_count_by_source(self) -> dict[str, int]:
-        """How many sessions each source has."""
+        """Number of sessions by source."""
         rows = self.engine.read(lambda reader: reader.rows(COUNT_BY_SOURCE))
         return {row[0]: row[1] for row in rows}
 
     def clean_up(self) -> int:
-        """Forget identities of messages that were removed for good, in slices; how many."""
+        """Delete identities of messages that were permanently deleted, in slices.
+
+        Returns their number.
+        """
         total, last = 0, b""
         while True:
-            rows = self.engine.read(lambda reader, last=last: reader.rows(DANGLING, (last,)))  # type: ignore[misc]
-            gone = [(uid,) for uid, is_dangling in rows if is_dangling]
-            if gone:
-                self.engine.write_upkeep(lambda tx, gone=gone: tx.many(FORGET, gone))  # type: ignore[misc]
-            total += len(gone)
+            rows = self.engine.read(lambda reader, last=last: reader.rows(IDENTITIES, (last,)))  # type: ignore[misc]
+            stale = [(uid,) for uid, is_dangling in rows if is_dangling]
+            if stale:
+                self.engine.write_upkeep(lambda tx, stale=stale: tx.many(DELETE_IDENTITY, stale))  # type: ignore[misc]
+            total += len(stale)
             if not rows:
                 return total
             last = rows[-1][0]
 
     def repair_index(self) -> int:
-        """Compute again every index row that does not agree with its rows; how many."""
-        stale = self.engine.read(reindex_stale)
+        """Recompute every index row that disagrees with its messages; returns their number."""
+        stale = self.engine.read(stale_index_rows)
         for session_id in stale:
             self.engine.write_upkeep(
                 lambda tx, session_id=session_id: index.reindex(tx, session_id)  # type: ignore[misc]
@@ -105,7 +108,7 @@ class StatisticsPart(StorePart):
         return len(stale)
 
     def vacuum(self) -> None:
-        """Give free space back to the disk; writers wait meanwhile, so ask before calling it."""
+        """Return free space to the disk; other writers wait meanwhile, so ask the user first."""
 
         def run(tx: Tx) -> None:
             tx.execute("COMMIT")
@@ -116,8 +119,8 @@ class StatisticsPart(StorePart):
         self.engine.write(run)
 
     def optimize_fts(self) -> int:
-        """Merge the search index into its smallest form; how many indexes it has."""
-        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded when it is needed
+        """Merge the search index into its smallest form; returns the number of indexes."""
+        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded at first use
 
         is_first = True
         while (

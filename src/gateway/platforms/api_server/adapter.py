@@ -417,4 +417,4 @@ def _limits(context: AdapterContext) -> RequestLimits:
     except (TypeError, ValueError) as error:
         text = "platforms.api_server: `largest_body` and `answer_seconds` must be numbers."
         raise PlatformRefusedError(text) from error
-    return RequestLimits(body, context.media.largest, seconds)
+    return RequestLimits(body, context.media.max_bytes, seconds)

@@ -62,14 +62,14 @@ class DiscordFiles:
     async def _download(self, file: discord.Attachment) -> bytes:
         if not incoming_files.is_hosted_by(file.url, OWN_HOSTS, self._base_url):
             raise UsageError("the file is not hosted by Discord")
-        incoming_files.check_size(file.size, self._media.largest)
+        incoming_files.check_size(file.size, self._media.max_bytes)
         async with (
             ClientSession(timeout=ClientTimeout(total=DOWNLOAD_TIMEOUT_SECONDS)) as session,
             session.get(file.url, allow_redirects=False) as response,
         ):
             if response.status != 200:
                 raise UsageError(f"Discord returned HTTP {response.status}")
-            return await incoming_files.read_limited(response.content, self._media.largest)
+            return await incoming_files.read_limited(response.content, self._media.max_bytes)
 
 
 def _kind(file: discord.Attachment, mime: str) -> MessageType:

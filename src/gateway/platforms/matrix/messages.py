@@ -39,7 +39,7 @@ DEFAULT_MIME: Final = "application/octet-stream"
 async def store_file(client: AsyncClient, store: MediaStore, file: MatrixFile) -> StoredFile | None:
     """Download and store a file; None if that fails."""
     try:
-        data = await _download(client, file, store.largest)
+        data = await _download(client, file, store.max_bytes)
         return await asyncio.to_thread(store.keep, data, file.name, file.mime)
     except (ClientError, TimeoutError, UsageError) as error:
         log.warning("file download failed: %s", results.describe_exception(error))

@@ -72,7 +72,7 @@ class SlackFiles:
         url = config_values.text(facts.get("url_private_download") or facts.get("url_private"))
         if not self._is_own(url):
             raise UsageError("the file is not hosted by Slack")
-        incoming_files.check_size(config_values.number(facts.get("size"), 0), self._media.largest)
+        incoming_files.check_size(config_values.number(facts.get("size"), 0), self._media.max_bytes)
         headers = {"Authorization": f"Bearer {self._token}"}
         timeout = ClientTimeout(total=DOWNLOAD_TIMEOUT_SECONDS)
         async with self._session.get(
@@ -82,7 +82,7 @@ class SlackFiles:
                 raise UsageError(f"Slack returned HTTP {response.status}")
             if response.content_type == "text/html" and mime != "text/html":
                 raise UsageError("Slack requires a login: the bot needs the files:read scope")
-            return await incoming_files.read_limited(response.content, self._media.largest)
+            return await incoming_files.read_limited(response.content, self._media.max_bytes)
 
     def _is_own(self, url: str) -> bool:
         """Whether the token may be sent to a URL."""

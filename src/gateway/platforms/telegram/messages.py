@@ -107,16 +107,16 @@ class TelegramFiles:
         raise AssertionError("unreachable: at least one attempt is made")
 
     async def _download(self, file: TelegramAttachment) -> bytes:
-        incoming_files.check_size(file.bytes, self._media.largest)
+        incoming_files.check_size(file.bytes, self._media.max_bytes)
         result = await self._bot.get_file(file.file_id, request_timeout=DOWNLOAD_TIMEOUT_SECONDS)
-        incoming_files.check_size(result.file_size or 0, self._media.largest)
+        incoming_files.check_size(result.file_size or 0, self._media.max_bytes)
         address = self._bot.session.api.file_url(self._bot.token, result.file_path or "")
         data = bytearray()
         stream = self._bot.session.stream_content(address, timeout=DOWNLOAD_TIMEOUT_SECONDS)
         async with contextlib.aclosing(stream):
             async for chunk in stream:
                 data += chunk
-                incoming_files.check_size(len(data), self._media.largest)
+                incoming_files.check_size(len(data), self._media.max_bytes)
         return bytes(data)
 
 

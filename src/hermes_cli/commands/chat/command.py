@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Ask the question, or start the interactive chat."""
     question = _question(arguments)
-    with SessionDB(keeper=keep_facts) as db:
+    with SessionDB(purge_hook=keep_facts) as db:
         prompter = TerminalPrompter(out, is_interactive=sys.stdin.isatty() and not arguments.json)
         options = ConversationOptions(
             history.chosen_session(db, arguments.resume, is_latest=arguments.again),

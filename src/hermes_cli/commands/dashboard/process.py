@@ -109,7 +109,7 @@ def _platform(name: str, state: dict[str, Any]) -> dict[str, Any]:
 
 def _entries() -> Iterator[dict[str, Any]]:
     """The warnings and errors at the end of the gateway log."""
-    path = paths.logs_path() / log_file.GATEWAY
+    path = paths.logs_path() / log_file.GATEWAY_LOG_NAME
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -197,7 +197,7 @@ def serve(arguments: argparse.Namespace, out: CommandOutput) -> int | None:
         with serving.listening(plan.host, plan.port) as listening:
             out.flush()
             page.ensure()  # if the build fails, the server serves an error page
-            with SessionDB(keeper=keep_facts) as db:
+            with SessionDB(purge_hook=keep_facts) as db:
                 port = listening.getsockname()[1]
                 access = _access(plan, port, home)
                 server = serving.server(_app(db, access, home), plan.certificate)

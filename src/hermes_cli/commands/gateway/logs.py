@@ -31,7 +31,7 @@ COMMON_FIELDS: Final = frozenset({"at", "level", "process", "logger", "message",
 
 def logs(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the log as text or JSON."""
-    path = paths.logs_path() / log_file.GATEWAY
+    path = paths.logs_path() / log_file.GATEWAY_LOG_NAME
     if not path.exists():
         raise UsageError(f"No log yet: {path} does not exist.")
     for entry in deque(_filter_entries(_entries(path), arguments), maxlen=max(arguments.lines, 0)):

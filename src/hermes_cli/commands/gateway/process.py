@@ -27,7 +27,7 @@ STOP_SECONDS = 240.0
 def run(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Run the gateway in the foreground."""
     out.note(f"Listening on {socket_path()}. Press Ctrl+C to stop.")
-    log_file.install(log_file.GATEWAY)
+    log_file.install(log_file.GATEWAY_LOG_NAME)
     ended = main.run(out.note)
     if ended is main.ProcessEnd.ALREADY_RUNNING:
         raise UsageError(f"The gateway is already running (PID {status.read_pid()}).")

@@ -131,7 +131,7 @@ def _pieces(
         return
     from hermes_state.portable import html, markdown, readable, redaction  # noqa: PLC0415 - rarely
 
-    redactor: Any = redaction.Redactor() if arguments.redact else readable.Reveals()
+    redactor: Any = redaction.Redactor() if arguments.redact else readable.NoRedaction()
     reading = readable.ReadOptions(db, redactor, with_undone=arguments.undone)
     results = (item for item in map(reading.conversation, ids) if item is not None)
     if form == "md":
@@ -140,7 +140,7 @@ def _pieces(
         heads = (item for item in map(reading.conversation, ids) if item is not None)
         texts = html.pages(results, [head.title for head in heads])
     for text in texts:
-        yield readable.encodable(text)
+        yield readable.to_utf8(text)
 
 
 def _report(

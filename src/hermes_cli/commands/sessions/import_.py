@@ -101,7 +101,7 @@ def _import(
         if time.monotonic() - began > PATIENCE_SECONDS:
             out.progress(f"Importing: {done:,} of {total:,} conversations")
 
-    with SessionDB(keeper=keep_facts) as db:
+    with SessionDB(purge_hook=keep_facts) as db:
         report = db.import_file(
             file,
             name=name,

@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def fix(out: CommandOutput) -> None:
     """Recover from crashes, finish the index and repair it."""
-    with SessionDB(keeper=keep_facts) as db:
+    with SessionDB(purge_hook=keep_facts) as db:
         while not db.wait_for_index(0.1):
             done, total = db.index_progress() or (1, 1)
             out.progress(f"Indexing: {100 * done // total} %")
@@ -135,7 +135,7 @@ def _chats(db: SessionDB) -> list[CheckResult]:
     if not known and not pending and not undelivered:
         return []
     results = [CheckResult("chats", "ok", f"{known} known, {pending} with pending messages")]
-    if pending and not instance_lock.is_held(hermes_home() / "gateway.lock"):
+    if pending and not instance_lock.is_lock_held(hermes_home() / "gateway.lock"):
         text = f"not running; {human_format.plural(pending, 'chat')} with pending messages"
         results.append(CheckResult("gateway", "warning", text, "Run `hermes gateway start`"))
     if undelivered:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
-    from hermes_state.portable.restore import Restored
+    from hermes_state.portable.restore import RestoreReport
 
 EXAMPLES = """\
 examples:
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def _facts(done: Restored) -> dict[str, object]:
+def _facts(done: RestoreReport) -> dict[str, object]:
     return {
         "folder": str(done.folder),
         "files": done.files,
@@ -71,7 +71,7 @@ def _facts(done: Restored) -> dict[str, object]:
     }
 
 
-def _print(done: Restored, out: CommandOutput) -> None:
+def _print(done: RestoreReport, out: CommandOutput) -> None:
     conversations = human_format.plural(done.manifest.sessions, "conversation")
     messages = human_format.plural(done.manifest.messages, "message")
     out.text(f"Restored {conversations} with {messages} to {done.folder}")
