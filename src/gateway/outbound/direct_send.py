@@ -50,17 +50,13 @@ class Channel(NamedTuple):
 
 def list_channels(db: SessionDB, config: GatewayConfig) -> list[Channel]:
     """All known chats, most recently used first; then home channels without messages."""
-    matches = [
-        channel_of
-        for route in db.routes()
-        if (channel_of := _channel_of(route.entry, route.updated_at))
+    used = [
+        channel for route in db.routes() if (channel := _channel_of(route.entry, route.updated_at))
     ]
-    matches.sort(key=lambda item: item.last_active or 0, reverse=True)
-    known = {(item.platform, item.chat_id, item.thread_id) for item in matches}
-    homes = (
-        home_channel for home_channel in _home_channels(config) if home_channel[:3] not in known
-    )
-    return [*matches, *homes]
+    used.sort(key=lambda channel: channel.last_active or 0, reverse=True)
+    known = {channel[:3] for channel in used}
+    unused = (channel for channel in _home_channels(config) if channel[:3] not in known)
+    return [*used, *unused]
 
 
 def _channel_of(entry: dict[str, Any], at: float) -> Channel | None:
