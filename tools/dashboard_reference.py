@@ -20,7 +20,7 @@ driver.install()
 
 from hermes_dashboard.app import create_app  # noqa: E402 - as above
 from hermes_dashboard.auth.access import Access  # noqa: E402 - after our SQLite is in place
-from hermes_dashboard.auth.allowed_origins import doors  # noqa: E402 - as above
+from hermes_dashboard.auth.allowed_origins import allowed_origins  # noqa: E402 - as above
 from hermes_dashboard.context import DashboardContext  # noqa: E402 - as above
 from hermes_dashboard.page import Page  # noqa: E402 - as above
 from hermes_state import SessionDB  # noqa: E402 - as above
@@ -65,7 +65,7 @@ def description() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, SessionDB(Path(folder) / "state.db") as db:
         home = Path(folder)
         parts = DashboardContext(db, home, _NoGateway(), list)
-        access = Access(home, doors("127.0.0.1", 9229))
+        access = Access(home, allowed_origins("127.0.0.1", 9229))
         found: dict[str, Any] = create_app(parts, access, Page(home), tabs=list).openapi()
     found["info"]["version"] = "1"  # a release of Hermes does not change it
     return found

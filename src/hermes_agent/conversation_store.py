@@ -127,7 +127,7 @@ class ConversationStore:
 def _missing(messages: list[Message], stored: list[Message]) -> list[Message]:
     """What is not stored yet; something said twice is there when it is stored twice."""
     rows = {one["hermes_uid"]: one for one in stored}
-    named = {name for one in messages if _is_of(one, rows.get(name := _row_name(one)))}
+    named = {name for message in messages if _is_of(message, rows.get(name := _row_name(message)))}
     unclaimed = Counter(_key(row) for name, row in rows.items() if name not in named)
     missing = []
     for message in messages:

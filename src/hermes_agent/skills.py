@@ -93,7 +93,7 @@ def _inside(folder: Path) -> list[Path]:
     except OSError as error:
         log.warning("skills in %s cannot be read: %s", folder, error)
         return []
-    return [one for one in entries if one.is_dir() and not one.name.startswith((".", "_"))]
+    return [entry for entry in entries if entry.is_dir() and not entry.name.startswith((".", "_"))]
 
 
 def _read(folder: Path) -> Skill:

@@ -70,7 +70,9 @@ class TurnHooks:
             platform=who.platform,
             sender_id="",
         )
-        added = [one.get("context") if isinstance(one, dict) else one for one in answers]
+        added = [
+            answer.get("context") if isinstance(answer, dict) else answer for answer in answers
+        ]
         return "\n\n".join(one for one in added if isinstance(one, str) and one)
 
     def answered(self, text: Any, answer: str, history: list[Message]) -> None:

@@ -25,7 +25,7 @@ def test_what_the_model_reads_shrinks_and_the_history_does_not(scene: Scene) -> 
     assert isinstance(result, Compacted)
     assert result.summary == "They want tea."
     list(agent.turn("and now?"))
-    sent = [one["content"] for one in scene.servers[0].requests[-1]["messages"]]
+    sent = [request["content"] for request in scene.servers[0].requests[-1]["messages"]]
     assert sent[:2] == ["Be brief.", f"{OPENING}They want tea."]
     assert sent[-1] == "and now?"
     assert f"0 {LONG}" not in sent

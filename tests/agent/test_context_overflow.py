@@ -53,7 +53,7 @@ def test_what_is_refused_for_its_length_is_summed_up_and_asked_again(scene: Scen
     assert events[-1].end is TurnEnd.COMPLETE
     assert notices(events) == [SUMMED_UP]
     assert [one.text for one in of_kind(events, TextDelta)] == ["Here ", "you ", "are."]
-    sent = [one["content"] for one in scene.servers[0].requests[-1]["messages"]]
+    sent = [request["content"] for request in scene.servers[0].requests[-1]["messages"]]
     assert sent[1] == f"{OPENING}Summary."
     assert sent[-1] == "last"
     everything = scene.db.get_messages(agent.session_id, include_inactive=True)
@@ -128,7 +128,7 @@ def test_what_was_shown_is_not_asked_for_again(scene: Scene) -> None:
 
 def test_what_was_shown_is_not_asked_for_elsewhere_either(scene: Scene) -> None:
     servers = [scene.server(f"steps: [{step}]") for step in ("{say: Half, cut: true}", "{say: B}")]
-    agent = scene.with_providers([OpenAICompatible("m", one.base_url) for one in servers])
+    agent = scene.with_providers([OpenAICompatible("m", server.base_url) for server in servers])
     events = list(agent.turn("hi"))
     assert [one.text for one in of_kind(events, TextDelta)] == ["Half"]
     assert scene.said(agent) == [("user", "hi"), ("assistant", "Half")]

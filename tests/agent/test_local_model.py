@@ -47,7 +47,7 @@ def test_it_answers_in_pieces_that_make_up_the_reply(model: LocalModel) -> None:
     assert isinstance(last, Reply)
     assert last.text.strip()
     assert len(deltas) > 3
-    assert "".join(one.text for one in deltas if isinstance(one, TextDelta)) == last.text
+    assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == last.text
     assert last.usage.output > 3
     assert last.usage.context < 100, "the long prompt was sent"
 

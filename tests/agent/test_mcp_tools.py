@@ -97,7 +97,7 @@ def test_an_answer_covers_what_it_was_given_for(
 ) -> None:
     steps = [calls("call_tool", ORDER), calls("call_tool", ORDERS)]
     with conversation(tmp_path, *steps, reply=reply) as talk:
-        assert [one["result"] for one in talk.results()] == ["ordered 1 tea", "ordered 5 tea"]
+        assert [result["result"] for result in talk.results()] == ["ordered 1 tea", "ordered 5 tea"]
         assert len(talk.person.asked) == asked
     with conversation(tmp_path, calls("call_tool", ORDER)) as talk:
         talk.results()
@@ -152,7 +152,7 @@ def test_a_failure_of_the_servers_tool_is_a_failure(shop: Path, tmp_path: Path) 
 def test_several_calls_run_at_the_same_time(shop: Path, tmp_path: Path) -> None:
     sleep = {"name": "shop/sleep", "arguments": {"seconds": 0.5}}
     with conversation(tmp_path, calls("call_tool", *[sleep] * 4)) as talk:
-        assert [one["result"] for one in talk.results()] == ["slept"] * 4
+        assert [result["result"] for result in talk.results()] == ["slept"] * 4
 
 
 def test_the_list_for_people_says_where_tools_come_from(hermes_home: Path, tmp_path: Path) -> None:

@@ -77,7 +77,11 @@ def test_memory_is_made_of_every_few_turns_and_nothing_else_is_done(scene: Scene
     assert looked.files.entries("user") == ["Likes tea."]
     assert looked.told == ["Remembered: Likes tea."]
     assert looked.ran == []
-    results = [one["content"] for one in looked.requests[4]["messages"] if one["role"] == "tool"]
+    results = [
+        request["content"]
+        for request in looked.requests[4]["messages"]
+        if request["role"] == "tool"
+    ]
     assert any(ONLY_MEMORY in result for result in results)
     said = [text for _, text in scene.said(looked.agent)]
     assert said == ["Question 0", "A1", "Question 1", "A2", "Question 2", "A3"]

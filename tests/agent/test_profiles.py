@@ -39,7 +39,7 @@ def begun(window: int, tmp_path: Path) -> tuple[dict[str, Any], list[str]]:
         talk = agent_factory.build_agent(db, None, ConversationOptions(cwd=tmp_path))  # type: ignore[arg-type]
         events = [*talk.agent.turn("hello"), *talk.agent.turn("again")]
         talk.close()
-    return server.requests[0], [one.text for one in events if isinstance(one, Notice)]
+    return server.requests[0], [event.text for event in events if isinstance(event, Notice)]
 
 
 def names(request: dict[str, Any]) -> set[str]:

@@ -110,7 +110,7 @@ def test_a_broken_skill_is_listed_with_its_problem_and_offered_to_nobody(
     assert problem in caplog.text
     with conversation(cwd, calls("skill_view", {})) as talk:
         assert talk.results()[0]["skills"] == {"bread": "Bake bread"}
-        assert [one.name for one in talk.talk.skills if not one.problem] == ["bread"]
+        assert [skill.name for skill in talk.talk.skills if not skill.problem] == ["bread"]
 
 
 def test_a_skill_without_a_name_is_called_like_its_folder(hermes_home: Path, cwd: Path) -> None:

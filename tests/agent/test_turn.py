@@ -221,7 +221,7 @@ def test_calls_that_a_crash_left_open_are_closed_when_the_conversation_goes_on(
     closed = scene.rows(agent)[2]
     assert (closed["role"], closed["tool_call_id"]) == ("tool", "c9")
     assert "was interrupted" in closed["content"]
-    roles = [one["role"] for one in scene.servers[0].requests[0]["messages"]]
+    roles = [request["role"] for request in scene.servers[0].requests[0]["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "user"]
 
 

@@ -23,8 +23,10 @@ def lost_result(call_id: str, name: str) -> Message:
 
 def dangling(messages: list[Message]) -> list[Message]:
     """Results to be added at the end, for calls of the last message that have none."""
-    answered = {one.get("tool_call_id") for one in messages if one.get("role") == "tool"}
-    last = next((one for one in reversed(messages) if one.get("role") != "tool"), None)
+    answered = {
+        message.get("tool_call_id") for message in messages if message.get("role") == "tool"
+    }
+    last = next((message for message in reversed(messages) if message.get("role") != "tool"), None)
     if last is None or last.get("role") != "assistant":
         return []
     return [

@@ -63,7 +63,7 @@ def _server(name: str, facts: dict[str, Any], variables: Mapping[str, str]) -> M
     cwd = _text(facts, "cwd", variables)
     return McpServerConfig(
         name,
-        (command, *(_filled(str(one), variables) for one in args)) if command else (),
+        (command, *(_filled(str(arg), variables) for arg in args)) if command else (),
         _pairs(facts, "env", variables),
         Path(cwd).expanduser() if cwd else None,
         url,

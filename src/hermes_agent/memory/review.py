@@ -61,7 +61,7 @@ class Looking(NamedTuple):
 
 def turns_in(messages: list[Message]) -> int:
     """How many times the user spoke; a summary is not theirs."""
-    said = (one.get("content") for one in messages if one.get("role") == "user")
+    said = (message.get("content") for message in messages if message.get("role") == "user")
     return sum(not str(content).startswith(OPENING) for content in said)
 
 

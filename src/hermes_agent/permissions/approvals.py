@@ -101,7 +101,7 @@ class Grants:
     def revoke(self, key: str) -> None:
         """Ask again for what was granted for good."""
         with folder_locked(self._path.parent):
-            write_json(self._path, {"always": [one for one in self.always() if one != key]})
+            write_json(self._path, {"always": [alway for alway in self.always() if alway != key]})
 
     def _keep(self, keys: tuple[str, ...]) -> None:
         with folder_locked(self._path.parent):

@@ -151,11 +151,12 @@ class _Work:
             self._found(RiskFinding("unparsable", "cannot be analyzed before it runs", Level.DOUBT))
         self._ground = self._ground.moved(_folders(script, str(self._ground.home)))
         way = way._replace(
-            downloads=way.downloads or any(one.program in DOWNLOADERS for one in script.commands)
+            downloads=way.downloads
+            or any(command.program in DOWNLOADERS for command in script.commands)
         )
         self._is_activated |= any(
-            one.program in {"source", "."} and one.words[-1].endswith("bin/activate")
-            for one in script.commands
+            command.program in {"source", "."} and command.words[-1].endswith("bin/activate")
+            for command in script.commands
         )
         for finding in forbidden.of_script(script):
             self._found(finding)
@@ -185,7 +186,13 @@ class _Work:
             self._found(RiskFinding("computed-command", reason, Level.DOUBT))
         self._found(*forbidden.findings(command, self._ground))
         self._found(*file_writes.findings(command, self._ground))
-        self._found(*(one for one in risks.findings(command) if not self._is_local(command, one)))
+        self._found(
+            *(
+                finding
+                for finding in risks.findings(command)
+                if not self._is_local(command, finding)
+            )
+        )
         if command.program == "git":
             self._found(*risks.git_findings(command, self._ground))
         self._found(*self._hidden(command))
@@ -216,7 +223,7 @@ class _Work:
         rests = [command._replace(words=words[place:]) for place in range(1, len(words))]
         if command.program in PASSES_ON:
             texts = (word for word in words[1:] if " " in word and UNKNOWN_PART not in word)
-            rests += [one for text in texts for one in self._parser.parse(text).commands]
+            rests += [command for text in texts for command in self._parser.parse(text).commands]
         return [
             finding._replace(level=Level.DOUBT)
             for rest in rests

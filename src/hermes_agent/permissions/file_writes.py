@@ -110,7 +110,7 @@ def _in_place(found: CommandParts) -> list[str]:
     """`sed -i` and `perl -i`: the files stand behind the script."""
     if not any(re.match(r"-[a-zA-Z]*i|--in-place", option) for option in found.options):
         return []
-    has_script = any(re.match(r"-\w*[ef]|--(expression|file)", one) for one in found.options)
+    has_script = any(re.match(r"-\w*[ef]|--(expression|file)", option) for option in found.options)
     return list(found.positionals if has_script else found.positionals[1:])
 
 

@@ -103,7 +103,11 @@ def _first_option(words: tuple[str, ...]) -> int:
 
 
 def _move(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
-    sources = tuple(one for one in parts(command).positionals[:-1] if UNKNOWN_PART not in one)
+    sources = tuple(
+        positional
+        for positional in parts(command).positionals[:-1]
+        if UNKNOWN_PART not in positional
+    )
     yield from _lost(sources, ground, "move", homes=True)
 
 

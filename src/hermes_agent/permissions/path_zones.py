@@ -117,7 +117,7 @@ def _is_free(path: Path, ground: Ground, below: Path | None = None) -> bool:
     """Whether the agent may write there; with *below*, by a folder that is deeper than it."""
     folders = {*ground.free, *(Path(os.path.realpath(folder)) for folder in ground.free)}
     if below is not None:
-        folders = {one for one in folders if one != below and one.is_relative_to(below)}
+        folders = {folder for folder in folders if folder != below and folder.is_relative_to(below)}
     return any(path.is_relative_to(folder) for folder in folders)
 
 

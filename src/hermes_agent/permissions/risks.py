@@ -44,7 +44,7 @@ def reads(command: ShellCommand) -> bool:
         for word in own
     )
     runs = any(
-        re.match(r"--(ext-diff|textconv|output|open-files|upload-pack)|-O", one) for one in words
+        re.match(r"--(ext-diff|textconv|output|open-files|upload-pack)|-O", word) for word in words
     )
     if has_hook or runs or not words:
         return False
@@ -70,7 +70,10 @@ def git_findings(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]
         "--list", "-l", "--get",
     }:  # fmt: skip
         yield RiskFinding("home-dotfile", "changes your Git settings")
-    if words[0] == "clone" and len([one for one in options if not one.startswith("-")]) > 1:
+    if (
+        words[0] == "clone"
+        and len([option for option in options if not option.startswith("-")]) > 1
+    ):
         yield from judged(options[-1], ground)
     for text in _started(command, words):
         yield RiskFinding("computed-script", f"starts another program from Git: {text[:60]}")
@@ -87,7 +90,7 @@ def _started(command: ShellCommand, words: tuple[str, ...]) -> Iterator[str]:
             yield word
     if words[:2] in {("bisect", "run"), ("submodule", "foreach")} or words[0] == "filter-branch":
         yield " ".join(words)
-    if words[0] == "rebase" and any(re.match(r"(-x|--exec)", one) for one in words):
+    if words[0] == "rebase" and any(re.match(r"(-x|--exec)", word) for word in words):
         yield " ".join(words)
 
 
@@ -111,7 +114,7 @@ def _has(options: tuple[str, ...], letters: str, *names: str) -> bool:
 
 def _loss(verb: str, options: tuple[str, ...]) -> str:
     """The key of what would be lost; empty when nothing would be."""
-    pushes = [one for one in options if one.startswith((":", "+"))]
+    pushes = [option for option in options if option.startswith((":", "+"))]
     checks = {
         "push": ("git-push-force", bool(pushes) or _has(options, "fd", "--force", "--delete",
                                                         "--mirror", "--prune")),
@@ -297,8 +300,9 @@ def _containers(command: ShellCommand) -> Iterator[RiskFinding]:
     words = [word for word in found.positionals if word not in CONTAINER_NOUNS]
     if set(words[:1]) & CONTAINER_LOSSES:
         yield RiskFinding("docker-remove", "removes containers, images or volumes")
-    if found.has("", "--privileged") or any(re.match(r"/:|.*docker\.sock", one) for one in
-                                            found.positionals):  # fmt: skip
+    if found.has("", "--privileged") or any(
+        re.match(r"/:|.*docker\.sock", argument) for argument in found.positionals
+    ):
         yield RiskFinding("docker-host", "gives a container access to the whole machine")
 
 

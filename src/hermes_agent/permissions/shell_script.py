@@ -251,7 +251,9 @@ def _command(node: Node, values: Values) -> ShellCommand:
         if statement.children[0].end_byte == node.end_byte:
             words += [word for one in outer for word in _stray_words(one, values)]
         redirects += outer
-    fed = next((text for one in redirects if (text := _document(one, values)) is not None), None)
+    fed = next(
+        (text for redirect in redirects if (text := _document(redirect, values)) is not None), None
+    )
     feeder = _feeder(node)
     if fed is None and feeder is not None:
         fed = _printed(feeder, values)

@@ -60,7 +60,7 @@ def fields(nodes: list[Node], values: Values) -> list[str]:
         whole = _home(whole, values)
     parts = [part for part in whole.split(SPLIT) if part] if SPLIT in whole else [whole]
     if "{" in written and BRACES.search(written):
-        parts = [one for part in parts for one in _braces(part)]
+        parts = [brace for part in parts for brace in _braces(part)]
     return parts
 
 

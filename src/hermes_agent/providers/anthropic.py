@@ -85,7 +85,9 @@ def _tool(function: dict[str, Any]) -> dict[str, Any]:
 
 def as_blocks(messages: list[Message]) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and messages as alternating turns of blocks."""
-    system = "\n\n".join(str(one["content"]) for one in messages if one["role"] == "system")
+    system = "\n\n".join(
+        str(message["content"]) for message in messages if message["role"] == "system"
+    )
     turns: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "system":

@@ -191,7 +191,7 @@ def free_cores() -> int:
 
 def spoken(messages: list[Message]) -> list[Message]:
     """What people and models said to each other, without tools and the long prompt."""
-    said = [(str(one.get("role")), _text(one.get("content"))) for one in messages]
+    said = [(str(message.get("role")), _text(message.get("content"))) for message in messages]
     kept = [{"role": role, "content": text} for role, text in said if role in SPOKEN and text]
     return [{"role": "system", "content": PROMPT}, *kept]
 

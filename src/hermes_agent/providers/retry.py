@@ -116,5 +116,7 @@ class FallbackProvider:
 
 def _with_pictures(request: ModelRequest) -> ModelRequest:
     """A request whose pictures are in it; messages hold only where they are kept."""
-    messages = [{**one, "content": embedded(one.get("content"))} for one in request.messages]
+    messages = [
+        {**message, "content": embedded(message.get("content"))} for message in request.messages
+    ]
     return request._replace(messages=messages)

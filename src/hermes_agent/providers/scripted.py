@@ -102,7 +102,7 @@ class ModelScript:
             number = self._taken
         if number <= len(self._steps):
             return number, self._steps[number - 1]
-        said = [one.get("content") for one in messages if one.get("role") == "user"]
+        said = [message.get("content") for message in messages if message.get("role") == "user"]
         return number, ScriptStep(say=f"You said: {said[-1] if said else 'nothing'}")
 
 
@@ -115,7 +115,7 @@ def _step(found: Any, path: Path) -> ScriptStep:
 
 def counted(messages: list[Message], said: str) -> Usage:
     """Tokens, roughly: a scripted model counts four characters as one."""
-    read = sum(len(str(one.get("content") or "")) for one in messages)
+    read = sum(len(str(message.get("content") or "")) for message in messages)
     return Usage(input=read // 4 + 1, output=len(said) // 4 + 1)
 
 

@@ -41,7 +41,7 @@ def _clarify(arguments: dict[str, Any], context: ToolContext) -> str:
     choices = arguments.get("choices") or []
     if not question:
         raise ToolError("`question` is empty.")
-    if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
+    if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
         raise ToolError("`choices` must be a list of strings.")
     reply = context.asks.clarify(question, choices[:MAX_CHOICES])
     if not reply.strip():

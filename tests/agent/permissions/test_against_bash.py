@@ -74,7 +74,9 @@ def is_seen(script, room):
     judge = Judge(ground)
     programs = [command.program for command in judge.seen(script)]
     doubts = {"unparsable", "computed-command", "computed-script", "pipe-to-shell"}
-    return "boom" in programs or bool(doubts & {one.key for one in judge.judge(script).findings})
+    return "boom" in programs or bool(
+        doubts & {finding.key for finding in judge.judge(script).findings}
+    )
 
 
 @st.composite
