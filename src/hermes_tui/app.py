@@ -106,7 +106,7 @@ class HermesApp(App[None]):
             model = self.conversation.info["model"]
             await self.note(f"Hermes, {model}. /help lists commands, F1 shows keys, Ctrl+D quits.")
             if model == built_in.MODEL_NAME:
-                await self.note(built_in.TOY)
+                await self.note(built_in.DEMO_NOTICE)
         self.conversation.listen(self._queue_event)
         self.prompt.focus()
 

@@ -44,9 +44,9 @@ class Scene:
 
     def with_providers(self, providers: list[Any], *tools: Tool, **options: Any) -> AIAgent:
         options.setdefault("system_prompt", "Be brief.")
-        patient = FallbackProvider(providers, backoff=Backoff(0.01, 0.1))
+        provider = FallbackProvider(providers, backoff=Backoff(0.01, 0.1))
         made = AIAgent(
-            self.db, patient, Toolbox(tools), announce=self.announce, platform="test", **options
+            self.db, provider, Toolbox(tools), announce=self.announce, platform="test", **options
         )
         self._stack.callback(made.close)
         return made

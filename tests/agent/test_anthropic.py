@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_agent.events import TurnEnd
 from hermes_agent.providers.anthropic import Anthropic, as_blocks
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.tools.base import Tool, success
 
 if TYPE_CHECKING:
     from agent.conftest import Scene
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def echo() -> Tool:
     def run(arguments: dict[str, Any], _context: Any) -> str:
-        return answer(output=arguments["text"])
+        return success(output=arguments["text"])
 
     return Tool("echo", "Says it again.", {"type": "object"}, run)
 

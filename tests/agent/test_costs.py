@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.costs import bill, price
+from hermes_agent.costs import billing_fields, price
 from hermes_agent.events import Reply, Retrying, TurnEnd
 from hermes_agent.messages import Usage
-from hermes_agent.providers.known_models import KnownModel, known
+from hermes_agent.providers.known_models import KnownModel, find_known_model
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.scripted import ModelScript, ScriptedProvider
-from hermes_agent.providers.selection import WITH_COST, ModelChoice
+from hermes_agent.providers.selection import COST_OPTIONS, ModelChoice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def test_a_known_model_has_a_price_that_adds_up(scene: Scene) -> None:
     first = row(scene, agent)["estimated_cost_usd"]
     list(agent.turn("hi"))
     found = row(scene, agent)
-    table = known("https://api.openai.com/v1", "gpt-4o")
+    table = find_known_model("https://api.openai.com/v1", "gpt-4o")
     assert table is not None
     usage = Usage(found["input_tokens"], found["output_tokens"])
     assert 0 < first < found["estimated_cost_usd"]
@@ -151,12 +151,12 @@ def test_a_summary_is_counted(scene: Scene) -> None:
 
 def test_openrouter_is_asked_what_it_cost_and_believed(scene: Scene) -> None:
     server = scene.server("steps: [{say: Hello., cost: 0.0125}]")
-    provider = OpenAICompatible("m", server.base_url, extra=WITH_COST)
+    provider = OpenAICompatible("m", server.base_url, extra=COST_OPTIONS)
     agent = scene.with_providers([provider])
     list(agent.turn("hi"))
     assert row(scene, agent)["estimated_cost_usd"] == 0.0125
     assert row(scene, agent)["cost_status"] == "actual"
-    assert server.requests[0]["usage"] == WITH_COST["usage"]
+    assert server.requests[0]["usage"] == COST_OPTIONS["usage"]
 
 
 def test_cached_tokens_have_their_own_price() -> None:
@@ -169,7 +169,7 @@ def test_cached_tokens_have_their_own_price() -> None:
 
 def test_a_bill_names_who_is_paid() -> None:
     provider = ModelChoice("anthropic", "claude-sonnet-4-5").provider()
-    facts = bill(MILLION, provider)
+    facts = billing_fields(MILLION, provider)
     assert facts["billing_provider"] == "anthropic"
     assert facts["estimated_cost_usd"] == pytest.approx(18.0)
     provider.close()

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_agent.events import ToolFinished
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_agent.tools.delegate import Delegating
+from hermes_agent.tools.delegate import TaskDelegation
 
 if TYPE_CHECKING:
     from agent.conftest import Scene
@@ -28,7 +28,7 @@ def parent(scene: Scene, calls: str, children: str) -> AIAgent:
             model_config={"_delegate_from": parent_id},
         )
 
-    delegating = Delegating(child, scene.db.end_session, scene.announce)
+    delegating = TaskDelegation(child, scene.db.end_session, scene.announce)
     return scene.with_providers([own], delegating.tool())
 
 

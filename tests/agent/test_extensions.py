@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hermes_plugin_host
-from hermes_agent.skills import DESCRIBED, LISTED
+from hermes_agent.skills import DESCRIPTION_CHARACTERS, MAX_PROMPT_SKILLS
 from support.plugin_folders import make_plugin
 from support.talks import calls, conversation
 
@@ -66,5 +66,5 @@ def test_the_mcp_server(hermes_home: Path, tmp_path: Path) -> None:
 
 
 def test_the_numbers_are_the_real_ones() -> None:
-    assert f"first {DESCRIBED} characters" in TEXT
-    assert f"first {LISTED} by name" in TEXT
+    assert f"first {DESCRIPTION_CHARACTERS} characters" in TEXT
+    assert f"first {MAX_PROMPT_SKILLS} by name" in TEXT

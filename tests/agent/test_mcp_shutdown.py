@@ -32,7 +32,7 @@ def test_no_process_is_left_after_closing(tmp_path: Path) -> None:
     servers = McpServers(
         [SHOP._replace(command=(*SHOP.command, "--leave-a-child", str(file)))], tmp_path
     )
-    servers.survey()
+    servers.catalog()
     server, child = map(int, file.read_text().split())
     assert process_groups.is_alive(server)
     servers.close()
@@ -40,12 +40,12 @@ def test_no_process_is_left_after_closing(tmp_path: Path) -> None:
     assert is_over(child)
     servers.close()
     with pytest.raises(ToolError, match="shutting down"):
-        servers.survey()
+        servers.catalog()
 
 
 def test_closing_ends_a_call_that_is_under_way(tmp_path: Path) -> None:
     servers = McpServers([SHOP], tmp_path)
-    servers.survey()
+    servers.catalog()
     threading.Timer(0.3, servers.close).start()
     with pytest.raises(ToolError, match=r"shutting down|lost during the call"):
         servers.call("shop/sleep", {"seconds": 600})

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.memory.files import MemoryFiles
-from hermes_agent.memory.review import MAX_REQUESTS, ONLY_MEMORY, TASK, is_due, line
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.memory.review import MAX_REQUESTS, ONLY_MEMORY, TASK, is_due, summary_line
+from hermes_agent.tools.base import Tool, success
 from hermes_agent.tools.memory import memory_tool
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
@@ -59,7 +59,7 @@ class Looked:
     def _run(self, arguments: dict[str, Any], context: Any) -> str:
         del context
         self.ran.append(str(arguments))
-        return answer()
+        return success()
 
     def talk(self, turns: int) -> None:
         for number in range(turns):
@@ -207,7 +207,7 @@ def test_when_a_review_is_due() -> None:
 
 def test_what_was_saved_is_one_line() -> None:
     entries = ["Likes\ntea.", "x" * 100, "c", "d", "e"]
-    text = line(entries)
+    text = summary_line(entries)
     assert "\n" not in text
     assert text.startswith("Remembered: Likes tea.; xxx")
     assert text.endswith("…; c; and 2 more")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.events import TextDelta, ToolFinished, TurnFinished
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.tools.base import Tool, success
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_state import SessionDB
@@ -205,10 +205,10 @@ def test_results_that_come_out_of_order_are_sent_in_the_order_they_were_shown(
 
     def slow(_arguments: Any, _context: Any) -> str:
         is_fast_done.wait(30)
-        return answer(output="slow")
+        return success(output="slow")
 
     def fast(_arguments: Any, _context: Any) -> str:
-        return answer(output="fast")
+        return success(output="fast")
 
     tools = [Tool(name, "", {"type": "object"}, run) for name, run in
              (("slow", slow), ("fast", fast))]  # fmt: skip
@@ -231,7 +231,7 @@ def test_results_that_come_out_of_order_are_sent_in_the_order_they_were_shown(
 
 def test_what_a_plugin_adds_stays_where_it_was_while_the_turn_goes_on(scene: Scene) -> None:
     scene.answers["pre_llm_call"] = lambda **_facts: {"context": "It is raining."}
-    echo = Tool("echo", "", {"type": "object"}, lambda _arguments, _context: answer())
+    echo = Tool("echo", "", {"type": "object"}, lambda _arguments, _context: success())
     agent = scene.agent("steps: [{calls: [{name: echo}]}, {say: Fine.}]", echo)
     for event in agent.turn("go"):
         if isinstance(event, ToolFinished):

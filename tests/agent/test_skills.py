@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent import skills
-from hermes_agent.skills import DESCRIBED, LISTED
+from hermes_agent.skills import DESCRIPTION_CHARACTERS, MAX_PROMPT_SKILLS
 from support.talks import calls, conversation
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ def test_skills_lie_one_or_two_levels_deep_and_no_deeper(hermes_home: Path, cwd:
     make_skill(place / "group" / "two", skill_text("two", "Second"))
     make_skill(place / "group" / "more" / "three", skill_text("three", "Third"))
     make_skill(place / ".hidden", skill_text("hidden", "Hidden"))
-    assert [skill.name for skill in skills.found(hermes_home, cwd)] == ["one", "two"]
+    assert [skill.name for skill in skills.find_skills(hermes_home, cwd)] == ["one", "two"]
 
 
 def test_the_working_folders_skill_wins(bread: Path, hermes_home: Path, cwd: Path) -> None:
     mine = make_skill(cwd / ".hermes" / "skills" / "x", skill_text("bread", "Bake our bread"))
-    (found,) = skills.found(hermes_home, cwd)
+    (found,) = skills.find_skills(hermes_home, cwd)
     assert (found.description, found.folder) == ("Bake our bread", mine)
 
 
@@ -105,7 +105,7 @@ def test_a_broken_skill_is_listed_with_its_problem_and_offered_to_nobody(
 ) -> None:  # fmt: skip
     make_skill(hermes_home / "skills" / "broken", text)
     with caplog.at_level(logging.WARNING):
-        broken = next(one for one in skills.found(hermes_home, cwd) if one.problem)
+        broken = next(one for one in skills.find_skills(hermes_home, cwd) if one.problem)
     assert problem in broken.problem
     assert problem in caplog.text
     with conversation(cwd, calls("skill_view", {})) as talk:
@@ -115,7 +115,7 @@ def test_a_broken_skill_is_listed_with_its_problem_and_offered_to_nobody(
 
 def test_a_skill_without_a_name_is_called_like_its_folder(hermes_home: Path, cwd: Path) -> None:
     make_skill(hermes_home / "skills" / "tea", "---\r\ndescription: Make tea\r\n---\r\nBoil.")
-    (found,) = skills.found(hermes_home, cwd)
+    (found,) = skills.find_skills(hermes_home, cwd)
     assert (found.name, found.description) == ("tea", "Make tea")
 
 
@@ -147,9 +147,9 @@ def test_many_long_skills_take_little_room_and_all_are_found(hermes_home: Path, 
         schema = next(
             one for one in talk.sent()["tools"] if one["function"]["name"] == "skill_view"
         )
-    assert len(lines) == LISTED + 1
+    assert len(lines) == MAX_PROMPT_SKILLS + 1
     assert lines[-1] == "(20 more: call skill_view without a name)"
-    assert max(map(len, lines)) <= DESCRIBED + len("- s00: ")
+    assert max(map(len, lines)) <= DESCRIPTION_CHARACTERS + len("- s00: ")
     assert len(result["skills"]) == 60
     assert len(json.dumps(schema)) < 400
 

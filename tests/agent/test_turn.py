@@ -12,9 +12,9 @@ import pytest
 
 from agent.conftest import of_kind
 from hermes_agent import events
-from hermes_agent.agent import beating
+from hermes_agent.agent import renewing_lease
 from hermes_agent.events import TextDelta, ToolFinished, TurnEnd, TurnFinished
-from hermes_agent.tools.base import Tool, answer, failure
+from hermes_agent.tools.base import Tool, failure, success
 from hermes_core.errors import LeaseLostError, LeaseTakenError
 from support.waiting import PATIENCE_SECONDS, wait_until, when
 
@@ -29,7 +29,7 @@ def tool(name: str, run: Any, **more: Any) -> Tool:
 
 
 def echo() -> Tool:
-    return tool("echo", lambda arguments, _context: answer(output=arguments.get("text", "")))
+    return tool("echo", lambda arguments, _context: success(output=arguments.get("text", "")))
 
 
 HELLO = "steps: [{say: Hello there friend.}]"
@@ -63,7 +63,7 @@ def test_no_row_is_made_before_the_first_prompt(scene: Scene) -> None:
 def test_tools_run_and_their_results_go_back_to_the_model(scene: Scene) -> None:
     agent = scene.agent(f"steps: [{{say: Look., calls: [{CALL}]}}, {{say: Done.}}]", echo())
     found = list(agent.turn("go"))
-    assert [event.result for event in of_kind(found, ToolFinished)] == [answer(output="hi")]
+    assert [event.result for event in of_kind(found, ToolFinished)] == [success(output="hi")]
     roles = [role for role, _ in scene.said(agent)]
     assert roles == ["user", "assistant", "tool", "assistant"]
     sent = scene.servers[0].requests[1]["messages"]
@@ -76,7 +76,7 @@ def test_calls_of_one_answer_run_at_the_same_time(scene: Scene) -> None:
 
     def meet(_arguments: Any, _context: Any) -> str:
         meeting.wait()  # alone, it would wait in vain
-        return answer()
+        return success()
 
     steps = "steps: [{calls: [{name: meet}, {name: meet}]}, {say: Both.}]"
     agent = scene.agent(steps, tool("meet", meet))
@@ -93,7 +93,7 @@ def test_a_tool_that_bears_no_company_runs_alone(scene: Scene) -> None:
         most = max(most, len(running))
         time.sleep(0.05)
         running.pop()
-        return answer()
+        return success()
 
     steps = "steps: [{calls: [{name: slow}, {name: slow}]}, {say: Both.}]"
     agent = scene.agent(steps, tool("slow", slow, is_parallel=False))
@@ -197,7 +197,7 @@ def test_an_interrupt_reaches_a_model_that_says_nothing(scene: Scene) -> None:
 
 def test_an_interrupt_stops_a_running_tool(scene: Scene) -> None:
     def wait(_arguments: Any, context: Any) -> str:
-        return answer(output="stopped" if context.cancel.wait(30) else "waited")
+        return success(output="stopped" if context.cancel.wait(30) else "waited")
 
     agent = scene.agent("steps: [{calls: [{name: wait}]}, {say: never}]", tool("wait", wait))
     for event in agent.turn("go"):
@@ -213,7 +213,7 @@ def test_calls_that_a_crash_left_open_are_closed_when_the_conversation_goes_on(
     scene: Scene,
 ) -> None:
     agent = scene.agent(HELLO)
-    agent.keeping.begin()
+    agent.conversation_store.begin()
     scene.db.append_message(agent.session_id, "user", "go")
     calls = [{"id": "c9", "type": "function", "function": {"name": "echo", "arguments": "{}"}}]
     scene.db.append_message(agent.session_id, "assistant", "", tool_calls=calls)
@@ -259,7 +259,9 @@ def test_only_one_turn_of_a_conversation_runs_at_a_time(scene: Scene) -> None:
 
 
 def test_a_turn_that_takes_long_stays_ours(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hermes_agent.agent.beating", functools.partial(beating, seconds=0.05))
+    monkeypatch.setattr(
+        "hermes_agent.agent.renewing_lease", functools.partial(renewing_lease, seconds=0.05)
+    )
     renewed: list[float] = []
     renew = scene.db.renew_turn
     monkeypatch.setattr(
@@ -268,7 +270,7 @@ def test_a_turn_that_takes_long_stays_ours(scene: Scene, monkeypatch: pytest.Mon
 
     def slow(_arguments: Any, _context: Any) -> str:
         wait_until(lambda: len(renewed) >= 3)
-        return answer()
+        return success()
 
     agent = scene.agent("steps: [{calls: [{name: slow}]}, {say: Done.}]", tool("slow", slow))
     assert list(agent.turn("go"))[-1].end is TurnEnd.COMPLETE
@@ -277,7 +279,9 @@ def test_a_turn_that_takes_long_stays_ours(scene: Scene, monkeypatch: pytest.Mon
 def test_a_turn_that_another_process_took_over_stops(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_agent.agent.beating", functools.partial(beating, seconds=0.05))
+    monkeypatch.setattr(
+        "hermes_agent.agent.renewing_lease", functools.partial(renewing_lease, seconds=0.05)
+    )
 
     def lost(_lease: Any) -> None:
         raise LeaseLostError("taken over")
@@ -357,7 +361,7 @@ def test_a_guard_stands_before_every_call(scene: Scene) -> None:
     steps = f"steps: [{{calls: [{calls}]}}, {{say: Done.}}]"
     agent = scene.agent(steps, echo(), guard=guard)
     found = [event.result for event in agent.turn("go") if isinstance(event, ToolFinished)]
-    assert sorted(found) == sorted([failure("echo may not"), answer(output="yes")])
+    assert sorted(found) == sorted([failure("echo may not"), success(output="yes")])
 
 
 def test_everything_handed_over_at_the_end_is_stored_once(scene: Scene) -> None:

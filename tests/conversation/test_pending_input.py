@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.turn_control import Steering, in_words
+from hermes_agent.turn_control import Steering, join_texts
 from hermes_conversation.pending_input import AfterTurn, PendingInput
 from hermes_state import SessionDB
 
@@ -31,7 +31,7 @@ class RecordingAgent:
         return self.steering.texts()
 
     def take_steering(self) -> str:
-        return in_words(self.steering.take())
+        return join_texts(self.steering.take())
 
 
 class OneConversation:

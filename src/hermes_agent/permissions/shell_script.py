@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-INSIDE = frozenset({"heredoc_body", "heredoc_end", "heredoc_content"})
+HEREDOC_BODY_TYPES = frozenset({"heredoc_body", "heredoc_end", "heredoc_content"})
 
 
 class Extent(NamedTuple):
@@ -57,7 +57,7 @@ def is_sound(redirect: Node, text: str) -> bool:
     ends = [child for child in redirect.children if child.type == "heredoc_end"]
     if found is None or len(ends) != 1 or ends[0].start_point.row != found.end:
         return False
-    others = [child for child in redirect.children if child.type not in INSIDE]
+    others = [child for child in redirect.children if child.type not in HEREDOC_BODY_TYPES]
     if any(child.end_point.row != found.start for child in others):
         return False
     if lines[found.start].count("<<") > 1:
@@ -86,7 +86,7 @@ NOT_WORDS = frozenset(
 ARGUMENTS = word_set(
     "word string raw_string concatenation simple_expansion expansion number ansi_c_string"
 )
-WHOLE = word_set("variable_assignment concatenation command_name simple_expansion")
+SINGLE_WORD_TYPES = word_set("variable_assignment concatenation command_name simple_expansion")
 ASSIGNERS = frozenset(
     {"read", "mapfile", "readarray", "printf", "getopts", "let", "unset", "wait", "exec"}
 )
@@ -211,7 +211,7 @@ def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
         return _is_comment(node, data)
     if node.type == "heredoc_redirect":
         return is_sound(node, text)
-    if node.type in WHOLE and _is_torn(node, data):
+    if node.type in SINGLE_WORD_TYPES and _is_torn(node, data):
         return False
     return node.type != "word" or re.search(r"(?<!\\)\s", source(node)) is None
 

@@ -113,7 +113,7 @@ def _step(found: Any, path: Path) -> ScriptStep:
     return ScriptStep(**{**found, "calls": tuple(found.get("calls") or ())})
 
 
-def counted(messages: list[Message], said: str) -> Usage:
+def count_usage(messages: list[Message], said: str) -> Usage:
     """Tokens, roughly: a scripted model counts four characters as one."""
     read = sum(len(str(message.get("content") or "")) for message in messages)
     return Usage(input=read // 4 + 1, output=len(said) // 4 + 1)
@@ -136,7 +136,7 @@ class ScriptedProvider:
         """Play the next step."""
         self.requests.append(request)
         number, step = self._script.take(request.messages)
-        usage = counted(request.messages, step.say)
+        usage = count_usage(request.messages, step.say)
         if step.fail is not None:
             status = int(step.fail.get("status", 500))
             yield http_failure(status, str(step.fail.get("message", "")), self, None)

@@ -136,14 +136,18 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 
 def models() -> list[dict[str, Any]]:
     """The selectable models: the current one, local servers' and the built-in one."""
-    choice = selection.chosen(ConfigFile.of_home().settings()) or selection.found_here()
+    choice = (
+        selection.configured_model(ConfigFile.of_home().settings()) or selection.find_local_model()
+    )
     found = [] if choice is None else [_model(choice.model, provider_text(choice), is_current=True)]
     for server in selection.local_servers():
-        names = selection.served(server)
+        names = selection.list_served_models(server)
         found += [_model(f"{server.base_url}#{one}", server.name) for one in names]
     home = built_in.BuiltIn.of_home()
     if choice is None or choice.api != "local":
-        found.append(_model(built_in.MODEL_NAME, "built-in", is_here=home.is_here, detail="demo"))
+        found.append(
+            _model(built_in.MODEL_NAME, "built-in", is_here=home.is_installed, detail="demo")
+        )
     return found
 
 
