@@ -99,7 +99,7 @@ def find(path: Path) -> list[Finding]:
     """Every avoided wording in a file, in the order of its lines."""
     if path.suffix and path.suffix not in READERS:
         return []
-    return sorted(_find(path, path.read_text("utf-8")), key=lambda one: one.line)
+    return sorted(_find(path, path.read_text("utf-8")), key=lambda item: item.line)
 
 
 def _find(path: Path, source: str) -> Iterator[Finding]:
@@ -197,14 +197,16 @@ def files_below(path: Path) -> Iterator[Path]:
 
 def main(arguments: list[str]) -> int:
     """Print every finding; 1 if there is one."""
-    paths = [Path(one) for one in arguments] or [ROOT / one for one in CHECKED]
+    paths = [Path(argument) for argument in arguments] or [ROOT / item for item in CHECKED]
     missing = [path for path in paths if not path.exists()]
     for path in missing:
         sys.stderr.write(f"{path}: no such file or folder\n")
-    findings = [one for path in paths for file in files_below(path) for one in find(file)]
-    for one in findings:
-        shown = one.path.relative_to(ROOT) if one.path.is_relative_to(ROOT) else one.path
-        sys.stdout.write(f"{shown}:{one.line}: {one.words!r}: write {one.suggestion}\n")
+    findings = [item for path in paths for file in files_below(path) for item in find(file)]
+    for finding in findings:
+        shown = (
+            finding.path.relative_to(ROOT) if finding.path.is_relative_to(ROOT) else finding.path
+        )
+        sys.stdout.write(f"{shown}:{finding.line}: {finding.words!r}: write {finding.suggestion}\n")
     return 1 if findings or missing else 0
 
 

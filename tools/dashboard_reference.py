@@ -20,7 +20,7 @@ driver.install()
 
 from hermes_dashboard.app import create_app  # noqa: E402 - as above
 from hermes_dashboard.auth.access import Access  # noqa: E402 - after our SQLite is in place
-from hermes_dashboard.auth.allowed_origins import doors  # noqa: E402 - as above
+from hermes_dashboard.auth.allowed_origins import allowed_origins  # noqa: E402 - as above
 from hermes_dashboard.context import DashboardContext  # noqa: E402 - as above
 from hermes_dashboard.page import Page  # noqa: E402 - as above
 from hermes_state import SessionDB  # noqa: E402 - as above
@@ -65,10 +65,10 @@ def description() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, SessionDB(Path(folder) / "state.db") as db:
         home = Path(folder)
         parts = DashboardContext(db, home, _NoGateway(), list)
-        access = Access(home, doors("127.0.0.1", 9229))
-        found: dict[str, Any] = create_app(parts, access, Page(home), tabs=list).openapi()
-    found["info"]["version"] = "1"  # a release of Hermes does not change it
-    return found
+        access = Access(home, allowed_origins("127.0.0.1", 9229))
+        openapi: dict[str, Any] = create_app(parts, access, Page(home), tabs=list).openapi()
+    openapi["info"]["version"] = "1"  # a release of Hermes does not change it
+    return openapi
 
 
 def document(found: dict[str, Any]) -> str:
@@ -88,7 +88,7 @@ def tables(found: dict[str, Any]) -> str:
                     f"| `{method.upper()} {path}` | {sentence} |"
                 )
     head = "| endpoint | |\n| --- | --- |\n"
-    parts = [f"### {one}\n\n{head}" + "\n".join(rows[one]) for one in ORDER if one in rows]
+    parts = [f"### {item}\n\n{head}" + "\n".join(rows[item]) for item in ORDER if item in rows]
     return "\n\n".join(parts)
 
 
@@ -98,16 +98,16 @@ def _group(path: str) -> str:
 
 def page(text: str, found: dict[str, Any]) -> str:
     """The page *text* with its tables as they are now."""
-    made = f"<!-- addresses -->\n\n{tables(found)}\n\n<!-- end -->"
-    return re.sub(r"<!-- addresses -->.*<!-- end -->", lambda _: made, text, flags=re.DOTALL)
+    result = f"<!-- addresses -->\n\n{tables(found)}\n\n<!-- end -->"
+    return re.sub(r"<!-- addresses -->.*<!-- end -->", lambda _: result, text, flags=re.DOTALL)
 
 
 def main() -> None:
     """Write all of it."""
-    found = description()
-    (REFERENCE / "dashboard.openapi.json").write_text(document(found), encoding="utf-8")
+    result = description()
+    (REFERENCE / "dashboard.openapi.json").write_text(document(result), encoding="utf-8")
     path = REFERENCE / "dashboard-api.md"
-    path.write_text(page(path.read_text(encoding="utf-8"), found), encoding="utf-8")
+    path.write_text(page(path.read_text(encoding="utf-8"), result), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -39,9 +39,9 @@ def main() -> int:
     """Write the table."""
     now = datetime.now(UTC)
     hosts = {
-        HOSTS[one.id]: [row for model in one.models if (row := _row(model, now))]
-        for one in get_snapshot().providers
-        if one.id in HOSTS
+        HOSTS[provider.id]: [row for model in provider.models if (row := _row(model, now))]
+        for provider in get_snapshot().providers
+        if provider.id in HOSTS
     }
     source = {"source": f"genai-prices {version('genai-prices')}", "date": now.date().isoformat()}
     TARGET.write_text(_text(source, hosts), encoding="utf-8")
@@ -70,11 +70,11 @@ def _row(model: Any, now: datetime) -> list[Any] | None:
 
 
 def _clauses(clause: Any, names: set[str], beginnings: set[str]) -> None:
-    for one in getattr(clause, "or_", [clause]):
-        if hasattr(one, "equals"):
-            names.add(one.equals)
-        elif hasattr(one, "starts_with"):
-            beginnings.add(one.starts_with)
+    for item in getattr(clause, "or_", [clause]):
+        if hasattr(item, "equals"):
+            names.add(item.equals)
+        elif hasattr(item, "starts_with"):
+            beginnings.add(item.starts_with)
 
 
 def _dollars(price: Any) -> float | None:

@@ -31,8 +31,8 @@ def document() -> str:
 def methods() -> str:
     """The table of methods."""
     rows = [
-        f"| `{one.name}` | {', '.join(map(_param, one.params))} | {one.help} |"
-        for one in METHODS.values()
+        f"| `{method.name}` | {', '.join(map(_param, method.params))} | {method.help} |"
+        for method in METHODS.values()
     ]
     return "\n".join(["| method | parameters | what it does |", "| --- | --- | --- |", *rows])
 
@@ -40,8 +40,8 @@ def methods() -> str:
 def events() -> str:
     """The table of events."""
     rows = [
-        f"| `{one.name}` | {', '.join(f'`{name}`' for name in one.payload)} | {one.help} |"
-        for one in EVENTS.values()
+        f"| `{event.name}` | {', '.join(f'`{name}`' for name in event.payload)} | {event.help} |"
+        for event in EVENTS.values()
     ]
     return "\n".join(["| event | payload | when |", "| --- | --- | --- |", *rows])
 

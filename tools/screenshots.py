@@ -20,7 +20,7 @@ from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
-from hermes_tui.conversation import ConversationClient, Opening
+from hermes_tui.conversation import ConversationClient, OpenRequest
 from hermes_tui.dialogs import ApprovalDialog
 from hermes_tui.messages import AgentMessage
 from hermes_tui.prompt import Prompt
@@ -149,8 +149,10 @@ def main() -> None:
             _past(db, garden)
             hub = Hub(db)
             model = f"{server.base_url}#scripted"
-            opening = Opening(str(garden), "watering", model=model)
-            conversation = ConversationClient(lambda hear: client.here(hub, hear), opening)
+            request = OpenRequest(str(garden), "watering", model=model)
+            conversation = ConversationClient(
+                lambda on_event: client.connect_in_process(hub, on_event), request
+            )
             conversation.open()
             asyncio.run(_draw(HermesApp(conversation), target))
             conversation.leave(is_over=True)

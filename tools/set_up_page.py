@@ -120,8 +120,8 @@ def fetch_node() -> None:
 def version_of(node: str) -> tuple[int, int]:
     """The version of a Node.js; zeros when it does not tell."""
     done = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
-    found = re.match(r"v(\d+)\.(\d+)", done.stdout)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"v(\d+)\.(\d+)", done.stdout)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def run_npm(npm: list[str], task: str, *words: str) -> None:

@@ -1,11 +1,11 @@
-"""The conversation in the store: everything is there before anybody sees it."""
+"""Access to one conversation in the store; everything is stored before it is shown."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_agent.context.repair import acceptable, dangling
+from hermes_agent.context.repair import missing_results, repaired
 
 if TYPE_CHECKING:
     from hermes_agent.messages import Message, ToolCall, Usage
@@ -13,39 +13,39 @@ if TYPE_CHECKING:
     from hermes_state.delivery.leases import Lease
     from hermes_state.messages.drafts import Draft
 
-# How an answer that was not given to its end is marked.
+# Finish reasons of incomplete answers.
 UNFINISHED: Final = frozenset({"interrupted", "error", "crashed"})
 
 
 class ConversationStore:
     """One conversation in one store."""
 
-    def __init__(self, store: SessionDB, session_id: str, source: str, **facts: Any) -> None:
+    def __init__(self, store: SessionDB, session_id: str, source: str, **fields: Any) -> None:
         self._store = store
         self.session_id = session_id
         self._source = source
-        self._facts = facts
+        self._fields = fields
 
     def begin(self, system_prompt: str = "") -> bool:
-        """Make sure that the row is there and open; whether it is new.
+        """Create or reopen the session row; whether it is new.
 
-        There is no row before the first prompt, so that looking around leaves no ghosts.
+        The row is created with the first prompt, so that unused sessions leave no rows.
         """
         row = self._store.get_session(self.session_id)
         if row is None:
-            facts = {**self._facts, "system_prompt": system_prompt or None}
-            self._store.create_session(self.session_id, self._source, **facts)
+            fields = {**self._fields, "system_prompt": system_prompt or None}
+            self._store.create_session(self.session_id, self._source, **fields)
             return True
         if row.get("ended_at") is not None:
             self._store.reopen_session(self.session_id)
-        if system_prompt and not row.get("system_prompt"):  # a chat's row is there before it
+        if system_prompt and not row.get("system_prompt"):  # a chat's row exists before its prompt
             self._store.update_system_prompt(self.session_id, system_prompt)
         return False
 
     def history(self) -> list[Message]:
-        """The conversation as the model is to read it; cut-off calls are closed on disk."""
+        """The messages for the model; unanswered tool calls get a stored result."""
         messages = self._store.get_messages_as_conversation(self.session_id)
-        for result in dangling(messages):
+        for result in missing_results(messages):
             self._store.append_message(
                 self.session_id,
                 "tool",
@@ -54,37 +54,37 @@ class ConversationStore:
                 tool_call_id=result["tool_call_id"],
             )
             messages.append(result)
-        return acceptable(messages)
+        return repaired(messages)
 
     def drop_unfinished(self) -> None:
-        """Take back the beginning of an answer that broke off; the history keeps it."""
+        """Undo an incomplete answer; the history keeps it."""
         rows = self._store.get_messages(self.session_id)
         last = rows[-1] if rows else None
         if last and last["role"] == "assistant" and last["finish_reason"] in UNFINISHED:
             self._store.rewind_to_message(self.session_id, last["id"])
 
-    def take_turn(self, holder: str) -> Lease:
-        """The right to run a turn; LeaseTakenError while somebody else has it."""
+    def acquire_turn(self, holder: str) -> Lease:
+        """Acquire the turn's lease; LeaseTakenError while another process holds it."""
         return self._store.acquire_turn(self.session_id, holder)
 
     def renew_turn(self, lease: Lease) -> None:
-        """Say that the turn still runs."""
+        """Renew the turn's lease."""
         self._store.renew_turn(lease)
 
-    def give_turn_back(self, lease: Lease) -> None:
-        """The turn is over."""
+    def release_turn(self, lease: Lease) -> None:
+        """Release the turn's lease."""
         self._store.release_turn(lease)
 
-    def say(self, content: Any, lease: Lease, **fields: Any) -> int:
-        """Store what the user says."""
+    def add_prompt(self, content: Any, lease: Lease, **fields: Any) -> int:
+        """Store a user message."""
         return self._store.append_message(self.session_id, "user", content, lease=lease, **fields)
 
     def draft(self, lease: Lease) -> Draft:
-        """A reply that is about to stream."""
+        """Start a draft for a streamed reply."""
         return self._store.draft(self.session_id, lease=lease)
 
-    def result(self, call: ToolCall, content: str, lease: Lease) -> int:
-        """Store a tool's answer."""
+    def add_result(self, call: ToolCall, content: str, lease: Lease) -> int:
+        """Store a tool result."""
         return self._store.append_message(
             self.session_id,
             "tool",
@@ -94,23 +94,23 @@ class ConversationStore:
             lease=lease,
         )
 
-    def make_sure_of(self, messages: list[Message]) -> None:
-        """Store what is not stored yet, once each.
+    def store_missing(self, messages: list[Message]) -> None:
+        """Store the missing messages, once each.
 
-        The store knows a message by its row, and where it names none by its content. What
-        was taken back or summed up is stored, too, and does not come back.
+        A message is identified by its row, or by its content if it names none. Undone and
+        compacted messages count as stored.
         """
         stored = self._store.get_messages_as_conversation(self.session_id, include_inactive=True)
         missing = _missing(messages, stored)
         if missing:
             self._store.append_messages_batch(self.session_id, missing)
 
-    def go_on_with(self, messages: list[Message]) -> int:
-        """Let the model read these from now on; the rest stays in the history."""
+    def replace_active(self, messages: list[Message]) -> int:
+        """Replace the active messages; the others stay in the history."""
         return self._store.archive_and_compact(self.session_id, messages)
 
-    def spend(self, usage: Usage, model: str, **billing: Any) -> None:
-        """Count the tokens of a request, also of one that failed."""
+    def add_usage(self, usage: Usage, model: str, **billing: Any) -> None:
+        """Add the tokens of a request, including failed ones."""
         self._store.update_token_counts(
             self.session_id,
             input_tokens=usage.input,
@@ -125,14 +125,16 @@ class ConversationStore:
 
 
 def _missing(messages: list[Message], stored: list[Message]) -> list[Message]:
-    """What is not stored yet; something said twice is there when it is stored twice."""
-    rows = {one["hermes_uid"]: one for one in stored}
-    named = {name for one in messages if _is_of(one, rows.get(name := _row_name(one)))}
-    unclaimed = Counter(_key(row) for name, row in rows.items() if name not in named)
+    """The messages that are not stored; repeated messages are matched by count."""
+    rows = {row["hermes_uid"]: row for row in stored}
+    matched = {
+        name for message in messages if _is_same(message, rows.get(name := _row_name(message)))
+    }
+    unclaimed = Counter(_key(row) for name, row in rows.items() if name not in matched)
     missing = []
     for message in messages:
         key = _key(message)
-        if _row_name(message) in named:
+        if _row_name(message) in matched:
             continue
         if unclaimed[key]:
             unclaimed[key] -= 1
@@ -142,13 +144,13 @@ def _missing(messages: list[Message], stored: list[Message]) -> list[Message]:
 
 
 def _row_name(message: Message) -> str:
-    """The row that a message says it was read from, as the store names it."""
+    """The store's name of the row a message was read from."""
     row_id = message.get("id")
     return str(message.get("hermes_uid")) if row_id is None else f"row-{row_id}"
 
 
-def _is_of(message: Message, row: Message | None) -> bool:
-    """Whether it is this row; a front end may have left out which call a result belongs to."""
+def _is_same(message: Message, row: Message | None) -> bool:
+    """Whether a message is this row; front ends may omit the tool call ID of a result."""
     return row is not None and _key(message)[:2] == _key(row)[:2]
 
 

@@ -1,16 +1,16 @@
-"""What requests cost: counted by the provider where it counts, estimated where it does not.
+"""Costs of requests: as reported by the provider, otherwise estimated.
 
-A request that failed or was cut off has been read and partly answered all the same. When
-nobody says how much, it is estimated from what was sent and shown, and marked as such.
+A request that failed or was cut off still costs tokens. Without a report they are estimated
+from the request and the streamed text, and marked as an estimate.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_agent.context.window import estimated, tokens_in
+from hermes_agent.context.window import estimate_tokens, tokens_in
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
-from hermes_agent.providers.known_models import is_on_this_machine, known
+from hermes_agent.providers.known_models import find_known_model, is_on_this_machine
 
 if TYPE_CHECKING:
     from hermes_agent.conversation_store import ConversationStore
@@ -21,74 +21,74 @@ if TYPE_CHECKING:
     from hermes_agent.providers.retry import FallbackProvider
 
 MILLION: Final = 1_000_000
-# The server had begun to work on it.
-UNDER_WAY: Final = frozenset({FailureKind.CUT, FailureKind.TIMEOUT})
-FREE: Final = frozenset({"local", "script"})
+# Failures after the server has started to process the request.
+STARTED_FAILURES: Final = frozenset({FailureKind.CUT, FailureKind.TIMEOUT})
+FREE_API_MODES: Final = frozenset({"local", "script"})
 
 
-class Meter:
-    """Counts one request, with all its tries."""
+class UsageMeter:
+    """Counts the usage of one request with all its attempts."""
 
     def __init__(
-        self, keeping: ConversationStore, patient: FallbackProvider, request: ModelRequest
+        self, store: ConversationStore, provider_chain: FallbackProvider, request: ModelRequest
     ) -> None:
-        self._keeping = keeping
-        self._patient = patient
+        self._store = store
+        self._provider_chain = provider_chain
         self._request = request
-        self._shown: list[str] = []
+        self._streamed: list[str] = []
 
-    def see(self, event: ProviderEvent) -> None:
-        """Something came; a try that failed is counted at once."""
+    def observe(self, event: ProviderEvent) -> None:
+        """Handle an event; a failed attempt is counted at once."""
         if isinstance(event, TextDelta | ReasoningDelta):
-            self._shown.append(event.text)
+            self._streamed.append(event.text)
         elif isinstance(event, Retrying) and any(event.usage):
-            self._spend(event.usage, None, is_guess=False)
+            self._record(event.usage, None, is_estimate=False)
 
     def settle(self, last: Reply | Failed) -> Usage:
-        """The request is over; its tokens, which are counted now."""
-        usage = self._completed(last.usage) if self._is_uncounted(last) else last.usage
-        is_guess = usage != last.usage
+        """Count the finished request; returns its usage."""
+        usage = self._estimate(last.usage) if self._needs_estimate(last) else last.usage
+        is_estimate = usage != last.usage
         if any(usage) or last.cost is not None:
-            self._spend(usage, last.cost, is_guess=is_guess)
+            self._record(usage, last.cost, is_estimate=is_estimate)
         return usage
 
-    def _is_uncounted(self, last: Reply | Failed) -> bool:
-        """Whether more was read and written than the provider says: some never count."""
+    def _needs_estimate(self, last: Reply | Failed) -> bool:
+        """Whether the provider's report is missing or incomplete."""
         if isinstance(last, Reply):
             return not any(last.usage)
-        return bool(self._shown) or last.kind in UNDER_WAY
+        return bool(self._streamed) or last.kind in STARTED_FAILURES
 
-    def _completed(self, usage: Usage) -> Usage:
-        """What was counted, and an estimate of what was not."""
-        read = usage if usage.context else usage._replace(input=estimated(self._request))
-        written = tokens_in("".join(self._shown))
+    def _estimate(self, usage: Usage) -> Usage:
+        """The reported usage, completed by an estimate."""
+        read = usage if usage.context else usage._replace(input=estimate_tokens(self._request))
+        written = tokens_in("".join(self._streamed))
         return read._replace(output=max(read.output, written))
 
-    def _spend(self, usage: Usage, cost: float | None, *, is_guess: bool) -> None:
-        provider = self._patient.current
-        facts = bill(usage, provider, cost, is_guess=is_guess)
-        self._keeping.spend(usage, provider.model, **facts)
+    def _record(self, usage: Usage, cost: float | None, *, is_estimate: bool) -> None:
+        provider = self._provider_chain.current
+        fields = billing_fields(usage, provider, cost, is_estimate=is_estimate)
+        self._store.add_usage(usage, provider.model, **fields)
 
 
-def bill(
-    usage: Usage, provider: Provider, cost: float | None = None, *, is_guess: bool = False
+def billing_fields(
+    usage: Usage, provider: Provider, cost: float | None = None, *, is_estimate: bool = False
 ) -> dict[str, Any]:
-    """What a session is told about the price of a request; no amount where none is known."""
-    facts: dict[str, Any] = {
+    """The billing fields of a request; without an amount if no price is known."""
+    fields: dict[str, Any] = {
         "billing_provider": provider.name,
         "billing_base_url": provider.base_url,
     }
     if cost is not None:
-        return {**facts, **_priced(cost, "actual", provider.name)}
-    if provider.api_mode in FREE or is_on_this_machine(provider.base_url):
-        # A guessed number of tokens is a guess, also where it costs nothing.
-        return {**facts, **_priced(0.0, "estimated" if is_guess else "included", "local")}
-    found = known(provider.base_url, provider.model)
-    amount = price(usage, found) if found is not None else None
-    if found is None or amount is None:
-        return {**facts, "cost_status": "unknown", "cost_source": "none"}
+        return {**fields, **_priced(cost, "actual", provider.name)}
+    if provider.api_mode in FREE_API_MODES or is_on_this_machine(provider.base_url):
+        # An estimated number of tokens is marked as such even if it is free.
+        return {**fields, **_priced(0.0, "estimated" if is_estimate else "included", "local")}
+    known_model = find_known_model(provider.base_url, provider.model)
+    amount = price(usage, known_model) if known_model is not None else None
+    if known_model is None or amount is None:
+        return {**fields, "cost_status": "unknown", "cost_source": "none"}
     priced = _priced(amount, "estimated", "price table")
-    return {**facts, **priced, "pricing_version": found.version}
+    return {**fields, **priced, "pricing_version": known_model.version}
 
 
 def _priced(amount: float, status: str, source: str) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _priced(amount: float, status: str, source: str) -> dict[str, Any]:
 
 
 def price(usage: Usage, model: KnownModel) -> float | None:
-    """Dollars for *usage*; cached tokens cost what others do where no other price is known."""
+    """The price of *usage* in dollars; cached tokens default to the input price."""
     if model.input is None or model.output is None:
         return None
     read = model.input if model.cache_read is None else model.cache_read

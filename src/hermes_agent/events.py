@@ -1,4 +1,4 @@
-"""What happens in a turn. Front ends show these; nothing else leaves the loop."""
+"""The events of a turn, which front ends show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class FailureKind(StrEnum):
-    """Why a model did not answer."""
+    """Why a request failed."""
 
     KEY = "key"
     MODEL = "model"
@@ -29,35 +29,35 @@ class FailureKind(StrEnum):
 
 
 class TextDelta(NamedTuple):
-    """More of the answer."""
+    """A part of the answer."""
 
     text: str
 
 
 class ReasoningDelta(NamedTuple):
-    """More of what the model thinks."""
+    """A part of the model's reasoning."""
 
     text: str
 
 
 class Reply(NamedTuple):
-    """A provider's last word when all went well."""
+    """A provider's final event on success."""
 
     text: str
     reasoning: str
     calls: tuple[ToolCall, ...]
     finish_reason: str
     usage: Usage
-    cost: float | None = None  # in dollars, where the provider says it
+    cost: float | None = None  # in dollars, if the provider reports it
 
 
 class Failed(NamedTuple):
-    """A provider's last word when it did not: what happened, and what to do about it."""
+    """A provider's final event on failure, with a reason and advice."""
 
     kind: FailureKind
     message: str
     advice: str = ""
-    is_passing: bool = False  # worth another try
+    is_passing: bool = False  # worth a retry
     retry_after: float | None = None
     usage: Usage = Usage()
     cost: float | None = None
@@ -67,36 +67,36 @@ class Failed(NamedTuple):
 
 
 class Retrying(NamedTuple):
-    """The model is asked again after a pause, or another one is."""
+    """A retry after a pause, or a fallback to another model."""
 
     reason: str
     seconds: float
     model: str = ""
-    usage: Usage = Usage()  # of the try that failed
+    usage: Usage = Usage()  # of the failed attempt
 
 
 class TurnStarted(NamedTuple):
-    """A turn has begun; the user's message is stored."""
+    """A turn has started; the user's message is stored."""
 
     session_id: str
     turn_id: str
 
 
 class ToolStarted(NamedTuple):
-    """A tool runs."""
+    """A tool call has started."""
 
     call: ToolCall
 
 
 class ToolOutput(NamedTuple):
-    """What a running tool prints, for people."""
+    """Output of a running tool, for display."""
 
     call_id: str
     text: str
 
 
 class ToolFinished(NamedTuple):
-    """A tool's answer, as the model gets it."""
+    """A tool's result, as the model gets it."""
 
     call: ToolCall
     result: str
@@ -104,7 +104,7 @@ class ToolFinished(NamedTuple):
 
 
 class MessageStored(NamedTuple):
-    """A message is on disk."""
+    """A message is stored."""
 
     role: str
     row_id: int
@@ -119,7 +119,7 @@ class UsageReport(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A line for the user that is no part of the conversation."""
+    """A line for the user outside the conversation."""
 
     text: str
 
@@ -134,7 +134,7 @@ class TurnEnd(StrEnum):
 
 
 class TurnFinished(NamedTuple):
-    """The turn is over and everything of it is stored."""
+    """The turn has ended and is stored."""
 
     end: TurnEnd
     text: str
@@ -159,7 +159,7 @@ Event = (
 
 
 def outcome(last: TurnFinished | None, messages: list[Message], session_id: str) -> dict[str, Any]:
-    """The end of a turn as plain values; None is a turn that ended without a word."""
+    """The end of a turn as plain values; None is a turn without a final event."""
     usage = last.usage if last else Usage()
     end = last.end if last else TurnEnd.FAILED
     return {

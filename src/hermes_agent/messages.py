@@ -1,4 +1,4 @@
-"""What is said to a model and what it says back: plain data, in the form stores keep."""
+"""Messages, tool calls and usage: plain data in the format of the store."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ Message = dict[str, Any]
 
 
 class ToolCall(NamedTuple):
-    """A call that the model asks for; `arguments` is JSON as the model wrote it."""
+    """A tool call of the model; `arguments` is the JSON text as written."""
 
     id: str
     name: str
     arguments: str
 
     def stored(self) -> dict[str, Any]:
-        """The call as a message carries it."""
+        """The call in the message format."""
         function = {"name": self.name, "arguments": self.arguments}
         return {"id": self.id, "type": "function", "function": function}
 
@@ -36,7 +36,7 @@ class Usage(NamedTuple):
 
     @property
     def context(self) -> int:
-        """How many tokens the model read."""
+        """The number of tokens in the context."""
         return self.input + self.cache_read + self.cache_write
 
 
@@ -49,7 +49,7 @@ class ModelRequest(NamedTuple):
 
 
 def answer_message(text: str, calls: tuple[ToolCall, ...]) -> Message:
-    """What the model said, as a message."""
+    """An answer as a message."""
     message: Message = {"role": "assistant", "content": text}
     if calls:
         message["tool_calls"] = [call.stored() for call in calls]
@@ -57,7 +57,7 @@ def answer_message(text: str, calls: tuple[ToolCall, ...]) -> Message:
 
 
 def result_message(call: ToolCall, result: str) -> Message:
-    """What a tool answered, as a message."""
+    """A tool result as a message."""
     return {
         "role": "tool",
         "content": result,

@@ -1,7 +1,7 @@
-"""Skills: folders with a SKILL.md, described in one line and read when they are needed.
+"""Skills: folders with a SKILL.md, listed in the prompt and read on demand.
 
-They lie in `skills/` of the Hermes folder and in `.hermes/skills/` of the working folder,
-one or two levels deep. Of two with one name that of the working folder counts.
+They are in `skills/` of the Hermes folder and in `.hermes/skills/` of the working folder,
+one or two levels deep. The working folder takes precedence.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.tools import files as text_files
-from hermes_agent.tools.arguments import ToolError, answering, schema, takes, text
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
+from hermes_agent.tools.base import Tool, success
 from hermes_core.config import yaml_reader
 from hermes_core.errors import ConfigError
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FILE: Final = "SKILL.md"
+SKILL_FILE: Final = "SKILL.md"
 FOLDER: Final = "skills"
 SKILL_NAME: Final = re.compile(r"[\w.-]{1,64}")
-LISTED: Final = 40  # in the prompt; the rest is found with skill_view
-DESCRIBED: Final = 60  # characters in the prompt
-READ_BYTES: Final = 1_000_000
+MAX_PROMPT_SKILLS: Final = 40  # the others are listed by skill_view
+DESCRIPTION_CHARACTERS: Final = 60  # in the prompt
+MAX_SKILL_BYTES: Final = 1_000_000
 
 
 class Skill(NamedTuple):
-    """One skill; one with a problem is shown in lists and offered to nobody."""
+    """A skill; one with a problem is listed but not offered to the model."""
 
     name: str
     description: str
@@ -40,11 +40,11 @@ class Skill(NamedTuple):
     problem: str = ""
 
 
-def found(home: Path, cwd: Path) -> list[Skill]:
-    """Every skill by name, the broken ones with what is wrong with them."""
+def find_skills(home: Path, cwd: Path) -> list[Skill]:
+    """All skills by name; invalid ones have a problem."""
     skills: dict[str, Skill] = {}
-    for place in (home / FOLDER, cwd / ".hermes" / FOLDER):
-        for folder in _folders(place):
+    for root in (home / FOLDER, cwd / ".hermes" / FOLDER):
+        for folder in _folders(root):
             skill = _read(folder)
             if skill.problem:
                 log.warning("skill in %s ignored: %s", folder, skill.problem)
@@ -53,21 +53,21 @@ def found(home: Path, cwd: Path) -> list[Skill]:
     return sorted(skills.values())
 
 
-def usable(skills: list[Skill]) -> list[Skill]:
-    """Those that can be read."""
+def usable_skills(skills: list[Skill]) -> list[Skill]:
+    """The skills without problems."""
     return [skill for skill in skills if not skill.problem]
 
 
 def prompt_lines(skills: list[Skill]) -> str:
-    """What the system prompt says about them: a line each, and never more than a few."""
-    lines = [f"- {skill.name}: {_cut(skill.description)}" for skill in skills[:LISTED]]
-    if len(skills) > LISTED:
-        lines.append(f"({len(skills) - LISTED} more: call skill_view without a name)")
+    """The lines of the system prompt, limited in number."""
+    lines = [f"- {skill.name}: {_cut(skill.description)}" for skill in skills[:MAX_PROMPT_SKILLS]]
+    if len(skills) > MAX_PROMPT_SKILLS:
+        lines.append(f"({len(skills) - MAX_PROMPT_SKILLS} more: call skill_view without a name)")
     return "\n".join(lines)
 
 
-def body(text: str) -> tuple[str, str]:
-    """The front matter of a SKILL.md and what follows it; no front matter is an empty one."""
+def split_front_matter(text: str) -> tuple[str, str]:
+    """The front matter of a SKILL.md, possibly empty, and the rest."""
     lines = text.splitlines(keepends=True)
     if not lines or lines[0].strip() != "---":
         return "", text
@@ -77,12 +77,12 @@ def body(text: str) -> tuple[str, str]:
     return "", text
 
 
-def _folders(place: Path) -> Iterator[Path]:
-    for folder in _inside(place):
-        if (folder / FILE).is_file():
+def _folders(root: Path) -> Iterator[Path]:
+    for folder in _inside(root):
+        if (folder / SKILL_FILE).is_file():
             yield folder
         else:
-            yield from (inner for inner in _inside(folder) if (inner / FILE).is_file())
+            yield from (inner for inner in _inside(folder) if (inner / SKILL_FILE).is_file())
 
 
 def _inside(folder: Path) -> list[Path]:
@@ -93,82 +93,88 @@ def _inside(folder: Path) -> list[Path]:
     except OSError as error:
         log.warning("skills in %s cannot be read: %s", folder, error)
         return []
-    return [one for one in entries if one.is_dir() and not one.name.startswith((".", "_"))]
+    return [entry for entry in entries if entry.is_dir() and not entry.name.startswith((".", "_"))]
 
 
 def _read(folder: Path) -> Skill:
-    path = folder / FILE
+    path = folder / SKILL_FILE
     try:
-        if path.stat().st_size > READ_BYTES:
-            return Skill(folder.name, "", folder, f"{FILE} is larger than {READ_BYTES:,} bytes")
-        head, _rest = body(yaml_reader.read_text(path) or "")
-        facts = yaml_reader.parse(head, path)
+        if path.stat().st_size > MAX_SKILL_BYTES:
+            return Skill(
+                folder.name, "", folder, f"{SKILL_FILE} is larger than {MAX_SKILL_BYTES:,} bytes"
+            )
+        head, _rest = split_front_matter(yaml_reader.read_text(path) or "")
+        metadata = yaml_reader.parse(head, path)
     except (ConfigError, OSError) as error:
         return Skill(folder.name, "", folder, str(error))
-    name, description = facts.get("name") or folder.name, facts.get("description")
+    name, description = metadata.get("name") or folder.name, metadata.get("description")
     if not isinstance(name, str) or not SKILL_NAME.fullmatch(name):
         problem = "its name may have at most 64 letters, digits, dots, _ and -"
         return Skill(folder.name, "", folder, problem)
     if not isinstance(description, str) or not description.strip():
-        return Skill(name, "", folder, f"{FILE} must start with `---` and have a description")
+        return Skill(name, "", folder, f"{SKILL_FILE} must start with `---` and have a description")
     return Skill(name, " ".join(description.split()), folder)
 
 
 def _cut(description: str) -> str:
-    return description if len(description) <= DESCRIBED else f"{description[: DESCRIBED - 1]}…"
+    return (
+        description
+        if len(description) <= DESCRIPTION_CHARACTERS
+        else f"{description[: DESCRIPTION_CHARACTERS - 1]}…"
+    )
 
 
 MAX_CHARACTERS: Final = 60_000
-LISTED_FILES: Final = 100
+MAX_LISTED_FILES: Final = 100
 
 
 def skill_tool(home: Path, cwd: Path) -> Tool:
-    """The tool; it looks at the folders anew at each call."""
+    """The tool; it reads the folders at each call."""
     return Tool(
         "skill_view",
         "Read a skill's instructions, or a file of it. Without a name: list all skills.",
-        schema("", name=takes("string"), file=takes("string")),
-        answering(lambda arguments, _context: _view(arguments, home, cwd)),
+        schema("", name=parameter("string"), file=parameter("string")),
+        reporting_errors(lambda arguments, _context: _view(arguments, home, cwd)),
     )
 
 
 def _view(arguments: dict[str, Any], home: Path, cwd: Path) -> str:
-    known = {skill.name: skill for skill in usable(found(home, cwd))}
+    skills = {skill.name: skill for skill in usable_skills(find_skills(home, cwd))}
     name = text(arguments, "name", "").strip()
     if not name:
-        return answer(skills={one.name: one.description for one in known.values()})
-    skill = known.get(name)
+        return success(skills={skill.name: skill.description for skill in skills.values()})
+    skill = skills.get(name)
     if skill is None:
-        raise ToolError(f"Unknown skill {name!r}; available: {', '.join(known) or 'none'}.")
-    wanted = text(arguments, "file", "").strip() or FILE
-    content = _content(skill, wanted)
-    if wanted != FILE:
-        return answer(skill=name, file=wanted, content=content)
+        raise ToolError(f"Unknown skill {name!r}; available: {', '.join(skills) or 'none'}.")
+    file_name = text(arguments, "file", "").strip() or SKILL_FILE
+    content = _content(skill, file_name)
+    if file_name != SKILL_FILE:
+        return success(skill=name, file=file_name, content=content)
     files = list(_files(skill))
-    return answer(
+    return success(
         skill=name,
         folder=str(skill.folder),
-        content=body(content)[1],
-        files=files[:LISTED_FILES],
-        **({"not_listed": len(files) - LISTED_FILES} if len(files) > LISTED_FILES else {}),
+        content=split_front_matter(content)[1],
+        files=files[:MAX_LISTED_FILES],
+        **({"not_listed": len(files) - MAX_LISTED_FILES} if len(files) > MAX_LISTED_FILES else {}),
     )
 
 
-def _content(skill: Skill, wanted: str) -> str:
-    """The text of a file that really lies in the skill's folder, wherever links lead."""
-    if "\0" in wanted:
+def _content(skill: Skill, file_name: str) -> str:
+    """The text of a file inside the skill's folder; symlinks are resolved first."""
+    if "\0" in file_name:
         raise ToolError("`file` is not a path.")
     folder = skill.folder.resolve()
-    path = (folder / wanted).resolve()
+    path = (folder / file_name).resolve()
     if not path.is_relative_to(folder):
-        raise ToolError(f"{wanted!r} is not inside the skill's folder.")
-    found = text_files.presentable(text_files.load(path).text)
-    if len(found) <= MAX_CHARACTERS:
-        return found
-    return f"{found[:MAX_CHARACTERS]}\n[… cut; read the rest of {path} with read_file …]"
+        raise ToolError(f"{file_name!r} is not inside the skill's folder.")
+    content = text_files.displayable_text(text_files.load(path).text)
+    if len(content) <= MAX_CHARACTERS:
+        return content
+    return f"{content[:MAX_CHARACTERS]}\n[… cut; read the rest of {path} with read_file …]"
 
 
 def _files(skill: Skill) -> Iterator[str]:
     for path in sorted(skill.folder.rglob("*")):
-        if path.is_file() and path != skill.folder / FILE:
+        if path.is_file() and path != skill.folder / SKILL_FILE:
             yield str(path.relative_to(skill.folder))

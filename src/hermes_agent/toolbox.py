@@ -1,4 +1,4 @@
-"""The tools of one agent, and how calls are carried out: several at once, each isolated."""
+"""The tools of an agent; runs calls in parallel and isolated from each other."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_agent.messages import ToolCall
-    from hermes_agent.tools.base import Asks, Tool
+    from hermes_agent.tools.base import Prompter, Tool
     from hermes_agent.turn_control import Cancel
 
-    # Why a call may not be made; None when it may.
+    # Returns why a call is not allowed, or None.
     Guard = Callable[[str, dict[str, Any], ToolContext], str | None]
     from collections.abc import Mapping
 
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 INTERRUPTED = "Interrupted before it could finish."
 
 
-class BenchmarkContext(NamedTuple):
-    """What all calls of a turn share."""
+class TurnContext(NamedTuple):
+    """The context shared by all calls of a turn."""
 
     session_id: str
     turn_id: str
     cwd: Path
     cancel: Cancel
-    asks: Asks
+    prompter: Prompter
     guard: Guard
 
 
 def no_guard(tool: str, arguments: dict[str, Any], context: ToolContext) -> str | None:
-    """Everything may be done."""
+    """Allow everything."""
     del tool, arguments, context
     return None
 
 
-class Watch(NamedTuple):
-    """Hooks around a call: `before` may answer in the tool's place, `after` may change it."""
+class ToolHooks(NamedTuple):
+    """Hooks around a call: `before` may replace the call, `after` may change the result."""
 
     before: Callable[[ToolCall, dict[str, Any]], str | None]
     after: Callable[[ToolCall, dict[str, Any], str, float], str]
@@ -60,72 +60,73 @@ class Toolbox:
         self._tools = {tool.name: tool for tool in tools}
 
     def schemas(self) -> list[dict[str, Any]]:
-        """What the model is told about them."""
+        """The schemas for the model."""
         return [tool.schema() for tool in self._tools.values()]
 
     def names(self) -> list[str]:
-        """Their names."""
+        """The names of the tools."""
         return list(self._tools)
 
     def only(self, names: Iterable[str]) -> Toolbox:
-        """A box with some of them."""
+        """A toolbox with only these tools."""
         return Toolbox(self._tools[name] for name in names if name in self._tools)
 
-    def carry_out(
-        self, calls: tuple[ToolCall, ...], around: BenchmarkContext, watch: Watch
+    def run_calls(
+        self, calls: tuple[ToolCall, ...], context: TurnContext, hooks: ToolHooks
     ) -> Iterator[ToolStarted | ToolOutput | ToolFinished]:
-        """Run *calls*; events as they happen, one ToolFinished for each call.
+        """Run *calls*; yields events, with one ToolFinished for each call.
 
-        Calls of tools that do not bear company run one after the other, behind the rest.
+        Calls of tools that are not parallel run one by one, after the others.
         """
-        together = [call for call in calls if self._bears_company(call)]
-        alone = [call for call in calls if not self._bears_company(call)]
-        yield from self._run(together, around, watch)
-        for call in alone:
-            yield from self._run([call], around, watch)
+        parallel = [call for call in calls if self._is_parallel(call)]
+        sequential = [call for call in calls if not self._is_parallel(call)]
+        yield from self._run(parallel, context, hooks)
+        for call in sequential:
+            yield from self._run([call], context, hooks)
 
-    def _bears_company(self, call: ToolCall) -> bool:
+    def _is_parallel(self, call: ToolCall) -> bool:
         tool = self._tools.get(call.name)
         return tool is None or tool.is_parallel
 
     def _run(
-        self, calls: list[ToolCall], around: BenchmarkContext, watch: Watch
+        self, calls: list[ToolCall], context: TurnContext, hooks: ToolHooks
     ) -> Iterator[ToolStarted | ToolOutput | ToolFinished]:
         events: queue.SimpleQueue[ToolOutput | ToolFinished] = queue.SimpleQueue()
         for call in calls:
             yield ToolStarted(call)
             threading.Thread(
-                target=self._work, args=(call, around, watch, events.put), daemon=True
+                target=self._run_call, args=(call, context, hooks, events.put), daemon=True
             ).start()
-        left = len(calls)
-        while left:
+        pending = len(calls)
+        while pending:
             event = events.get()
-            left -= isinstance(event, ToolFinished)
+            pending -= isinstance(event, ToolFinished)
             yield event
 
-    def _work(
+    def _run_call(
         self,
         call: ToolCall,
-        around: BenchmarkContext,
-        watch: Watch,
+        context: TurnContext,
+        hooks: ToolHooks,
         put: Callable[[ToolOutput | ToolFinished], object],
     ) -> None:
-        began = time.monotonic()
+        started_at = time.monotonic()
         results: list[str] = []
         failed = attempt(
             Step(
-                f"tool {call.name}", lambda: results.append(self._answer(call, around, watch, put))
+                f"tool {call.name}",
+                lambda: results.append(self._call_tool(call, context, hooks, put)),
             )
         )
         if failed is not None:
             results = [failure(f"{type(failed.error).__name__}: {failed.error}")]
-        put(ToolFinished(call, results[0], time.monotonic() - began))
+        put(ToolFinished(call, results[0], time.monotonic() - started_at))
 
-    def _answer(
+    def _call_tool(
         self,
         call: ToolCall,
-        around: BenchmarkContext,
-        watch: Watch,
+        turn: TurnContext,
+        hooks: ToolHooks,
         put: Callable[[ToolOutput | ToolFinished], object],
     ) -> str:
         tool = self._tools.get(call.name)
@@ -136,46 +137,46 @@ class Toolbox:
             return failure(
                 "arguments are not a valid JSON object; call the tool again with valid JSON"
             )
-        if around.cancel.is_requested:
+        if turn.cancel.is_requested:
             return failure(INTERRUPTED)
-        instead = watch.before(call, arguments)
-        if instead is not None:
-            return instead
+        replacement = hooks.before(call, arguments)
+        if replacement is not None:
+            return replacement
 
         def show(text: str) -> None:
             put(ToolOutput(call.id, text))
 
         context = ToolContext(
-            around.session_id,
-            around.turn_id,
+            turn.session_id,
+            turn.turn_id,
             call.id,
-            around.cwd,
-            around.cancel,
-            around.asks,
+            turn.cwd,
+            turn.cancel,
+            turn.prompter,
             show,
         )
-        refused = around.guard(call.name, arguments, context)
-        if refused is not None:
-            return failure(refused)
-        began = time.monotonic()
+        reason = turn.guard(call.name, arguments, context)
+        if reason is not None:
+            return failure(reason)
+        started_at = time.monotonic()
         result = tool.run(arguments, context)
-        return watch.after(call, arguments, result, time.monotonic() - began)
+        return hooks.after(call, arguments, result, time.monotonic() - started_at)
 
 
 def _arguments(text: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(text or "{}")
+        document = json.loads(text or "{}")
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
-STANDARD: Final = "standard"
+STANDARD_ORIGIN: Final = "standard"
 LINE_CHARACTERS: Final = 100
 
 
-class Item(NamedTuple):
-    """One tool; one with a problem stands for a server that cannot be used."""
+class ToolItem(NamedTuple):
+    """A tool in a list; an item with a problem stands for an unavailable server."""
 
     name: str
     description: str
@@ -183,25 +184,29 @@ class Item(NamedTuple):
     problem: str = ""
 
 
-def of_tools(tools: Iterable[Tool], plugins: Mapping[str, str]) -> list[Item]:
-    """The tools that are there; *plugins* says which plugin brings which."""
-    return [Item(tool.name, _line(tool.description), _origin(tool.name, plugins)) for tool in tools]
-
-
-def of_servers(survey: McpOffers) -> list[Item]:
-    """The tools of MCP servers."""
-    found = [
-        Item(offer.name, _line(offer.description), f"mcp {offer.name.partition('/')[0]}")
-        for offer in survey.offers
+def tool_items(tools: Iterable[Tool], plugins: Mapping[str, str]) -> list[ToolItem]:
+    """List items of tools; *plugins* maps tool names to plugins."""
+    return [
+        ToolItem(tool.name, _line(tool.description), _origin(tool.name, plugins)) for tool in tools
     ]
-    return found + [Item("", "", f"mcp {name}", text) for name, text in survey.problems.items()]
+
+
+def server_tool_items(catalog: McpOffers) -> list[ToolItem]:
+    """List items of the tools of MCP servers."""
+    items = [
+        ToolItem(offer.name, _line(offer.description), f"mcp {offer.name.partition('/')[0]}")
+        for offer in catalog.offers
+    ]
+    return items + [
+        ToolItem("", "", f"mcp {name}", text) for name, text in catalog.problems.items()
+    ]
 
 
 def _origin(name: str, plugins: Mapping[str, str]) -> str:
-    return f"plugin {plugins[name]}" if name in plugins else STANDARD
+    return f"plugin {plugins[name]}" if name in plugins else STANDARD_ORIGIN
 
 
 def _line(description: str) -> str:
-    """The first sentence, or the beginning of it."""
+    """The first sentence, shortened."""
     line = description.strip().partition("\n")[0].partition(". ")[0].rstrip(".")
     return line if len(line) <= LINE_CHARACTERS else f"{line[: LINE_CHARACTERS - 1]}…"

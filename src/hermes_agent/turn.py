@@ -1,8 +1,8 @@
-"""One turn: from what the user says to the last word of the answer.
+"""One turn: from the user's message to the final answer.
 
-The loop is a generator of events. Everything is in the store before its event leaves:
-the user's words, each answer, each result; a streaming answer is checkpointed as it is
-shown. However a turn ends, what was shown of it is kept.
+The loop is a generator of events. Messages, answers and results are stored before their
+events are yielded, and a streamed answer is checkpointed. Streamed text is kept however the
+turn ends.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.context.repair import lost_result
-from hermes_agent.context.window import estimated
-from hermes_agent.costs import Meter
+from hermes_agent.context.window import estimate_tokens
+from hermes_agent.costs import UsageMeter
 from hermes_agent.events import (
     Failed,
     FailureKind,
@@ -30,8 +30,8 @@ from hermes_agent.events import (
 )
 from hermes_agent.messages import ModelRequest, Usage, answer_message, result_message
 from hermes_agent.providers.base import interrupted
-from hermes_agent.toolbox import BenchmarkContext
-from hermes_agent.turn_control import identity, in_words
+from hermes_agent.toolbox import TurnContext
+from hermes_agent.turn_control import join_texts, stored_identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
-    from hermes_agent.tools.base import Asks
-    from hermes_agent.turn_control import Cancel, Steered
+    from hermes_agent.tools.base import Prompter
+    from hermes_agent.turn_control import Cancel, SteeringInput
     from hermes_agent.turn_hooks import TurnHooks
     from hermes_state.delivery.leases import Lease
     from hermes_state.messages.drafts import Draft
@@ -57,151 +57,156 @@ OUT_OF_REQUESTS: Final = (
 
 
 class TurnDependencies(NamedTuple):
-    """What a turn works with."""
+    """The dependencies of a turn."""
 
-    keeping: ConversationStore
-    patient: FallbackProvider
+    store: ConversationStore
+    provider: FallbackProvider
     toolbox: Toolbox
-    hearing: TurnHooks
-    asks: Asks
+    hooks: TurnHooks
+    prompter: Prompter
     guard: Guard
     cwd: Path
     system_prompt: str
     cancel: Cancel
-    steered: Callable[[], list[Steered]]  # what the user said meanwhile, taken out
-    room: ContextWindow
+    pop_steering: Callable[[], list[SteeringInput]]  # removes and returns the steering input
+    window: ContextWindow
 
 
 class Turn:
-    """A turn under way."""
+    """A running turn."""
 
-    def __init__(self, turn_id: str, means: TurnDependencies, lease: Lease) -> None:
+    def __init__(self, turn_id: str, deps: TurnDependencies, lease: Lease) -> None:
         self._turn_id = turn_id
-        self._means = means
+        self._deps = deps
         self._lease = lease
         self.messages: list[Message] = []
         self._usage = Usage()
-        self._added = ""
-        self.asked_at = 0  # where in the messages the turn's question stands
+        self._plugin_context = ""
+        self.prompt_index = 0  # index of the turn's prompt in the messages
 
     def run(self, content: Any, *, is_first: bool, **fields: Any) -> Iterator[Event]:
-        """The turn's events; the last is TurnFinished."""
-        means = self._means
-        self.messages = means.keeping.history()
-        self._added = means.hearing.turn_starts(content, list(self.messages), is_first=is_first)
-        row_id = means.keeping.say(content, self._lease, **fields)
-        self.asked_at = len(self.messages)
+        """Run the turn; yields events, the last is TurnFinished."""
+        deps = self._deps
+        self.messages = deps.store.history()
+        self._plugin_context = deps.hooks.turn_started(
+            content, list(self.messages), is_first=is_first
+        )
+        row_id = deps.store.add_prompt(content, self._lease, **fields)
+        self.prompt_index = len(self.messages)
         self.messages.append({"role": "user", "content": content})
-        yield TurnStarted(means.keeping.session_id, self._turn_id)
+        yield TurnStarted(deps.store.session_id, self._turn_id)
         yield MessageStored("user", row_id)
         finished = yield from self._loop()
         if finished.end is TurnEnd.COMPLETE:
-            means.hearing.answered(content, finished.text, list(self.messages))
+            deps.hooks.turn_completed(content, finished.text, list(self.messages))
         yield finished
 
-    def go_on(self) -> Iterator[Event]:
-        """The rest of a turn that was broken off: nothing is said, an answer is asked for."""
-        self._means.keeping.drop_unfinished()
-        self.messages = self._means.keeping.history()
-        self.asked_at = max(
-            (place for place, one in enumerate(self.messages) if one["role"] == "user"), default=0
+    def resume(self) -> Iterator[Event]:
+        """Continue an unfinished turn without a new user message."""
+        self._deps.store.drop_unfinished()
+        self.messages = self._deps.store.history()
+        self.prompt_index = max(
+            (index for index, message in enumerate(self.messages) if message["role"] == "user"),
+            default=0,
         )
-        yield TurnStarted(self._means.keeping.session_id, self._turn_id)
+        yield TurnStarted(self._deps.store.session_id, self._turn_id)
         yield (yield from self._loop())
 
     def _loop(self) -> Generator[Event, None, TurnFinished]:
         for number in range(1, MAX_REQUESTS + 1):
-            tools = self._means.toolbox.schemas() if number < MAX_REQUESTS else []
-            answer = yield from self._ask_with_room(tools, number)
+            tools = self._deps.toolbox.schemas() if number < MAX_REQUESTS else []
+            answer = yield from self._request_within_window(tools, number)
             if isinstance(answer, Failed):
                 return self._failure(answer)
             if not answer.calls:
-                is_over = number == MAX_REQUESTS
-                end = TurnEnd.TOO_LONG if is_over else TurnEnd.COMPLETE
+                is_last = number == MAX_REQUESTS
+                end = TurnEnd.TOO_LONG if is_last else TurnEnd.COMPLETE
                 return TurnFinished(end, answer.text, self._usage)
-            yield from self._carry_out(answer, f"{self._turn_id}-{number}")
-            if self._means.cancel.is_requested:
+            yield from self._run_calls(answer, f"{self._turn_id}-{number}")
+            if self._deps.cancel.is_requested:
                 return TurnFinished(TurnEnd.INTERRUPTED, answer.text, self._usage)
-            yield from self._take_steering()
+            yield from self._add_steering()
         return TurnFinished(TurnEnd.TOO_LONG, "", self._usage)
 
     def _failure(self, failed: Failed) -> TurnFinished:
-        text = str(self.messages[-1].get("content") or "") if self._was_partial() else ""
+        text = str(self.messages[-1].get("content") or "") if self._has_partial_answer() else ""
         if failed.kind is FailureKind.INTERRUPTED:
             return TurnFinished(TurnEnd.INTERRUPTED, text, self._usage)
         return TurnFinished(TurnEnd.FAILED, text, self._usage, str(failed))
 
-    def _was_partial(self) -> bool:
+    def _has_partial_answer(self) -> bool:
         return bool(self.messages) and self.messages[-1].get("role") == "assistant"
 
-    # Asking
+    # Requests
 
-    def as_read(self) -> list[Message]:
-        """The conversation as the model reads it, from the prompt to the last word."""
-        messages = self._means.room.fitted(self.messages)
-        if self._added:
-            messages[self.asked_at] = _with_context(messages[self.asked_at], self._added)
-        return [{"role": "system", "content": self._means.system_prompt}, *messages]
+    def request_messages(self) -> list[Message]:
+        """The messages as sent to the model, with the system prompt."""
+        messages = self._deps.window.shortened(self.messages)
+        if self._plugin_context:
+            messages[self.prompt_index] = _with_context(
+                messages[self.prompt_index], self._plugin_context
+            )
+        return [{"role": "system", "content": self._deps.system_prompt}, *messages]
 
     def _request(self, tools: list[dict[str, Any]], number: int) -> ModelRequest:
-        messages = self.as_read()
+        messages = self.request_messages()
         if number == MAX_REQUESTS:
             messages.append({"role": "user", "content": OUT_OF_REQUESTS})
         return ModelRequest(messages, tools)
 
-    def _ask_with_room(
+    def _request_within_window(
         self, tools: list[dict[str, Any]], number: int
     ) -> Generator[Event, None, Reply | Failed]:
-        """Ask; a conversation that is too long is shortened first, or once it was refused."""
+        """Send a request; a conversation that is too long is shortened before or after it."""
         request = self._request(tools, number)
-        if self._means.room.is_short(request):
-            yield from self._make_room(request, number)
-        answer = yield from self._ask(tools, number)
+        if self._deps.window.is_exceeded_by(request):
+            yield from self._free_up_context(request, number)
+        answer = yield from self._send_request(tools, number)
         if not self._is_too_long(answer):
             return answer
         request = self._request(tools, number)
-        self._means.room.learn(request)
-        has_room = yield from self._make_room(request, number)
-        return (yield from self._ask(tools, number)) if has_room else answer
+        self._deps.window.shrink(request)
+        has_room = yield from self._free_up_context(request, number)
+        return (yield from self._send_request(tools, number)) if has_room else answer
 
     def _is_too_long(self, answer: Reply | Failed) -> bool:
-        """Whether it was refused for its length; what was shown already is not asked again."""
+        """Whether the request was rejected for its length and may be repeated."""
         is_refused = isinstance(answer, Failed) and answer.kind is FailureKind.CONTEXT
-        return is_refused and not self._was_partial() and not self._means.cancel.is_requested
+        return is_refused and not self._has_partial_answer() and not self._deps.cancel.is_requested
 
-    def _make_room(self, request: ModelRequest, number: int) -> Generator[Event, None, bool]:
-        """Make a request shorter than *request* was; whether that could be done."""
-        done = self._means.room.make()
-        since = len(self.messages) - self.asked_at
-        self.messages = self._means.keeping.history()
-        self.asked_at = len(self.messages) - since
-        if self.asked_at < 0:  # the question itself was summed up
-            self._added, self.asked_at = "", 0
-        if estimated(self._request(request.tools, number)) >= estimated(request):
+    def _free_up_context(self, request: ModelRequest, number: int) -> Generator[Event, None, bool]:
+        """Free up context; whether the next request is shorter than *request*."""
+        notice = self._deps.window.free_up()
+        since = len(self.messages) - self.prompt_index
+        self.messages = self._deps.store.history()
+        self.prompt_index = len(self.messages) - since
+        if self.prompt_index < 0:  # the prompt itself was summarized
+            self._plugin_context, self.prompt_index = "", 0
+        if estimate_tokens(self._request(request.tools, number)) >= estimate_tokens(request):
             return False
-        yield Notice(done)
+        yield Notice(notice)
         return True
 
-    def _ask(
+    def _send_request(
         self, tools: list[dict[str, Any]], number: int
     ) -> Generator[Event, None, Reply | Failed]:
-        """One request, streamed into a draft; the stored answer, or why there is none."""
-        means = self._means
+        """Send one request, streamed into a draft; returns the stored answer or the failure."""
+        deps = self._deps
         request = self._request(tools, number)
-        facts = self._facts(request, number)
-        means.hearing.asked({**facts, "request": None})
-        began = time.monotonic()
-        draft = means.keeping.draft(self._lease)
-        meter = Meter(means.keeping, means.patient, request)
+        fields = self._request_fields(request, number)
+        deps.hooks.request_started({**fields, "request": None})
+        started_at = time.monotonic()
+        draft = deps.store.draft(self._lease)
+        meter = UsageMeter(deps.store, deps.provider, request)
         try:
             last = yield from self._stream(request, draft, meter)
-        except BaseException:  # nobody listens any more: what was shown stays
+        except BaseException:  # the consumer is gone; keep the streamed text
             self._keep_partial(draft, interrupted())
             meter.settle(interrupted())
             raise
-        model = means.patient.current.model
-        used = meter.settle(last)
-        self._usage += used
+        model = deps.provider.current.model
+        usage = meter.settle(last)
+        self._usage += usage
         if isinstance(last, Reply):
             row_id = draft.finish(
                 last.finish_reason,
@@ -210,21 +215,23 @@ class Turn:
                 tool_calls=[call.stored() for call in last.calls] or None,
             )
             self.messages.append(answer_message(last.text, last.calls))
-            means.hearing.replied(facts, used, last.finish_reason, began)
+            deps.hooks.request_completed(fields, usage, last.finish_reason, started_at)
         else:
             row_id = self._keep_partial(draft, last)
-            means.hearing.refused(facts, str(last), retryable=last.is_passing, began=began)
+            deps.hooks.request_failed(
+                fields, str(last), retryable=last.is_passing, started_at=started_at
+            )
         if row_id:
             yield MessageStored("assistant", row_id)
-        yield UsageReport(used, self._usage, model)
+        yield UsageReport(usage, self._usage, model)
         return last
 
     def _stream(
-        self, request: ModelRequest, draft: Draft, meter: Meter
+        self, request: ModelRequest, draft: Draft, meter: UsageMeter
     ) -> Generator[Event, None, Reply | Failed]:
-        """What the model says, into the draft before it is shown; its last word."""
-        for event in self._means.patient.stream(request, self._means.cancel):
-            meter.see(event)
+        """Stream the answer into the draft before showing it; returns the final event."""
+        for event in self._deps.provider.stream(request, self._deps.cancel):
+            meter.observe(event)
             if isinstance(event, TextDelta):
                 draft.write(event.text)
                 yield event
@@ -238,7 +245,7 @@ class Turn:
         return Failed(FailureKind.BROKEN, "The provider ended the stream without a reply.")
 
     def _keep_partial(self, draft: Draft, failed: Failed) -> int:
-        """What was shown stays, marked for what it is."""
+        """Keep the streamed text, marked as incomplete."""
         text = draft.text()
         if not text and not draft.text("reasoning"):
             return 0
@@ -246,8 +253,8 @@ class Turn:
         self.messages.append({"role": "assistant", "content": text})
         return int(draft.finish("interrupted" if is_stop else "error"))
 
-    def _facts(self, request: ModelRequest, number: int) -> dict[str, Any]:
-        provider = self._means.patient.current
+    def _request_fields(self, request: ModelRequest, number: int) -> dict[str, Any]:
+        provider = self._deps.provider.current
         return {
             "api_request_id": f"{self._turn_id}-{number}",
             "model": provider.model,
@@ -258,25 +265,25 @@ class Turn:
             "tool_count": len(request.tools),
         }
 
-    # Acting
+    # Tool calls
 
-    def _carry_out(self, reply: Reply, request_id: str) -> Iterator[Event]:
-        means = self._means
-        around = BenchmarkContext(
-            means.keeping.session_id,
+    def _run_calls(self, reply: Reply, request_id: str) -> Iterator[Event]:
+        deps = self._deps
+        context = TurnContext(
+            deps.store.session_id,
             self._turn_id,
-            means.cwd,
-            means.cancel,
-            means.asks,
-            means.guard,
+            deps.cwd,
+            deps.cancel,
+            deps.prompter,
+            deps.guard,
         )
-        watch = means.hearing.watch(request_id)
-        answered: set[str] = set()
+        tool_hooks = deps.hooks.tool_hooks(request_id)
+        finished_ids: set[str] = set()
         try:
-            for event in means.toolbox.carry_out(reply.calls, around, watch):
+            for event in deps.toolbox.run_calls(reply.calls, context, tool_hooks):
                 if isinstance(event, ToolFinished):
-                    row_id = means.keeping.result(event.call, event.result, self._lease)
-                    answered.add(event.call.id)
+                    row_id = deps.store.add_result(event.call, event.result, self._lease)
+                    finished_ids.add(event.call.id)
                     self.messages.append(result_message(event.call, event.result))
                     yield event
                     yield MessageStored("tool", row_id)
@@ -284,22 +291,22 @@ class Turn:
                     yield event
         finally:
             for call in reply.calls:
-                if call.id not in answered:
+                if call.id not in finished_ids:
                     lost = lost_result(call.id, call.name)
-                    means.keeping.result(call, lost["content"], self._lease)
+                    deps.store.add_result(call, lost["content"], self._lease)
 
-    def _take_steering(self) -> Iterator[Event]:
-        """What the user said meanwhile becomes part of the conversation now."""
-        steered = self._means.steered()
-        if steered:
-            text = in_words(steered)
-            row_id = self._means.keeping.say(text, self._lease, **identity(steered))
+    def _add_steering(self) -> Iterator[Event]:
+        """Add the steering input to the conversation."""
+        pending = self._deps.pop_steering()
+        if pending:
+            text = join_texts(pending)
+            row_id = self._deps.store.add_prompt(text, self._lease, **stored_identity(pending))
             self.messages.append({"role": "user", "content": text})
             yield MessageStored("user", row_id)
 
 
 def _with_context(question: Message, added: str) -> Message:
-    """A question with what plugins add to it; nothing of it is stored."""
+    """A prompt with the context added by plugins, which is not stored."""
     if not isinstance(question["content"], str):
         return question
     return {**question, "content": f"{question['content']}\n\n{added}"}

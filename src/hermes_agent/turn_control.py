@@ -9,87 +9,87 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Steered(NamedTuple):
-    """Something said to a turn; with an identity, where it is kept elsewhere, too."""
+class SteeringInput(NamedTuple):
+    """Input for a running turn; *uid* is set if it is stored elsewhere too."""
 
     text: str
     uid: str | None = None
 
 
 class Steering:
-    """What waits, in the order in which it was said."""
+    """A queue of steering input."""
 
     def __init__(self) -> None:
-        self._waiting: list[Steered] = []
+        self._pending: list[SteeringInput] = []
         self._lock = threading.Lock()
 
     def add(self, text: str, uid: str | None = None) -> None:
-        """Say something."""
+        """Queue an input."""
         with self._lock:
-            self._waiting.append(Steered(text, uid))
+            self._pending.append(SteeringInput(text, uid))
 
     def texts(self) -> list[str]:
         """The texts that the turn has not read yet."""
         with self._lock:
-            return [steered.text for steered in self._waiting]
+            return [steered.text for steered in self._pending]
 
-    def take(self) -> list[Steered]:
-        """All that waits; it is read now."""
+    def pop_all(self) -> list[SteeringInput]:
+        """Remove and return all input."""
         with self._lock:
-            found, self._waiting = self._waiting, []
-        return found
+            pending, self._pending = self._pending, []
+        return pending
 
 
-def in_words(steered: list[Steered]) -> str:
-    """What was said, as one text."""
-    return "\n\n".join(one.text for one in steered)
+def join_texts(inputs: list[SteeringInput]) -> str:
+    """The inputs as one text."""
+    return "\n\n".join(item.text for item in inputs)
 
 
-def identity(steered: list[Steered]) -> dict[str, Any]:
-    """What the store is to know it by: the first identity, and the others as well."""
-    uids = [one.uid for one in steered if one.uid]
+def stored_identity(inputs: list[SteeringInput]) -> dict[str, Any]:
+    """The message ID for the store, with the other IDs as aliases."""
+    uids = [item.uid for item in inputs if item.uid]
     return {"uid": uids[0], "aliases": uids[1:]} if uids else {}
 
 
 class Cancel:
-    """A request to stop. Whoever works looks at it; whoever waits registers a call."""
+    """A cancellation request: polled by workers, with callbacks for waiting code."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
         self._lock = threading.Lock()
-        self._calls: list[Callable[[], object]] = []
+        self._callbacks: list[Callable[[], object]] = []
         self.reason = ""
 
     def request(self, reason: str = "interrupted") -> None:
-        """Ask for a stop; what is registered is called once, in the asking thread."""
+        """Request the cancellation; callbacks run once, in the requesting thread."""
         with self._lock:
             if self._event.is_set():
                 return
             self.reason = reason
             self._event.set()
-            calls, self._calls = self._calls, []
-        for call in calls:
-            call()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
 
     @property
     def is_requested(self) -> bool:
-        """Whether somebody has asked for a stop."""
+        """Whether cancellation was requested."""
         return self._event.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, unless or until a stop is asked for; whether one was."""
+        """Sleep until cancellation or the timeout; whether it was requested."""
         return self._event.wait(seconds)
 
-    def on_request(self, call: Callable[[], object]) -> Callable[[], None]:
-        """Call *call* when a stop is asked for; the answer takes that back."""
+    def on_request(self, callback: Callable[[], object]) -> Callable[[], None]:
+        """Call *callback* on cancellation; returns a function to unregister it."""
         with self._lock:
             if not self._event.is_set():
-                self._calls.append(call)
-                return lambda: self._forget(call)
-        call()
+                self._callbacks.append(callback)
+                return lambda: self._unregister(callback)
+        callback()
         return lambda: None
 
-    def _forget(self, call: Callable[[], object]) -> None:
+    def _unregister(self, callback: Callable[[], object]) -> None:
         with self._lock:
-            if call in self._calls:
-                self._calls.remove(call)
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)

@@ -1,33 +1,33 @@
-"""The hooks of a turn: whoever listens is called through one narrow door."""
+"""Calls the plugin hooks of a turn."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from hermes_agent.toolbox import Watch
+from hermes_agent.toolbox import ToolHooks
 from hermes_agent.tools.base import failure
 
 if TYPE_CHECKING:
     from hermes_agent.messages import Message, ToolCall, Usage
 
-SECONDS: Final = 1000
+MS_PER_SECOND: Final = 1000
 
 
-class Announces(Protocol):
-    """Tells everybody who registered for a hook; what they answered."""
+class HookInvoker(Protocol):
+    """Calls the plugins registered for a hook; returns their results."""
 
     def __call__(self, name: str, **facts: Any) -> list[Any]: ...
 
 
-def nobody(name: str, **facts: Any) -> list[Any]:
+def no_plugins(name: str, **facts: Any) -> list[Any]:
     """No plugins."""
     del name, facts
     return []
 
 
-class Who(NamedTuple):
-    """Which turn of which conversation."""
+class TurnIdentity(NamedTuple):
+    """The identity of a turn."""
 
     session_id: str
     turn_id: str
@@ -37,98 +37,108 @@ class Who(NamedTuple):
 
 
 class TurnHooks:
-    """What is announced in one turn."""
+    """The hook calls of one turn."""
 
-    def __init__(self, announce: Announces, who: Who) -> None:
+    def __init__(self, announce: HookInvoker, identity: TurnIdentity) -> None:
         self._announce = announce
-        self._who = who
+        self._identity = identity
 
     def _turn(self) -> dict[str, Any]:
-        who = self._who
-        return {"session_id": who.session_id, "task_id": who.task_id, "turn_id": who.turn_id}
+        identity = self._identity
+        return {
+            "session_id": identity.session_id,
+            "task_id": identity.task_id,
+            "turn_id": identity.turn_id,
+        }
 
-    def session_starts(self) -> None:
-        """The session runs its first turn."""
-        who = self._who
+    def session_started(self) -> None:
+        """Announce the first turn of a session."""
+        identity = self._identity
         self._announce(
             "on_session_start",
-            session_id=who.session_id,
-            model=who.model,
-            platform=who.platform,
+            session_id=identity.session_id,
+            model=identity.model,
+            platform=identity.platform,
         )
 
-    def turn_starts(self, text: Any, history: list[Message], *, is_first: bool) -> str:
-        """What plugins add to the user's message for this turn."""
-        who = self._who
-        answers = self._announce(
+    def turn_started(self, text: Any, history: list[Message], *, is_first: bool) -> str:
+        """Announce the turn; returns the context that plugins add to the prompt."""
+        identity = self._identity
+        results = self._announce(
             "pre_llm_call",
             **self._turn(),
             user_message=text,
             conversation_history=history,
             is_first_turn=is_first,
-            model=who.model,
-            platform=who.platform,
+            model=identity.model,
+            platform=identity.platform,
             sender_id="",
         )
-        added = [one.get("context") if isinstance(one, dict) else one for one in answers]
-        return "\n\n".join(one for one in added if isinstance(one, str) and one)
+        added = [
+            result.get("context") if isinstance(result, dict) else result for result in results
+        ]
+        return "\n\n".join(context for context in added if isinstance(context, str) and context)
 
-    def answered(self, text: Any, answer: str, history: list[Message]) -> None:
-        """The turn has its final answer."""
-        who = self._who
+    def turn_completed(self, text: Any, answer: str, history: list[Message]) -> None:
+        """Announce the final answer."""
+        identity = self._identity
         self._announce(
             "post_llm_call",
             **self._turn(),
             user_message=text,
             assistant_response=answer,
             conversation_history=history,
-            model=who.model,
-            platform=who.platform,
+            model=identity.model,
+            platform=identity.platform,
         )
 
-    def turn_ends(self, *, completed: bool, interrupted: bool) -> None:
-        """The turn is over, well or not."""
-        who = self._who
+    def turn_ended(self, *, completed: bool, interrupted: bool) -> None:
+        """Announce the end of the turn."""
+        identity = self._identity
         self._announce(
             "on_session_end",
-            session_id=who.session_id,
+            session_id=identity.session_id,
             completed=completed,
             interrupted=interrupted,
-            model=who.model,
-            platform=who.platform,
+            model=identity.model,
+            platform=identity.platform,
         )
 
-    def asked(self, facts: dict[str, Any]) -> None:
-        """A request goes to the provider."""
-        self._announce("pre_api_request", **self._turn(), **facts)
+    def request_started(self, fields: dict[str, Any]) -> None:
+        """Announce a request to the provider."""
+        self._announce("pre_api_request", **self._turn(), **fields)
 
-    def replied(self, facts: dict[str, Any], usage: Usage, finish: str, began: float) -> None:
-        """The provider has answered."""
+    def request_completed(
+        self, fields: dict[str, Any], usage: Usage, finish: str, started_at: float
+    ) -> None:
+        """Announce a successful request."""
         self._announce(
             "post_api_request",
             **self._turn(),
-            **facts,
-            duration_ms=round((time.monotonic() - began) * SECONDS),
+            **fields,
+            duration_ms=round((time.monotonic() - started_at) * MS_PER_SECOND),
             response=None,
             usage=usage._asdict(),
             finish_reason=finish,
         )
 
-    def refused(self, facts: dict[str, Any], error: str, *, retryable: bool, began: float) -> None:
-        """The provider has failed."""
+    def request_failed(
+        self, fields: dict[str, Any], error: str, *, retryable: bool, started_at: float
+    ) -> None:
+        """Announce a failed request."""
         self._announce(
             "api_request_error",
             **self._turn(),
-            **facts,
-            duration_ms=round((time.monotonic() - began) * SECONDS),
+            **fields,
+            duration_ms=round((time.monotonic() - started_at) * MS_PER_SECOND),
             status_code=None,
             retryable=retryable,
             error=error,
         )
 
-    def watch(self, request_id: str) -> Watch:
-        """Hooks around the tool calls of one answer."""
-        return Watch(
+    def tool_hooks(self, request_id: str) -> ToolHooks:
+        """The hooks around the tool calls of one answer."""
+        return ToolHooks(
             lambda call, arguments: self._before(call, arguments, request_id),
             lambda call, arguments, result, seconds: self._after(
                 call, arguments, result, seconds, request_id
@@ -145,9 +155,9 @@ class TurnHooks:
         }
 
     def _before(self, call: ToolCall, arguments: dict[str, Any], request_id: str) -> str | None:
-        for answer in self._announce("pre_tool_call", **self._call(call, arguments, request_id)):
-            if isinstance(answer, dict) and answer.get("action") == "block":
-                return failure(str(answer.get("message") or "A plugin blocked this."))
+        for decision in self._announce("pre_tool_call", **self._call(call, arguments, request_id)):
+            if isinstance(decision, dict) and decision.get("action") == "block":
+                return failure(str(decision.get("message") or "A plugin blocked this call."))
         return None
 
     def _after(
@@ -158,15 +168,15 @@ class TurnHooks:
         seconds: float,
         request_id: str,
     ) -> str:
-        facts = self._call(call, arguments, request_id)
+        fields = self._call(call, arguments, request_id)
         self._announce(
             "post_tool_call",
-            **facts,
+            **fields,
             result=result,
-            duration_ms=round(seconds * SECONDS),
+            duration_ms=round(seconds * MS_PER_SECOND),
             status="ok",
             error_type=None,
             error_message=None,
         )
-        changed = self._announce("transform_tool_result", **facts, result=result)
-        return next((one for one in changed if isinstance(one, str)), result)
+        changed = self._announce("transform_tool_result", **fields, result=result)
+        return next((text for text in changed if isinstance(text, str)), result)

@@ -13,11 +13,11 @@ from hermes_agent.agent import AIAgent
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.memory.files import MemoryFiles
-from hermes_agent.permissions.approvals import MODES, Approvals, Guarding
+from hermes_agent.permissions.approvals import MODES, ApprovalGuard, Approvals
 from hermes_agent.providers import selection
 from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.toolbox import Toolbox
-from hermes_agent.tools.delegate import NOT_FOR_CHILDREN, Delegating
+from hermes_agent.tools.delegate import EXCLUDED_TOOLS, TaskDelegation
 from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.toolset import standard_tools
 from hermes_conversation.extensions import Extensions, with_plugins
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.selection import ModelChoice
     from hermes_agent.skills import Skill
-    from hermes_agent.toolbox import Item
-    from hermes_agent.tools.base import Asks
+    from hermes_agent.toolbox import ToolItem
+    from hermes_agent.tools.base import Prompter
     from hermes_core.config.file import Settings
     from hermes_state import SessionDB
 
@@ -65,21 +65,21 @@ class AgentBundle(NamedTuple):
     agent: AIAgent
     jobs: Jobs
     extensions: Extensions
-    items: list[Item]  # the tools of the agent, for listings
+    items: list[ToolItem]  # the tools of the agent, for listings
 
     @property
     def skills(self) -> list[Skill]:
         """All skills; unusable ones carry their problem."""
         return self.extensions.skills
 
-    def inventory(self) -> list[Item]:
+    def inventory(self) -> list[ToolItem]:
         """All tools of the agent; lists the tools of MCP servers, which may take seconds."""
         names = self.agent.tool_names()
         taken = [item for item in self.items if item.name in names]
         servers = self.extensions.servers
         if servers is None or len(taken) < len(self.items):  # a small profile has no MCP tools
             return taken
-        return taken + toolbox.of_servers(servers.survey())
+        return taken + toolbox.server_tool_items(servers.catalog())
 
     def close(self) -> None:
         """Stop everything that was started for the agent."""
@@ -88,7 +88,7 @@ class AgentBundle(NamedTuple):
         self.agent.close()
 
 
-def build_agent(db: SessionDB, asks: Asks, options: ConversationOptions) -> AgentBundle:
+def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> AgentBundle:
     """Build the agent of a new or a resumed conversation."""
     config = ConfigFile.of_home()
     settings = config.settings()
@@ -102,7 +102,7 @@ def build_agent(db: SessionDB, asks: Asks, options: ConversationOptions) -> Agen
         "platform": options.platform,
         "cwd": cwd,
         "announce": notify_plugins,
-        "guard": Guarding(approvals, notify_plugins, options.platform),
+        "guard": ApprovalGuard(approvals, notify_plugins, options.platform),
     }
 
     def build_provider() -> FallbackProvider:
@@ -112,7 +112,7 @@ def build_agent(db: SessionDB, asks: Asks, options: ConversationOptions) -> Agen
 
     def build_child(parent_id: str) -> AIAgent:
         """The agent of a delegated task; it cannot prompt the user."""
-        tools = Toolbox(tool for tool in agent_tools.tools if tool.name not in NOT_FOR_CHILDREN)
+        tools = Toolbox(tool for tool in agent_tools.tools if tool.name not in EXCLUDED_TOOLS)
         return AIAgent(
             db,
             build_provider(),
@@ -124,7 +124,7 @@ def build_agent(db: SessionDB, asks: Asks, options: ConversationOptions) -> Agen
             **shared,
         )
 
-    delegate = Delegating(build_child, db.end_session, notify_plugins).tool()
+    delegate = TaskDelegation(build_child, db.end_session, notify_plugins).tool()
     own = standard_tools(jobs, memory, searchable_history(db, options))
     own = [tool for tool in own if is_owners or tool.name != "memory"]
     agent_tools = with_plugins([*own, *extensions.tools(), delegate])
@@ -136,7 +136,9 @@ def build_agent(db: SessionDB, asks: Asks, options: ConversationOptions) -> Agen
         prompt = _stored_prompt(row) or _build_prompt(
             cwd, result, extensions, profile, options.about
         )
-        return AgentProfile(prompt, profile.takes(tools), _window_warning(provider.current, window))
+        return AgentProfile(
+            prompt, profile.select(tools), _window_warning(provider.current, window)
+        )
 
     agent = AIAgent(
         db,
@@ -144,9 +146,9 @@ def build_agent(db: SessionDB, asks: Asks, options: ConversationOptions) -> Agen
         tools,
         session_id=options.session_id,
         source=options.source,
-        outfit=build_profile,
+        build_profile=build_profile,
         review_turns=settings.get_int("memory.review_turns") if is_owners else 0,
-        asks=asks,
+        prompter=asks,
         **shared,
     )
     return AgentBundle(agent, jobs, extensions, agent_tools.items())
@@ -184,14 +186,17 @@ def _approval_mode(settings: Settings) -> Mode:
 
 def model_chain(settings: Settings, name: str = "") -> list[ModelChoice]:
     """The selected model, followed by its fallbacks."""
-    choice = selection.chosen(settings)
+    choice = selection.configured_model(settings)
     if name:
-        choice = selection.named(settings, name, choice)
-    choice = choice or selection.found_here()
+        choice = selection.model_by_name(settings, name, choice)
+    choice = choice or selection.find_local_model()
     if choice is None:
         raise NoModelError(with_command_name(NO_MODEL))
     fallbacks = settings.get_list("llm.fallbacks")
-    return [choice, *(selection.named(settings, fallback, choice) for fallback in fallbacks)]
+    return [
+        choice,
+        *(selection.model_by_name(settings, fallback, choice) for fallback in fallbacks),
+    ]
 
 
 def _window_warning(provider: Provider, window: int) -> str:

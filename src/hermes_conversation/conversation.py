@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes_agent.agent import AIAgent
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.events import Event
-    from hermes_agent.tools.base import Asks
+    from hermes_agent.tools.base import Prompter
     from hermes_conversation.agent_factory import AgentBundle, ConversationOptions
     from hermes_conversation.attachments import Picture
     from hermes_conversation.history_scope import ScopedHistory
@@ -52,7 +52,7 @@ class UserPrompt(NamedTuple):
 class Conversation:
     """One conversation at a time, in one store."""
 
-    def __init__(self, db: SessionDB, asks: Asks, options: ConversationOptions) -> None:
+    def __init__(self, db: SessionDB, asks: Prompter, options: ConversationOptions) -> None:
         self.db = db
         self._prompter = asks
         self._options = options
@@ -106,7 +106,7 @@ class Conversation:
 
     def continue_turn(self) -> Iterator[Event]:
         """Continue an interrupted turn without a new prompt."""
-        return self.agent.go_on()
+        return self.agent.resume()
 
     def attach(self, path: Path) -> Picture:
         """Attach a picture to the next prompt."""

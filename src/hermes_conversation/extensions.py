@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes_agent.mcp.server_pool import McpServers
     from hermes_agent.permissions.approvals import JudgesCall
     from hermes_agent.skills import Skill
-    from hermes_agent.toolbox import Item
+    from hermes_agent.toolbox import ToolItem
     from hermes_agent.tools.base import Tool
     from hermes_conversation.plugin_tools import ProvidedTool
     from hermes_core.config.file import ConfigFile
@@ -34,16 +34,16 @@ class Extensions(NamedTuple):
     @classmethod
     def load(cls, config: ConfigFile, cwd: Path) -> Extensions:
         """Load the extensions for a conversation in *cwd*."""
-        return cls(skills.found(hermes_home(), cwd), _mcp_servers(config, cwd), cwd)
+        return cls(skills.find_skills(hermes_home(), cwd), _mcp_servers(config, cwd), cwd)
 
     @property
     def skill_lines(self) -> str:
         """The lines about skills in the system prompt."""
-        return skills.prompt_lines(skills.usable(self.skills))
+        return skills.prompt_lines(skills.usable_skills(self.skills))
 
     def tools(self) -> list[Tool]:
         """The tools for skills and MCP servers, if any."""
-        results = [skill_tool(hermes_home(), self.cwd)] if skills.usable(self.skills) else []
+        results = [skill_tool(hermes_home(), self.cwd)] if skills.usable_skills(self.skills) else []
         if self.servers is not None:
             from hermes_agent.mcp.tools import mcp_tools  # noqa: PLC0415 - most have none
 
@@ -55,9 +55,9 @@ class Extensions(NamedTuple):
         servers = self.servers
         if servers is None:
             return {}
-        from hermes_agent.mcp.tools import CALL, judged  # noqa: PLC0415 - most have none
+        from hermes_agent.mcp.tools import CALL, assess_call  # noqa: PLC0415 - most have none
 
-        return {CALL: lambda arguments, context: judged(servers, arguments, context)}
+        return {CALL: lambda arguments, context: assess_call(servers, arguments, context)}
 
     def close(self) -> None:
         """Stop every MCP server; may be called twice."""
@@ -71,9 +71,9 @@ class AgentTools(NamedTuple):
     tools: list[Tool]
     plugins: dict[str, str]
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[ToolItem]:
         """The tools for listings."""
-        return toolbox.of_tools(self.tools, self.plugins)
+        return toolbox.tool_items(self.tools, self.plugins)
 
 
 def with_plugins(own: list[Tool]) -> AgentTools:
@@ -99,5 +99,5 @@ def _mcp_servers(config: ConfigFile, cwd: Path) -> McpServers | None:
     from hermes_agent.mcp import config as description  # noqa: PLC0415 - most have none
     from hermes_agent.mcp.server_pool import McpServers  # noqa: PLC0415 - as above
 
-    result = description.described(config.block(description.SECTION), config.variables())
+    result = description.parse_servers(config.block(description.SECTION), config.variables())
     return McpServers(result, cwd) if result else None

@@ -101,7 +101,7 @@ class PendingInput:
 
     def after_turn(self, *, is_complete: bool) -> AfterTurn:
         """Decide what follows the turn that has just ended."""
-        self._conversation.agent.take_steering()  # the unread part is kept here as well
+        self._conversation.agent.pop_steering()  # the unread part is kept here as well
         with self._lock:
             if is_complete and not self._is_interrupted:
                 result = AfterTurn(self._next())

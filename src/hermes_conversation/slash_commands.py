@@ -10,14 +10,14 @@ import difflib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.memory.files import MemoryFiles
-from hermes_agent.toolbox import STANDARD
+from hermes_agent.toolbox import STANDARD_ORIGIN
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_agent.toolbox import Item
+    from hermes_agent.toolbox import ToolItem
     from hermes_conversation.conversation import Conversation
 
 LIST_LIMIT: Final = 10
@@ -190,8 +190,12 @@ def _tools(conversation: Conversation, _words: str) -> CommandOutcome:
     return CommandOutcome(_columns(rows))
 
 
-def _about(item: Item) -> str:
-    return item.description if item.origin == STANDARD else f"{item.description} ({item.origin})"
+def _about(item: ToolItem) -> str:
+    return (
+        item.description
+        if item.origin == STANDARD_ORIGIN
+        else f"{item.description} ({item.origin})"
+    )
 
 
 def _columns(rows: list[tuple[str, str]]) -> str:

@@ -1,1 +1,1 @@
-"""The dashboard: conversations, what became of them and what they amount to, on a web page."""
+"""The web dashboard: conversations, search, analytics, gateway, plugins and settings."""

@@ -1,4 +1,4 @@
-"""The application: all resources behind one gate. Importing it starts nothing."""
+"""The FastAPI application: all resources behind the access gate. Importing it starts nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes_core import __version__
 from hermes_core.metrics import CONTENT_TYPE
 from hermes_dashboard import errors
 from hermes_dashboard.auth.gate import GUARDED, Gate
-from hermes_dashboard.metrics import DashboardMetrics, Metered
+from hermes_dashboard.metrics import DashboardMetrics, MetricsMiddleware
 from hermes_dashboard.plugins.apis import PREFIX, PluginApis
 from hermes_dashboard.resources import (
     analytics,
@@ -42,60 +42,64 @@ if TYPE_CHECKING:
     from hermes_dashboard.auth.access import Access
     from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.page import Page
-    from hermes_dashboard.plugins.apis import Find
+    from hermes_dashboard.plugins.apis import FindTabs
 
-# Those that stand on the parts alone; the first that fits a path answers.
+# Resources that need only the context; the first matching route handles a request.
 RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
     plugins, health, uploads, models,
 )  # fmt: skip
-MIN_PACKED: Final = 1024
-EFFORT: Final = 5
+MIN_COMPRESSED_BYTES: Final = 1024
+COMPRESSION_LEVEL: Final = 5
 
 
 class Dashboard(FastAPI):
-    """An application whose gate is in front of everything, errors included."""
+    """The application; the access gate is the outermost layer, around error handling too."""
 
     def __init__(self, access: Access) -> None:
         super().__init__(
             title="Hermes dashboard",
             version=__version__,
-            openapi_url=None,  # `_add_description` serves it, not in the event loop
+            openapi_url=None,  # `_add_description` serves it outside the event loop
             docs_url=None,
             redoc_url=None,
             default_response_class=errors.PlainJson,
         )
         self.access = access
-        self.meters = DashboardMetrics()
-        self.farewell = ShutdownSignal()
-        self._describing = threading.Lock()
+        self.metrics = DashboardMetrics()
+        self.shutdown_signal = ShutdownSignal()
+        self._openapi_lock = threading.Lock()
 
     def openapi(self) -> dict[str, Any]:
-        """What the server says of itself; made once, which takes a while."""
-        with self._describing:
+        """The OpenAPI document; building it is slow, so it is built once."""
+        with self._openapi_lock:
             return super().openapi()
 
     def build_middleware_stack(self) -> ASGIApp:
-        """The usual stack, behind the gate."""
-        inner = errors.Caught(super().build_middleware_stack())
-        return Gate(Metered(inner, self.meters), self.access)
+        """The default middleware, wrapped in error logging, metrics and the gate."""
+        inner = errors.ErrorLogMiddleware(super().build_middleware_stack())
+        return Gate(MetricsMiddleware(inner, self.metrics), self.access)
 
 
-def create_app(parts: DashboardContext, access: Access, page: Page, *, tabs: Find) -> Dashboard:
-    """The dashboard of *parts*, for those whom *access* lets in."""
+def create_app(
+    context: DashboardContext, access: Access, page: Page, *, tabs: FindTabs
+) -> Dashboard:
+    """Build the dashboard of *context*; *access* decides which requests pass."""
     app = Dashboard(access)
     errors.install(app)
-    app.add_middleware(GZipMiddleware, minimum_size=MIN_PACKED, compresslevel=EFFORT)
+    app.add_middleware(
+        GZipMiddleware, minimum_size=MIN_COMPRESSED_BYTES, compresslevel=COMPRESSION_LEVEL
+    )
     apis = PluginApis(tabs, access)
     app.include_router(auth.router(access))
-    app.include_router(live.router(parts, access, app.farewell, app.meters))
-    app.include_router(chat.router(access, app.farewell, app.meters))
+    app.include_router(live.router(context, access, app.shutdown_signal, app.metrics))
+    app.include_router(chat.router(access, app.shutdown_signal, app.metrics))
     app.include_router(plugin_tabs.router(apis))
     for resource in RESOURCES:
-        app.include_router(resource.router(parts))
+        app.include_router(resource.router(context))
     _add_metrics(app)
     _add_description(app)
-    app.mount(PREFIX, apis)  # after our own routes below the same path
+    app.mount(PREFIX, apis)  # after the built-in routes below the same path
     _add_page(app, page)
     return app
 
@@ -104,20 +108,20 @@ def _add_metrics(app: Dashboard) -> None:
     @app.get("/metrics", tags=["health"], response_class=Response)
     def metrics() -> Response:
         """Metrics in the Prometheus text format."""
-        return Response(app.meters.registry.render(), headers={"Content-Type": CONTENT_TYPE})
+        return Response(app.metrics.registry.render(), headers={"Content-Type": CONTENT_TYPE})
 
 
 def _add_description(app: Dashboard) -> None:
     @app.get("/openapi.json", include_in_schema=False)
     def description() -> Response:
-        """All addresses, in a thread: others are answered meanwhile."""
+        """Return the OpenAPI document; a plain function, so it runs in a worker thread."""
         return errors.PlainJson(app.openapi())
 
 
 def _add_page(app: Dashboard, page: Page) -> None:
     @app.api_route("/{path:path}", methods=["GET", "HEAD"], include_in_schema=False)
     def everything_else(path: str, request: Request) -> Response:
-        """The page; it reads the path itself."""
+        """Return the page, which routes the path itself, or one of its files."""
         if f"/{path}".startswith(GUARDED):
-            return errors.PlainJson({"detail": "There is nothing here."}, 404)
+            return errors.PlainJson({"detail": "Not found."}, 404)
         return page.response(path, request.scope)

@@ -1,4 +1,4 @@
-"""What the dashboard is made of; whoever starts it puts the parts together."""
+"""The dependencies of the dashboard, assembled by the process that starts it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-class LooksAtGateway(Protocol):
-    """What the dashboard knows of the chat gateway, which may run in another process."""
+class GatewayReader(Protocol):
+    """Read access to the chat gateway, which may run in another process."""
 
     def state(self) -> dict[str, Any]:
-        """Whether it runs, since when, and how each platform is doing.
+        """The state of the process and of each platform.
 
         `is_running`, `pid`, `started_at`, `version` and `platforms`: a list with `name`,
         `state`, `detail`, `account` and `since`.
@@ -27,11 +27,11 @@ class LooksAtGateway(Protocol):
         ...
 
     def errors(self, limit: int) -> list[dict[str, Any]]:
-        """What went wrong lately, the newest first: `at`, `level`, `logger`, `message`."""
+        """Recent errors, newest first: `at`, `level`, `logger`, `message`."""
         ...
 
     def chats(self, limit: int) -> list[dict[str, Any]]:
-        """The places that have a conversation, the latest first.
+        """Chats with a conversation, most recently active first.
 
         `key`, `platform`, `name`, `kind`, `session_id` and `last_active`.
         """
@@ -40,15 +40,15 @@ class LooksAtGateway(Protocol):
 
 @dataclass(frozen=True)
 class DashboardContext:
-    """Everything the resources stand on."""
+    """The dependencies of the resources."""
 
     db: SessionDB
     home: Path
-    gateway: LooksAtGateway
-    models: Callable[[], list[dict[str, Any]]]  # as `hermes models list --json` tells them
+    gateway: GatewayReader
+    models: Callable[[], list[dict[str, Any]]]  # as in `hermes models list --json`
     is_demo: bool = False
 
     @functools.cached_property
     def analysis(self) -> Analysis:
-        """What the history amounts to: one for all resources that stand on it."""
+        """The analytics of the history, shared by all resources."""
         return Analysis(self.db)

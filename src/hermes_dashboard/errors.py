@@ -1,4 +1,4 @@
-"""What becomes of errors: an answer in words, with a status that fits."""
+"""Error responses: a JSON body with the message, and the matching HTTP status."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import JSONResponse
 
+from hermes_core.command_name import with_command_name
 from hermes_core.errors import (
     AmbiguousSessionError,
     HermesError,
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# The first that fits counts.
-STATUSES: Final = (
+# The first matching class applies.
+STATUS_BY_ERROR: Final = (
     (SessionNotFoundError, 404),
     (AmbiguousSessionError, 409),
     (TitleError, 409),
@@ -36,64 +37,66 @@ STATUSES: Final = (
     (StoreError, 503),
     (HermesError, 500),
 )
-CRASHED: Final = "Something went wrong here; logs/hermes.log in the Hermes folder says what."
+INTERNAL_ERROR: Final = "Internal error. See logs/hermes.log in the Hermes folder for details."
 
 
 class PlainJson(JSONResponse):
-    """JSON whatever a history holds: half characters are escaped, and NaN is null."""
+    """JSON for any stored text: lone surrogates are escaped, NaN becomes null."""
 
     def render(self, content: Any) -> bytes:
-        """The bytes."""
+        """Serialize *content*."""
         try:
             return orjson.dumps(content)
-        except TypeError:  # text that is no Unicode, or a number that is too large
+        except TypeError:  # lone surrogates, or an integer beyond 64 bits
             return json.dumps(content).encode()
 
 
-class Caught:
-    """Notes crashes in the log, each once; a connection whose answer was whole stays open."""
+class ErrorLogMiddleware:
+    """Logs each unhandled error once; a connection with a complete response stays open."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_whole = False
+        is_complete = False
 
-        async def sending(message: Message) -> None:
-            nonlocal is_whole
+        async def send_tracked(message: Message) -> None:
+            nonlocal is_complete
             is_body = message["type"] == "http.response.body"
-            is_whole = is_body and not message.get("more_body", False)
+            is_complete = is_body and not message.get("more_body", False)
             await send(message)
 
         name = f"{scope['type']} {scope.get('path', '')}"
-        ended = await attempt_async(name, self._app(scope, receive, sending))
-        if isinstance(ended, Failure) and not is_whole:
-            raise ended.error
+        result = await attempt_async(name, self._app(scope, receive, send_tracked))
+        if isinstance(result, Failure) and not is_complete:
+            raise result.error
 
 
 def status_of(error: HermesError) -> int:
-    """The status that says what kind of error it is."""
-    fitting = [status for kind, status in STATUSES if issubclass(type(error), kind)]
-    return fitting[0]
+    """The HTTP status of *error*."""
+    statuses = [
+        status for error_class, status in STATUS_BY_ERROR if issubclass(type(error), error_class)
+    ]
+    return statuses[0]
 
 
-def install(app: FastAPI, crashed: Callable[[Exception], str] = lambda _: CRASHED) -> None:
-    """Let *app* answer errors so; *crashed* has the words for those that nobody foresaw."""
+def install(app: FastAPI, describe: Callable[[Exception], str] = lambda _: INTERNAL_ERROR) -> None:
+    """Install the error handlers; *describe* returns the message of an unexpected error."""
 
-    async def crash(_request: Request, error: Exception) -> PlainJson:
-        return PlainJson({"detail": crashed(error)}, 500)
+    async def internal_error(_request: Request, error: Exception) -> PlainJson:
+        return PlainJson({"detail": describe(error)}, 500)
 
-    app.add_exception_handler(HermesError, _answer)
-    app.add_exception_handler(RequestValidationError, _complain)
-    app.add_exception_handler(Exception, crash)
+    app.add_exception_handler(HermesError, _problem)
+    app.add_exception_handler(RequestValidationError, _validation_problem)
+    app.add_exception_handler(Exception, internal_error)
 
 
-async def _answer(_request: Request, error: Exception) -> PlainJson:
+async def _problem(_request: Request, error: Exception) -> PlainJson:
     status = status_of(error) if isinstance(error, HermesError) else 500
-    return PlainJson({"detail": str(error)}, status)
+    return PlainJson({"detail": with_command_name(str(error))}, status)
 
 
-async def _complain(_request: Request, error: Exception) -> PlainJson:
-    """As FastAPI does, with any text that may have been given."""
-    found = error.errors() if isinstance(error, RequestValidationError) else []
-    return PlainJson({"detail": jsonable_encoder(found)}, 422)
+async def _validation_problem(_request: Request, error: Exception) -> PlainJson:
+    """As FastAPI's handler, but for input that UTF-8 cannot encode too."""
+    details = error.errors() if isinstance(error, RequestValidationError) else []
+    return PlainJson({"detail": jsonable_encoder(details)}, 422)

@@ -1,4 +1,4 @@
-"""What is counted while the dashboard serves, for `/metrics`."""
+"""Metrics of the dashboard server, for `/metrics`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes_core.metrics import MetricsRegistry
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+BUCKET_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 UNKNOWN_ROUTE: Final = "unknown"
 
 
@@ -25,7 +25,7 @@ class DashboardMetrics:
             ["method", "route", "status"],
         )
         self.seconds = self.registry.histogram(
-            "hermes_dashboard_request_seconds", "Response time by route.", SECONDS, ["route"]
+            "hermes_dashboard_request_seconds", "Response time by route.", BUCKET_SECONDS, ["route"]
         )
         self.listeners = self.registry.gauge(
             "hermes_dashboard_live_listeners", "Pages that receive live updates."
@@ -35,39 +35,39 @@ class DashboardMetrics:
         )
 
 
-class Metered:
-    """Counts requests on their way through."""
+class MetricsMiddleware:
+    """Counts requests and measures response times."""
 
-    def __init__(self, app: ASGIApp, meters: DashboardMetrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: DashboardMetrics) -> None:
         self._app = app
-        self._meters = meters
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         status = 500
-        began = time.monotonic()
+        started_at = time.monotonic()
 
-        async def sending(message: Message) -> None:
+        async def send_tracked(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, sending)
+            await self._app(scope, receive, send_tracked)
         finally:
             route = route_of(scope)
-            self._meters.requests.labels(scope["method"], route, status).inc()
-            if route != LIVE:
-                self._meters.seconds.labels(route).observe(time.monotonic() - began)
+            self._metrics.requests.labels(scope["method"], route, status).inc()
+            if route != LIVE_ROUTE:
+                self._metrics.seconds.labels(route).observe(time.monotonic() - started_at)
 
 
-LIVE: Final = "/api/live"  # lasts as long as somebody looks at the page
+LIVE_ROUTE: Final = "/api/live"  # a stream that lasts as long as the page is open
 
 
 def route_of(scope: Scope) -> str:
-    """The route's pattern: a label that has few values, whatever is asked for."""
+    """The route's pattern: a label with a bounded number of values."""
     path = getattr(scope.get("route"), "path", None)
     return str(path) if path else UNKNOWN_ROUTE

@@ -1,4 +1,4 @@
-"""The page's own files: where they are, and how they are served."""
+"""The built files of the page: location and responses."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 
 from hermes_dashboard.auth.gate import NONCE
-from hermes_dashboard.safe_path import inside
+from hermes_dashboard.safe_path import resolve_inside
 
 if TYPE_CHECKING:
     from starlette.types import Scope
 
 PACKAGE: Final = Path(__file__).resolve().parent
 ROOT: Final = PACKAGE.parent.parent
-SET_UP: Final = ROOT / "tools" / "set_up_page.py"
+BUILD_SCRIPT: Final = ROOT / "tools" / "set_up_page.py"
 INDEX: Final = "index.html"
-PLACEHOLDER: Final = "__NONCE__"
-FOREVER: Final = "public, max-age=31536000, immutable"
+NONCE_PLACEHOLDER: Final = "__NONCE__"
+IMMUTABLE_CACHE: Final = "public, max-age=31536000, immutable"
 ENCODINGS: Final = (("br", ".br"), ("gzip", ".gz"))
-TYPES: Final = {".js": "text/javascript", ".mjs": "text/javascript", ".woff2": "font/woff2"}
+MEDIA_TYPES: Final = {".js": "text/javascript", ".mjs": "text/javascript", ".woff2": "font/woff2"}
 NOT_BUILT: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Hermes</title></head><body>
-<h1>The page has not been built yet</h1>
-<p>The dashboard runs, but its page is not here. Build it in the folder of the checkout with</p>
+<h1>The web page is not built</h1>
+<p>The dashboard server is running, but this checkout has no built page. Build it in the root
+folder of the checkout, then reload:</p>
 <pre>python3 tools/set_up_page.py</pre>
-<p>and load this page again. Installed packages of Hermes have it built in.</p>
+<p>Installed packages of Hermes include the page.</p>
 </body></html>
 """
 
@@ -41,20 +42,20 @@ class Page(NamedTuple):
 
     @classmethod
     def locate(cls) -> Self:
-        """In an installed package it lies inside; in a checkout it is built into `web/dist`."""
-        packed = PACKAGE / "page"
-        return cls(packed if (packed / INDEX).is_file() else ROOT / "web" / "dist")
+        """The page inside an installed package, else `web/dist` of the checkout."""
+        packaged = PACKAGE / "page"
+        return cls(packaged if (packaged / INDEX).is_file() else ROOT / "web" / "dist")
 
     @property
     def is_built(self) -> bool:
-        """Whether there is something to show."""
+        """Whether the page is built."""
         return (self.folder / INDEX).is_file()
 
     def response(self, path: str, scope: Scope) -> Response:
-        """A file of the page; the page itself for every other path, which it reads then."""
-        found = inside(self.folder, path) if path else None
-        if found is not None and found.name != INDEX:
-            return self._file(found, scope, is_forever=path.startswith("assets/"))
+        """A file of the page, or `index.html` for every other path (client-side routing)."""
+        file = resolve_inside(self.folder, path) if path else None
+        if file is not None and file.name != INDEX:
+            return self._file(file, scope, is_immutable=path.startswith("assets/"))
         if path == "assets" or path.startswith("assets/"):
             return PlainTextResponse("File not found.", 404)
         return self._index(scope)
@@ -64,37 +65,39 @@ class Page(NamedTuple):
         if not self.is_built:
             return HTMLResponse(NOT_BUILT, headers=headers)
         text = (self.folder / INDEX).read_text("utf-8")
-        return HTMLResponse(text.replace(PLACEHOLDER, scope[NONCE]), headers=headers)
+        return HTMLResponse(text.replace(NONCE_PLACEHOLDER, scope[NONCE]), headers=headers)
 
-    def _file(self, path: Path, scope: Scope, *, is_forever: bool) -> Response:
+    def _file(self, path: Path, scope: Scope, *, is_immutable: bool) -> Response:
         headers = {
-            "Cache-Control": FOREVER if is_forever else "no-cache",
+            "Cache-Control": IMMUTABLE_CACHE if is_immutable else "no-cache",
             "Vary": "Accept-Encoding",
         }
-        kind = TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
+        media_type = MEDIA_TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
         for encoding, suffix in ENCODINGS:
-            packed = path.with_name(path.name + suffix)
-            if encoding in _accepted(scope) and packed.is_file():
+            compressed = path.with_name(path.name + suffix)
+            if encoding in _accepted_encodings(scope) and compressed.is_file():
                 headers["Content-Encoding"] = encoding
-                path = packed
+                path = compressed
                 break
-        return FileResponse(path, headers=headers, media_type=kind or "application/octet-stream")
+        return FileResponse(
+            path, headers=headers, media_type=media_type or "application/octet-stream"
+        )
 
 
-def ensure() -> bool:
-    """Have the page built from its sources, in a checkout; whether that went well.
+def ensure_built() -> bool:
+    """Build the page in a checkout if it is missing or outdated; whether it is usable.
 
-    The child tells what it does, and what stands in its way, on standard error.
+    The child process reports progress and errors on standard error.
     """
-    if not SET_UP.is_file():
-        return True  # an installed package has it built in
-    return subprocess.run([sys.executable, str(SET_UP)], check=False).returncode == 0
+    if not BUILD_SCRIPT.is_file():
+        return True  # an installed package includes the page
+    return subprocess.run([sys.executable, str(BUILD_SCRIPT)], check=False).returncode == 0
 
 
-def _accepted(scope: Scope) -> set[str]:
-    """The encodings that a browser takes."""
-    lines = [
+def _accepted_encodings(scope: Scope) -> set[str]:
+    """The encodings that the client accepts."""
+    headers = [
         value.decode("latin-1") for key, value in scope["headers"] if key == b"accept-encoding"
     ]
-    words = (one.partition(";") for line in lines for one in line.split(","))
-    return {name.strip() for name, _, quality in words if quality.strip() not in {"q=0", "q=0.0"}}
+    entries = (entry.partition(";") for header in headers for entry in header.split(","))
+    return {name.strip() for name, _, quality in entries if quality.strip() not in {"q=0", "q=0.0"}}

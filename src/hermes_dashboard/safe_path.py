@@ -1,4 +1,4 @@
-"""Files of a folder, by paths that strangers write: nothing outside is ever reached."""
+"""Safe lookup of files below a folder by untrusted relative paths."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def inside(folder: Path, path: str) -> Path | None:
-    """The file at *path* below *folder*; None where there is none, or it lies elsewhere.
+def resolve_inside(folder: Path, path: str) -> Path | None:
+    """The file at *path* below *folder*, or None if it does not exist or is outside.
 
-    A link that leads out of the folder leads nowhere.
+    Symbolic links that lead out of the folder count as outside.
     """
     parts = path.split("/")
     if any(not part or part.startswith(".") or "\\" in part or "\0" in part for part in parts):
         return None
     try:
         root = folder.resolve()
-        found = root.joinpath(*parts).resolve()
-        is_inside = found.is_relative_to(root) and found.is_file()
-    except (OSError, ValueError, RuntimeError):  # too long, no text, links in a circle
+        file = root.joinpath(*parts).resolve()
+        is_inside = file.is_relative_to(root) and file.is_file()
+    except (OSError, ValueError, RuntimeError):  # too long, not encodable, a loop of links
         return None
-    return found if is_inside else None
+    return file if is_inside else None

@@ -1,4 +1,4 @@
-"""The web server: it listens, and when it ends nobody's open connection holds it up."""
+"""The web server, and the signal that ends open connections at shutdown."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ if TYPE_CHECKING:
 
 
 class ShutdownSignal:
-    """Said once, from any thread; whoever listens lets go."""
+    """Announces the shutdown once, from any thread; listeners then end their connections."""
 
     def __init__(self) -> None:
-        self.is_said = False
+        self.is_set = False
         self._listeners: dict[Callable[[], object], asyncio.AbstractEventLoop] = {}
 
-    def say(self) -> None:
-        """The server is about to end."""
-        self.is_said = True
+    def send(self) -> None:
+        """Announce that the server is about to stop."""
+        self.is_set = True
         for listener, loop in list(self._listeners.items()):
             loop.call_soon_threadsafe(listener)
 
-    def hear(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call *listener* then, in the loop of whoever asks; returns how to stop listening."""
+    def subscribe(self, listener: Callable[[], object]) -> Callable[[], None]:
+        """Call *listener* at shutdown, in the current event loop; returns the unsubscriber."""
         self._listeners[listener] = asyncio.get_running_loop()
 
-        def forget() -> None:
+        def unsubscribe() -> None:
             self._listeners.pop(listener, None)
 
-        return forget
+        return unsubscribe
 
     async def wait(self) -> None:
-        """Until it is said."""
-        said = asyncio.Event()
-        forget = self.hear(said.set)
+        """Wait for the shutdown."""
+        is_shutting_down = asyncio.Event()
+        unsubscribe = self.subscribe(is_shutting_down.set)
         try:
-            if not self.is_said:
-                await said.wait()
+            if not self.is_set:
+                await is_shutting_down.wait()
         finally:
-            forget()
+            unsubscribe()
 
 
 SHUTDOWN_SECONDS: Final = 3
 
 
 class Certificate(NamedTuple):
-    """What TLS needs."""
+    """The certificate and key files for TLS."""
 
     path: Path
     key: Path
 
 
-def server(app: Dashboard, certificate: Certificate | None = None) -> UvicornServer:
-    """A server for *app*; it logs no requests and does not say what it is."""
+def create_server(app: Dashboard, certificate: Certificate | None = None) -> UvicornServer:
+    """A server for *app*, without access log and Server header."""
     return make_server(
         app,
-        app.farewell.say,
+        app.shutdown_signal.send,
         handles_signals=True,
         server_header=False,
         date_header=True,
@@ -77,8 +77,8 @@ def server(app: Dashboard, certificate: Certificate | None = None) -> UvicornSer
     )
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens; UsageError says why it cannot be."""
+def open_socket(host: str, port: int) -> socket.socket:
+    """A listening socket; UsageError if the port cannot be used."""
     try:
         return listen(host, port)
     except (OSError, OverflowError) as error:

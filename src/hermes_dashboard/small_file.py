@@ -12,21 +12,21 @@ T = TypeVar("T")
 
 
 class SmallFile(Generic[T]):
-    """What is in a file, read again only when it was replaced."""
+    """The parsed content of a file, read again only after a change."""
 
     def __init__(self, path: Path, read: Callable[[bytes], T], missing: T) -> None:
         self.path = path
         self._read = read
         self._missing = missing
-        self._seen: tuple[tuple[int, int, int], T] | None = None
+        self._cached: tuple[tuple[int, int, int], T] | None = None
 
     def value(self) -> T:
-        """What it says now; what stands for a missing one where there is none."""
+        """The current content, or *missing* if there is no file."""
         try:
-            state = self.path.stat()
-            signature = (state.st_ino, state.st_mtime_ns, state.st_size)
-            if self._seen is None or self._seen[0] != signature:
-                self._seen = (signature, self._read(self.path.read_bytes()))
+            stat = self.path.stat()
+            signature = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+            if self._cached is None or self._cached[0] != signature:
+                self._cached = (signature, self._read(self.path.read_bytes()))
         except FileNotFoundError:
             return self._missing
-        return self._seen[1]
+        return self._cached[1]

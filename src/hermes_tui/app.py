@@ -1,4 +1,4 @@
-"""The screen of a conversation: what happens in it is shown, what is typed reaches it."""
+"""The full-screen application of one conversation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from textual.binding import Binding
 from textual.message import Message
 
 from hermes_agent.local import built_in
+from hermes_core.command_name import with_command_name
 from hermes_core.errors import UsageError
 from hermes_tui.commands import TuiCommands
 from hermes_tui.dialogs import KeysDialog
-from hermes_tui.event_queue import GATHER_SECONDS, GATHERED, EventQueue
+from hermes_tui.event_queue import MERGE_SECONDS, MERGED_KINDS, EventQueue
 from hermes_tui.event_view import EventView
-from hermes_tui.external_editor import edited
+from hermes_tui.external_editor import edit_text
 from hermes_tui.messages import NoticeLine
 from hermes_tui.prompt import Hints, Prompt
 from hermes_tui.status import StatusBar
@@ -33,18 +34,19 @@ if TYPE_CHECKING:
     from hermes_tui.conversation import ConversationClient
     from hermes_tui.input_history import InputHistory
 
-TWICE_SECONDS: Final = 2.0
+REPEAT_SECONDS: Final = 2.0
 DARK, LIGHT = "textual-dark", "textual-light"
 THEMES: Final = {"dark": DARK, "light": LIGHT}
-BELOW: Final = frozenset({"edit", "pick", "rewind", "family", "look"})  # not for a question's keys
+# Actions of the conversation, disabled while a dialog is open.
+MAIN_SCREEN_ACTIONS: Final = frozenset({"edit", "pick", "rewind", "family", "scroll_pages"})
 
 
 class EventsArrived(Message):
-    """There may be something to show."""
+    """The event queue may have events."""
 
 
 class HermesApp(App[None]):
-    """One conversation on a whole screen."""
+    """One conversation in full screen."""
 
     TITLE = "Hermes"
     CSS_PATH = "app.tcss"
@@ -58,8 +60,8 @@ class HermesApp(App[None]):
         Binding("f1", "keys", priority=True),
         Binding("f3", "rewind", priority=True),
         Binding("f4", "family", priority=True),
-        Binding("pageup", "look(-1)", priority=True),
-        Binding("pagedown", "look(1)", priority=True),
+        Binding("pageup", "scroll_pages(-1)", priority=True),
+        Binding("pagedown", "scroll_pages(1)", priority=True),
         Binding("escape", "type"),
     ]
 
@@ -70,206 +72,206 @@ class HermesApp(App[None]):
         *,
         theme: str = "dark",
         busy_input: str = "steer",
-        recall: InputHistory | None = None,
+        history: InputHistory | None = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
         self.conversation = conversation
-        self.is_hung_up = False  # by a signal: nobody said that it is over
+        self.is_hung_up = False  # ended by a signal, not by the user
         self._busy_input = busy_input
-        self._recall = recall
-        self._heard = EventQueue()
-        self.saying = Submission(self)
+        self._history = history
+        self._events = EventQueue()
+        self.submission = Submission(self)
         self._commands = TuiCommands(self)
-        self.showing = EventView(self)
+        self.event_view = EventView(self)
         self._is_busy = False
         self._stopped_at = 0.0
-        self._finished = ""  # the input when Tab last made it longer
+        self._completed_input = ""  # the input after the last completion
         self.theme = THEMES.get(theme, DARK)
 
     def compose(self) -> ComposeResult:
-        """Transcript, input, status."""
+        """Transcript, hints, input and status bar."""
         yield Transcript()
         yield Hints()
-        yield Prompt(self._recall)
+        yield Prompt(self._history)
         yield StatusBar()
 
     async def on_mount(self) -> None:
-        """Show what was said so far, and from now on what happens."""
+        """Show the messages so far and subscribe to events."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._end, number)
-        self.prompt.names = [one["name"] for one in self._commands.known()]
+        self.prompt.names = [command["name"] for command in self._commands.available()]
         await self.show_all()
         if not self.conversation.exists and not self.conversation.is_running:
             model = self.conversation.info["model"]
             await self.note(f"Hermes, {model}. /help lists commands, F1 shows keys, Ctrl+D quits.")
             if model == built_in.MODEL_NAME:
-                await self.note(built_in.TOY)
-        self.conversation.listen(self._hear)
+                await self.note(built_in.DEMO_NOTICE)
+        self.conversation.listen(self._queue_event)
         self.prompt.focus()
 
     async def show_all(self) -> None:
-        """The conversation as it stands, with a turn that is under way."""
-        await self.showing.show_all()
+        """Show the conversation with its running turn."""
+        await self.event_view.show_all()
 
     def _end(self, number: int) -> None:
-        """A signal asks for the end."""
+        """Exit because of a signal."""
         self.is_hung_up = True
         self.exit(return_code=128 + number)
 
     @property
     def transcript(self) -> Transcript:
-        """What was said."""
-        return self._below.query_one(Transcript)
+        """The transcript widget."""
+        return self._main_screen.query_one(Transcript)
 
     @property
     def status(self) -> StatusBar:
-        """The bottom line."""
-        return self._below.query_one(StatusBar)
+        """The status bar."""
+        return self._main_screen.query_one(StatusBar)
 
     @property
     def prompt(self) -> Prompt:
-        """The input."""
-        return self._below.query_one(Prompt)
+        """The input widget."""
+        return self._main_screen.query_one(Prompt)
 
     @property
-    def _below(self) -> Screen[Any]:
-        """The conversation, also while a question stands before it."""
+    def _main_screen(self) -> Screen[Any]:
+        """The screen of the conversation, below any dialogs."""
         return self.screen_stack[0]
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn, or a command, is at work."""
+        """Whether a turn or a command is running."""
         return self._is_busy
 
-    def work_begins(self) -> None:
-        """Something runs."""
+    def show_busy(self) -> None:
+        """Show that a turn or command is running."""
         self._is_busy = True
         self.status.start()
 
-    def work_ends(self) -> None:
-        """Nothing runs any more."""
+    def show_idle(self) -> None:
+        """Show that nothing is running."""
         self._is_busy = False
         self.status.stop()
 
-    # What happens
+    # Events
 
-    def _hear(self, kind: str, payload: dict[str, Any]) -> None:
-        """Called in the thread in which it happens."""
-        if self.is_running and self._heard.put(kind, payload):
+    def _queue_event(self, kind: str, payload: dict[str, Any]) -> None:
+        """Queue an event; called in the thread of the connection."""
+        if self.is_running and self._events.put(kind, payload):
             self.post_message(EventsArrived())
 
     async def on_events_arrived(self) -> None:
-        """Show one thing; keys that were pressed meanwhile come before the next."""
-        found = self._heard.take()
-        if found is None or not self.screen_stack:
-            return  # nothing, or nowhere any more
-        await self.showing.show(*found)
-        if found[0] in GATHERED and self._heard.is_empty:
-            self.set_timer(GATHER_SECONDS, self._look_again)
+        """Show one event; pending key presses are handled before the next."""
+        event = self._events.take()
+        if event is None or not self.screen_stack:
+            return  # no event, or the application is closing
+        await self.event_view.show(*event)
+        if event[0] in MERGED_KINDS and self._events.is_empty:
+            self.set_timer(MERGE_SECONDS, self._request_events)
         else:
-            self._look_again()
+            self._request_events()
 
-    def _look_again(self) -> None:
+    def _request_events(self) -> None:
         self.post_message(EventsArrived())
 
     async def note(self, text: str, *, is_error: bool = False) -> None:
-        """A line beside the conversation."""
-        await self.transcript.add(NoticeLine(text, is_error=is_error))
+        """Add a notice to the transcript; commands are shown as the user types them."""
+        await self.transcript.add(NoticeLine(with_command_name(text), is_error=is_error))
 
-    # What is typed
+    # Input
 
     async def on_prompt_sent(self, event: Prompt.Sent) -> None:
-        """A command, a question, or something to say to a turn that runs."""
-        self._below.query_one(Hints).show_words([])
-        if self._commands.is_leaving(event.text):
+        """Run a command, send a message, or pass input to the running turn."""
+        self._main_screen.query_one(Hints).show_completions([])
+        if self._commands.is_quit(event.text):
             self.action_leave()
-        elif not await self.showing.make_sure():
-            self.prompt.put_before(event.text)
+        elif not await self.event_view.reconnect_if_lost():
+            self.prompt.prepend(event.text)
         elif event.text.startswith("/"):
             await self._commands.run(event.text)
         elif self._is_busy:
-            await self.saying.say_meanwhile(event.text, self._busy_input)
+            await self.submission.send_while_busy(event.text, self._busy_input)
         else:
-            await self.saying.say(event.text)
+            await self.submission.send(event.text)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Show which commands begin like this."""
-        if event.text_area.text == self._finished:
-            return  # by Tab, and what else it could become is shown
+        """Show the commands that match the input."""
+        if event.text_area.text == self._completed_input:
+            return  # completed by Tab; its alternatives are shown
         names = set(self.prompt.matching()) if event.text_area is self.prompt else set()
-        found = [one for one in self._commands.known() if one["name"] in names]
-        self._below.query_one(Hints).show_commands(found)
+        commands = [command for command in self._commands.available() if command["name"] in names]
+        self._main_screen.query_one(Hints).show_commands(commands)
 
     async def on_prompt_tabbed(self, event: Prompt.Tabbed) -> None:
-        """Finish a path."""
-        wish = {"word": event.word, "cwd": str(self.conversation.info["cwd"])}
+        """Complete a path."""
+        params = {"word": event.word, "cwd": str(self.conversation.info["cwd"])}
         try:
-            answer = await asyncio.to_thread(self.conversation.call, "complete.path", **wish)
+            response = await asyncio.to_thread(self.conversation.call, "complete.path", **params)
         except UNREACHABLE as error:
             self.notify(str(error), severity="error", markup=False)
             return
-        found = answer["items"]
-        self.prompt.finish_word(event.word, found)
-        self._finished = self.prompt.text
-        self._below.query_one(Hints).show_words(found if len(found) > 1 else [])
+        items = response["items"]
+        self.prompt.complete_word(event.word, items)
+        self._completed_input = self.prompt.text
+        self._main_screen.query_one(Hints).show_completions(items if len(items) > 1 else [])
 
     async def on_prompt_dropped(self, event: Prompt.Dropped) -> None:
-        """Let a picture go along with what is said next."""
+        """Attach an image to the next message."""
         await self._commands.attach(str(event.path))
 
     # Keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What belongs to the conversation waits while something stands before it."""
-        if action in BELOW and len(self.screen_stack) > 1:
+        """Disable actions of the conversation while a dialog is open."""
+        if action in MAIN_SCREEN_ACTIONS and len(self.screen_stack) > 1:
             return False
         return super().check_action(action, parameters)
 
     def action_interrupt(self) -> None:
-        """Stop the turn; when none runs clear the input; twice in a moment leave."""
+        """Interrupt the turn, or clear the input; twice in a short time quits."""
         now = time.monotonic()
-        is_second, self._stopped_at = now - self._stopped_at < TWICE_SECONDS, now
+        is_second, self._stopped_at = now - self._stopped_at < REPEAT_SECONDS, now
         prompt = self.prompt
         if is_second and not prompt.text:
             self.action_leave()
         elif self._is_busy:
-            self.saying.stop()
+            self.submission.stop()
         elif prompt.text:
             prompt.fill("")
         else:
-            self.notify("Press Ctrl+C again or Ctrl+D to quit.", timeout=TWICE_SECONDS)
+            self.notify("Press Ctrl+C again or Ctrl+D to quit.", timeout=REPEAT_SECONDS)
 
     def action_leave(self) -> None:
-        """Leave; the conversation stays."""
+        """Quit; the conversation is kept."""
         self.exit()
 
     def action_switch_theme(self) -> None:
-        """Between dark and light, also next time."""
+        """Switch between dark and light, and save the choice."""
         name = "light" if self.theme == DARK else "dark"
         self.theme = THEMES[name]
-        self.saying.ask_later("config.set", key="tui.theme", value=name)
+        self.submission.call_in_background("config.set", key="tui.theme", value=name)
 
     def action_keys(self) -> None:
-        """Say what the keys do, or go back from there."""
+        """Show or close the list of keys."""
         if isinstance(self.screen, KeysDialog):
             self.screen.dismiss(None)
         else:
             self.push_screen(KeysDialog())
 
-    def action_look(self, pages: int) -> None:
-        """A page up or down in the conversation."""
+    def action_scroll_pages(self, pages: int) -> None:
+        """Scroll the transcript by pages."""
         transcript = self.transcript
         transcript.scroll_relative(y=pages * transcript.size.height, animate=False)
 
     def action_type(self) -> None:
-        """Back to the input."""
+        """Focus the input."""
         self.prompt.focus()
 
     def action_edit(self) -> None:
-        """Write in another editor."""
+        """Edit the input in an external editor."""
         try:
-            self.prompt.fill(edited(self, self.prompt.whole_text))
+            self.prompt.fill(edit_text(self, self.prompt.full_text))
         except SuspendNotSupported:
             self.notify(
                 "This terminal cannot be suspended for an external editor.", severity="error"
@@ -282,9 +284,9 @@ class HermesApp(App[None]):
         await self._commands.pick()
 
     async def action_rewind(self) -> None:
-        """Go back to something that was said."""
+        """Rewind to an earlier message."""
         await self._commands.rewind()
 
     async def action_family(self) -> None:
-        """See the branches."""
+        """Show the branches."""
         await self._commands.family()

@@ -1,4 +1,4 @@
-"""The conversation as the screen sees it: asked through a link, wherever its hub runs."""
+"""The client side of a conversation, over a connection to the daemon or an in-process hub."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
 
     from tui_gateway.client import RpcClient
 
-    Hear = Callable[[str, dict[str, Any]], object]
+    EventCallback = Callable[[str, dict[str, Any]], object]
     Connect = Callable[[Callable[[str, str, dict[str, Any]], object]], RpcClient]
 
-MAX_RETURNS: Final = 3
-RETURN_SECONDS: Final = 60.0
-LEAVE_SECONDS: Final = 1.0
-MOVING: Final = frozenset({"command.dispatch", "session.branch"})
+MAX_RECONNECTS: Final = 3
+RECONNECT_WINDOW_SECONDS: Final = 60.0
+CLOSE_WAIT_SECONDS: Final = 1.0
+SWITCHING_METHODS: Final = frozenset({"command.dispatch", "session.branch"})
 
 
-class Opening(NamedTuple):
-    """Which conversation is wanted."""
+class OpenRequest(NamedTuple):
+    """Which conversation to open, and how."""
 
     cwd: str
-    session: str = ""  # an id, the beginning of one, or a title
+    session: str = ""  # an ID, the beginning of an ID, or a title
     is_latest: bool = False
     model: str = ""
     source: str = "tui"
 
 
-class Calls:
-    """Requests under way; what was just sent is not cut off by leaving."""
+class PendingCalls:
+    """Counts pending calls, so that leaving waits for those just sent."""
 
     def __init__(self) -> None:
         self._count = 0
         self._changed = threading.Condition()
 
     @contextlib.contextmanager
-    def calling(self) -> Iterator[None]:
-        """While a request is under way."""
+    def count(self) -> Iterator[None]:
+        """Count a call while it is pending."""
         with self._changed:
             self._count += 1
         try:
@@ -54,158 +54,158 @@ class Calls:
                 self._changed.notify_all()
 
     def wait_for_calls(self) -> None:
-        """Give them a moment to be answered."""
+        """Wait briefly for pending calls."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._count, timeout=LEAVE_SECONDS)
+            self._changed.wait_for(lambda: not self._count, timeout=CLOSE_WAIT_SECONDS)
 
 
 class ConversationClient:
-    """One open conversation; every method may wait for an answer."""
+    """An open conversation; every method may block."""
 
-    def __init__(self, connect: Connect, opening: Opening) -> None:
+    def __init__(self, connect: Connect, request: OpenRequest) -> None:
         self._connect = connect
-        self._opening = opening
-        self._link: RpcClient | None = None
-        self._hear: Hear | None = None
-        self._early: list[tuple[str, dict[str, Any]]] = []
+        self._request = request
+        self._client: RpcClient | None = None
+        self._on_event: EventCallback | None = None
+        self._early_events: list[tuple[str, dict[str, Any]]] = []
         self._lock = threading.Lock()
-        self._returns: list[float] = []
+        self._reconnects: list[float] = []
         self.live_id = ""
         self.info: dict[str, Any] = {}
         self.messages: list[dict[str, Any]] = []
         self.inflight: dict[str, Any] | None = None
         self.unread = ""
-        self._was_left = False
-        self._let_go = Calls()
+        self._is_daemon_stopped = False
+        self._pending_calls = PendingCalls()
         self.commands: list[dict[str, Any]] = []
 
-    # Coming and going
+    # Opening and closing
 
     def open(self) -> None:
-        """Begin it, or take it up again."""
+        """Create or resume the conversation."""
         try:
-            self._link = self._connect(self._take)
-            self._open_in(self._link)
+            self._client = self._connect(self._receive)
+            self._open_in(self._client)
         except (RpcError, UsageError) as error:
-            if self._link is not None:
-                self._link.close()
+            if self._client is not None:
+                self._client.close()
             raise UsageError(str(error)) from error
 
-    def _open_in(self, link: RpcClient) -> None:
-        wish = self._opening
-        facts = {"cwd": wish.cwd, "model": wish.model, "source": wish.source}
-        session = wish.session or (self._latest() if wish.is_latest else "")
+    def _open_in(self, client: RpcClient) -> None:
+        request = self._request
+        params = {"cwd": request.cwd, "model": request.model, "source": request.source}
+        session = request.session or (self._latest() if request.is_latest else "")
         if session:
-            self._opened(link.call("session.resume", session_id=session, **facts))
+            self._set_state(client.call("session.resume", session_id=session, **params))
         else:
-            self._opened(link.call("session.create", **facts))
-        self.commands = link.call("commands.catalog")["commands"]
+            self._set_state(client.call("session.create", **params))
+        self.commands = client.call("commands.catalog")["commands"]
 
     def _latest(self) -> str:
-        found = self.call("session.most_recent", cwd=self._opening.cwd)["session_id"]
-        if not found:
-            raise UsageError(f"No conversation in {self._opening.cwd} to continue.")
-        return str(found)
+        session_id = self.call("session.most_recent", cwd=self._request.cwd)["session_id"]
+        if not session_id:
+            raise UsageError(f"No conversation in {self._request.cwd} to continue.")
+        return str(session_id)
 
-    def _opened(self, found: dict[str, Any]) -> None:
-        self.live_id = found["session_id"]
-        self.info = found["info"]
-        self.messages = found["messages"]
-        self.inflight = found["inflight"]
-        self.unread = found["unread"] or self.unread
+    def _set_state(self, state: dict[str, Any]) -> None:
+        self.live_id = state["session_id"]
+        self.info = state["info"]
+        self.messages = state["messages"]
+        self.inflight = state["inflight"]
+        self.unread = state["unread"] or self.unread
 
-    def take_unread(self) -> str:
-        """Words that were typed and that nobody has read; they are taken back now."""
-        found, self.unread = self.unread, ""
-        return found
+    def pop_unread(self) -> str:
+        """Return pending input that the agent has not read, once."""
+        unread, self.unread = self.unread, ""
+        return unread
 
-    def come_back(self) -> bool:
-        """The connection was lost: open it anew, unless that has been tried too often."""
-        if self._was_left:
-            self._was_left = False
-            raise UsageError("the daemon was stopped; send a message to start it again")
+    def reconnect(self) -> bool:
+        """Reopen after a lost connection; False after too many attempts in a short time."""
+        if self._is_daemon_stopped:
+            self._is_daemon_stopped = False
+            raise UsageError("The daemon was stopped. Send a message to start it again.")
         now = time.monotonic()
-        self._returns = [one for one in self._returns if now - one < RETURN_SECONDS]
-        if len(self._returns) >= MAX_RETURNS:
+        self._reconnects = [at for at in self._reconnects if now - at < RECONNECT_WINDOW_SECONDS]
+        if len(self._reconnects) >= MAX_RECONNECTS:
             return False
-        self._returns.append(now)
+        self._reconnects.append(now)
         stored = self.session_id if self.exists else ""
-        self._opening = self._opening._replace(session=stored, is_latest=False)
+        self._request = self._request._replace(session=stored, is_latest=False)
         self.open()
         return True
 
     def leave(self, *, is_over: bool) -> None:
-        """Let go; what *is_over* is ended, unless a turn is at work in it."""
-        if self._link is None:
+        """Disconnect; closes the conversation if *is_over*, unless a turn is running."""
+        if self._client is None:
             return
-        self._let_go.wait_for_calls()
-        if is_over and not self._link.is_here:
-            # Where the other end is gone, it looks after its conversations itself.
+        self._pending_calls.wait_for_calls()
+        if is_over and not self._client.is_here:
+            # Without a connection, the daemon closes the conversation itself.
             with contextlib.suppress(RpcError):
                 self.call("session.close", unless_running=True)
-        self._link.close()
+        self._client.close()
 
-    # Hearing
+    # Events
 
-    def listen(self, hear: Hear) -> None:
-        """Tell *hear* what happens, from what has happened already on."""
+    def listen(self, on_event: EventCallback) -> None:
+        """Pass all events to *on_event*, including those received before."""
         with self._lock:
-            self._hear = hear
-            early, self._early = self._early, []
-        for kind, payload in early:
-            hear(kind, payload)
+            self._on_event = on_event
+            early_events, self._early_events = self._early_events, []
+        for kind, payload in early_events:
+            on_event(kind, payload)
 
-    def _take(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
+    def _receive(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
         if session_id and self.live_id and session_id != self.live_id:
             return
         if kind == "session.info":
             self.info = payload
         elif kind == "gateway.leaving":
-            self._was_left = True
+            self._is_daemon_stopped = True
         elif kind == "message.start":
             count = max(self.info.get("message_count", 0), 1)
             self.info = {**self.info, "running": True, "message_count": count}
         with self._lock:
-            hear = self._hear
-            if hear is None:
-                self._early.append((kind, payload))
-        if hear is not None:
-            hear(kind, payload)
+            on_event = self._on_event
+            if on_event is None:
+                self._early_events.append((kind, payload))
+        if on_event is not None:
+            on_event(kind, payload)
 
-    # Asking
+    # Calls
 
     def call(self, method: str, **params: Any) -> Any:
-        """Ask something about this conversation, or at large."""
-        if self._link is None:
-            raise UsageError("the conversation is not open")
+        """Call a method, by default for this conversation."""
+        if self._client is None:
+            raise UsageError("The conversation is not open.")
         if self.live_id:
             params.setdefault("session_id", self.live_id)
-        with self._let_go.calling():
-            found = self._link.call(method, **params)
-        if method in MOVING:  # to another conversation, perhaps
-            self.live_id = found["session_id"]
-        return found
+        with self._pending_calls.count():
+            result = self._client.call(method, **params)
+        if method in SWITCHING_METHODS:  # may switch to another conversation
+            self.live_id = result["session_id"]
+        return result
 
     def reload(self) -> None:
-        """See anew what was said."""
-        self._opened(self.call("session.activate"))
+        """Reload the messages."""
+        self._set_state(self.call("session.activate"))
 
     @property
     def session_id(self) -> str:
-        """The id it is stored under."""
+        """The stored session ID."""
         return str(self.info["stored_session_id"])
 
     @property
-    def goes_on(self) -> bool:
-        """Whether a turn goes on in it when nobody looks any more."""
-        return self._link is not None and not self._link.is_here and self.is_running
+    def continues_in_background(self) -> bool:
+        """Whether a turn continues after disconnecting."""
+        return self._client is not None and not self._client.is_here and self.is_running
 
     @property
     def exists(self) -> bool:
-        """Whether anything was said yet."""
+        """Whether the conversation has any messages."""
         return bool(self.info["message_count"])
 
     @property
     def is_running(self) -> bool:
-        """Whether a turn is at work in it, as far as is known here."""
+        """Whether a turn is running, as far as known here."""
         return bool(self.info["running"])

@@ -1,4 +1,4 @@
-"""Questions over the transcript: may this be done, what did you mean, which keys are there."""
+"""Modal dialogs: approvals, questions of the agent, secrets and the list of keys."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ PgUp, PgDn   scroll the conversation
 Ctrl+C       interrupt the turn, or clear the input; twice: quit
 Ctrl+D       quit; a running turn continues in the background
 F1           show these keys; /help lists commands"""
-SCROLLING: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
-LOOK_SECONDS: Final = 1.0  # a question is seen before it is answered
-PAUSE_SECONDS: Final = 0.5  # whoever types without one writes something else
-MOVING: Final = frozenset({"left", "right", "tab", "shift+tab"})
-ANSWERING: Final = frozenset({"o", "s", "d", "enter"})
+SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
+MIN_VISIBLE_SECONDS: Final = 1.0  # before a dialog accepts keys
+TYPING_PAUSE_SECONDS: Final = 0.5  # keys without a pause were meant for the input
+FOCUS_KEYS: Final = frozenset({"left", "right", "tab", "shift+tab"})
+ANSWER_KEYS: Final = frozenset({"o", "s", "d", "enter"})
 TOO_EARLY: Final = "… wait a moment before answering"
 READY: Final = "o, s or d · arrows and Enter · Esc denies"
 
 
 class QuestionDialog(ModalScreen[str]):
-    """Something a person is asked; the answer is a text."""
+    """A question to the user; the answer is a text."""
 
     def __init__(self, payload: dict[str, Any]) -> None:
         super().__init__()
@@ -50,16 +50,16 @@ class QuestionDialog(ModalScreen[str]):
         self.request_id = str(payload["request_id"])
 
     def answer(self, text: str) -> None:
-        """Answer; not twice, when keys came faster than the screen went."""
+        """Answer once; further keys before the dialog closes are ignored."""
         if self.is_current:
             self.dismiss(text)
 
 
 class ApprovalDialog(QuestionDialog):
-    """May a command run? Esc means no.
+    """Asks whether a command may run; Esc denies.
 
-    It comes while somebody types: until it was there for a moment, and nothing was typed for
-    a while, keys answer nothing.
+    It may open while the user types. Keys are ignored until the dialog has been visible for
+    a moment and typing has paused.
     """
 
     BINDINGS: ClassVar = [
@@ -72,10 +72,10 @@ class ApprovalDialog(QuestionDialog):
 
     def __init__(self, payload: dict[str, Any]) -> None:
         super().__init__(payload)
-        self._since = self._typed = time.monotonic()
+        self._visible_since = self._last_typed_at = time.monotonic()
 
     def compose(self) -> ComposeResult:
-        """The command, why it is asked for, and the answers."""
+        """The command, the reason and the answers."""
         with Vertical(classes="dialog"):
             yield Static("Allow this command?", classes="heading")
             yield Static(Content(clean(str(self._payload["description"]))))
@@ -89,32 +89,35 @@ class ApprovalDialog(QuestionDialog):
             yield Static(TOO_EARLY, classes="keys")
 
     def on_mount(self) -> None:
-        """Enter alone allows nothing."""
+        """Focus deny, so that Enter alone allows nothing."""
         self.query_one("#deny").focus()
         self.set_interval(0.1, self._draw)
 
     def on_screen_resume(self) -> None:
-        """Somebody sees it, or sees it again."""
-        self._since = time.monotonic()
+        """Restart the delay when the dialog becomes visible."""
+        self._visible_since = time.monotonic()
 
     def on_key(self, event: events.Key) -> None:
-        """What was meant for the input is no answer."""
+        """Ignore keys that were meant for the input."""
         if event.key == "escape":
             return
-        if self._is_early(event.time) or event.key not in ANSWERING | MOVING:
-            self._typed = event.time
+        if self._is_early(event.time) or event.key not in ANSWER_KEYS | FOCUS_KEYS:
+            self._last_typed_at = event.time
             self._draw()
             event.stop()
 
     def _is_early(self, now: float) -> bool:
-        return now - self._since < LOOK_SECONDS or now - self._typed < PAUSE_SECONDS
+        return (
+            now - self._visible_since < MIN_VISIBLE_SECONDS
+            or now - self._last_typed_at < TYPING_PAUSE_SECONDS
+        )
 
     def _draw(self) -> None:
         is_early = self._is_early(time.monotonic())
         self.query_one(".keys", Static).update(TOO_EARLY if is_early else READY)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """An answer by mouse or Enter."""
+        """Answer by mouse or Enter."""
         self.action_answer(str(event.button.id))
 
     def action_answer(self, choice: str) -> None:
@@ -123,7 +126,7 @@ class ApprovalDialog(QuestionDialog):
 
 
 class ClarifyDialog(QuestionDialog):
-    """A question of the model: one of its choices, or words of one's own."""
+    """A question of the model, with choices and a free-text answer."""
 
     BINDINGS: ClassVar = [Binding("escape", "skip")]
 
@@ -133,7 +136,7 @@ class ClarifyDialog(QuestionDialog):
         self._choices = [str(choice) for choice in payload.get("choices") or []]
 
     def compose(self) -> ComposeResult:
-        """The question and the ways to answer it."""
+        """The question, the choices and the input."""
         with Vertical(classes="dialog"):
             yield Static(Content(clean(self._question)), classes="heading")
             if self._choices:
@@ -141,45 +144,45 @@ class ClarifyDialog(QuestionDialog):
             yield Input(placeholder="Type an answer; Esc to skip", compact=True)
 
     def on_mount(self) -> None:
-        """Begin at the choices, if there are any."""
+        """Focus the choices, if any."""
         self.query_one(OptionList if self._choices else Input).focus()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """One of the choices."""
+        """Answer with a choice."""
         self.answer(self._choices[event.option_index])
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Words of one's own."""
+        """Answer with typed text."""
         if event.value.strip():
             self.answer(event.value.strip())
 
     def action_skip(self) -> None:
-        """No answer."""
+        """Skip the question."""
         self.answer("")
 
 
 class SecretDialog(QuestionDialog):
-    """A key or a password; what is typed is not shown."""
+    """Asks for a secret; the input is hidden."""
 
     BINDINGS: ClassVar = [Binding("escape", "skip")]
 
     def compose(self) -> ComposeResult:
-        """What it is for, and where it is typed."""
+        """The purpose and the input."""
         with Vertical(classes="dialog"):
             yield Static(Content(clean(str(self._payload["prompt"]))), classes="heading")
             yield Input(placeholder="hidden input; Esc to cancel", password=True, compact=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """There it is."""
+        """Answer with the secret."""
         self.answer(event.value.strip())
 
     def action_skip(self) -> None:
-        """None."""
+        """Cancel."""
         self.answer("")
 
 
 class KeysDialog(ModalScreen[None]):
-    """What the keys do; any key goes back, but those that scroll."""
+    """The list of keys; any key that does not scroll closes it."""
 
     def compose(self) -> ComposeResult:
         """The list."""
@@ -188,12 +191,12 @@ class KeysDialog(ModalScreen[None]):
             yield Static(Content(KEYS))
 
     def on_key(self, event: events.Key) -> None:
-        """Go back."""
-        if event.key in SCROLLING:
+        """Close the dialog."""
+        if event.key in SCROLL_KEYS:
             return
         event.stop()
         self.dismiss(None)
 
     def on_click(self) -> None:
-        """Go back."""
+        """Close the dialog."""
         self.dismiss(None)

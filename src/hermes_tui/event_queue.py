@@ -1,7 +1,7 @@
-"""What happens, on its way from the thread in which it happens to the screen.
+"""A thread-safe queue of events for the screen.
 
-A model says hundreds of words in a second, and a screen that takes each by itself has no time for
-keys. So the words that wait are one event, and the screen takes one event at a time.
+A model may stream hundreds of deltas per second; drawing each would leave no time for keys.
+So queued deltas of the same kind are merged, and the screen draws one event at a time.
 """
 
 from __future__ import annotations
@@ -10,57 +10,57 @@ import threading
 from collections import deque
 from typing import Any, Final, NamedTuple
 
-GATHER_SECONDS: Final = 0.03
-GATHERED: Final = frozenset({"message.delta", "reasoning.delta", "tool.output"})
+MERGE_SECONDS: Final = 0.03
+MERGED_KINDS: Final = frozenset({"message.delta", "reasoning.delta", "tool.output"})
 
 
 class QueuedEvent(NamedTuple):
-    """An event; the pieces of its text, if it has one that may grow."""
+    """An event, with the chunks of its text if it can be merged."""
 
     kind: str
     payload: dict[str, Any]
-    pieces: list[str]
+    chunks: list[str]
 
 
 class EventQueue:
-    """A queue that keeps the order; any thread puts in, the screen's takes out."""
+    """An ordered queue; any thread puts, the UI thread takes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: deque[QueuedEvent] = deque()
-        self._is_told = False
+        self._queue: deque[QueuedEvent] = deque()
+        self._is_notified = False
 
     def put(self, kind: str, payload: dict[str, Any]) -> bool:
-        """Something happened; whether the screen has to be told that there is something."""
+        """Add an event; whether the screen must be notified."""
         with self._lock:
-            last = self._waiting[-1] if self._waiting else None
-            if last is not None and _goes_on(last, kind, payload):
-                last.pieces.append(payload["text"])
+            last = self._queue[-1] if self._queue else None
+            if last is not None and _can_merge(last, kind, payload):
+                last.chunks.append(payload["text"])
             else:
-                pieces = [payload["text"]] if kind in GATHERED else []
-                self._waiting.append(QueuedEvent(kind, payload, pieces))
-            was_told, self._is_told = self._is_told, True
-            return not was_told
+                chunks = [payload["text"]] if kind in MERGED_KINDS else []
+                self._queue.append(QueuedEvent(kind, payload, chunks))
+            was_notified, self._is_notified = self._is_notified, True
+            return not was_notified
 
     def take(self) -> tuple[str, dict[str, Any]] | None:
-        """What is next; None when there is nothing, and then the screen has to be told again."""
+        """The next event, or None; after None the next `put` notifies the screen."""
         with self._lock:
-            if not self._waiting:
-                self._is_told = False
+            if not self._queue:
+                self._is_notified = False
                 return None
-            kind, payload, pieces = self._waiting.popleft()
-        return kind, {**payload, "text": "".join(pieces)} if pieces else payload
+            kind, payload, chunks = self._queue.popleft()
+        return kind, {**payload, "text": "".join(chunks)} if chunks else payload
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Whether the queue is empty."""
         with self._lock:
-            return not self._waiting
+            return not self._queue
 
 
-def _goes_on(last: QueuedEvent, kind: str, payload: dict[str, Any]) -> bool:
+def _can_merge(last: QueuedEvent, kind: str, payload: dict[str, Any]) -> bool:
     return (
-        kind in GATHERED
+        kind in MERGED_KINDS
         and last.kind == kind
         and last.payload.get("tool_id") == payload.get("tool_id")
     )

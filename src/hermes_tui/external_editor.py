@@ -1,4 +1,4 @@
-"""A text in another editor, which has the terminal for itself meanwhile."""
+"""Edits a text in an external editor while the application is suspended."""
 
 from __future__ import annotations
 
@@ -20,56 +20,58 @@ if TYPE_CHECKING:
     from textual.app import App
 
 
-def edited(app: App[Any], text: str) -> str:
-    """What *text* has become; UsageError or OSError say why it has not."""
-    words = _editor()
+def edit_text(app: App[Any], text: str) -> str:
+    """The edited text; UsageError or OSError if the editor fails."""
+    command = _editor()
     with tempfile.NamedTemporaryFile(
         "w+", suffix=".md", encoding="utf-8", errors="replace"
     ) as file:
         file.write(text)
         file.flush()
-        # Nothing may leave this block by an error: the screen would not come back.
+        # An exception in this block would leave the screen suspended.
         with app.suspend():
-            problem = _run([*words, file.name])
+            problem = _run([*command, file.name])
         if problem:
             raise UsageError(problem)
         return Path(file.name).read_text(encoding="utf-8", errors="replace").rstrip()
 
 
 def _editor() -> list[str]:
-    name = next((one for one in ("VISUAL", "EDITOR") if os.environ.get(one, "").strip()), "")
+    name = next(
+        (variable for variable in ("VISUAL", "EDITOR") if os.environ.get(variable, "").strip()), ""
+    )
     line = os.environ[name] if name else "vi"
     try:
-        words = shlex.split(line)
+        command = shlex.split(line)
     except ValueError as error:
         raise UsageError(f"${name} cannot be parsed: {error}. Its value: {line}") from error
-    if not words or shutil.which(words[0]) is None:
+    if not command or shutil.which(command[0]) is None:
         raise UsageError(
-            f"Editor not found: `{words[0] if words else line}`. "
+            f"Editor not found: `{command[0] if command else line}`. "
             f"Set ${name or 'EDITOR'} to one that is installed."
         )
-    return words
+    return command
 
 
-def _run(words: list[str]) -> str:
-    """Run an editor until it ends; what went wrong, or nothing."""
-    name = Path(words[0]).name
+def _run(command: list[str]) -> str:
+    """Run an editor; returns the error message, or an empty text."""
+    name = Path(command[0]).name
     try:
-        with _unstoppable():
-            code = subprocess.run(words, check=False).returncode
+        with _catch_interrupts():
+            code = subprocess.run(command, check=False).returncode
     except (OSError, ValueError) as error:
         return f"{name} failed to start: {error}"
     return f"{name} exited with code {code}; the text is unchanged." if code else ""
 
 
 @contextlib.contextmanager
-def _unstoppable() -> Iterator[None]:
-    """Ctrl+C is for the editor and not for us.
+def _catch_interrupts() -> Iterator[None]:
+    """Leave Ctrl+C to the editor.
 
-    It is caught, not ignored: what is ignored here would be ignored by the editor, too.
+    SIGINT is caught, not ignored, because an ignored signal is inherited by the editor.
     """
-    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    previous = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+        signal.signal(signal.SIGINT, signal.SIG_DFL if previous is None else previous)

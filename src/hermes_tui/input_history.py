@@ -1,6 +1,6 @@
-"""What was sent before, also on other days: the file that `hermes chat` keeps it in, too.
+"""The input history, in the file that `hermes chat` uses too.
 
-Each text is a comment with its time and then its lines, every one with a `+` before it.
+An entry is a comment with its time, then its lines with a `+` prefix.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ MAX_ENTRIES: Final = 1000
 
 
 class InputHistory:
-    """Texts, the latest last."""
+    """Sent texts, the latest last."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._texts = _read(path)[-MAX_ENTRIES:] if path is not None else []
-        self._back = 0
+        self._offset = 0
 
     def add(self, text: str) -> None:
-        """Something was sent."""
-        self._back = 0
+        """Add a sent text."""
+        self._offset = 0
         if self._texts and self._texts[-1] == text:
             return
         self._texts.append(text)
@@ -44,18 +44,18 @@ class InputHistory:
             log.warning("input history cannot be written: %s", error)
 
     def move(self, steps: int) -> str:
-        """Further back, or nearer; empty at the near end."""
-        self._back = max(0, min(self._back + steps, len(self._texts)))
+        """Move back (positive) or forward; empty after the latest entry."""
+        self._offset = max(0, min(self._offset + steps, len(self._texts)))
         return self.current
 
     @property
     def current(self) -> str:
-        """What stands there when it was recalled and not changed."""
-        return self._texts[-self._back] if self._back else ""
+        """The recalled entry, or an empty text."""
+        return self._texts[-self._offset] if self._offset else ""
 
-    def forget_place(self) -> None:
-        """The next look back begins at the end."""
-        self._back = 0
+    def reset(self) -> None:
+        """Start again at the latest entry."""
+        self._offset = 0
 
 
 def _read(path: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Messages as they are shown: what was said, answered, thought, done."""
+"""Widgets for messages, reasoning, tool calls and notices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class TranscriptEntry(NamedTuple):
-    """Something to show: `user`, `assistant`, `thought`, `tool` or `notice`, and its words."""
+    """An entry: `user`, `assistant`, `thought`, `tool` or `notice`, and its text."""
 
     kind: str
     text: str
@@ -35,7 +35,7 @@ class TranscriptEntry(NamedTuple):
 
 
 def entries(messages: Iterable[dict[str, Any]]) -> Iterator[TranscriptEntry]:
-    """What was said and done, in its order."""
+    """The entries of stored messages, in order."""
     calls: list[str] = []
     for message in messages:
         role, text = message["role"], _text(message.get("content"))
@@ -58,13 +58,13 @@ def _text(content: Any) -> str:
     return "" if content is None else str(content)
 
 
-def _calls(stored: Any) -> list[dict[str, Any]]:
-    if isinstance(stored, str):
+def _calls(value: Any) -> list[dict[str, Any]]:
+    if isinstance(value, str):
         try:
-            stored = json.loads(stored)
+            value = json.loads(value)
         except ValueError:
             return []
-    return [call for call in stored or [] if isinstance(call, dict)]
+    return [call for call in value or [] if isinstance(call, dict)]
 
 
 def _label(call: dict[str, Any]) -> str:
@@ -75,34 +75,34 @@ def _label(call: dict[str, Any]) -> str:
 
 
 def has_failed(result: str) -> bool:
-    """Whether a tool's answer tells of a failure."""
-    facts = _facts(result)
-    return bool(facts.get("error")) or facts.get("exit_code") not in {None, 0}
+    """Whether a tool result reports a failure."""
+    fields = _fields(result)
+    return bool(fields.get("error")) or fields.get("exit_code") not in {None, 0}
 
 
 def diff_of(result: str) -> str:
-    """What a tool changed in a file, if it did."""
-    found = _facts(result).get("diff")
-    return found if isinstance(found, str) else ""
+    """The diff in a tool result, if any."""
+    diff = _fields(result).get("diff")
+    return diff if isinstance(diff, str) else ""
 
 
 def readable(result: str) -> str:
-    """A tool's answer for people: what it printed, or its facts one below the other."""
-    facts = _facts(result)
-    if not facts:
+    """A tool result for display: its output, or its fields one per line."""
+    fields = _fields(result)
+    if not fields:
         return result
     for name in ("error", "output", "content"):
-        if isinstance(facts.get(name), str) and facts[name]:
-            return str(facts[name])
-    return "\n".join(f"{name}: {value}" for name, value in facts.items() if value is not None)
+        if isinstance(fields.get(name), str) and fields[name]:
+            return str(fields[name])
+    return "\n".join(f"{name}: {value}" for name, value in fields.items() if value is not None)
 
 
-def _facts(result: str) -> dict[str, Any]:
+def _fields(result: str) -> dict[str, Any]:
     try:
-        found = json.loads(result)
+        document = json.loads(result)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 RESULT_LINES: Final = 40
@@ -113,7 +113,7 @@ LABEL_COLUMNS: Final = 70
 
 
 class UserMessage(Static):
-    """What the user said; `waiting` until the agent has read it."""
+    """A message of the user; `waiting` until the agent has read it."""
 
     def __init__(self, text: str, *, is_waiting: bool = False) -> None:
         super().__init__(Content(clean(text)), classes="waiting" if is_waiting else "")
@@ -121,7 +121,7 @@ class UserMessage(Static):
 
 
 class NoticeLine(Static):
-    """A line beside the conversation."""
+    """A notice of the program."""
 
     def __init__(self, text: str, *, is_error: bool = False) -> None:
         super().__init__(Content(clean(text)), classes="error" if is_error else "")
@@ -129,14 +129,14 @@ class NoticeLine(Static):
 
 
 class AgentMessage(Markdown):
-    """What the agent says, while it says it and afterwards."""
+    """A message of the agent, streamed or complete."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__(clean(text), open_links=False)
         self._stream: MarkdownStream | None = None
 
-    async def more(self, text: str) -> None:
-        """A piece of it."""
+    async def append_delta(self, text: str) -> None:
+        """Append a delta."""
         if not text:
             return
         if self._stream is None:
@@ -144,21 +144,21 @@ class AgentMessage(Markdown):
         await self._stream.write(clean(text))
 
     async def finish(self) -> None:
-        """There is no more."""
+        """End the stream."""
         stream, self._stream = self._stream, None
         if stream is None:
             return
         try:
             await stream.stop()
         except asyncio.CancelledError:
-            # Of the stream, which had not begun, or of us?
+            # Raised by a stream that had not started, or by a cancellation of this task.
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
 
 
 class Expandable(Static, can_focus=True):
-    """Something in a line; Enter or a click shows all of it, and again the line."""
+    """A one-line widget that Enter or a click expands and collapses."""
 
     BINDINGS: ClassVar = [Binding("enter,space", "open_or_close", "show or hide")]
 
@@ -167,12 +167,12 @@ class Expandable(Static, can_focus=True):
         self._is_open = False
 
     def action_open_or_close(self) -> None:
-        """Show all of it, or the line."""
+        """Expand or collapse."""
         self._is_open = not self._is_open
         self._draw()
 
     def on_click(self, event: events.Click) -> None:
-        """As Enter."""
+        """Act as for Enter."""
         event.stop()
         self.action_open_or_close()
 
@@ -181,31 +181,31 @@ class Expandable(Static, can_focus=True):
 
 
 class ReasoningBlock(Expandable):
-    """What the model thinks: a line, and all of it on Enter or a click."""
+    """The model's reasoning, collapsed to one line."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__()
         self.text = text
 
     def on_mount(self) -> None:
-        """Show the line."""
+        """Draw the line."""
         self._draw()
 
-    def more(self, text: str) -> None:
-        """A piece of it."""
+    def append_delta(self, text: str) -> None:
+        """Append a delta."""
         self.text += text
         self._draw()
 
     def _draw(self) -> None:
-        words = clean(self.text).strip()
-        shown = words if self._is_open else fit(one_line(words), LABEL_COLUMNS)
+        text = clean(self.text).strip()
+        shown = text if self._is_open else fit(one_line(text), LABEL_COLUMNS)
         self.update(Content.assemble(("∴ ", "$accent"), (shown, "italic dim")))
 
 
 class ToolRow(Expandable):
-    """A tool in one line, with the end of what it prints while it runs.
+    """A tool call in one line, with the last output lines while it runs.
 
-    A change to a file is shown as what it changes; Enter or a click shows any answer whole.
+    A file change is shown as a diff; Enter or a click expands the result.
     """
 
     def __init__(self, label: str, result: str | None = None) -> None:
@@ -213,23 +213,23 @@ class ToolRow(Expandable):
         self.label = label
         self.result = result
         self._output = ""
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
         self._seconds: float | None = None
         self._clock: Timer | None = None
 
     def on_mount(self) -> None:
-        """Show the line, and the time while it runs."""
+        """Draw the line, and the elapsed time while the tool runs."""
         if self.result is None:
             self._clock = self.set_interval(1.0, self._draw)
         self._draw()
 
     def add_output(self, text: str) -> None:
-        """Something it prints while it runs."""
+        """Append output of the running tool."""
         self._output = (self._output + text)[-20_000:]
         self._draw()
 
     def finish(self, result: str, seconds: float) -> None:
-        """Its answer."""
+        """Set the result."""
         self.result, self._seconds = result, seconds
         if self._clock is not None:
             self._clock.stop()
@@ -244,63 +244,63 @@ class ToolRow(Expandable):
         mark = ("… ", "$warning")
         if self.result is not None:
             mark = ("✗ ", "$error") if has_failed(self.result) else ("✓ ", "$success")
-        elif (running := time.monotonic() - self._began) >= 1:
-            seconds = running
-        took = "" if seconds is None else f"  {seconds:.1f} s"
-        return [mark, (name, "bold"), f" {argument}", (took, "dim")]
+        elif (elapsed := time.monotonic() - self._started_at) >= 1:
+            seconds = elapsed
+        duration = "" if seconds is None else f"  {seconds:.1f} s"
+        return [mark, (name, "bold"), f" {argument}", (duration, "dim")]
 
     def _below(self) -> list[Piece]:
         if self.result is None:
-            most = RESULT_LINES if self._is_open else LIVE_LINES
-            return _dim(clean(self._output).splitlines()[-most:])
+            limit = RESULT_LINES if self._is_open else LIVE_LINES
+            return _dim(clean(self._output).splitlines()[-limit:])
         diff = diff_of(self.result)
         if diff:
             return _colored(clean(diff).splitlines(), RESULT_LINES if self._is_open else DIFF_LINES)
         if not self._is_open:
             return []
-        lines = clean(readable(self.result)).splitlines() or ["(nothing)"]
-        return _dim(lines[:RESULT_LINES]) + _rest(len(lines) - RESULT_LINES)
+        lines = clean(readable(self.result)).splitlines() or ["(no output)"]
+        return _dim(lines[:RESULT_LINES]) + _more_lines(len(lines) - RESULT_LINES)
 
 
 def _dim(lines: list[str]) -> list[Piece]:
     return [("".join(f"\n  {line}" for line in lines), "dim")]
 
 
-def _rest(count: int) -> list[Piece]:
+def _more_lines(count: int) -> list[Piece]:
     return [(f"\n  … {count} more lines", "dim")] if count > 0 else []
 
 
-def _colored(lines: list[str], most: int) -> list[Piece]:
-    """A change: what came and what went, without the two lines that name the file."""
+def _colored(lines: list[str], limit: int) -> list[Piece]:
+    """A colored diff without the two lines that name the file."""
     changed = [line for line in lines if not line.startswith(("--- ", "+++ "))]
     pieces: list[Piece] = [
-        (f"\n  {line}", DIFF_STYLES.get(line[:1], "dim")) for line in changed[:most]
+        (f"\n  {line}", DIFF_STYLES.get(line[:1], "dim")) for line in changed[:limit]
     ]
-    return pieces + _rest(len(changed) - most)
+    return pieces + _more_lines(len(changed) - limit)
 
 
 class CollapsedMessages(Static, can_focus=True):
-    """Messages that are not shown; Enter or a click shows some of them."""
+    """A placeholder for earlier messages; Enter or a click shows more of them."""
 
     BINDINGS: ClassVar = [Binding("enter,space", "unfold", "show")]
 
     class Opened(Message):
-        """Somebody wants to see them."""
+        """Earlier messages are requested."""
 
     def __init__(self, count: int) -> None:
         super().__init__(Content(f"… {count:,} earlier messages"))
 
     def action_unfold(self) -> None:
-        """Ask for them."""
+        """Request the messages."""
         self.post_message(self.Opened())
 
     def on_click(self) -> None:
-        """As Enter."""
+        """Act as for Enter."""
         self.action_unfold()
 
 
 def widget_of(entry: TranscriptEntry) -> Widget:
-    """What shows an entry."""
+    """The widget for an entry."""
     if entry.kind == "user":
         return UserMessage(entry.text)
     if entry.kind == "assistant":
@@ -311,7 +311,7 @@ def widget_of(entry: TranscriptEntry) -> Widget:
 
 
 def entry_of(widget: Widget) -> TranscriptEntry:
-    """What a widget shows, to be shown again."""
+    """The entry of a widget."""
     if isinstance(widget, UserMessage):
         return TranscriptEntry("user", widget.text)
     if isinstance(widget, AgentMessage):

@@ -1,4 +1,4 @@
-"""Going back: the prompts of a conversation, and the tree of its branches."""
+"""Dialogs to rewind a conversation and to switch between its branches."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ KEYS: Final = "Enter rewind · b branch · r redo · Esc cancel"
 
 
 class RewindAction(NamedTuple):
-    """What to do: `back`, `branch` or `redo`, and at which message."""
+    """The action (`back`, `branch` or `redo`) and its message."""
 
     action: str
     message_id: int = 0
 
 
 class RewindDialog(ModalScreen[RewindAction | None]):
-    """What was said, to go back to."""
+    """A list of the user's messages to rewind to."""
 
     BINDINGS: ClassVar = [
         Binding("escape", "stay"),
@@ -48,40 +48,40 @@ class RewindDialog(ModalScreen[RewindAction | None]):
             yield Static("Rewind to before which message?", classes="heading")
             yield OptionList(
                 *(
-                    Option(Content(fit(one_line(clean(str(one["text"]))), COLUMNS)))
-                    for one in self._prompts
+                    Option(Content(fit(one_line(clean(str(prompt["text"]))), COLUMNS)))
+                    for prompt in self._prompts
                 ),
                 compact=True,
             )
             yield Static(Content(KEYS), classes="keys")
 
     def on_mount(self) -> None:
-        """Begin at the latest."""
-        found = self.query_one(OptionList)
-        found.highlighted = len(self._prompts) - 1 if self._prompts else None
-        found.focus()
+        """Select the latest."""
+        options = self.query_one(OptionList)
+        options.highlighted = len(self._prompts) - 1 if self._prompts else None
+        options.focus()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Back to before this one."""
+        """Rewind to before this message."""
         self.dismiss(RewindAction("back", self._prompts[event.option_index]["message_id"]))
 
     def action_branch(self) -> None:
-        """A second conversation that ends before the marked one."""
-        place = self.query_one(OptionList).highlighted
-        if place is not None:
-            self.dismiss(RewindAction("branch", self._prompts[place]["message_id"]))
+        """Create a branch that ends before the selected message."""
+        index = self.query_one(OptionList).highlighted
+        if index is not None:
+            self.dismiss(RewindAction("branch", self._prompts[index]["message_id"]))
 
     def action_redo(self) -> None:
-        """Undo the last going back."""
+        """Redo the last rewind."""
         self.dismiss(RewindAction("redo"))
 
     def action_stay(self) -> None:
-        """Nothing."""
+        """Cancel."""
         self.dismiss(None)
 
 
 class BranchTree(ModalScreen[str]):
-    """A conversation and its branches as a tree; ends with the id of one, or empty."""
+    """The tree of branches; returns the selected session ID, or an empty text."""
 
     BINDINGS: ClassVar = [
         Binding("escape", "stay"),
@@ -106,30 +106,30 @@ class BranchTree(ModalScreen[str]):
         tree.show_root = False
         tree.root.expand()
         nodes: dict[str, TreeNode[str]] = {}
-        for row in self._sessions:  # the oldest first: a parent stands before its branches
+        for row in self._sessions:  # oldest first, so parents precede their branches
             parent = nodes.get(str(row["parent_session_id"]), tree.root)
             nodes[row["id"]] = parent.add(_label(row, self._current), data=row["id"], expand=True)
         return tree
 
     def on_mount(self) -> None:
-        """Begin at the tree."""
+        """Focus the tree."""
         self.query_one(Tree).focus()
 
-    async def action_page(self, way: str) -> None:
-        """A page `up` or `down` in the tree."""
-        await self.query_one(Tree).run_action(f"page_{way}")
+    async def action_page(self, direction: str) -> None:
+        """Scroll the tree a page `up` or `down`."""
+        await self.query_one(Tree).run_action(f"page_{direction}")
 
     def on_tree_node_selected(self, event: Tree.NodeSelected[str]) -> None:
-        """Go on with this one."""
+        """Open the selected conversation."""
         self.dismiss(event.node.data or "")
 
     def action_stay(self) -> None:
-        """Nothing."""
+        """Cancel."""
         self.dismiss("")
 
 
 def _label(row: dict[str, Any], current: str) -> str:
     name = one_line(clean(str(row["title"] or row["id"])))
-    mark = " ← you are here" if row["id"] == current else ""
+    mark = " ← current" if row["id"] == current else ""
     count = human_format.plural(row["message_count"] or 0, "message")
     return f"{fit(name, COLUMNS // 2)} ({count}){mark}".replace("[", r"\[")

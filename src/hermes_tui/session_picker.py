@@ -1,4 +1,4 @@
-"""The conversations to choose from: typed for, of this folder or of all."""
+"""A dialog to search and open conversations of this folder or of all folders."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from hermes_core import human_format
+from hermes_core.command_name import with_command_name
 from hermes_core.terminal_text import fit, one_line, pad
 from hermes_tui.submission import UNREACHABLE
 
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 
     from hermes_tui.conversation import ConversationClient
 
-LISTED: Final = 100
+MAX_ROWS: Final = 100
 TYPING_PAUSE_SECONDS: Final = 0.15
-TWICE_SECONDS: Final = 3.0
+REPEAT_SECONDS: Final = 3.0
 NAME_COLUMNS: Final = 52
 KEYS: Final = "Enter open · F2 this folder/all · Del Del trash · Esc close"
 
 
 class SessionPicker(ModalScreen[str]):
-    """Ends with the id of a conversation, or empty."""
+    """Returns the selected session ID, or an empty text."""
 
     BINDINGS: ClassVar = [
         Binding("escape", "back"),
@@ -43,101 +44,106 @@ class SessionPicker(ModalScreen[str]):
         Binding("enter", "choose", priority=True),
     ]
 
-    def __init__(self, conversation: ConversationClient, words: str = "") -> None:
+    def __init__(self, conversation: ConversationClient, search: str = "") -> None:
         super().__init__()
         self._conversation = conversation
-        self._words = words
-        self._is_here = False
-        self._pause: Timer | None = None
+        self._search = search
+        self._is_this_folder = False
+        self._timer: Timer | None = None
         self._rows: list[dict[str, Any]] = []
-        self._unwanted = ""  # what Delete was pressed for once, and when
-        self._unwanted_at = 0.0
+        self._delete_candidate = ""  # session of the first Delete, and its time
+        self._delete_pressed_at = 0.0
 
     def compose(self) -> ComposeResult:
-        """What to look for, what there is, which keys help."""
+        """The search input, the list and the keys."""
         with Vertical(classes="dialog wide"):
             yield Static("", classes="heading")
-            yield Input(self._words, placeholder="type to search", compact=True)
+            yield Input(self._search, placeholder="type to search", compact=True)
             yield OptionList(compact=True)
             yield Static(Content(KEYS), classes="keys")
 
     def on_mount(self) -> None:
-        """Show the latest."""
+        """Load the latest conversations."""
         self._load()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Look again when nobody has typed for a moment."""
+        """Search after a pause in typing."""
         event.stop()
-        if self._pause is not None:
-            self._pause.stop()
-        self._pause = self.set_timer(TYPING_PAUSE_SECONDS, self._load)
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(TYPING_PAUSE_SECONDS, self._load)
 
     def action_switch_folder(self) -> None:
-        """Between this folder and all."""
-        self._is_here = not self._is_here
+        """Switch between this folder and all folders."""
+        self._is_this_folder = not self._is_this_folder
         self._load()
 
     def action_move(self, steps: int) -> None:
-        """Up or down in the list, from wherever."""
-        found = self.query_one(OptionList)
-        if found.option_count:
-            found.highlighted = ((found.highlighted or 0) + steps) % found.option_count
+        """Move the selection, whatever has the focus."""
+        options = self.query_one(OptionList)
+        if options.option_count:
+            options.highlighted = ((options.highlighted or 0) + steps) % options.option_count
 
-    async def action_page(self, way: str) -> None:
-        """A page `up` or `down` in the list, from wherever."""
-        await self.query_one(OptionList).run_action(f"page_{way}")
+    async def action_page(self, direction: str) -> None:
+        """Move the selection a page `up` or `down`."""
+        await self.query_one(OptionList).run_action(f"page_{direction}")
 
     def action_choose(self) -> None:
-        """The one that is marked."""
-        marked = self._marked()
-        if marked is not None:
-            self.dismiss(str(marked["id"]))
+        """Open the selected conversation."""
+        selected = self._selected()
+        if selected is not None:
+            self.dismiss(str(selected["id"]))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """The one that was clicked."""
+        """Open the clicked conversation."""
         self.dismiss(str(self._rows[event.option_index]["id"]))
 
     def action_trash(self) -> None:
-        """Into the trash, from where it can be brought back; in the words, a letter."""
-        typed, marked, now = self.query_one(Input), self._marked(), time.monotonic()
-        if typed.has_focus and typed.cursor_position < len(typed.value):
-            typed.action_delete_right()
-        elif marked is not None:
-            unwanted = str(marked["id"])
-            is_second = unwanted == self._unwanted and now - self._unwanted_at < TWICE_SECONDS
-            self._unwanted, self._unwanted_at = ("", 0.0) if is_second else (unwanted, now)
+        """Move to the trash after a second press; inside the search text, delete a character."""
+        search_input, selected, now = self.query_one(Input), self._selected(), time.monotonic()
+        if search_input.has_focus and search_input.cursor_position < len(search_input.value):
+            search_input.action_delete_right()
+        elif selected is not None:
+            session_id = str(selected["id"])
+            is_second = (
+                session_id == self._delete_candidate
+                and now - self._delete_pressed_at < REPEAT_SECONDS
+            )
+            self._delete_candidate, self._delete_pressed_at = (
+                ("", 0.0) if is_second else (session_id, now)
+            )
             if is_second:
-                self.run_worker(lambda: self._trash(unwanted), thread=True)
+                self.run_worker(lambda: self._trash(session_id), thread=True)
             else:
-                text = f"Press Delete again to move to the trash: {_name(marked)}"
-                self.notify(text, timeout=TWICE_SECONDS, markup=False)
+                text = f"Press Delete again to move to the trash: {_name(selected)}"
+                self.notify(text, timeout=REPEAT_SECONDS, markup=False)
 
     def _trash(self, session_id: str) -> None:
         try:
             self._conversation.call("session.delete", session_id=session_id)
             text = f"Moved to the trash. Restore with `hermes sessions restore {session_id}`."
-            self.app.call_from_thread(self.notify, text)
+            self.app.call_from_thread(self.notify, with_command_name(text), markup=False)
         except UNREACHABLE as error:
             self.app.call_from_thread(self.notify, str(error), severity="error", markup=False)
         self.app.call_from_thread(self._load)
 
     def action_back(self) -> None:
-        """None of them."""
+        """Cancel."""
         self.dismiss("")
 
-    def _marked(self) -> dict[str, Any] | None:
-        place = self.query_one(OptionList).highlighted
-        return self._rows[place] if place is not None and place < len(self._rows) else None
+    def _selected(self) -> dict[str, Any] | None:
+        index = self.query_one(OptionList).highlighted
+        return self._rows[index] if index is not None and index < len(self._rows) else None
 
     def _load(self) -> None:
-        words = self.query_one(Input).value.strip()
-        folder = str(self._conversation.info["cwd"]) if self._is_here else ""
-        self.run_worker(lambda: self._look(words, folder), thread=True, exclusive=True)
+        search = self.query_one(Input).value.strip()
+        folder = str(self._conversation.info["cwd"]) if self._is_this_folder else ""
+        self.run_worker(lambda: self._fetch(search, folder), thread=True, exclusive=True)
 
-    def _look(self, words: str, folder: str) -> None:
-        wish = {"limit": LISTED, "search": words, "cwd": folder}
+    def _fetch(self, search: str, folder: str) -> None:
+        params = {"limit": MAX_ROWS, "search": search, "cwd": folder}
         try:
-            rows = self._conversation.call("session.list", **wish)["sessions"]
+            rows = self._conversation.call("session.list", **params)["sessions"]
         except UNREACHABLE as error:
             self.app.call_from_thread(self.notify, str(error), severity="error", markup=False)
             return
@@ -147,13 +153,13 @@ class SessionPicker(ModalScreen[str]):
         if not self.is_attached:
             return
         self._rows = rows
-        found = self.query_one(OptionList)
-        found.clear_options()
-        found.add_options([Option(_line(row)) for row in rows])
-        found.highlighted = 0 if rows else None
-        place = "of this folder" if self._is_here else "of all folders"
-        number = f"the latest {LISTED}" if len(rows) == LISTED else str(len(rows))
-        self.query_one(".heading", Static).update(Content(f"Conversations {place}: {number}"))
+        options = self.query_one(OptionList)
+        options.clear_options()
+        options.add_options([Option(_line(row)) for row in rows])
+        options.highlighted = 0 if rows else None
+        scope = "of this folder" if self._is_this_folder else "of all folders"
+        number = f"the latest {MAX_ROWS}" if len(rows) == MAX_ROWS else str(len(rows))
+        self.query_one(".heading", Static).update(Content(f"Conversations {scope}: {number}"))
 
 
 def _name(row: dict[str, Any]) -> str:

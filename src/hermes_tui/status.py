@@ -1,4 +1,4 @@
-"""The bottom line: who answers, where, how full the window is, what it has cost."""
+"""The status bar: model, folder, title, context usage, tokens and cost."""
 
 from __future__ import annotations
 
@@ -17,92 +17,92 @@ if TYPE_CHECKING:
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TITLE_COLUMNS: Final = 30
 MODEL_COLUMNS: Final = 30
-CELLS: Final = 8
-NEARLY_FULL: Final = 0.6
+BAR_CELLS: Final = 8
+WARNING_SHARE: Final = 0.6
 
 
 class StatusBar(Static):
-    """One line about the conversation."""
+    """The status of the conversation in one line."""
 
     def __init__(self) -> None:
         super().__init__(id="status")
         self._info: dict[str, Any] = {}
-        self._since: float | None = None
-        self._remark = ""
-        self._pictures = 0
+        self._started_at: float | None = None
+        self._note = ""
+        self._images = 0
         self._clock: Timer | None = None
 
-    def tell(self, info: dict[str, Any]) -> None:
-        """What is known about the conversation."""
+    def set_info(self, info: dict[str, Any]) -> None:
+        """Set the metadata of the conversation."""
         self._info = info
         self._draw()
 
     def start(self) -> None:
-        """A turn runs."""
-        self._since, self._remark = time.monotonic(), ""
+        """Start the spinner."""
+        self._started_at, self._note = time.monotonic(), ""
         if self._clock is None:
             self._clock = self.set_interval(0.1, self._draw)
         self._clock.resume()
         self._draw()
 
     def stop(self) -> None:
-        """It has ended."""
-        self._since = None
+        """Stop the spinner."""
+        self._started_at = None
         if self._clock is not None:
             self._clock.pause()
         self._draw()
 
-    def remark(self, text: str) -> None:
-        """What goes on beside the answer, such as another try."""
-        self._remark = one_line(text)
+    def set_note(self, text: str) -> None:
+        """Show a note next to the spinner, such as a retry."""
+        self._note = one_line(text)
         self._draw()
 
     def attach(self, count: int) -> None:
-        """So many pictures go along with what is said next."""
-        self._pictures = count
+        """Set the number of images attached to the next message."""
+        self._images = count
         self._draw()
 
     def _draw(self) -> None:
-        pieces: list[str | tuple[str, str]] = []
-        if self._since is not None:
-            seconds = time.monotonic() - self._since
+        parts: list[str | tuple[str, str]] = []
+        if self._started_at is not None:
+            seconds = time.monotonic() - self._started_at
             frame = FRAMES[int(seconds * 10) % len(FRAMES)]
-            pieces.append((f"{frame} {self._remark or 'working'} {seconds:.0f} s · ", "$warning"))
-        if self._pictures:
-            word = "picture" if self._pictures == 1 else "pictures"
-            pieces.append((f"{self._pictures} {word} attached · ", "$accent"))
+            parts.append((f"{frame} {self._note or 'working'} {seconds:.0f} s · ", "$warning"))
+        if self._images:
+            word = "image" if self._images == 1 else "images"
+            parts.append((f"{self._images} {word} attached · ", "$accent"))
         if self._info:
-            pieces += self._facts()
-        pieces.append("F1 keys")
-        self.update(Content.assemble(*pieces))
+            parts += self._info_parts()
+        parts.append("F1 keys")
+        self.update(Content.assemble(*parts))
 
-    def _facts(self) -> list[str | tuple[str, str]]:
+    def _info_parts(self) -> list[str | tuple[str, str]]:
         info = self._info
         name = one_line(str(info["title"] or info["stored_session_id"]))
         usage = info["usage"]
         cost = f" · ${usage['cost_usd']:.2f}" if usage["cost_usd"] else ""
-        words = (
+        labels = (
             fit(one_line(str(info["model"])), MODEL_COLUMNS),
             _short(str(info["cwd"])),
             fit(name, TITLE_COLUMNS),
         )
         return [
-            " · ".join(words) + " · ",
+            " · ".join(labels) + " · ",
             *_filled(info["context_tokens"], info["window"]),
             f"{_tokens(usage['input'] + usage['output'])} tokens{cost} · ",
         ]
 
 
 def _filled(tokens: int, window: int) -> list[str | tuple[str, str]]:
-    """How full the window is, as a bar."""
+    """The usage of the context window as a bar."""
     if not tokens or not window:
         return []
     share = min(tokens / window, 1.0)
-    cells = round(share * CELLS)
-    style = "$warning" if share >= NEARLY_FULL else "$success"
+    cells = round(share * BAR_CELLS)
+    style = "$warning" if share >= WARNING_SHARE else "$success"
     return [
         ("█" * cells, style),
-        ("░" * (CELLS - cells), "dim"),
+        ("░" * (BAR_CELLS - cells), "dim"),
         f" {share:.0%} of {_tokens(window)} · ",
     ]
 
@@ -114,7 +114,7 @@ def _tokens(count: int) -> str:
 
 
 def _short(folder: str) -> str:
-    """A folder as one speaks of it: the home folder is `~`."""
+    """A folder with `~` for the home folder."""
     home = str(Path.home())
     if folder == home or folder.startswith(f"{home}/"):
         return f"~{folder.removeprefix(home)}"

@@ -1,4 +1,4 @@
-"""What a person says, on its way to the agent: shown at once, put back where it cannot be said."""
+"""Sends input to the agent; it is shown at once, and returned to the input on failure."""
 
 from __future__ import annotations
 
@@ -14,59 +14,63 @@ if TYPE_CHECKING:
 
     from hermes_tui.app import HermesApp
 
-    Failed = Callable[[Exception], Awaitable[object]]
+    FailureCallback = Callable[[Exception], Awaitable[object]]
 
-UNREACHABLE: Final = (RpcError, HermesError, OSError)  # how a request fails
+UNREACHABLE: Final = (RpcError, HermesError, OSError)  # exceptions of a failed call
 
 
 class Submission:
-    """Requests whose answers are seen by what happens."""
+    """Background calls whose results arrive as events."""
 
     def __init__(self, app: HermesApp) -> None:
         self._app = app
 
-    async def say(self, text: str) -> None:
-        """Say something to the agent."""
-        app, said = self._app, UserMessage(text)
-        await app.transcript.add(said)
-        await app.transcript.fold()
+    async def send(self, text: str) -> None:
+        """Send a message."""
+        app, message = self._app, UserMessage(text)
+        await app.transcript.add(message)
+        await app.transcript.collapse_oldest()
         app.transcript.anchor()
-        app.work_begins()
-        self.ask_later("prompt.submit", self._back(said), text=text)
+        app.show_busy()
+        self.call_in_background("prompt.submit", self._return_to_input(message), text=text)
 
-    async def say_meanwhile(self, text: str, way: str) -> None:
-        """To the turn that runs, behind it, or in its place."""
-        said = UserMessage(text, is_waiting=True)
-        await self._app.transcript.add(said)
-        self.ask_later(f"session.{way}", self._back(said), text=text)
+    async def send_while_busy(self, text: str, mode: str) -> None:
+        """Send input during a turn: *mode* is `steer`, `queue` or `interrupt`."""
+        message = UserMessage(text, is_waiting=True)
+        await self._app.transcript.add(message)
+        self.call_in_background(f"session.{mode}", self._return_to_input(message), text=text)
 
     def stop(self) -> None:
-        """Stop the turn."""
-        self.ask_later("session.interrupt", self._ended)
+        """Interrupt the turn."""
+        self.call_in_background("session.interrupt", self._on_failure)
 
-    def ask_later(self, method: str, failed: Failed | None = None, **params: Any) -> None:
-        """Ask something; why it cannot be done is told, and *failed* puts things in order."""
-        self._app.run_worker(self._ask(method, failed, params))
+    def call_in_background(
+        self, method: str, on_failure: FailureCallback | None = None, **params: Any
+    ) -> None:
+        """Call a method in the background; an error is shown after *on_failure* ran."""
+        self._app.run_worker(self._call(method, on_failure, params))
 
-    async def _ask(self, method: str, failed: Failed | None, params: dict[str, Any]) -> None:
+    async def _call(
+        self, method: str, on_failure: FailureCallback | None, params: dict[str, Any]
+    ) -> None:
         try:
             await asyncio.to_thread(self._app.conversation.call, method, **params)
         except UNREACHABLE as error:
-            if failed is not None:
-                await failed(error)
+            if on_failure is not None:
+                await on_failure(error)
             await self._app.note(str(error), is_error=True)
 
-    def _back(self, said: UserMessage) -> Failed:
-        async def back(error: Exception) -> None:
-            if said.is_attached:
-                await said.remove()
-            self._app.prompt.put_before(said.text)
+    def _return_to_input(self, message: UserMessage) -> FailureCallback:
+        async def return_to_input(error: Exception) -> None:
+            if message.is_attached:
+                await message.remove()
+            self._app.prompt.prepend(message.text)
             self._app.notify("The message was not sent; it is back in the input.", severity="error")
-            await self._ended(error)
+            await self._on_failure(error)
 
-        return back
+        return return_to_input
 
-    async def _ended(self, error: Exception) -> None:
-        is_running = isinstance(error, RpcError) and error.code == BUSY  # from elsewhere
+    async def _on_failure(self, error: Exception) -> None:
+        is_running = isinstance(error, RpcError) and error.code == BUSY  # a turn of another client
         if not is_running:
-            self._app.work_ends()
+            self._app.show_idle()

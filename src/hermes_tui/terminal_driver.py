@@ -1,4 +1,4 @@
-"""The terminal itself, also when standard input or output is a pipe or a file."""
+"""Drivers for the controlling terminal, even if standard input or output is redirected."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ NO_TERMINAL: Final = (
 
 
 def require() -> None:
-    """UsageError where there is no terminal, or one that cannot move its cursor."""
+    """Raise UsageError without a terminal that can move its cursor."""
     try:
         with TERMINAL.open("rb"):
-            is_there = os.environ.get("TERM", "") not in {"", "dumb"}
+            is_usable = os.environ.get("TERM", "") not in {"", "dumb"}
     except OSError:
-        is_there = False
-    if not is_there:
+        is_usable = False
+    if not is_usable:
         raise UsageError(NO_TERMINAL)
 
 
 class TerminalDriver(LinuxDriver):
-    """Draws on and reads from the controlling terminal, so that stdout is free for the answer."""
+    """Uses the controlling terminal, so that stdout is free for the result."""
 
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
@@ -46,27 +46,27 @@ class TerminalDriver(LinuxDriver):
     def _get_terminal_size(self) -> tuple[int, int]:
         try:
             size = os.get_terminal_size(self.fileno)
-        except OSError:  # the window was closed: whatever is drawn now is seen by nobody
+        except OSError:  # the window was closed; the size does not matter
             return 80, 24
         return size.columns or 80, size.lines or 24
 
     def suspend_application_mode(self) -> None:
-        """Lend the terminal to another program; it stays open, to be drawn on again."""
+        """Release the terminal to another program; the files stay open."""
         self.stop_application_mode()
         super().close()
 
     def close(self) -> None:
-        """Let go of the terminal."""
+        """Close the terminal."""
         super().close()
         self._output.close()
         self._input.close()
 
 
 class ScreenDriver(TerminalDriver):
-    """Lets go of a terminal also when its window was closed."""
+    """Tolerates a terminal window that was closed."""
 
     def resume_application_mode(self) -> None:
-        """Draw again after a pause; not when there is nothing left to draw on."""
+        """Resume drawing, unless the terminal is gone."""
         try:
             os.get_terminal_size(self.fileno)
         except OSError:
@@ -74,7 +74,7 @@ class ScreenDriver(TerminalDriver):
         super().resume_application_mode()
 
     def close(self) -> None:
-        """Let go; what was not written yet goes nowhere when nobody is there."""
+        """Close; unwritten output is lost if the terminal is gone."""
         try:
             super().close()
         except OSError as error:

@@ -25,109 +25,109 @@ if TYPE_CHECKING:
 
     from hermes_tui.messages import TranscriptEntry
 
-SHOWN_MESSAGES: Final = 100
-MAX_MESSAGES: Final = 300  # every widget costs a little with every key
+BATCH_MESSAGES: Final = 100
+MAX_MESSAGES: Final = 300  # each widget slows down every key press
 
 
 class Transcript(VerticalScroll, can_focus=False):
-    """Everything that was said, as far as it is shown."""
+    """The visible part of the conversation."""
 
     def __init__(self) -> None:
         super().__init__(id="transcript")
         self._earlier: Sequence[TranscriptEntry] = ()
         self._answer: AgentMessage | None = None
-        self._thought: ReasoningBlock | None = None
+        self._reasoning: ReasoningBlock | None = None
         self._tools: dict[str, ToolRow] = {}
 
     def on_mount(self) -> None:
-        """Stay at the end, unless somebody looks back."""
+        """Stay at the end unless the user scrolls up."""
         self.anchor()
 
-    async def load(self, found: Sequence[TranscriptEntry]) -> None:
-        """Show a conversation in place of what is shown."""
+    async def load(self, entries: Sequence[TranscriptEntry]) -> None:
+        """Replace the content."""
         await self.remove_children()
-        self._answer, self._thought, self._tools = None, None, {}
-        self._earlier, shown = found[:-SHOWN_MESSAGES], found[-SHOWN_MESSAGES:]
-        await self.mount_all([*self._fold(), *map(widget_of, shown)])
+        self._answer, self._reasoning, self._tools = None, None, {}
+        self._earlier, shown = entries[:-BATCH_MESSAGES], entries[-BATCH_MESSAGES:]
+        await self.mount_all([*self._placeholder(), *map(widget_of, shown)])
         self.anchor()
 
-    def _fold(self) -> list[Widget]:
+    def _placeholder(self) -> list[Widget]:
         return [CollapsedMessages(len(self._earlier))] if self._earlier else []
 
-    async def fold(self) -> None:
-        """Hide the oldest where too many are shown."""
-        shown = [one for one in self.children if not isinstance(one, CollapsedMessages)]
+    async def collapse_oldest(self) -> None:
+        """Collapse the oldest messages if there are too many."""
+        shown = [child for child in self.children if not isinstance(child, CollapsedMessages)]
         if len(shown) <= MAX_MESSAGES:
             return
-        gone = shown[:-SHOWN_MESSAGES]
-        self._earlier = [*self._earlier, *map(entry_of, gone)]
-        await self.remove_children([*self.query(CollapsedMessages), *gone])
-        await self.mount_all(self._fold(), before=0)
+        collapsed = shown[:-BATCH_MESSAGES]
+        self._earlier = [*self._earlier, *map(entry_of, collapsed)]
+        await self.remove_children([*self.query(CollapsedMessages), *collapsed])
+        await self.mount_all(self._placeholder(), before=0)
 
     async def on_collapsed_messages_opened(self, event: CollapsedMessages.Opened) -> None:
-        """Show some of the earlier messages."""
+        """Show the previous batch of messages."""
         event.stop()
-        shown = self._earlier[-SHOWN_MESSAGES:]
-        self._earlier = self._earlier[:-SHOWN_MESSAGES]
+        shown = self._earlier[-BATCH_MESSAGES:]
+        self._earlier = self._earlier[:-BATCH_MESSAGES]
         await self.query(CollapsedMessages).remove()
-        await self.mount_all([*self._fold(), *map(widget_of, shown)], before=0)
+        await self.mount_all([*self._placeholder(), *map(widget_of, shown)], before=0)
 
     async def add(self, widget: Widget) -> None:
-        """One more at the end."""
+        """Append a widget."""
         await self.finish_answer()
         await self.mount(widget)
 
-    async def think(self, text: str) -> None:
-        """More of what the model thinks."""
-        if self._thought is None:
+    async def add_reasoning(self, text: str) -> None:
+        """Append reasoning."""
+        if self._reasoning is None:
             await self.add(ReasoningBlock(text))
-            self._thought = self.query(ReasoningBlock).last()
+            self._reasoning = self.query(ReasoningBlock).last()
         else:
-            self._thought.more(text)
+            self._reasoning.append_delta(text)
 
     async def stream(self, text: str) -> None:
-        """More of the answer."""
+        """Append to the answer."""
         if not text:
             return
-        self._thought = None
+        self._reasoning = None
         if self._answer is None:
             answer = AgentMessage()
             await self.mount(answer)
             self._answer = answer
-        await self._answer.more(text)
+        await self._answer.append_delta(text)
 
     async def finish_answer(self) -> None:
-        """What comes next is another message."""
-        self._thought = None
+        """End the current answer."""
+        self._reasoning = None
         if self._answer is not None:
             answer, self._answer = self._answer, None
             await answer.finish()
 
     async def start_tool(self, tool_id: str, label: str) -> None:
-        """A tool runs."""
+        """Add the row of a running tool."""
         self._tools[tool_id] = ToolRow(label)
         await self.add(self._tools[tool_id])
 
     def tool(self, tool_id: str) -> ToolRow | None:
-        """The row of a tool that runs."""
+        """The row of a tool call."""
         return self._tools.get(tool_id)
 
-    def waiting(self, text: str) -> UserMessage | None:
-        """What waits and begins *text*, or is it."""
-        found = self.query(UserMessage).filter(".waiting")
-        return next((one for one in found if text.startswith(one.text)), None)
+    def find_waiting(self, text: str) -> UserMessage | None:
+        """The waiting message that is *text* or its beginning."""
+        waiting = self.query(UserMessage).filter(".waiting")
+        return next((message for message in waiting if text.startswith(message.text)), None)
 
-    def ends_with(self, text: str) -> bool:
-        """Whether the last thing shown is that somebody said *text*."""
+    def ends_with_prompt(self, text: str) -> bool:
+        """Whether the last widget is the user message *text*."""
         last = self.children[-1] if self.children else None
         return isinstance(last, UserMessage) and last.text == text
 
     def last_notices(self) -> list[NoticeLine]:
-        """The notices behind everything else."""
+        """The notices at the end."""
         shown = reversed(self.children)
-        found = itertools.takewhile(lambda one: isinstance(one, NoticeLine), shown)
-        return [one for one in found if isinstance(one, NoticeLine)][::-1]
+        trailing = itertools.takewhile(lambda widget: isinstance(widget, NoticeLine), shown)
+        return [widget for widget in trailing if isinstance(widget, NoticeLine)][::-1]
 
-    def read_by_agent(self) -> None:
-        """What was waiting has been read."""
+    def mark_read(self) -> None:
+        """Mark waiting messages as read."""
         self.query(UserMessage).remove_class("waiting")

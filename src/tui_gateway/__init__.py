@@ -1,5 +1,4 @@
-"""The terminal UI's server: conversations over JSON-RPC, one object per line.
+"""The conversation server: JSON-RPC over standard input and output or WebSockets.
 
-finalizing   how a live session ends: saved, announced, remembered, closed
-server       the seams that other programs know
+The terminal UI and the dashboard are its clients.
 """

@@ -1,6 +1,6 @@
-"""The client's end: ask and wait for the answer, and hear of what happens.
+"""The JSON-RPC client: blocking calls, and a callback for events.
 
-A link to a hub in this process and one to the daemon are the same to whoever uses them.
+A hub in this process and the daemon are used through the same interface.
 """
 
 from __future__ import annotations
@@ -22,55 +22,55 @@ if TYPE_CHECKING:
     from hermes_core.instance_record import InstanceRecord
     from tui_gateway.hub import Hub
 
-    Hear = Callable[[str, str, dict[str, Any]], object]  # kind, session, payload
+    EventCallback = Callable[[str, str, dict[str, Any]], object]  # kind, session, payload
 
 log = logging.getLogger(__name__)
 
-ANSWER_SECONDS: Final = 3600.0  # a model may sum up for long; a lost connection is told at once
-GONE: Final = "gateway.gone"  # heard when the connection is lost
+ANSWER_SECONDS: Final = 3600.0  # a compression may be slow; a lost connection fails at once
+GONE: Final = "gateway.gone"  # event of a lost connection
 
 
 class RpcClient:
-    """Requests to a server, and what it tells."""
+    """Sends requests to a server and receives its events."""
 
     def __init__(
-        self, send: Callable[[bytes], object], hear: Hear, *, is_here: bool = False
+        self, send: Callable[[bytes], object], on_event: EventCallback, *, is_here: bool = False
     ) -> None:
-        self.is_here = is_here  # what runs ends with this process
+        self.is_here = is_here  # running turns end with this process
         self._send = send
-        self._hear = hear
-        self._numbers = itertools.count(1)
-        self._waiting: dict[int, Future[Any]] = {}
+        self._on_event = on_event
+        self._request_ids = itertools.count(1)
+        self._pending: dict[int, Future[Any]] = {}
         self._lock = threading.Lock()
-        self.close: Callable[[], object] = lambda: None  # what letting go means
+        self.close: Callable[[], object] = lambda: None  # set by the factory functions
 
     def call(self, method: str, **params: Any) -> Any:
         """The result of a request; RpcError when it failed."""
-        number = next(self._numbers)
+        request_id = next(self._request_ids)
         future: Future[Any] = Future()
         with self._lock:
-            self._waiting[number] = future
-        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            self._pending[request_id] = future
+        request = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
         try:
             self._send(encode(request))
             return future.result(timeout=ANSWER_SECONDS)
         except FutureTimeoutError:
-            raise RpcError(CRASHED, f"{method} was not answered in time") from None
+            raise RpcError(CRASHED, f"{method} timed out") from None
         except OSError as error:
-            raise RpcError(CRASHED, f"the connection is lost: {error}") from error
+            raise RpcError(CRASHED, f"connection lost: {error}") from error
         finally:
             with self._lock:
-                self._waiting.pop(number, None)
+                self._pending.pop(request_id, None)
 
-    def take(self, line: bytes | str) -> None:
-        """A frame has come."""
+    def receive(self, line: bytes | str) -> None:
+        """Handle a received frame."""
         frame = json.loads(line)
         if frame.get("method") == "event":
             params = frame["params"]
-            self._hear(params["type"], params["session_id"], params["payload"])
+            self._on_event(params["type"], params["session_id"], params["payload"])
             return
         with self._lock:
-            future = self._waiting.get(frame.get("id"))
+            future = self._pending.get(frame.get("id"))
         if future is None:
             return
         if "error" in frame:
@@ -79,47 +79,47 @@ class RpcClient:
             future.set_result(frame["result"])
 
     def lose(self) -> None:
-        """The connection is gone: nobody waits any more."""
+        """Fail all pending calls because the connection is lost."""
         with self._lock:
-            waiting, self._waiting = list(self._waiting.values()), {}
-        for future in waiting:
+            pending, self._pending = list(self._pending.values()), {}
+        for future in pending:
             if not future.done():
-                future.set_exception(RpcError(CRASHED, "the connection is lost"))
-        self._hear(GONE, "", {})
+                future.set_exception(RpcError(CRASHED, "connection lost"))
+        self._on_event(GONE, "", {})
 
 
-def here(hub: Hub, hear: Hear) -> RpcClient:
-    """A link to a hub of this process; letting go ends its conversations."""
-    from tui_gateway.dispatcher import Dispatcher  # noqa: PLC0415 - clients of a daemon need none
+def connect_in_process(hub: Hub, on_event: EventCallback) -> RpcClient:
+    """A client of a hub in this process; closing it ends the conversations."""
+    from tui_gateway.dispatcher import Dispatcher  # noqa: PLC0415 - not needed by clients of a daemon
 
-    link = RpcClient(lambda line: peer.take(line), hear, is_here=True)  # noqa: PLW0108 - there is none yet
-    peer = Dispatcher(hub, link.take)
-    link.close = lambda: hub.close_all("tui_close")
-    peer.greet()
-    return link
+    client = RpcClient(lambda line: dispatcher.handle_line(line), on_event, is_here=True)  # noqa: PLW0108 - assigned below
+    dispatcher = Dispatcher(hub, client.receive)
+    client.close = lambda: hub.close_all("tui_close")
+    dispatcher.greet()
+    return client
 
 
-def to_daemon(place: InstanceRecord, hear: Hear) -> RpcClient:
-    """A link to the daemon; letting go leaves its conversations as they are."""
-    from websockets.exceptions import (  # noqa: PLC0415 - in-process needs none
+def connect_to(record: InstanceRecord, on_event: EventCallback) -> RpcClient:
+    """A client of the daemon; closing it leaves the conversations open."""
+    from websockets.exceptions import (  # noqa: PLC0415 - not needed in-process
         ConnectionClosed,
         WebSocketException,
     )
     from websockets.sync.client import connect  # noqa: PLC0415 - as above
 
-    held = contextlib.ExitStack()
+    stack = contextlib.ExitStack()
     try:
-        connection = held.enter_context(
+        connection = stack.enter_context(
             connect(
-                place.url,
-                additional_headers={"Authorization": f"Bearer {place.token}"},
+                record.url,
+                additional_headers={"Authorization": f"Bearer {record.token}"},
                 compression=None,
-                max_size=None,  # a long history is one answer
+                max_size=None,  # a long history is one response
                 proxy=None,
             )
         )
     except (OSError, WebSocketException) as error:
-        raise RpcError(CRASHED, f"the daemon at {place.url} does not answer: {error}") from error
+        raise RpcError(CRASHED, f"daemon at {record.url} unreachable: {error}") from error
 
     def send(line: bytes) -> None:
         try:
@@ -127,17 +127,17 @@ def to_daemon(place: InstanceRecord, hear: Hear) -> RpcClient:
         except ConnectionClosed as error:
             raise ConnectionError(str(error)) from error
 
-    link = RpcClient(send, hear)
+    client = RpcClient(send, on_event)
 
     def read() -> None:
         try:
             for message in connection:
-                link.take(message)
+                client.receive(message)
         except (ConnectionClosed, OSError) as error:
-            log.info("the daemon is gone: %s", error)
+            log.info("daemon connection closed: %s", error)
         finally:
-            link.lose()
+            client.lose()
 
-    link.close = held.close
+    client.close = stack.close
     threading.Thread(target=read, name="hermes-link", daemon=True).start()
-    return link
+    return client

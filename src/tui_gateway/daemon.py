@@ -1,7 +1,6 @@
-"""The daemon: conversations that go on when the terminal is closed.
+"""The daemon: conversations that continue when the terminal is closed.
 
-One runs for a Hermes folder at most. Terminals start it when they need it; it leaves when
-nobody has needed it for a while.
+At most one runs per Hermes folder. Clients start it on demand; it exits when idle.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from hermes_core.errors import HermesError
 from hermes_core.instance_record import DAEMON, InstanceRecord
 from hermes_core.isolate import Step, attempt
 from hermes_core.signals import stop_signals
-from tui_gateway.client import to_daemon
+from tui_gateway.client import connect_to
 from tui_gateway.frames import RpcError
 
 if TYPE_CHECKING:
-    from tui_gateway.client import Hear, RpcClient
+    from tui_gateway.client import EventCallback, RpcClient
     from tui_gateway.hub import Hub
-    from tui_gateway.websocket_server import Sockets
+    from tui_gateway.websocket_server import WebSocketServer
 
 TICK_SECONDS: Final = 1.0
 UNNEEDED_SECONDS: Final = 60.0
@@ -34,78 +33,78 @@ PAUSE_SECONDS: Final = 0.1
 
 
 class DaemonError(HermesError):
-    """The daemon does not start, or does not answer."""
+    """The daemon does not start or is unreachable."""
 
 
-def serve(*, port: int = 0, stays: bool) -> InstanceRecord | None:
-    """Be the daemon until the end; where another one is, nothing is done and None comes back."""
+def serve(*, port: int = 0, is_permanent: bool) -> InstanceRecord | None:
+    """Run the daemon until it is stopped; None if another one is running."""
     from tui_gateway import server  # noqa: PLC0415 - not for clients
     from tui_gateway.entry import wake_on_signals  # noqa: PLC0415 - as above
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
-    from tui_gateway.websocket_server import Sockets  # noqa: PLC0415 - as above
+    from tui_gateway.websocket_server import WebSocketServer  # noqa: PLC0415 - as above
 
     with DAEMON.hold() as is_ours:
         if not is_ours:
             return None
-        with server._get_db() as db:  # noqa: SLF001 - the seam
+        with server._get_db() as db:  # noqa: SLF001 - the contract's entry point
             hub = Hub(db)
             wake = wake_on_signals(hub, *stop_signals())
             token = secrets.token_urlsafe(32)
-            sockets = Sockets(hub, token, port)
-            place = InstanceRecord(sockets.url, token, os.getpid(), __version__)
+            sockets = WebSocketServer(hub, token, port)
+            record = InstanceRecord(sockets.url, token, os.getpid(), __version__)
             sockets.start()
-            DAEMON.publish(place)
-            atexit.register(hub.close_all, "tui_shutdown")  # a second net
+            DAEMON.publish(record)
+            atexit.register(hub.close_all, "tui_shutdown")  # in case the loop is not reached
             try:
-                _watch(hub, sockets, wake, stays=stays)
+                _watch(hub, sockets, wake, is_permanent=is_permanent)
             finally:
                 hub.close_all("tui_shutdown")
                 sockets.stop()
-        return place
+        return record
 
 
-def _watch(hub: Hub, sockets: Sockets, wake: int, *, stays: bool) -> None:
-    """Look after what nobody looks at, until a signal, a request or the lack of any use."""
-    needed_at = time.monotonic()
+def _watch(hub: Hub, sockets: WebSocketServer, wake: int, *, is_permanent: bool) -> None:
+    """Close abandoned conversations until a signal, a shutdown request or the idle timeout."""
+    last_used_at = time.monotonic()
     with selectors.DefaultSelector() as selector:
         selector.register(wake, selectors.EVENT_READ)
         while not hub.is_leaving:
             if selector.select(timeout=TICK_SECONDS):
                 os.read(wake, 64)
-            attempt(Step("close what is over", hub.sweep))
+            attempt(Step("close abandoned conversations", hub.sweep))
             if sockets.count or hub.all_live():
-                needed_at = time.monotonic()
-            if not stays and time.monotonic() - needed_at > UNNEEDED_SECONDS:
+                last_used_at = time.monotonic()
+            if not is_permanent and time.monotonic() - last_used_at > UNNEEDED_SECONDS:
                 return
 
 
-def summoned() -> InstanceRecord:
-    """The daemon of this folder, started if none runs."""
-    place = DAEMON.find()
-    if place is not None:
-        return place
+def ensure_running() -> InstanceRecord:
+    """The daemon of this folder, started if necessary."""
+    record = DAEMON.find()
+    if record is not None:
+        return record
     log = paths.logs_path() / "serve.log"
     process_id = background_process.start(log, "hermes_cli", "serve", "--until-idle")
     has_ended = False
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        place = DAEMON.find()
-        if place is not None:
-            return place
+        record = DAEMON.find()
+        if record is not None:
+            return record
         if not has_ended:
-            gone, status = os.waitpid(process_id, os.WNOHANG)
-            has_ended = bool(gone)  # well: another terminal's is starting
-            if gone and status:
-                raise DaemonError(f"the daemon did not start; {log} says why")
+            exited_id, status = os.waitpid(process_id, os.WNOHANG)
+            has_ended = bool(exited_id)  # exit status 0: another process is starting one
+            if exited_id and status:
+                raise DaemonError(f"The daemon did not start. See {log}.")
         time.sleep(0.02)
-    raise DaemonError("the daemon did not start in time; --no-daemon does without it")
+    raise DaemonError("The daemon did not start in time. Use --no-daemon to run without it.")
 
 
-def reached(hear: Hear) -> RpcClient:
-    """A link to the daemon of this folder, started if none runs; past one that is just dying."""
+def connect_to_daemon(on_event: EventCallback) -> RpcClient:
+    """A client of the daemon, started if necessary; retries while an old one is exiting."""
     for _ in range(TRIES):
         try:
-            return to_daemon(summoned(), hear)
+            return connect_to(ensure_running(), on_event)
         except RpcError:
             time.sleep(PAUSE_SECONDS)
-    return to_daemon(summoned(), hear)
+    return connect_to(ensure_running(), on_event)

@@ -1,4 +1,4 @@
-"""Requests in, answers and events out: one connection, be it a pipe, a socket or a test."""
+"""One client connection: dispatches requests, sends responses and events."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 class Dispatcher:
-    """Somebody who asks, and what becomes of it."""
+    """Handles the requests of one client."""
 
     def __init__(self, hub: Hub, write: Callable[[bytes], object]) -> None:
         self.hub = hub
         self.is_gone = False
         self._write = write
-        self._writing = threading.Lock()
+        self._write_lock = threading.Lock()
 
     def greet(self) -> None:
-        """The first frame: somebody is here."""
+        """Send the first frame."""
         self.event("gateway.ready", "", {"version": __version__, "methods": sorted(METHODS)})
 
-    def take(self, line: bytes) -> None:
-        """Handle one line; whatever it is, nothing else breaks."""
+    def handle_line(self, line: bytes) -> None:
+        """Handle one line; invalid input gets an error response."""
         if not line.strip():
             return
         try:
@@ -42,42 +42,42 @@ class Dispatcher:
             return
         method = METHODS.get(request.method)
         if method is not None and method.is_slow:
-            self.hub.pool.submit(self._answer, request)
+            self.hub.pool.submit(self._respond, request)
         else:
-            self._answer(request)
+            self._respond(request)
 
-    def _answer(self, request: RpcRequest) -> None:
-        answers: list[dict[str, Any]] = []
+    def _respond(self, request: RpcRequest) -> None:
+        responses: list[dict[str, Any]] = []
         failure = attempt(
-            Step(f"rpc {request.method}", lambda: answers.append(self._carried_out(request)))
+            Step(f"rpc {request.method}", lambda: responses.append(self._execute(request)))
         )
         if failure is not None:
             text = f"{type(failure.error).__name__}: {failure.error}"
-            answers = [frames.error(request.id, CRASHED, text)]
+            responses = [frames.error(request.id, CRASHED, text)]
         if request.id is not None:
-            self.send(answers[0])
+            self.send(responses[0])
 
-    def _carried_out(self, request: RpcRequest) -> dict[str, Any]:
+    def _execute(self, request: RpcRequest) -> dict[str, Any]:
         method = METHODS.get(request.method)
         try:
             if method is None:
                 raise RpcError(UNKNOWN_METHOD, f"unknown method {request.method!r}")
-            return frames.result(request.id, method.run(self, method.checked(request.params)))
+            return frames.result(request.id, method.run(self, method.validate(request.params)))
         except RpcError as error:
             return frames.error(request.id, error.code, str(error))
         except HermesError as error:
             return frames.error(request.id, CRASHED, str(error))
 
     def event(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
-        """Tell whoever is at the other end."""
+        """Send an event to the client."""
         self.send(frames.event(kind, session_id, payload))
 
     def send(self, frame: dict[str, Any]) -> None:
-        """Write a frame, whole, also while others write."""
+        """Write a frame; frames of concurrent threads do not interleave."""
         if self.is_gone:
             return
-        with self._writing:
+        with self._write_lock:
             try:
                 self._write(frames.encode(frame))
             except (BrokenPipeError, ConnectionError, ValueError):
-                self.is_gone = True  # nobody is there any more
+                self.is_gone = True  # the client is disconnected

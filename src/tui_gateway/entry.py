@@ -1,7 +1,7 @@
 """The server on standard input and output: `python -m tui_gateway.entry`.
 
-Standard output is for frames alone. Signals, the end of input and an orderly request all
-end in the same way: every conversation is finalised, then the process leaves.
+Standard output carries only frames. A signal, the end of input and a shutdown request all
+finalize every conversation before the process exits.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from tui_gateway.dispatcher import Dispatcher
     from tui_gateway.hub import Hub
 
-PIECE: Final = 65536
+READ_BYTES: Final = 65536
 
 
 def main() -> int:
-    """Serve until somebody says otherwise."""
+    """Serve until a signal, the end of input or a shutdown request."""
     driver.install()
     log_file.install()
     from tui_gateway import server  # noqa: PLC0415 - after our SQLite is in place
@@ -34,14 +34,14 @@ def main() -> int:
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
 
     frames_out = os.dup(sys.stdout.fileno())
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print disturbs nobody
-    with server._get_db() as db:  # noqa: SLF001 - the seam
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not corrupt the frames
+    with server._get_db() as db:  # noqa: SLF001 - the contract's entry point
         hub = Hub(db)
         dispatcher = Dispatcher(hub, lambda data: _write_all(frames_out, data))
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client's Ctrl-C is its own affair
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the client
         wake = wake_on_signals(hub, signal.SIGTERM, signal.SIGHUP)
         close = functools.partial(hub.close_all, "tui_shutdown")
-        atexit.register(close)  # a second net; what is closed is not closed again
+        atexit.register(close)  # in case the loop is not reached; closing is idempotent
         try:
             dispatcher.greet()
             _serve(dispatcher, wake)
@@ -51,45 +51,45 @@ def main() -> int:
 
 
 def wake_on_signals(hub: Hub, *numbers: int) -> int:
-    """Signals only ask for the end; the loop is woken to see it."""
-    ours, theirs = os.pipe()
-    os.set_blocking(theirs, False)
-    signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
+    """Make signals request the shutdown and wake the loop; returns the file to select on."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     for number in numbers:
         signal.signal(number, lambda _number, _frame: hub.leave())
-    return ours
+    return read_end
 
 
 def _serve(dispatcher: Dispatcher, wake: int) -> None:
     with selectors.DefaultSelector() as selector:
         selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
         selector.register(wake, selectors.EVENT_READ)
-        waiting = bytearray()
+        buffer = bytearray()
         while not _is_over(dispatcher):
             for key, _ in selector.select(timeout=1.0):
-                data = os.read(key.fd, PIECE)
+                data = os.read(key.fd, READ_BYTES)
                 if key.fd != sys.stdin.fileno():
                     continue
                 if not data:
-                    return  # the client is gone
-                waiting += data
-                _take_lines(dispatcher, waiting)
+                    return  # the client is disconnected
+                buffer += data
+                _handle_lines(dispatcher, buffer)
 
 
 def _is_over(dispatcher: Dispatcher) -> bool:
     return dispatcher.hub.is_leaving or dispatcher.is_gone
 
 
-def _take_lines(dispatcher: Dispatcher, waiting: bytearray) -> None:
-    while (end := waiting.find(b"\n")) >= 0:
-        line = bytes(waiting[:end])
-        del waiting[: end + 1]
-        dispatcher.take(line)
+def _handle_lines(dispatcher: Dispatcher, buffer: bytearray) -> None:
+    while (end := buffer.find(b"\n")) >= 0:
+        line = bytes(buffer[:end])
+        del buffer[: end + 1]
+        dispatcher.handle_line(line)
         if _is_over(dispatcher):
             return
-    if len(waiting) > MAX_FRAME_BYTES:
-        dispatcher.take(bytes(waiting))  # answered with an error
-        waiting.clear()
+    if len(buffer) > MAX_FRAME_BYTES:
+        dispatcher.handle_line(bytes(buffer))  # answered with an error
+        buffer.clear()
 
 
 def _write_all(handle: int, data: bytes) -> None:

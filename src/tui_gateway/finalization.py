@@ -1,6 +1,6 @@
-"""The end of a live session: save, announce, remember, close; each whatever befell the others.
+"""The end of a live session: save, announce, commit memory, close; failures are independent.
 
-A session ends once. Who asks first does the work, everybody else finds it done.
+A session is finalized once; further calls do nothing.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
     Session = dict[str, Any]
 
-DONE: Final = "_finalized"
-# Only guards the flag; nothing is done while it is held.
-_FLAG: Final = threading.Lock()
+FINALIZED_KEY: Final = "_finalized"
+# Guards only the flag; no work is done while it is held.
+_FLAG_LOCK: Final = threading.Lock()
 
 
 def finalize(
     session: Session, end_reason: str, open_store: Callable[[], SessionDB]
 ) -> list[Failure]:
-    """End *session*; what went wrong. A second call does nothing."""
-    with _FLAG:
-        if session.get(DONE):
+    """End *session*; returns the failed steps. A second call does nothing."""
+    with _FLAG_LOCK:
+        if session.get(FINALIZED_KEY):
             return []
-        session[DONE] = True
+        session[FINALIZED_KEY] = True
     agent = session.get("agent")
     history = _history(session)
     session_id = getattr(agent, "session_id", None) or session.get("session_key")
     steps: list[Step] = []
     if agent is not None:
-        steps += _last_words(agent, history)
+        steps += _agent_steps(agent, history)
     if session_id:
         steps.append(
             Step("close the row", lambda: open_store().end_session(session_id, end_reason))
@@ -52,8 +52,8 @@ def _history(session: Session) -> list[dict[str, Any]]:
         return list(session.get("history") or [])
 
 
-def _last_words(agent: Any, history: list[dict[str, Any]]) -> list[Step]:
-    """Save what the agent knows, tell plugins, let memory be made of it."""
+def _agent_steps(agent: Any, history: list[dict[str, Any]]) -> list[Step]:
+    """Save the messages, announce the end to plugins, commit memory."""
     steps: list[Step] = []
     messages = getattr(agent, "_session_messages", None) or history
     save = getattr(agent, "_persist_session", None)
@@ -68,7 +68,7 @@ def _last_words(agent: Any, history: list[dict[str, Any]]) -> list[Step]:
 
 def _announce(agent: Any) -> None:
     if getattr(agent, "has_announced_end", False) is True:
-        return  # its last turn has ended, and that was heard
+        return  # announced at the end of its last turn
     hermes_plugin_host.invoke_hook(
         "on_session_end",
         session_id=agent.session_id,

@@ -1,9 +1,11 @@
-"""Frames: one JSON-RPC 2.0 object on a line. Whatever comes in, what goes out is well formed."""
+"""JSON-RPC 2.0 frames, one object per line."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final, NamedTuple
+
+from hermes_core.command_name import with_command_name
 
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 
@@ -22,7 +24,7 @@ NO_AGENT: Final = 5032
 
 
 class RpcError(Exception):
-    """A request cannot be carried out; the text is for the person at the other end."""
+    """A request failed; the message is for the user of the client."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -30,7 +32,7 @@ class RpcError(Exception):
 
 
 class RpcRequest(NamedTuple):
-    """Something asked for; without an id nobody waits for an answer."""
+    """A request; without an ID it is a notification and gets no response."""
 
     id: str | int | None
     method: str
@@ -38,16 +40,20 @@ class RpcRequest(NamedTuple):
 
 
 def parse(line: bytes) -> RpcRequest:
-    """The request on a line; RpcError says what is wrong with it."""
+    """Parse a request; RpcError if it is invalid."""
     if len(line) > MAX_FRAME_BYTES:
         raise RpcError(PARSE_ERROR, f"a frame has at most {MAX_FRAME_BYTES} bytes")
     try:
-        found = json.loads(line)
+        document = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise RpcError(PARSE_ERROR, "invalid JSON") from error
-    if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
+    if not isinstance(document, dict) or document.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, "not a JSON-RPC 2.0 request")
-    method, params, request_id = found.get("method"), found.get("params", {}), found.get("id")
+    method, params, request_id = (
+        document.get("method"),
+        document.get("params", {}),
+        document.get("id"),
+    )
     if not isinstance(method, str):
         raise RpcError(INVALID_REQUEST, "`method` must be a text")
     if not isinstance(params, dict):
@@ -58,32 +64,33 @@ def parse(line: bytes) -> RpcRequest:
 
 
 def id_of(line: bytes) -> str | int | None:
-    """The id of a request that could not be read otherwise."""
+    """The ID of an otherwise invalid request, if it has one."""
     try:
-        found = json.loads(line)
+        document = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    request_id = found.get("id") if isinstance(found, dict) else None
+    request_id = document.get("id") if isinstance(document, dict) else None
     is_usable = isinstance(request_id, str | int) and not isinstance(request_id, bool)
     return request_id if is_usable else None
 
 
 def result(request_id: str | int | None, value: Any) -> dict[str, Any]:
-    """The answer to a request."""
+    """A success response."""
     return {"jsonrpc": "2.0", "id": request_id, "result": value}
 
 
 def error(request_id: str | int | None, code: int, message: str) -> dict[str, Any]:
-    """The answer to a request that failed."""
-    return {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": message}}
+    """An error response; commands in *message* are printed as the user types them."""
+    details = {"code": code, "message": with_command_name(message)}
+    return {"jsonrpc": "2.0", "id": request_id, "error": details}
 
 
 def event(kind: str, session_id: str, payload: dict[str, Any]) -> dict[str, Any]:
-    """Something that happened, to whoever listens."""
+    """An event notification."""
     params = {"type": kind, "session_id": session_id, "payload": payload}
     return {"jsonrpc": "2.0", "method": "event", "params": params}
 
 
 def encode(frame: dict[str, Any]) -> bytes:
-    """A frame as a line; what UTF-8 cannot carry is escaped."""
+    """A frame as a line of ASCII JSON, so lone surrogates are escaped."""
     return json.dumps(frame, default=str).encode() + b"\n"

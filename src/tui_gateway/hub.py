@@ -1,4 +1,4 @@
-"""The hub: every conversation that is open in this process, whoever looks at it."""
+"""The hub: all conversations open in this process, shared by all clients."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SLOW_THREADS: Final = 8
-GRACE_SECONDS: Final = 5.0
-ALONE_SECONDS: Final = 20.0
-FORGOTTEN_SECONDS: Final = 6 * 3600.0
+STOP_SECONDS: Final = 5.0
+ORPHAN_SECONDS: Final = 20.0
+WAITING_ORPHAN_SECONDS: Final = 6 * 3600.0
 
 
 class Hub:
@@ -36,50 +36,50 @@ class Hub:
         self.pool = ThreadPoolExecutor(SLOW_THREADS, thread_name_prefix="hermes-rpc")
         self._lives: dict[str, LiveSession] = {}
         self._lock = threading.Lock()
-        self._doors = threading.RLock()  # one opens or closes at a time
+        self._open_lock = threading.RLock()  # serializes opening and closing
 
-    def open(self, wish: ConversationOptions, listener: SessionListener) -> dict[str, Any]:
-        """Open a conversation, or look at it where it is open already; what there is to see."""
-        with self._doors:
-            live = self.live_of(wish.session_id) if wish.session_id else None
+    def open(self, options: ConversationOptions, listener: SessionListener) -> dict[str, Any]:
+        """Open a conversation, or attach to it if it is open; returns its state."""
+        with self._open_lock:
+            live = self.live_of(options.session_id) if options.session_id else None
             if live is None:
-                live = LiveSession(self.db, wish)
+                live = LiveSession(self.db, options)
                 with self._lock:
                     self._lives[live.id] = live
-            elif _wants_other_model(live, wish):
-                live.conversation.use_model(wish.model)
-            return self.look(live, listener)
+            elif _wants_other_model(live, options):
+                live.conversation.use_model(options.model)
+            return self.attach(live, listener)
 
-    def look(self, live: LiveSession, listener: SessionListener) -> dict[str, Any]:
-        """Let somebody look at an open conversation, unless they are gone meanwhile."""
-        with self._doors:
+    def attach(self, live: LiveSession, listener: SessionListener) -> dict[str, Any]:
+        """Attach a client to an open conversation, unless it has disconnected meanwhile."""
+        with self._open_lock:
             opened = live.attach(listener)
             if getattr(listener, "is_gone", False):
                 live.detach(listener)
         listener.event("session.info", live.id, opened["info"])
         return opened
 
-    def turn_away(self, live: LiveSession, listener: SessionListener, reason: str) -> bool:
-        """Somebody looks elsewhere; a conversation that is left alone and idle is ended."""
+    def detach(self, live: LiveSession, listener: SessionListener, reason: str) -> bool:
+        """Detach a client; closes the conversation if it is idle and has no other client."""
         live.detach(listener)
-        with self._doors:
+        with self._open_lock:
             if not live.is_alone or live.is_running:
                 return False
             self.close(live, reason)
         return True
 
     def live(self, live_id: str) -> LiveSession:
-        """An open conversation by its live id."""
+        """An open conversation by its live ID."""
         with self._lock:
-            found = self._lives.get(live_id)
-        if found is None:
-            raise RpcError(NO_SESSION, f"no conversation is open under {live_id!r}")
-        return found
+            live = self._lives.get(live_id)
+        if live is None:
+            raise RpcError(NO_SESSION, f"no open conversation {live_id!r}")
+        return live
 
     def live_of(self, session_id: str) -> LiveSession | None:
-        """The open conversation that is stored under *session_id*."""
+        """The open conversation with the stored *session_id*."""
         return next(
-            (one for one in self.all_live() if one.conversation.session_id == session_id), None
+            (live for live in self.all_live() if live.conversation.session_id == session_id), None
         )
 
     def all_live(self) -> list[LiveSession]:
@@ -87,66 +87,68 @@ class Hub:
         with self._lock:
             return list(self._lives.values())
 
-    # Ends
+    # Closing
 
     def forget(self, listener: SessionListener) -> None:
-        """Somebody is gone; what was open only for them is closed."""
+        """Detach a disconnected client; closes conversations opened with `close_on_disconnect`."""
         for live in self.all_live():
             live.detach(listener)
             if live.closes_when_alone and live.alone_since is not None:
                 self.close(live, "ws_disconnect")
 
     def sweep(self) -> None:
-        """Close what nobody has looked at for a while, unless a turn is at work in it."""
+        """Close conversations without a client for a while, unless a turn runs."""
         for live in self.all_live():
-            with self._doors:  # nobody comes back to it while it is being closed
-                reason = _over(live)
+            with self._open_lock:  # no client may attach during the close
+                reason = _close_reason(live)
                 if reason:
                     self.close(live, reason)
 
     def close(self, live: LiveSession, reason: str) -> None:
-        """End an open conversation: its turn stopped, its words stored, its row closed."""
+        """Close a conversation: interrupt its turn and finalize the session."""
         live.interrupt()
-        if not live.wait(GRACE_SECONDS):
-            log.warning("a turn of %s did not end in time", live.conversation.session_id)
-        with self._doors:
+        if not live.wait(STOP_SECONDS):
+            log.warning("turn of %s did not stop in time", live.conversation.session_id)
+        with self._open_lock:
             live.conversation.stop()
-            server._finalize_session(live.as_session(), end_reason=reason)  # noqa: SLF001 - the seam
+            server._finalize_session(live.as_session(), end_reason=reason)  # noqa: SLF001 - the contract's entry point
             with self._lock:
                 self._lives.pop(live.id, None)
-        attempt(Step("tell plugins of boundaries", lambda: delivery.deliver_due(self.db)))
+        attempt(Step("deliver boundaries to plugins", lambda: delivery.deliver_due(self.db)))
 
     def leave(self) -> None:
-        """Ask for the end; it comes when the loop sees it."""
+        """Request the shutdown; the main loop carries it out."""
         self.is_leaving = True
 
     def close_all(self, reason: str) -> None:
-        """End every open conversation, all at the same time."""
+        """Close all conversations; their turns are interrupted in parallel."""
         lives = self.all_live()
         for live in lives:
             live.emit("gateway.leaving", {})
             live.interrupt()
-            live.conversation.agent.reviews_at_end = False  # there is no time for it any more
+            live.conversation.agent.reviews_at_end = False  # too slow during a shutdown
         for live in lives:
             attempt(Step("close a session", lambda live=live: self.close(live, reason)))  # type: ignore[misc]
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _wants_other_model(live: LiveSession, wish: ConversationOptions) -> bool:
-    """Whether the model is to be changed, and can be without asking anybody for a key."""
-    is_other = bool(wish.model) and wish.model != live.conversation.options.model
+def _wants_other_model(live: LiveSession, options: ConversationOptions) -> bool:
+    """Whether another model is requested and can be used without entering an API key."""
+    is_other = bool(options.model) and options.model != live.conversation.options.model
     return (
-        is_other and not live.is_running and not live.conversation.missing_key_setting(wish.model)
+        is_other
+        and not live.is_running
+        and not live.conversation.missing_key_setting(options.model)
     )
 
 
-def _over(live: LiveSession) -> str:
-    """Why a conversation nobody looks at is over; empty when it is not."""
+def _close_reason(live: LiveSession) -> str:
+    """The reason to close a conversation without clients, or an empty text."""
     since = live.alone_since
     if since is None:
         return ""
     alone_seconds = time.monotonic() - since
     if not live.is_running:
-        return "ws_orphan_reap" if alone_seconds > ALONE_SECONDS else ""
-    is_forgotten = live.status() == "waiting" and alone_seconds > FORGOTTEN_SECONDS
+        return "ws_orphan_reap" if alone_seconds > ORPHAN_SECONDS else ""
+    is_forgotten = live.status() == "waiting" and alone_seconds > WAITING_ORPHAN_SECONDS
     return "idle_timeout" if is_forgotten else ""

@@ -1,7 +1,7 @@
-"""A live session: a conversation that is open here, and the turn that runs in it.
+"""A live session: an open conversation and its running turn.
 
-Whoever looks at it is told what happens; nobody needs to. A turn goes on when the last
-terminal is closed, and is found as it stands by the next one.
+Attached clients receive its events. A turn continues without clients; the next client that
+attaches receives its current state.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from hermes_agent import events
 from hermes_conversation import agent_factory
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.pending_input import PendingInput
+from hermes_core.command_name import with_command_name
 from hermes_core.isolate import Step, attempt
 from tui_gateway.frames import BUSY, RpcError
 from tui_gateway.questions import Questions
-from tui_gateway.turn_view import View, as_shown, usage
+from tui_gateway.turn_view import TurnView, display_message, usage
 
 if TYPE_CHECKING:
-    Told = tuple[str, dict[str, Any]]
+    ClientEvent = tuple[str, dict[str, Any]]
     from collections.abc import Iterator
 
     from hermes_conversation.agent_factory import ConversationOptions
     from hermes_conversation.slash_commands import CommandOutcome
     from hermes_state import SessionDB
 
-STATUS: Final = {
+STATUS_BY_END: Final = {
     events.TurnEnd.COMPLETE: "complete",
     events.TurnEnd.TOO_LONG: "complete",
     events.TurnEnd.INTERRUPTED: "interrupted",
@@ -37,8 +38,8 @@ STATUS: Final = {
 }
 
 
-def told(event: events.Event) -> Told | None:
-    """The name and the payload under which a client hears of *event*; None if it does not."""
+def client_event(event: events.Event) -> ClientEvent | None:
+    """The client event of *event* (name and payload), or None."""
     if isinstance(event, events.TextDelta):
         return "message.delta", {"text": event.text}
     if isinstance(event, events.ReasoningDelta):
@@ -46,58 +47,58 @@ def told(event: events.Event) -> Told | None:
     if isinstance(event, events.ToolStarted | events.ToolOutput | events.ToolFinished):
         return _tool(event)
     if isinstance(event, events.Retrying):
-        return "status.update", {"kind": "retrying", "text": event.reason}
+        return "status.update", {"kind": "retrying", "text": with_command_name(event.reason)}
     if isinstance(event, events.Notice):
-        return "status.update", {"kind": "status", "text": event.text}
+        return "status.update", {"kind": "status", "text": with_command_name(event.text)}
     return None
 
 
-def _tool(event: events.ToolStarted | events.ToolOutput | events.ToolFinished) -> Told:
+def _tool(event: events.ToolStarted | events.ToolOutput | events.ToolFinished) -> ClientEvent:
     if isinstance(event, events.ToolOutput):
         return "tool.output", {"tool_id": event.call_id, "text": event.text}
     call = event.call
-    about = {"tool_id": call.id, "name": call.name}
+    fields = {"tool_id": call.id, "name": call.name}
     if isinstance(event, events.ToolStarted):
         context = agent_factory.summarize_call(call.name, call.arguments)
-        return "tool.start", {**about, "context": context, "args_text": call.arguments}
+        return "tool.start", {**fields, "context": context, "args_text": call.arguments}
     return (
         "tool.complete",
-        {**about, "result": event.result, "duration_s": round(event.seconds, 3)},
+        {**fields, "result": event.result, "duration_s": round(event.seconds, 3)},
     )
 
 
-def ended(finished: events.TurnFinished) -> dict[str, Any]:
+def completion_payload(finished: events.TurnFinished) -> dict[str, Any]:
     """The payload of `message.complete`."""
     return {
         "text": finished.text,
-        "status": STATUS[finished.end],
-        "error": finished.error or None,
+        "status": STATUS_BY_END[finished.end],
+        "error": with_command_name(finished.error) or None,
         "usage": finished.usage._asdict(),
     }
 
 
-def broken(error: BaseException) -> dict[str, Any]:
-    """The payload of `message.complete` when a turn fell over instead of ending."""
-    return {"text": "", "status": "error", "error": str(error), "usage": {}}
+def failure_payload(error: BaseException) -> dict[str, Any]:
+    """The payload of `message.complete` for a turn that raised an exception."""
+    return {"text": "", "status": "error", "error": with_command_name(str(error)), "usage": {}}
 
 
-OCCUPIED = "a turn is running; wait for it, interrupt it, or steer it"
+TURN_RUNNING = "a turn is running; wait for it, interrupt it, or steer it"
 
 
 class SessionListener(Protocol):
-    """Somebody who looks at a conversation."""
+    """A client attached to a conversation."""
 
     def event(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
-        """Hear that something happened."""
+        """Send an event to the client."""
 
 
 class LiveSession:
-    """One open conversation; its live id is not the id it is stored under."""
+    """An open conversation; its live ID differs from the stored session ID."""
 
-    def __init__(self, db: SessionDB, wish: ConversationOptions) -> None:
+    def __init__(self, db: SessionDB, options: ConversationOptions) -> None:
         self.id = os.urandom(4).hex()
         self.questions = Questions(self.emit)
-        self.conversation = Conversation(db, self.questions, wish)
+        self.conversation = Conversation(db, self.questions, options)
         self.started_at = time.time()
         self.closes_when_alone = False
         self.alone_since: float | None = time.monotonic()
@@ -108,13 +109,13 @@ class LiveSession:
         self._idle.set()
         self._lock = threading.Lock()
         self._pending = PendingInput(self.conversation)
-        self._returned = self._pending.restore()  # input that no client has taken back yet
-        self._view = View()
+        self._returned = self._pending.restore()  # input to return to the next client
+        self._view = TurnView()
 
-    # Who looks
+    # Clients
 
     def attach(self, listener: SessionListener) -> dict[str, Any]:
-        """Tell *listener* from now on; all that it would have to know is in the answer."""
+        """Send events to *listener* from now on; returns the current state."""
         with self._lock:
             if listener not in self._listeners:
                 self._listeners.append(listener)
@@ -127,7 +128,7 @@ class LiveSession:
         inflight = self._view.inflight(messages) if self._is_running else None
         if inflight is not None:
             inflight |= {
-                "questions": self.questions.open_ones(),
+                "questions": self.questions.pending(),
                 "waiting": self._pending.waiting(),
             }
         return {
@@ -143,7 +144,7 @@ class LiveSession:
         }
 
     def detach(self, listener: SessionListener) -> None:
-        """Tell *listener* no more."""
+        """Stop sending events to *listener*."""
         with self._lock:
             if listener in self._listeners:
                 self._listeners.remove(listener)
@@ -152,11 +153,11 @@ class LiveSession:
 
     @property
     def is_alone(self) -> bool:
-        """Whether nobody looks."""
+        """Whether no client is attached."""
         return self.alone_since is not None
 
     def emit(self, kind: str, payload: dict[str, Any], but: SessionListener | None = None) -> None:
-        """Tell whoever looks, *but* the one who knows already."""
+        """Send an event to all clients except *but*."""
         with self._lock:
             listeners = list(self._listeners)
         self._send(listeners, kind, payload, but)
@@ -172,7 +173,7 @@ class LiveSession:
             if listener is not but:
                 listener.event(kind, self.id, payload)
 
-    # What is known
+    # State
 
     @property
     def is_running(self) -> bool:
@@ -180,13 +181,13 @@ class LiveSession:
         return self._is_running
 
     def status(self) -> str:
-        """In a word: idle, working, or waiting for an answer."""
+        """The status: idle, working, or waiting for an answer."""
         if not self._is_running:
             return "idle"
-        return "waiting" if self.questions.open_ones() else "working"
+        return "waiting" if self.questions.pending() else "working"
 
     def info(self) -> dict[str, Any]:
-        """What a front end shows beside the conversation."""
+        """The metadata that front ends show."""
         row = self.conversation.row()
         return {
             "model": self.conversation.agent.model,
@@ -201,21 +202,22 @@ class LiveSession:
         }
 
     def messages(self) -> list[dict[str, Any]]:
-        """The conversation so far, as it is shown."""
+        """The messages of the conversation for display."""
         if not self.conversation.exists:
             return []
         return [
-            as_shown(row) for row in self.conversation.db.get_messages(self.conversation.session_id)
+            display_message(row)
+            for row in self.conversation.db.get_messages(self.conversation.session_id)
         ]
 
-    # Changes that no turn may meet
+    # Exclusive changes
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[Conversation]:
         """Change the conversation while no turn runs; input typed meanwhile is submitted after."""
         with self._lock:
             if self._is_running or self._is_changing:
-                raise RpcError(BUSY, OCCUPIED)
+                raise RpcError(BUSY, TURN_RUNNING)
             self._is_changing = True
         self.questions.begin()
         try:
@@ -225,19 +227,19 @@ class LiveSession:
                 self._is_changing = False
                 following = self._pending.after_turn(is_complete=True).next_input
             if following:
-                self.say(following)
+                self.send(following)
 
     # The turn
 
     def submit(self, text: str) -> None:
-        """Say something; the turn runs on, and its events are sent as they come."""
+        """Start a turn with a message; raises an error if one is running."""
         with self._lock:
             if self._is_running:
-                raise RpcError(BUSY, OCCUPIED)
-        self.say(text)
+                raise RpcError(BUSY, TURN_RUNNING)
+        self.send(text)
 
-    def say(self, text: str) -> bool:
-        """Say something now, or after what is under way; whether it is said now."""
+    def send(self, text: str) -> bool:
+        """Send a message now, or queue it; whether it was sent now."""
         with self._lock:
             if self._is_running or self._is_changing:
                 self._pending.queue(text)
@@ -250,12 +252,12 @@ class LiveSession:
         return True
 
     def steer(self, text: str) -> bool:
-        """Say something to the running turn, or now where none runs; whether it is said now."""
+        """Steer the running turn, or send the message now; whether it was sent now."""
         with self._lock:
             if self._is_running:
                 self._pending.steer(text)
                 return False
-        return self.say(text)
+        return self.send(text)
 
     def _run(self, text: str) -> None:
         try:
@@ -266,17 +268,17 @@ class LiveSession:
             self._idle.set()
 
     def _turn(self, text: str) -> str:
-        """One turn; what is to be said next of what waited."""
+        """Run one turn; returns the next queued input."""
         self.questions.begin()
         with self._lock:
             self._view.begin(text)
             listeners = list(self._listeners)
         self._send(listeners, "message.start", {"text": text})
         ends: list[dict[str, Any]] = []
-        failure = attempt(Step("run a turn", lambda: self._play(text, ends)))
-        end = ends[0] if ends else broken(RuntimeError("the turn ended without a word"))
+        failure = attempt(Step("run a turn", lambda: self._run_agent(text, ends)))
+        end = ends[0] if ends else failure_payload(RuntimeError("the turn ended without a result"))
         if failure is not None:
-            end = broken(failure.error)
+            end = failure_payload(failure.error)
         with self._lock:
             after = self._pending.after_turn(is_complete=end["status"] == "complete")
             self._is_running = bool(after.next_input)
@@ -285,68 +287,68 @@ class LiveSession:
             if after.returned and not listeners:
                 self._returned = after.returned  # for the next client that attaches
         self._send(listeners, "message.complete", {**end, "unread": after.returned})
-        attempt(Step("tell how it stands", lambda: self.emit("session.info", self.info())))
+        attempt(Step("send session info", lambda: self.emit("session.info", self.info())))
         return after.next_input
 
-    def _play(self, text: str, ends: list[dict[str, Any]]) -> None:
+    def _run_agent(self, text: str, ends: list[dict[str, Any]]) -> None:
         has_begun = False
-        self.conversation.agent.on_review = self._remember
+        self.conversation.agent.on_review = self._announce_review
         for event in self.conversation.send(text):
             if isinstance(event, events.TurnFinished):
-                ends.append(ended(event))
+                ends.append(completion_payload(event))
             elif isinstance(event, events.MessageStored):
-                self._stored(event, has_begun=has_begun)
+                self._on_stored(event, has_begun=has_begun)
                 has_begun = True
             else:
-                self._tell(event)
+                self._on_event(event)
 
-    def _remember(self, text: str) -> None:
-        """What a look back on the conversation has put into memory, in one line."""
+    def _announce_review(self, text: str) -> None:
+        """Announce the result of a memory review."""
         self.emit("status.update", {"kind": "review", "text": text})
 
-    def _stored(self, event: events.MessageStored, *, has_begun: bool) -> None:
+    def _on_stored(self, event: events.MessageStored, *, has_begun: bool) -> None:
         with self._lock:
             self._view.stored(event.role)
         if event.role == "user" and has_begun:
             self._pending.mark_read()
             self.emit("steer.read", {})
 
-    def _tell(self, event: events.Event) -> None:
-        found = told(event)
-        if found is None:
+    def _on_event(self, event: events.Event) -> None:
+        mapped = client_event(event)
+        if mapped is None:
             return
-        kind, payload = found
-        with self._lock:  # whoever looks from now on knows it from what stands here
+        kind, payload = mapped
+        with self._lock:  # a client that attaches later gets it from the view
             self._view.add(kind, payload)
             listeners = list(self._listeners)
         self._send(listeners, kind, payload)
 
     def interrupt(self, instead: str = "") -> bool:
-        """Stop the running turn, to say something *instead* if there is; whether one ran."""
+        """Interrupt the running turn, optionally to send *instead*; whether one ran."""
         with self._lock:
             was_running = self._is_running
             if was_running:
                 self._pending.hold(instead)
         self.conversation.agent.interrupt()
-        self.questions.give_up()
+        self.questions.cancel_all()
         return was_running
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the turn's end; whether it has ended."""
+        """Wait for the end of the turn; whether it has ended."""
         return self._idle.wait(timeout=seconds)
 
     def follow(self, outcome: CommandOutcome) -> bool:
-        """Do what a command asks to be done with the running turn; whether it could be."""
+        """Apply the effects of a command on the running turn; whether it was possible."""
         if outcome.answer:
             return self.questions.answer("", outcome.answer)
         if outcome.steer or outcome.queue:
             text = outcome.steer or outcome.queue
-            _ = self.steer(text) if outcome.steer else self.say(text)
+            _ = self.steer(text) if outcome.steer else self.send(text)
             return True
         return self.interrupt() if outcome.stop else True
 
     def as_session(self) -> dict[str, Any]:
-        """The session as the finaliser takes it."""
+        """The session as the finalizer expects it."""
         return {
             "agent": self.conversation.agent if self.conversation.exists else None,
             "history": self.messages(),

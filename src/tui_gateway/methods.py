@@ -1,4 +1,4 @@
-"""Every method there is: its name, what it takes, whether it may take long.
+"""The table of RPC methods and events: name, parameters, results, speed.
 
 docs/reference/rpc.md and docs/reference/rpc.openrpc.json are compared with this table.
 """
@@ -30,7 +30,7 @@ class Param(NamedTuple):
 
 
 class Method(NamedTuple):
-    """One method; a slow one does not keep others waiting."""
+    """A method; slow ones run in the thread pool."""
 
     name: str
     help: str
@@ -39,16 +39,16 @@ class Method(NamedTuple):
     returns: tuple[str, ...]
     is_slow: bool = False
 
-    def checked(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The parameters, if they are what the method takes."""
+    def validate(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Validate the parameters."""
         for param in self.params:
             value = params.get(param.name)
             if value is None:
                 if param.required:
                     raise RpcError(INVALID_PARAMS, f"`{param.name}` is missing")
                 continue
-            wanted = TYPES[param.kind]
-            if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            expected = TYPES[param.kind]
+            if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
                 raise RpcError(INVALID_PARAMS, f"`{param.name}` must be a {param.kind}")
         return params
 
@@ -56,30 +56,32 @@ class Method(NamedTuple):
 def _method(
     name: str, help_text: str, run: Handler, params: str, returns: str, *, slow: bool = False
 ) -> Method:
-    """A method from words: `name!` is required, `name:number` has a type of its own."""
-    found = []
-    for word in params.split():
-        label, _, kind = word.partition(":")
-        found.append(
+    """A method from a compact notation: `name!` is required, `name:number` has a type."""
+    parsed = []
+    for spec in params.split():
+        label, _, kind = spec.partition(":")
+        parsed.append(
             Param(label.rstrip("!"), kind.replace("_", " ") or "text", label.endswith("!"))
         )
-    return Method(name, help_text, run, tuple(found), tuple(returns.split()), slow)
+    return Method(name, help_text, run, tuple(parsed), tuple(returns.split()), slow)
 
 
-def _discovered(_peer: Dispatcher, _params: dict[str, Any]) -> Any:
+def _discover(_peer: Dispatcher, _params: dict[str, Any]) -> Any:
     return openrpc.openrpc(METHODS, EVENTS)
 
 
-OPENED: Final = (
+OPENED_FIELDS: Final = (
     "session_id stored_session_id message_count messages info running started_at inflight unread"
 )
-USAGE: Final = "input output cache_read cache_write reasoning cost_usd"
-INFO: Final = "model window context_tokens cwd title running stored_session_id message_count usage"
+USAGE_FIELDS: Final = "input output cache_read cache_write reasoning cost_usd"
+INFO_FIELDS: Final = (
+    "model window context_tokens cwd title running stored_session_id message_count usage"
+)
 METHODS: Final = {
-    one.name: one
-    for one in (
+    method.name: method
+    for method in (
         _method("session.create", "start a conversation", sessions.create,
-                "cwd model source title close_on_disconnect:yes_or_no", OPENED, slow=True),
+                "cwd model source title close_on_disconnect:yes_or_no", OPENED_FIELDS, slow=True),
         _method("session.list", "stored conversations, newest first", sessions.listed,
                 "limit:number search cwd", "sessions", slow=True),
         _method("session.most_recent", "the latest stored conversation", sessions.most_recent,
@@ -87,9 +89,9 @@ METHODS: Final = {
                 "cwd", slow=True),
         _method("session.resume", "open a stored conversation, or one that is open already",
                 sessions.resume, "session_id! cwd model source close_on_disconnect:yes_or_no",
-                f"{OPENED} resumed", slow=True),
+                f"{OPENED_FIELDS} resumed", slow=True),
         _method("session.activate", "receive the events of an open conversation", sessions.activate,
-                "session_id!", OPENED),
+                "session_id!", OPENED_FIELDS),
         _method("session.active_list", "list open conversations", sessions.active_list,
                 "", "sessions"),
         _method("session.close", "close a conversation, unless another client has it open",
@@ -101,9 +103,9 @@ METHODS: Final = {
         _method("session.history", "return all messages", conversation.history,
                 "session_id!", "messages"),
         _method("session.usage", "tokens of the conversation", conversation.usage,
-                "session_id!", USAGE),
+                "session_id!", USAGE_FIELDS),
         _method("session.status", "the state of a conversation", conversation.status, "session_id!",
-                f"{INFO} status"),
+                f"{INFO_FIELDS} status"),
         _method("session.cwd.set", "change the working folder", conversation.set_folder,
                 "session_id! cwd!", "cwd"),
         _method("session.prompts", "list the user's messages", conversation.prompts,
@@ -159,14 +161,14 @@ METHODS: Final = {
                 "command! cwd", "stdout stderr code", slow=True),
         _method("gateway.shutdown", "end all conversations and exit", environment.shutdown,
                 "", "closing"),
-        _method("rpc.discover", "return the OpenRPC document", _discovered, "",
+        _method("rpc.discover", "return the OpenRPC document", _discover, "",
                 "openrpc info methods x-events"),
     )
 }  # fmt: skip
 
 
 class Event(NamedTuple):
-    """Something a client is told of its own accord."""
+    """An event that the server sends to clients."""
 
     name: str
     help: str
@@ -178,12 +180,12 @@ def _event(name: str, help_text: str, payload: str = "") -> Event:
 
 
 EVENTS: Final = {
-    one.name: one
-    for one in (
+    event.name: event
+    for event in (
         _event("gateway.ready", "the first frame", "version methods"),
         _event("gateway.leaving", "the server is shutting down"),
         _event("session.changed", "another client changed the history; reload it"),
-        _event("session.info", "the conversation's metadata has changed", INFO),
+        _event("session.info", "the conversation's metadata has changed", INFO_FIELDS),
         _event("message.start", "a turn starts with this message", "text"),
         _event("message.delta", "more of the answer", "text"),
         _event("reasoning.delta", "more of the model's reasoning", "text"),
@@ -192,10 +194,11 @@ EVENTS: Final = {
                "text status error usage unread"),
         _event("steer.read", "the agent has read the steering input"),
         _event("tool.start", "a tool runs", "tool_id name context args_text"),
-        _event("tool.output", "what it prints meanwhile", "tool_id text"),
-        _event("tool.complete", "its answer", "tool_id name result duration_s"),
-        _event("status.update", "a remark; `kind` is status, retrying or review", "kind text"),
-        _event("approval.request", "may this be done?",
+        _event("tool.output", "output of the running tool", "tool_id text"),
+        _event("tool.complete", "the result of the tool", "tool_id name result duration_s"),
+        _event("status.update", "a status message; `kind` is status, retrying or review",
+               "kind text"),
+        _event("approval.request", "a command needs approval",
                "command description allow_permanent request_id"),
         _event("clarify.request", "a question of the agent", "question choices request_id"),
         _event("secret.request", "a key or a password is needed", "prompt env_var request_id"),

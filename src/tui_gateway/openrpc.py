@@ -14,7 +14,7 @@ TYPES: Final = {"text": "string", "number": "integer", "yes or no": "boolean"}
 
 
 def openrpc(methods: Mapping[str, Method], events: Mapping[str, Event]) -> dict[str, Any]:
-    """The document; it says nothing about a release, so that it changes only with the methods."""
+    """The document; it has no release version, so it changes only with the methods."""
     return {
         "openrpc": VERSION,
         "info": {
@@ -22,8 +22,8 @@ def openrpc(methods: Mapping[str, Method], events: Mapping[str, Event]) -> dict[
             "version": "1",
             "description": "JSON-RPC 2.0 on lines of standard input and output, or on a WebSocket.",
         },
-        "methods": [_method(one) for one in methods.values()],
-        "x-events": [_event(one) for one in events.values()],
+        "methods": [_method(method) for method in methods.values()],
+        "x-events": [_event(event) for event in events.values()],
     }
 
 

@@ -1,4 +1,4 @@
-"""Questions to the person at the other end: asked, waited for, answered or given up."""
+"""Questions to the user: approvals, clarifications and secrets."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
     from hermes_agent.tools.base import ApprovalRequest
 
-# A turn waits for whoever asked for it as long as a conversation stays open with nobody there.
+# As long as a waiting conversation stays open without a client.
 WAIT_SECONDS: Final = 6 * 3600.0
 CHOICES: Final = ("once", "session", "always", "deny")
 
 
 class OpenQuestion(NamedTuple):
-    """A question nobody has answered yet."""
+    """A question without an answer yet."""
 
     kind: str
     payload: dict[str, Any]
@@ -31,16 +31,16 @@ class Questions:
     def __init__(self, emit: Callable[[str, dict[str, Any]], None]) -> None:
         self._emit = emit
         self._lock = threading.Lock()
-        self._open: dict[str, OpenQuestion] = {}
-        self._is_given_up = False
+        self._pending: dict[str, OpenQuestion] = {}
+        self._is_cancelled = False
 
     def begin(self) -> None:
-        """A turn begins: somebody may be asked again."""
+        """Allow questions again at the start of a turn."""
         with self._lock:
-            self._is_given_up = False
+            self._is_cancelled = False
 
     def approve(self, request: ApprovalRequest) -> str:
-        """Whether a command may run; no answer means no."""
+        """Ask whether a command may run; no answer means deny."""
         payload = {
             "command": request.command,
             "description": request.description,
@@ -54,44 +54,47 @@ class Questions:
         return self._ask("clarify.request", {"question": question, "choices": choices})
 
     def secret(self, prompt: str, name: str) -> str:
-        """Something that is typed unseen and never shown or stored in the conversation."""
+        """Ask for a secret, which is never shown or stored in the conversation."""
         return self._ask("secret.request", {"prompt": prompt, "env_var": name})
 
     def _ask(self, kind: str, payload: dict[str, Any]) -> str:
         request_id = os.urandom(4).hex()
         question = OpenQuestion(kind, {**payload, "request_id": request_id}, threading.Event(), [])
         with self._lock:
-            if self._is_given_up:
+            if self._is_cancelled:
                 return ""
-            self._open[request_id] = question
+            self._pending[request_id] = question
         self._emit(kind, question.payload)
         question.answered.wait(WAIT_SECONDS)
         with self._lock:
-            self._open.pop(request_id, None)
+            self._pending.pop(request_id, None)
         return question.answers[0] if question.answers else ""
 
-    def open_ones(self) -> list[dict[str, Any]]:
-        """Questions that wait, for whoever looks at the conversation anew."""
+    def pending(self) -> list[dict[str, Any]]:
+        """The pending questions, for clients that attach later."""
         with self._lock:
-            return [{"type": one.kind, "payload": one.payload} for one in self._open.values()]
+            return [
+                {"type": question.kind, "payload": question.payload}
+                for question in self._pending.values()
+            ]
 
     def answer(self, request_id: str, text: str) -> bool:
-        """Answer an open question; whether there was one. An empty id means the oldest."""
+        """Answer a question; whether it was pending. An empty ID means the oldest."""
         with self._lock:
-            found = request_id or next(iter(self._open), "")
-            question = self._open.pop(found, None)
+            pending_id = request_id or next(iter(self._pending), "")
+            question = self._pending.pop(pending_id, None)
         if question is None:
             return False
         question.answers.append(text)
         question.answered.set()
-        self._emit("question.closed", {"request_id": found})
+        self._emit("question.closed", {"request_id": pending_id})
         return True
 
-    def give_up(self) -> None:
-        """Nobody will answer: whoever waits goes on without."""
+    def cancel_all(self) -> None:
+        """Release all pending questions without an answer."""
         with self._lock:
-            questions, self._open = self._open, {}
-            self._is_given_up = True
+            questions, self._pending = self._pending, {}
+            self._is_cancelled = True
         for request_id, question in questions.items():
             question.answered.set()
             self._emit("question.closed", {"request_id": request_id})

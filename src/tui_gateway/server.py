@@ -1,7 +1,7 @@
-"""The seams of the terminal UI's server that other programs know, and nothing else.
+"""The entry points of the server that other programs and the contract tests use.
 
-Functions call each other through their names in this module, so that whoever replaces
-one is heard.
+Functions call each other through their names in this module, so that a replaced function
+takes effect.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def _store_at(path: Path) -> SessionDB:
 
 
 def _get_db() -> SessionDB:
-    """The user's store, opened once for each place it lies in."""
+    """The user's store, opened once per path."""
     return _store_at(paths.state_db_path())
 
 
 def _finalize_session(session: dict[str, Any], end_reason: str = "tui_close") -> None:
-    """End a live session: its messages saved, its end announced, its row closed."""
-    finalize(session, end_reason, lambda: _get_db())  # noqa: PLW0108 - by its name of the moment
+    """End a live session: save its messages, announce its end, close its row."""
+    finalize(session, end_reason, lambda: _get_db())  # noqa: PLW0108 - looked up at call time

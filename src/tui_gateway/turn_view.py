@@ -1,4 +1,4 @@
-"""A conversation as it is shown: what is stored, and what a turn has shown and not stored yet."""
+"""The display of a conversation: stored messages, and output of a turn not stored yet."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ FIELDS: Final = (
 )  # fmt: skip
 
 
-class View:
-    """What a running turn has shown; whoever holds it guards it with a lock."""
+class TurnView:
+    """The unstored output of a running turn; the owner guards it with a lock."""
 
     def __init__(self) -> None:
-        self._asked = ""
+        self._prompt = ""
         self._text = ""
         self._tools: dict[str, dict[str, Any]] = {}
 
     def begin(self, text: str) -> None:
-        """A turn begins."""
-        self._asked, self._text, self._tools = text, "", {}
+        """Start a turn."""
+        self._prompt, self._text, self._tools = text, "", {}
 
     def add(self, kind: str, payload: dict[str, Any]) -> None:
-        """Something was shown."""
+        """Add an event."""
         if kind == "message.delta":
             self._text += payload["text"]
         elif kind == "tool.start":
@@ -35,36 +35,36 @@ class View:
             self._tools.pop(payload["tool_id"], None)
 
     def stored(self, role: str) -> None:
-        """A message is in the store."""
+        """Drop the output that a stored message contains."""
         if role == "user":
-            self._asked = ""
+            self._prompt = ""
         elif role == "assistant":
             self._text = ""
 
     def end(self) -> None:
-        """The turn is over, and everything of it is stored."""
-        self._asked, self._text, self._tools = "", "", {}
+        """End the turn; all its messages are stored."""
+        self._prompt, self._text, self._tools = "", "", {}
 
     def inflight(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        """What is shown besides *messages*; what was stored a moment ago is not shown twice."""
+        """The output to show after *messages*, without what they already contain."""
         return {
-            "asked": "" if _ends_with(messages, "user", self._asked) else self._asked,
+            "asked": "" if _ends_with(messages, "user", self._prompt) else self._prompt,
             "text": "" if _ends_with(messages, "assistant", self._text) else self._text,
             "tools": [dict(tool) for tool in self._tools.values()],
         }
 
 
 def _ends_with(messages: list[dict[str, Any]], role: str, text: str) -> bool:
-    last = next((one for one in reversed(messages) if one["role"] == role), None)
+    last = next((message for message in reversed(messages) if message["role"] == role), None)
     return bool(text) and last is not None and text_of(last["content"]).strip() == text.strip()
 
 
-def as_shown(row: dict[str, Any]) -> dict[str, Any]:
-    """A stored message for a front end; of pictures only that they are there."""
-    found = {name: row.get(name) for name in FIELDS}
-    if isinstance(found["content"], list):
-        found["content"] = [_part(part) for part in found["content"]]
-    return found
+def display_message(row: dict[str, Any]) -> dict[str, Any]:
+    """A stored message for display; images are replaced by their size."""
+    message = {name: row.get(name) for name in FIELDS}
+    if isinstance(message["content"], list):
+        message["content"] = [_part(part) for part in message["content"]]
+    return message
 
 
 def _part(part: Any) -> Any:
@@ -78,7 +78,7 @@ def _part(part: Any) -> Any:
 
 
 def usage(row: dict[str, Any]) -> dict[str, Any]:
-    """The tokens of a conversation, and what they cost where that is known."""
+    """The tokens of a conversation, and their cost if known."""
     names = ("input", "output", "cache_read", "cache_write", "reasoning")
     cost = row.get("actual_cost_usd")
     return {

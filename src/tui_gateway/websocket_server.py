@@ -1,4 +1,4 @@
-"""The same server on WebSockets: several clients, one hub, on the loopback only."""
+"""The JSON-RPC server on WebSockets: many clients, one hub, loopback only."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ log = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
 PATH: Final = "/api/ws"
-MAX_WAITING: Final = 20_000  # frames; who is further behind has stopped reading
+MAX_QUEUED_FRAMES: Final = 20_000  # frames; a client with more has stopped reading
 
 
-class Sockets:
-    """Listens, and gives every client a dispatcher of its own."""
+class WebSocketServer:
+    """Listens for clients and gives each its own dispatcher."""
 
     def __init__(self, hub: Hub, token: str, port: int = 0) -> None:
         self._hub = hub
         self._token = token
         self._count = 0
         self._lock = threading.Lock()
-        self._held = contextlib.ExitStack()
-        log.setLevel(logging.WARNING)  # who comes and goes is no news
-        self._server: Server = self._held.enter_context(
+        self._stack = contextlib.ExitStack()
+        log.setLevel(logging.WARNING)  # connections are not logged
+        self._server: Server = self._stack.enter_context(
             serve(
                 self._handle,
                 HOST,
@@ -57,52 +57,54 @@ class Sockets:
 
     @property
     def url(self) -> str:
-        """Where clients connect to."""
+        """The URL for clients."""
         return f"ws://{HOST}:{self._server.socket.getsockname()[1]}{PATH}"
 
     @property
     def count(self) -> int:
-        """How many are connected."""
+        """The number of connected clients."""
         return self._count
 
     def start(self) -> None:
-        """Let them come."""
+        """Start accepting connections."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Let nobody in any more."""
-        self._held.close()
+        """Stop accepting connections."""
+        self._stack.close()
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
-        """Only who knows the word; a page of the web, which cannot know it, is told nothing."""
-        given = request.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), f"Bearer {self._token}".encode()):
-            return connection.respond(HTTPStatus.UNAUTHORIZED, "The word is missing or wrong.\n")
+        """Require the bearer token, which web pages do not have."""
+        header = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(header.encode(), f"Bearer {self._token}".encode()):
+            return connection.respond(
+                HTTPStatus.UNAUTHORIZED, "The bearer token is missing or wrong.\n"
+            )
         if request.path != PATH:
-            return connection.respond(HTTPStatus.NOT_FOUND, "There is nothing here.\n")
+            return connection.respond(HTTPStatus.NOT_FOUND, "Not found.\n")
         return None
 
     def _handle(self, connection: ServerConnection) -> None:
         outgoing = OutgoingFrames(connection)
-        peer = Dispatcher(self._hub, outgoing.put)
+        dispatcher = Dispatcher(self._hub, outgoing.put)
         with self._lock:
             self._count += 1
         try:
-            peer.greet()
+            dispatcher.greet()
             for message in connection:
-                peer.take(message.encode() if isinstance(message, str) else message)
+                dispatcher.handle_line(message.encode() if isinstance(message, str) else message)
         except ConnectionClosed:
-            pass  # without saying goodbye; what follows is the same
+            pass  # handled like a regular close
         finally:
-            peer.is_gone = True
+            dispatcher.is_gone = True
             outgoing.end()
             with self._lock:
                 self._count -= 1
-            self._hub.forget(peer)
+            self._hub.forget(dispatcher)
 
 
 class OutgoingFrames:
-    """Frames on their way to a client; a slow one keeps nobody else waiting."""
+    """The send queue of a client; a slow client does not block others."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -110,16 +112,16 @@ class OutgoingFrames:
         threading.Thread(target=self._send, name="hermes-outgoing", daemon=True).start()
 
     def put(self, frame: bytes) -> None:
-        """Send a frame in its turn; ConnectionError for a client that has stopped reading."""
-        if self._frames.qsize() < MAX_WAITING:
+        """Queue a frame; ConnectionError if the client has stopped reading."""
+        if self._frames.qsize() < MAX_QUEUED_FRAMES:
             self._frames.put(frame)
             return
-        with contextlib.suppress(OSError):  # it may be closed already
-            self._connection.socket.shutdown(socket.SHUT_RDWR)  # wakes whoever reads from it
+        with contextlib.suppress(OSError):  # it may already be closed
+            self._connection.socket.shutdown(socket.SHUT_RDWR)  # unblocks the reading thread
         raise ConnectionError("the client has stopped reading")
 
     def end(self) -> None:
-        """Nothing more will come."""
+        """End the queue."""
         self._frames.put(None)
 
     def _send(self) -> None:

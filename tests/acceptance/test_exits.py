@@ -226,7 +226,7 @@ def rpc_mid_stream(client: Client, serve: Any, folder: Path) -> tuple[str, str]:
     address = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
     live = client.call("session.create", model=address, cwd=str(folder))["session_id"]
     client.call("prompt.submit", session_id=live, text="go")
-    return live, client.shown_until("four").strip()
+    return live, client.text_until("four").strip()
 
 
 def rpc_mid_tool(client: Client, serve: Any, folder: Path) -> tuple[str, str]:

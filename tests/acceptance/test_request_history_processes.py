@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from acceptance.campaign import wait_until
-from hermes_agent.context.repair import LOST
+from hermes_agent.context.repair import LOST_RESULT_TEXT
 from support.command_line import command
 from support.drafts import drafted
 from support.scripted import model, serving
@@ -116,6 +116,6 @@ def test_after_a_kill_in_mid_tool(hermes: Hermes, serve: Any, tmp_path: Path) ->
     assert [item["role"] for item in sent] == ["system", "user", "assistant", "tool", "user"]
     assert sent[2]["content"] == "Wait."
     assert sent[3]["tool_call_id"] == sent[2]["tool_calls"][0]["id"]
-    assert json.loads(sent[3]["content"])["error"] == LOST
+    assert json.loads(sent[3]["content"])["error"] == LOST_RESULT_TEXT
     assert_goes_on(server.requests[0]["messages"], sent)
     assert_goes_on(sent, gone_on(hermes, server, "and then?"))

@@ -44,12 +44,12 @@ class Scene:
 
     def with_providers(self, providers: list[Any], *tools: Tool, **options: Any) -> AIAgent:
         options.setdefault("system_prompt", "Be brief.")
-        patient = FallbackProvider(providers, backoff=Backoff(0.01, 0.1))
-        made = AIAgent(
-            self.db, patient, Toolbox(tools), announce=self.announce, platform="test", **options
+        provider = FallbackProvider(providers, backoff=Backoff(0.01, 0.1))
+        aiagent = AIAgent(
+            self.db, provider, Toolbox(tools), announce=self.announce, platform="test", **options
         )
-        self._stack.callback(made.close)
-        return made
+        self._stack.callback(aiagent.close)
+        return aiagent
 
     def announce(self, name: str, **facts: Any) -> list[Any]:
         self.heard.append((name, facts))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_agent.events import TurnEnd
 from hermes_agent.providers.anthropic import Anthropic, as_blocks
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.tools.base import Tool, success
 
 if TYPE_CHECKING:
     from agent.conftest import Scene
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def echo() -> Tool:
     def run(arguments: dict[str, Any], _context: Any) -> str:
-        return answer(output=arguments["text"])
+        return success(output=arguments["text"])
 
     return Tool("echo", "Says it again.", {"type": "object"}, run)
 
@@ -30,8 +30,8 @@ def test_a_turn_with_a_tool(scene: Scene) -> None:
     assert scene.rows(agent)[1]["reasoning"] == "hm"
     sent = scene.servers[0].requests[1]
     assert sent["system"][0]["text"] == "Be brief."
-    assert [one["role"] for one in sent["messages"]] == ["user", "assistant", "user"]
-    blocks = [block["type"] for one in sent["messages"] for block in one["content"]]
+    assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user"]
+    blocks = [block["type"] for message in sent["messages"] for block in message["content"]]
     assert blocks == ["text", "text", "tool_use", "tool_result"]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.local import built_in
-from hermes_agent.local.built_in import LOCK_FILE, STAMP, BuiltIn
+from hermes_agent.local.built_in import LOCK_FILE, STAMP_FILE, BuiltIn
 from hermes_core import package_installer
 
 if TYPE_CHECKING:
@@ -41,27 +41,27 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuiltIn:
     return BuiltIn(tmp_path / "models" / "smollm2")
 
 
-def fetch(target: BuiltIn, *, is_anew: bool = False) -> bool:
-    return built_in.fetch(target, lambda _text: None, is_anew=is_anew)
+def fetch(target: BuiltIn, *, is_forced: bool = False) -> bool:
+    return built_in.fetch(target, lambda _text: None, is_forced=is_forced)
 
 
 def leftovers(target: BuiltIn) -> list[str]:
-    return [one.name for one in target.folder.parent.iterdir() if one.name != "smollm2"]
+    return [path.name for path in target.folder.parent.iterdir() if path.name != "smollm2"]
 
 
 def test_it_is_fetched_once(target: BuiltIn) -> None:
     assert fetch(target)
     assert target.is_current
-    assert not target.flaw()
+    assert not target.problem()
     assert not fetch(target)
-    assert fetch(target, is_anew=True)
+    assert fetch(target, is_forced=True)
     assert leftovers(target) == []
 
 
 def test_other_pins_are_fetched_and_take_the_place(target: BuiltIn) -> None:
     fetch(target)
-    (target.folder / STAMP).write_text("older")
-    assert target.is_here
+    (target.folder / STAMP_FILE).write_text("older")
+    assert target.is_installed
     assert not target.is_current
     assert fetch(target)
     assert target.is_current
@@ -73,9 +73,9 @@ def test_a_damaged_one_is_replaced(target: BuiltIn) -> None:
     weights = target.weights()
     assert weights is not None
     weights.write_bytes(b"GGUF")
-    assert "damaged" in target.flaw()
+    assert "damaged" in target.problem()
     assert fetch(target)
-    assert not target.flaw()
+    assert not target.problem()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_goes_wrong_is_explained_and_leaves_nothing(
     monkeypatch.setenv("SAID", said)
     with pytest.raises(built_in.FetchError, match=meant.replace("?", r"\?")):
         fetch(target)
-    assert not target.is_here
+    assert not target.is_installed
     assert leftovers(target) == []
 
 
@@ -111,8 +111,8 @@ def test_a_failed_renewal_keeps_the_old_one(
     fetch(target)
     monkeypatch.setenv("SAID", "dns error")
     with pytest.raises(built_in.FetchError):
-        fetch(target, is_anew=True)
-    assert not target.flaw()
+        fetch(target, is_forced=True)
+    assert not target.problem()
 
 
 def test_what_a_killed_fetch_left_is_removed(target: BuiltIn) -> None:
@@ -123,7 +123,7 @@ def test_what_a_killed_fetch_left_is_removed(target: BuiltIn) -> None:
 
 def test_a_full_disk_is_seen_before(target: BuiltIn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: shutil._ntuple_diskusage(1, 1, 0))
-    with pytest.raises(built_in.FetchError, match="make room"):
+    with pytest.raises(built_in.FetchError, match="Free up disk space"):
         fetch(target)
 
 

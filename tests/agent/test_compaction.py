@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_agent.context.compaction import OPENING, Compacted, is_due, split
+from hermes_agent.context.compaction import SUMMARY_HEADING, Compacted, is_due, split
 from hermes_agent.events import Failed, FailureKind, Notice
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from support.waiting import when
@@ -25,8 +25,8 @@ def test_what_the_model_reads_shrinks_and_the_history_does_not(scene: Scene) -> 
     assert isinstance(result, Compacted)
     assert result.summary == "They want tea."
     list(agent.turn("and now?"))
-    sent = [one["content"] for one in scene.servers[0].requests[-1]["messages"]]
-    assert sent[:2] == ["Be brief.", f"{OPENING}They want tea."]
+    sent = [request["content"] for request in scene.servers[0].requests[-1]["messages"]]
+    assert sent[:2] == ["Be brief.", f"{SUMMARY_HEADING}They want tea."]
     assert sent[-1] == "and now?"
     assert f"0 {LONG}" not in sent
     everything = scene.db.get_messages(agent.session_id, include_inactive=True)

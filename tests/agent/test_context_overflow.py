@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.conftest import of_kind
-from hermes_agent.context.compaction import OPENING
+from hermes_agent.context.compaction import SUMMARY_HEADING
 from hermes_agent.context.window import (
-    SHORTENED,
-    SUMMED_UP,
-    estimated,
-    longest_result,
+    SHORTENED_NOTICE,
+    SUMMARIZED_NOTICE,
+    estimate_tokens,
+    max_result_characters,
     newest_that_fit,
     with_short_results,
 )
@@ -51,10 +51,10 @@ def test_what_is_refused_for_its_length_is_summed_up_and_asked_again(scene: Scen
         list(agent.turn(f"{number} {LONG}"))
     events = list(agent.turn("last"))
     assert events[-1].end is TurnEnd.COMPLETE
-    assert notices(events) == [SUMMED_UP]
-    assert [one.text for one in of_kind(events, TextDelta)] == ["Here ", "you ", "are."]
-    sent = [one["content"] for one in scene.servers[0].requests[-1]["messages"]]
-    assert sent[1] == f"{OPENING}Summary."
+    assert notices(events) == [SUMMARIZED_NOTICE]
+    assert [item.text for item in of_kind(events, TextDelta)] == ["Here ", "you ", "are."]
+    sent = [request["content"] for request in scene.servers[0].requests[-1]["messages"]]
+    assert sent[1] == f"{SUMMARY_HEADING}Summary."
     assert sent[-1] == "last"
     everything = scene.db.get_messages(agent.session_id, include_inactive=True)
     assert {f"{number} {LONG}" for number in range(6)} <= {row["content"] for row in everything}
@@ -67,7 +67,7 @@ def test_what_was_summed_up_does_not_come_back_when_the_conversation_ends(scene:
     agent = talking(scene, steps, 4_000)
     for number in range(5):
         list(agent.turn(f"{number} {LONG}"))
-    assert scene.said(agent)[0][1] == f"{OPENING}A"
+    assert scene.said(agent)[0][1] == f"{SUMMARY_HEADING}A"
     before = scene.said(agent)
     agent._persist_session(agent._session_messages or [])
     assert scene.said(agent) == before
@@ -91,9 +91,9 @@ def test_a_request_that_would_not_fit_is_not_sent(scene: Scene) -> None:
     list(agent.turn(LONG))
     list(agent.turn(LONG))
     events = list(agent.turn(LONG * 5))
-    assert notices(events)[0] == SUMMED_UP
+    assert notices(events)[0] == SUMMARIZED_NOTICE
     assert len(scene.servers[0].requests) == 4
-    assert scene.servers[0].requests[3]["messages"][1]["content"] == f"{OPENING}Summary."
+    assert scene.servers[0].requests[3]["messages"][1]["content"] == f"{SUMMARY_HEADING}Summary."
 
 
 def test_a_long_result_is_shown_in_part_and_kept_whole(scene: Scene) -> None:
@@ -114,7 +114,7 @@ def test_where_nothing_can_be_summed_up_results_are_shortened_further(scene: Sce
     agent = talking(scene, steps, 128_000, tool)
     events = list(agent.turn("read it"))
     assert events[-1].end is TurnEnd.COMPLETE
-    assert notices(events) == [SHORTENED]
+    assert notices(events) == [SHORTENED_NOTICE]
     first, second = (scene.servers[0].requests[number]["messages"][-1] for number in (1, 2))
     assert len(second["content"]) < len(first["content"]) / 4
 
@@ -128,9 +128,9 @@ def test_what_was_shown_is_not_asked_for_again(scene: Scene) -> None:
 
 def test_what_was_shown_is_not_asked_for_elsewhere_either(scene: Scene) -> None:
     servers = [scene.server(f"steps: [{step}]") for step in ("{say: Half, cut: true}", "{say: B}")]
-    agent = scene.with_providers([OpenAICompatible("m", one.base_url) for one in servers])
+    agent = scene.with_providers([OpenAICompatible("m", server.base_url) for server in servers])
     events = list(agent.turn("hi"))
-    assert [one.text for one in of_kind(events, TextDelta)] == ["Half"]
+    assert [item.text for item in of_kind(events, TextDelta)] == ["Half"]
     assert scene.said(agent) == [("user", "hi"), ("assistant", "Half")]
     assert servers[1].requests == []
 
@@ -193,18 +193,20 @@ def test_the_estimate_knows_pictures_and_tools() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:" + "x" * 100_000}}
     content = [{"type": "text", "text": "look"}, picture]
     tools = [{"function": {"name": "x" * 400}}]
-    assert 1_500 < estimated(ModelRequest([{"role": "user", "content": content}], tools)) < 2_000
+    assert (
+        1_500 < estimate_tokens(ModelRequest([{"role": "user", "content": content}], tools)) < 2_000
+    )
 
 
 def test_the_first_and_the_newest_messages_fit() -> None:
     messages = [{"role": "user", "content": f"{number} {LONG}"} for number in range(10)]
-    kept = newest_that_fit(messages, 2_000)
-    assert kept[0] == messages[0]
-    assert kept[1:] == messages[-len(kept) + 1 :]
-    assert 1 < len(kept) < 5
+    that_fit = newest_that_fit(messages, 2_000)
+    assert that_fit[0] == messages[0]
+    assert that_fit[1:] == messages[-len(that_fit) + 1 :]
+    assert 1 < len(that_fit) < 5
     assert newest_that_fit(messages, 100_000) == messages
 
 
 def test_short_results_stay_as_they_are() -> None:
     messages = [{"role": "tool", "content": "short"}, {"role": "user", "content": "u" * 10_000}]
-    assert with_short_results(messages, longest_result(4_096)) == messages
+    assert with_short_results(messages, max_result_characters(4_096)) == messages

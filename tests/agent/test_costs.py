@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.costs import bill, price
+from hermes_agent.costs import billing_fields, price
 from hermes_agent.events import Reply, Retrying, TurnEnd
 from hermes_agent.messages import Usage
-from hermes_agent.providers.known_models import KnownModel, known
+from hermes_agent.providers.known_models import KnownModel, find_known_model
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.scripted import ModelScript, ScriptedProvider
-from hermes_agent.providers.selection import WITH_COST, ModelChoice
+from hermes_agent.providers.selection import COST_OPTIONS, ModelChoice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,9 +43,9 @@ class Uncounted(ScriptedProvider):
 
 
 def row(scene: Scene, agent: AIAgent) -> dict[str, Any]:
-    found = scene.db.get_session(agent.session_id)
-    assert found is not None
-    return found
+    session = scene.db.get_session(agent.session_id)
+    assert session is not None
+    return session
 
 
 def far(scene: Scene, steps: str, model: str = "gpt-4o") -> AIAgent:
@@ -58,42 +58,42 @@ def test_a_known_model_has_a_price_that_adds_up(scene: Scene) -> None:
     list(agent.turn("hi"))
     first = row(scene, agent)["estimated_cost_usd"]
     list(agent.turn("hi"))
-    found = row(scene, agent)
-    table = known("https://api.openai.com/v1", "gpt-4o")
+    result = row(scene, agent)
+    table = find_known_model("https://api.openai.com/v1", "gpt-4o")
     assert table is not None
-    usage = Usage(found["input_tokens"], found["output_tokens"])
-    assert 0 < first < found["estimated_cost_usd"]
-    assert found["estimated_cost_usd"] == pytest.approx(price(usage, table))
-    assert found["cost_status"] == "estimated"
-    assert found["pricing_version"].startswith("genai-prices ")
+    usage = Usage(result["input_tokens"], result["output_tokens"])
+    assert 0 < first < result["estimated_cost_usd"]
+    assert result["estimated_cost_usd"] == pytest.approx(price(usage, table))
+    assert result["cost_status"] == "estimated"
+    assert result["pricing_version"].startswith("genai-prices ")
 
 
 def test_an_unknown_model_has_no_price(scene: Scene) -> None:
     agent = far(scene, "{say: Hello.}", "nobody-knows-it")
     list(agent.turn("hi"))
-    found = row(scene, agent)
-    assert found["estimated_cost_usd"] is None
-    assert found["cost_status"] == "unknown"
-    assert found["output_tokens"] > 0
+    result = row(scene, agent)
+    assert result["estimated_cost_usd"] is None
+    assert result["cost_status"] == "unknown"
+    assert result["output_tokens"] > 0
 
 
 def test_a_model_on_this_machine_costs_nothing(scene: Scene) -> None:
     agent = scene.agent("steps: [{say: Hello.}]")
     list(agent.turn("hi"))
-    found = row(scene, agent)
-    assert found["estimated_cost_usd"] == 0
-    assert found["cost_status"] == "included"
+    result = row(scene, agent)
+    assert result["estimated_cost_usd"] == 0
+    assert result["cost_status"] == "included"
 
 
 def test_an_answer_that_was_cut_off_is_counted_by_what_was_shown(scene: Scene) -> None:
     said = "word " * 100
     agent = far(scene, f"{{say: {said}, cut: true}}")
     assert list(agent.turn("q " * 1_000))[-1].end is TurnEnd.FAILED
-    found = row(scene, agent)
-    assert found["input_tokens"] >= 500
-    assert found["output_tokens"] >= 100
-    assert found["estimated_cost_usd"] > 0
-    assert found["cost_status"] == "estimated"
+    result = row(scene, agent)
+    assert result["input_tokens"] >= 500
+    assert result["output_tokens"] >= 100
+    assert result["estimated_cost_usd"] > 0
+    assert result["cost_status"] == "estimated"
 
 
 def test_an_answer_nobody_listens_to_any_more_is_counted_too(scene: Scene) -> None:
@@ -103,19 +103,19 @@ def test_an_answer_nobody_listens_to_any_more_is_counted_too(scene: Scene) -> No
         if getattr(event, "text", "") == "three ":
             break
     events.close()  # type: ignore[attr-defined]
-    found = row(scene, agent)
-    assert found["output_tokens"] > 0
-    assert found["estimated_cost_usd"] > 0
+    result = row(scene, agent)
+    assert result["output_tokens"] > 0
+    assert result["estimated_cost_usd"] > 0
 
 
 def test_a_server_that_does_not_count_is_counted_for(scene: Scene) -> None:
     provider = Uncounted(ModelScript.parse("steps: [{say: one two three four}]"))
     agent = scene.with_providers([provider])
     list(agent.turn("q " * 1_000))
-    found = row(scene, agent)
-    assert found["input_tokens"] >= 500
-    assert found["output_tokens"] >= 4
-    assert found["cost_status"] == "estimated"
+    result = row(scene, agent)
+    assert result["input_tokens"] >= 500
+    assert result["output_tokens"] >= 4
+    assert result["cost_status"] == "estimated"
     assert agent.context_tokens >= 500
 
 
@@ -151,12 +151,12 @@ def test_a_summary_is_counted(scene: Scene) -> None:
 
 def test_openrouter_is_asked_what_it_cost_and_believed(scene: Scene) -> None:
     server = scene.server("steps: [{say: Hello., cost: 0.0125}]")
-    provider = OpenAICompatible("m", server.base_url, extra=WITH_COST)
+    provider = OpenAICompatible("m", server.base_url, extra=COST_OPTIONS)
     agent = scene.with_providers([provider])
     list(agent.turn("hi"))
     assert row(scene, agent)["estimated_cost_usd"] == 0.0125
     assert row(scene, agent)["cost_status"] == "actual"
-    assert server.requests[0]["usage"] == WITH_COST["usage"]
+    assert server.requests[0]["usage"] == COST_OPTIONS["usage"]
 
 
 def test_cached_tokens_have_their_own_price() -> None:
@@ -169,7 +169,7 @@ def test_cached_tokens_have_their_own_price() -> None:
 
 def test_a_bill_names_who_is_paid() -> None:
     provider = ModelChoice("anthropic", "claude-sonnet-4-5").provider()
-    facts = bill(MILLION, provider)
+    facts = billing_fields(MILLION, provider)
     assert facts["billing_provider"] == "anthropic"
     assert facts["estimated_cost_usd"] == pytest.approx(18.0)
     provider.close()

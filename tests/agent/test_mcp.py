@@ -17,7 +17,7 @@ import pytest
 
 from hermes_agent.mcp.config import McpServerConfig
 from hermes_agent.mcp.server_pool import McpServers
-from hermes_agent.mcp.tools import in_words
+from hermes_agent.mcp.tools import result_text
 from hermes_agent.tools.arguments import ToolError
 from hermes_agent.turn_control import Cancel
 from support.mcp_process import PROGRAM, is_over
@@ -38,8 +38,8 @@ def begin(tmp_path: Path) -> Iterator[Callable[..., McpServers]]:
         return begun[-1]
 
     yield make
-    for one in begun:
-        one.close()
+    for item in begun:
+        item.close()
 
 
 def free_port() -> int:
@@ -64,7 +64,7 @@ def serving(port: int) -> Iterator[McpServerConfig]:
 
 
 def words(servers: McpServers, name: str, **arguments: Any) -> str:
-    return in_words(servers.call(name, arguments))
+    return result_text(servers.call(name, arguments))
 
 
 def place(servers: McpServers, name: str = "shop") -> dict[str, str]:
@@ -73,13 +73,13 @@ def place(servers: McpServers, name: str = "shop") -> dict[str, str]:
 
 def test_tools_are_found_and_called(begin: Callable[..., McpServers]) -> None:
     servers = begin(SHOP)
-    survey = servers.survey()
-    offers = {offer.name: offer for offer in survey.offers}
+    catalog = servers.catalog()
+    offers = {offer.name: offer for offer in catalog.offers}
     assert offers["shop/price"].description == "Look up what an item costs."
     assert offers["shop/price"].only_reads
     assert not offers["shop/order"].only_reads
     assert offers["shop/order"].parameters["required"] == ["item"]
-    assert survey.problems == {}
+    assert catalog.problems == {}
     assert words(servers, "shop/price", item="tea") == "tea costs 3"
 
 
@@ -88,7 +88,7 @@ def test_the_same_over_http_which_may_go_and_come_back(begin: Callable[..., McpS
     with serving(port) as server:
         servers = begin(server._replace(call_seconds=10))
         assert words(servers, "web/price", item="tea") == "tea costs 3"
-        assert servers.offer("web/order").only_reads is False
+        assert servers.tool("web/order").only_reads is False
     with pytest.raises(ToolError, match="web"):
         servers.call("web/price", {"item": "tea"})
     with serving(port):
@@ -147,7 +147,7 @@ def test_a_server_that_died_between_calls_is_started_again(
 
 def test_an_http_server_that_is_gone_is_an_answer(begin: Callable[..., McpServers]) -> None:
     servers = begin(McpServerConfig("web", url=f"http://127.0.0.1:{free_port()}/mcp"))
-    assert "web is unavailable" in servers.survey().problems["web"]
+    assert "web is unavailable" in servers.catalog().problems["web"]
 
 
 def test_a_slow_call_ends_in_time_and_the_server_stays(begin: Callable[..., McpServers]) -> None:
@@ -164,7 +164,7 @@ def test_a_slow_start_ends_in_time_and_leaves_nothing(
     slow = McpServerConfig(
         "slow", ("sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 600"), connect_seconds=1
     )
-    assert "no answer within 1 s" in begin(slow).survey().problems["slow"]
+    assert "no answer within 1 s" in begin(slow).catalog().problems["slow"]
     assert is_over(int((tmp_path / "pid").read_text()))
 
 
@@ -182,7 +182,7 @@ def test_servers_are_connected_at_the_same_time(
     command = ("sh", "-c", TOGETHER, str(met), *SHOP.command)
     patient = SHOP._replace(command=command, connect_seconds=PATIENCE_SECONDS)
     servers = begin(*(patient._replace(name=name) for name in ("a", "b", "c")))
-    assert servers.survey().problems == {}
+    assert servers.catalog().problems == {}
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_servers_are_connected_at_the_same_time(
         (McpServerConfig("bad", ("no-such-program",)), "program not found: no-such-program"),
         (
             McpServerConfig("bad", ("sh", "-c", "echo no licence >&2; exit 3")),
-            "It said: no licence",
+            "Its error output: no licence",
         ),
         (
             McpServerConfig("bad", ("sh", "-c", "echo hello"), connect_seconds=5),
@@ -205,9 +205,9 @@ def test_a_server_that_cannot_be_used_is_named_and_the_others_work(
     begin: Callable[..., McpServers], server: McpServerConfig, reason: str
 ) -> None:
     servers = begin(server, SHOP)
-    survey = servers.survey()
-    assert reason in survey.problems["bad"]
-    assert "shop/price" in [offer.name for offer in survey.offers]
+    catalog = servers.catalog()
+    assert reason in catalog.problems["bad"]
+    assert "shop/price" in [offer.name for offer in catalog.offers]
     with pytest.raises(ToolError, match="bad"):
         servers.call("bad/price", {})
 
@@ -217,12 +217,12 @@ def test_a_name_that_nobody_has_is_answered_with_those_there_are(
     begin: Callable[..., McpServers], name: str
 ) -> None:
     with pytest.raises(ToolError, match=r"shop"):
-        begin(SHOP).offer(name)
+        begin(SHOP).tool(name)
 
 
 def test_a_stop_ends_the_wait_for_a_call(begin: Callable[..., McpServers]) -> None:
     servers = begin(SHOP)
-    servers.survey()
+    servers.catalog()
     cancel = Cancel()
     threading.Timer(0.3, cancel.request, ["enough"]).start()
     with pytest.raises(ToolError, match="Stopped: enough"):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes_agent.mcp.config import KEYS, described
+from hermes_agent.mcp.config import KEYS, parse_servers
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import BLOCKS
 from hermes_core.errors import ConfigError
@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_a_program_and_an_address_are_read() -> None:
-    program, web = described(
+    program, web = parse_servers(
         {
             "web": {
                 "url": "https://x.example/mcp",
@@ -57,17 +57,17 @@ def test_a_program_and_an_address_are_read() -> None:
     ],
 )
 def test_a_mistake_is_named_with_its_place(facts: Any, problem: str) -> None:
-    (found,) = described({"mine": facts}, {})
-    assert problem in found.problem
-    assert "mcp_servers.mine in config.yaml" in found.problem
+    (result,) = parse_servers({"mine": facts}, {})
+    assert problem in result.problem
+    assert "mcp_servers.mine in config.yaml" in result.problem
 
 
 def test_a_name_without_a_usable_form_is_refused() -> None:
-    assert described({"a/b": {"command": "x"}}, {})[0].problem
+    assert parse_servers({"a/b": {"command": "x"}}, {})[0].problem
 
 
 def test_a_server_that_is_switched_off_is_not_there() -> None:
-    assert described({"mine": {"command": "a", "enabled": False}}, {}) == []
+    assert parse_servers({"mine": {"command": "a", "enabled": False}}, {}) == []
 
 
 def test_variables_come_from_the_environment_and_from_the_file_of_secrets(
@@ -75,8 +75,8 @@ def test_variables_come_from_the_environment_and_from_the_file_of_secrets(
 ) -> None:
     (hermes_home / ".env").write_text("ONE=file\nTWO=file\n")
     monkeypatch.setenv("ONE", "environment")
-    found = ConfigFile.of_home().variables()
-    assert (found["ONE"], found["TWO"]) == ("environment", "file")
+    variables = ConfigFile.of_home().variables()
+    assert (variables["ONE"], variables["TWO"]) == ("environment", "file")
 
 
 def test_the_section_is_known_to_the_check(hermes_home: Path) -> None:

@@ -32,7 +32,7 @@ def test_no_process_is_left_after_closing(tmp_path: Path) -> None:
     servers = McpServers(
         [SHOP._replace(command=(*SHOP.command, "--leave-a-child", str(file)))], tmp_path
     )
-    servers.survey()
+    servers.catalog()
     server, child = map(int, file.read_text().split())
     assert process_groups.is_alive(server)
     servers.close()
@@ -40,12 +40,12 @@ def test_no_process_is_left_after_closing(tmp_path: Path) -> None:
     assert is_over(child)
     servers.close()
     with pytest.raises(ToolError, match="shutting down"):
-        servers.survey()
+        servers.catalog()
 
 
 def test_closing_ends_a_call_that_is_under_way(tmp_path: Path) -> None:
     servers = McpServers([SHOP], tmp_path)
-    servers.survey()
+    servers.catalog()
     threading.Timer(0.3, servers.close).start()
     with pytest.raises(ToolError, match=r"shutting down|lost during the call"):
         servers.call("shop/sleep", {"seconds": 600})
@@ -57,10 +57,10 @@ STUBBORN = f"trap '' TERM HUP; {sys.executable} {PROGRAM} stdio; while :; do sle
 
 def test_a_server_that_will_not_end_is_ended(tmp_path: Path) -> None:
     servers = McpServers([McpServerConfig("shop", ("sh", "-c", STUBBORN))], tmp_path)
-    told = json.loads(servers.call("shop/surroundings", {}).content[0].text)  # type: ignore[union-attr]
+    data = json.loads(servers.call("shop/surroundings", {}).content[0].text)  # type: ignore[union-attr]
     servers.close()
-    assert is_over(int(told["pid"]))
-    assert not process_groups.is_alive(int(told["parent"]))
+    assert is_over(int(data["pid"]))
+    assert not process_groups.is_alive(int(data["parent"]))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])

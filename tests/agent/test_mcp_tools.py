@@ -38,10 +38,10 @@ def test_without_servers_there_are_no_tools_for_them(hermes_home: Path, tmp_path
 def test_the_model_finds_a_tool_by_words_and_calls_it(shop: Path, tmp_path: Path) -> None:
     steps = [calls("find_tools", {"query": "what costs"}), calls("call_tool", PRICE)]
     with conversation(tmp_path, *steps) as talk:
-        found, result = talk.results()
+        results, result = talk.results()
         assert talk.person.asked == []
-    assert found["tools"][0]["name"] == "shop/price"
-    assert found["tools"][0]["parameters"]["required"] == ["item"]
+    assert results["tools"][0]["name"] == "shop/price"
+    assert results["tools"][0]["parameters"]["required"] == ["item"]
     assert result == {"result": "tea costs 3", "error": None}
 
 
@@ -50,10 +50,10 @@ def test_an_empty_query_lists_all_names_and_who_is_out_of_reach(
 ) -> None:
     configure(hermes_home, {"shop": SHOP, "bad": {"command": "no-such-program"}, "odd": 7})
     with conversation(tmp_path, calls("find_tools", {"query": ""})) as talk:
-        (found,) = talk.results()
-    assert found["names"][:2] == ["shop/price", "shop/order"]
-    assert "no-such-program" in found["unavailable"]["bad"]
-    assert "command or url" in found["unavailable"]["odd"]
+        (result,) = talk.results()
+    assert result["names"][:2] == ["shop/price", "shop/order"]
+    assert "no-such-program" in result["unavailable"]["bad"]
+    assert "command or url" in result["unavailable"]["odd"]
 
 
 def test_what_is_sent_with_every_request_is_small_and_the_same(shop: Path, tmp_path: Path) -> None:
@@ -73,12 +73,12 @@ def test_of_many_tools_a_few_are_described_and_the_others_named(
 ) -> None:
     configure(hermes_home, {"shop": {**SHOP, "args": [PROGRAM, "stdio", "--many", "50"]}})
     with conversation(tmp_path, calls("find_tools", {"query": "Shelf"})) as talk:
-        (found,) = talk.results()
+        (result,) = talk.results()
         assert len(json.dumps(talk.sent()["tools"])) / 4 < 1500
-    names = [tool["name"] for tool in found["tools"]] + found["more"]
-    assert len(found["tools"]) == 10
+    names = [tool["name"] for tool in result["tools"]] + result["more"]
+    assert len(result["tools"]) == 10
     assert sorted(names) == [f"shop/shelf{number:02}" for number in range(50)]
-    assert len(json.dumps(found)) < 21_000
+    assert len(json.dumps(result)) < 21_000
 
 
 def test_a_call_that_may_change_things_is_asked_for(shop: Path, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_an_answer_covers_what_it_was_given_for(
 ) -> None:
     steps = [calls("call_tool", ORDER), calls("call_tool", ORDERS)]
     with conversation(tmp_path, *steps, reply=reply) as talk:
-        assert [one["result"] for one in talk.results()] == ["ordered 1 tea", "ordered 5 tea"]
+        assert [result["result"] for result in talk.results()] == ["ordered 1 tea", "ordered 5 tea"]
         assert len(talk.person.asked) == asked
     with conversation(tmp_path, calls("call_tool", ORDER)) as talk:
         talk.results()
@@ -152,7 +152,7 @@ def test_a_failure_of_the_servers_tool_is_a_failure(shop: Path, tmp_path: Path) 
 def test_several_calls_run_at_the_same_time(shop: Path, tmp_path: Path) -> None:
     sleep = {"name": "shop/sleep", "arguments": {"seconds": 0.5}}
     with conversation(tmp_path, calls("call_tool", *[sleep] * 4)) as talk:
-        assert [one["result"] for one in talk.results()] == ["slept"] * 4
+        assert [result["result"] for result in talk.results()] == ["slept"] * 4
 
 
 def test_the_list_for_people_says_where_tools_come_from(hermes_home: Path, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.memory.files import MemoryFiles
-from hermes_agent.memory.review import MAX_REQUESTS, ONLY_MEMORY, TASK, is_due, line
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.memory.review import MAX_REQUESTS, ONLY_MEMORY, TASK, is_due, summary_line
+from hermes_agent.tools.base import Tool, success
 from hermes_agent.tools.memory import memory_tool
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
@@ -59,7 +59,7 @@ class Looked:
     def _run(self, arguments: dict[str, Any], context: Any) -> str:
         del context
         self.ran.append(str(arguments))
-        return answer()
+        return success()
 
     def talk(self, turns: int) -> None:
         for number in range(turns):
@@ -77,7 +77,11 @@ def test_memory_is_made_of_every_few_turns_and_nothing_else_is_done(scene: Scene
     assert looked.files.entries("user") == ["Likes tea."]
     assert looked.told == ["Remembered: Likes tea."]
     assert looked.ran == []
-    results = [one["content"] for one in looked.requests[4]["messages"] if one["role"] == "tool"]
+    results = [
+        request["content"]
+        for request in looked.requests[4]["messages"]
+        if request["role"] == "tool"
+    ]
     assert any(ONLY_MEMORY in result for result in results)
     said = [text for _, text in scene.said(looked.agent)]
     assert said == ["Question 0", "A1", "Question 1", "A2", "Question 2", "A3"]
@@ -131,7 +135,7 @@ def test_leaving_does_not_wait_for_it(scene: Scene) -> None:
 
 def test_a_process_that_ends_takes_it_along(scene: Scene, tmp_path: Path) -> None:
     server = scene.server("steps: [{say: A1}, {say: done, hang: 600}]")
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", ONE_TURN, model(server), str(tmp_path)],
         env={**os.environ, "HERMES_MEMORY_REVIEW_TURNS": "1"},
         capture_output=True,
@@ -139,7 +143,7 @@ def test_a_process_that_ends_takes_it_along(scene: Scene, tmp_path: Path) -> Non
         timeout=PATIENCE_SECONDS,
         check=True,
     )
-    assert found.stdout == "under way\n", found.stderr
+    assert result.stdout == "under way\n", result.stderr
 
 
 def test_a_model_that_never_stops_is_stopped(scene: Scene) -> None:
@@ -184,13 +188,13 @@ def test_the_setting_says_after_how_many_turns(tmp_path: Path) -> None:
         server = serve(f"[{{say: A1}}, {{say: A2}}, {SAVE}, {{say: done}}]")
         wish = ConversationOptions(model=model(server), cwd=tmp_path)
         talk = agent_factory.build_agent(db, None, wish)  # type: ignore[arg-type]
-        told: list[str] = []
-        talk.agent.on_review = told.append
+        results: list[str] = []
+        talk.agent.on_review = results.append
         list(talk.agent.turn("one"))
         list(talk.agent.turn("two"))
         assert talk.agent.wait_for_review(PATIENCE_SECONDS)
         talk.close()
-    assert told == ["Remembered: Likes tea."]
+    assert results == ["Remembered: Likes tea."]
     assert MemoryFiles().entries("user") == ["Likes tea."]
 
 
@@ -203,7 +207,7 @@ def test_when_a_review_is_due() -> None:
 
 def test_what_was_saved_is_one_line() -> None:
     entries = ["Likes\ntea.", "x" * 100, "c", "d", "e"]
-    text = line(entries)
+    text = summary_line(entries)
     assert "\n" not in text
     assert text.startswith("Remembered: Likes tea.; xxx")
     assert text.endswith("…; c; and 2 more")

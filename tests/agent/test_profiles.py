@@ -14,7 +14,7 @@ import pytest
 from hermes_agent.context.profiles import PROFILES, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.events import Notice
-from hermes_agent.providers.known_models import is_on_this_machine, known
+from hermes_agent.providers.known_models import find_known_model, is_on_this_machine
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.selection import ModelChoice
 from hermes_conversation import agent_factory
@@ -39,7 +39,7 @@ def begun(window: int, tmp_path: Path) -> tuple[dict[str, Any], list[str]]:
         talk = agent_factory.build_agent(db, None, ConversationOptions(cwd=tmp_path))  # type: ignore[arg-type]
         events = [*talk.agent.turn("hello"), *talk.agent.turn("again")]
         talk.close()
-    return server.requests[0], [one.text for one in events if isinstance(one, Notice)]
+    return server.requests[0], [event.text for event in events if isinstance(event, Notice)]
 
 
 def names(request: dict[str, Any]) -> set[str]:
@@ -203,10 +203,10 @@ def test_known_models_elsewhere_are_in_a_table(choice: ModelChoice, window: int)
 
 
 def test_the_table_finds_a_model_by_name_beginning_and_date() -> None:
-    exact = known("https://api.openai.com/v1", "gpt-4o")
+    exact = find_known_model("https://api.openai.com/v1", "gpt-4o")
     assert exact is not None
-    assert exact == known("https://api.openai.com/v1", "gpt-4o-2031-01-01")
-    assert known("https://api.openai.com/v1", "nothing-like-it") is None
-    assert known("http://127.0.0.1:1/v1", "gpt-4o") is None
+    assert exact == find_known_model("https://api.openai.com/v1", "gpt-4o-2031-01-01")
+    assert find_known_model("https://api.openai.com/v1", "nothing-like-it") is None
+    assert find_known_model("http://127.0.0.1:1/v1", "gpt-4o") is None
     assert is_on_this_machine("http://localhost:11434/v1")
     assert not is_on_this_machine("https://api.openai.com/v1")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_agent.events import TextDelta, ToolFinished, TurnFinished
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.tools.base import Tool, success
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_state import SessionDB
@@ -72,63 +72,63 @@ def story(tmp_path: Path) -> Iterator[Story]:
 
 
 def test_after_an_orderly_end(story: Story) -> None:
-    one = story.ask("one")
+    answer = story.ask("one")
     two = story.ask("two")
     story.ask("three")
-    story.assert_sent(*one, *two, said("three"))
+    story.assert_sent(*answer, *two, said("three"))
     assert_goes_on(story.sent(0), story.sent(1))
     assert_goes_on(story.sent(1), story.sent(2))
 
 
 def test_after_an_undo_what_was_taken_back_is_not_sent(story: Story) -> None:
-    one = story.ask("one")
+    answer = story.ask("one")
     story.ask("two")
     story.at(Conversation.undo)
     story.ask("three")
-    story.assert_sent(*one, said("three"))
+    story.assert_sent(*answer, said("three"))
 
 
 def test_after_undo_and_redo_it_is_as_before(story: Story) -> None:
-    one = story.ask("one")
+    answer = story.ask("one")
     two = story.ask("two")
     story.at(Conversation.undo)
     story.at(Conversation.redo)
     story.ask("three")
-    story.assert_sent(*one, *two, said("three"))
+    story.assert_sent(*answer, *two, said("three"))
     assert_goes_on(story.sent(1), story.sent(2))
 
 
 def test_after_a_retry_the_old_answer_is_not_sent(story: Story) -> None:
-    one = story.ask("one")
+    answer = story.ask("one")
     story.ask("two")
     again = story.ask(story.at(Conversation.undo_last_prompt))
-    story.assert_sent(*one, said("two"))
+    story.assert_sent(*answer, said("two"))
     assert serialised(story.sent(1)) == serialised(story.sent(2))
     story.ask("three")
-    story.assert_sent(*one, *again, said("three"))
+    story.assert_sent(*answer, *again, said("three"))
 
 
 def test_a_branch_begins_as_its_parent_and_the_parent_stays_as_it_was(story: Story) -> None:
-    one = story.ask("one")
+    answer = story.ask("one")
     parent = story.session_id
     story.at(Conversation.branch)
     assert story.session_id != parent
     two = story.ask("two, in the branch")
-    story.assert_sent(*one, said("two, in the branch"))
+    story.assert_sent(*answer, said("two, in the branch"))
     story.ask("three, in the branch")
-    story.assert_sent(*one, *two, said("three, in the branch"))
+    story.assert_sent(*answer, *two, said("three, in the branch"))
     story.session_id = parent
     story.ask("two, in the parent")
-    story.assert_sent(*one, said("two, in the parent"))
+    story.assert_sent(*answer, said("two, in the parent"))
     assert_goes_on(story.sent(0), story.sent(3))
 
 
 def test_a_branch_from_the_middle_has_only_what_came_before(story: Story) -> None:
-    one = story.ask("one")
+    answer = story.ask("one")
     story.ask("two")
     story.at(lambda conversation: conversation.branch("", conversation.prompts()[-1].message_id))
     story.ask("another two")
-    story.assert_sent(*one, said("another two"))
+    story.assert_sent(*answer, said("another two"))
 
 
 def test_tool_calls_and_results_are_sent_as_they_were_shown(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_tool_calls_and_results_are_sent_as_they_were_shown(tmp_path: Path) -> N
     with serving() as start:
         story = Story(start(steps), tmp_path)
         seen = story.ask("go")
-        assert [one["role"] for one in seen] == ["user", *["assistant", "tool"] * 2, "assistant"]
+        assert [item["role"] for item in seen] == ["user", *["assistant", "tool"] * 2, "assistant"]
         story.ask("and?")
         story.assert_sent(*seen, said("and?"))
         for number in range(3):
@@ -205,10 +205,10 @@ def test_results_that_come_out_of_order_are_sent_in_the_order_they_were_shown(
 
     def slow(_arguments: Any, _context: Any) -> str:
         is_fast_done.wait(30)
-        return answer(output="slow")
+        return success(output="slow")
 
     def fast(_arguments: Any, _context: Any) -> str:
-        return answer(output="fast")
+        return success(output="fast")
 
     tools = [Tool(name, "", {"type": "object"}, run) for name, run in
              (("slow", slow), ("fast", fast))]  # fmt: skip
@@ -221,7 +221,7 @@ def test_results_that_come_out_of_order_are_sent_in_the_order_they_were_shown(
                 is_fast_done.set()
 
     seen = shown("go", fast_first())
-    assert ["fast" in one["content"] for one in seen if one["role"] == "tool"] == [True, False]
+    assert ["fast" in item["content"] for item in seen if item["role"] == "tool"] == [True, False]
     list(again(scene, agent).turn("and?"))
     sent = requests(scene)
     assert serialised(sent[2][1:]) == serialised([*seen, said("and?")])
@@ -231,7 +231,7 @@ def test_results_that_come_out_of_order_are_sent_in_the_order_they_were_shown(
 
 def test_what_a_plugin_adds_stays_where_it_was_while_the_turn_goes_on(scene: Scene) -> None:
     scene.answers["pre_llm_call"] = lambda **_facts: {"context": "It is raining."}
-    echo = Tool("echo", "", {"type": "object"}, lambda _arguments, _context: answer())
+    echo = Tool("echo", "", {"type": "object"}, lambda _arguments, _context: success())
     agent = scene.agent("steps: [{calls: [{name: echo}]}, {say: Fine.}]", echo)
     for event in agent.turn("go"):
         if isinstance(event, ToolFinished):

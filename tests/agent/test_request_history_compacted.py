@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_agent.context.compaction import OPENING, Compacted
+from hermes_agent.context.compaction import SUMMARY_HEADING, Compacted
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from support.shown import Sent, again, assert_goes_on, requests, said, serialised, shown
 
@@ -25,7 +25,7 @@ class Compaction:
         self.seen = [shown(text, self.agent.turn(text)) for text in
                      (f"{number} {LONG}" for number in range(3))]  # fmt: skip
         assert isinstance(self.agent.compress(), Compacted)
-        self.summary = said(f"{OPENING}Sum.")
+        self.summary = said(f"{SUMMARY_HEADING}Sum.")
 
     def ask(self, text: str) -> Sent:
         """What was shown; asked by an agent that knows nothing yet."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent import skills
-from hermes_agent.skills import DESCRIBED, LISTED
+from hermes_agent.skills import DESCRIPTION_CHARACTERS, MAX_PROMPT_SKILLS
 from support.talks import calls, conversation
 
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ def test_skills_lie_one_or_two_levels_deep_and_no_deeper(hermes_home: Path, cwd:
     make_skill(place / "group" / "two", skill_text("two", "Second"))
     make_skill(place / "group" / "more" / "three", skill_text("three", "Third"))
     make_skill(place / ".hidden", skill_text("hidden", "Hidden"))
-    assert [skill.name for skill in skills.found(hermes_home, cwd)] == ["one", "two"]
+    assert [skill.name for skill in skills.find_skills(hermes_home, cwd)] == ["one", "two"]
 
 
 def test_the_working_folders_skill_wins(bread: Path, hermes_home: Path, cwd: Path) -> None:
     mine = make_skill(cwd / ".hermes" / "skills" / "x", skill_text("bread", "Bake our bread"))
-    (found,) = skills.found(hermes_home, cwd)
-    assert (found.description, found.folder) == ("Bake our bread", mine)
+    (result,) = skills.find_skills(hermes_home, cwd)
+    assert (result.description, result.folder) == ("Bake our bread", mine)
 
 
 @pytest.mark.parametrize(
@@ -105,18 +105,18 @@ def test_a_broken_skill_is_listed_with_its_problem_and_offered_to_nobody(
 ) -> None:  # fmt: skip
     make_skill(hermes_home / "skills" / "broken", text)
     with caplog.at_level(logging.WARNING):
-        broken = next(one for one in skills.found(hermes_home, cwd) if one.problem)
+        broken = next(skill for skill in skills.find_skills(hermes_home, cwd) if skill.problem)
     assert problem in broken.problem
     assert problem in caplog.text
     with conversation(cwd, calls("skill_view", {})) as talk:
         assert talk.results()[0]["skills"] == {"bread": "Bake bread"}
-        assert [one.name for one in talk.talk.skills if not one.problem] == ["bread"]
+        assert [skill.name for skill in talk.talk.skills if not skill.problem] == ["bread"]
 
 
 def test_a_skill_without_a_name_is_called_like_its_folder(hermes_home: Path, cwd: Path) -> None:
     make_skill(hermes_home / "skills" / "tea", "---\r\ndescription: Make tea\r\n---\r\nBoil.")
-    (found,) = skills.found(hermes_home, cwd)
-    assert (found.name, found.description) == ("tea", "Make tea")
+    (result,) = skills.find_skills(hermes_home, cwd)
+    assert (result.name, result.description) == ("tea", "Make tea")
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "link", "a\0b", "recipes", "none"])
@@ -145,11 +145,11 @@ def test_many_long_skills_take_little_room_and_all_are_found(hermes_home: Path, 
         (result,) = talk.results()
         lines = talk.prompt().partition("# Skills")[2].splitlines()[1:]
         schema = next(
-            one for one in talk.sent()["tools"] if one["function"]["name"] == "skill_view"
+            tool for tool in talk.sent()["tools"] if tool["function"]["name"] == "skill_view"
         )
-    assert len(lines) == LISTED + 1
+    assert len(lines) == MAX_PROMPT_SKILLS + 1
     assert lines[-1] == "(20 more: call skill_view without a name)"
-    assert max(map(len, lines)) <= DESCRIBED + len("- s00: ")
+    assert max(map(len, lines)) <= DESCRIPTION_CHARACTERS + len("- s00: ")
     assert len(result["skills"]) == 60
     assert len(json.dumps(schema)) < 400
 

@@ -12,9 +12,9 @@ import pytest
 
 from agent.conftest import of_kind
 from hermes_agent import events
-from hermes_agent.agent import beating
+from hermes_agent.agent import renewing_lease
 from hermes_agent.events import TextDelta, ToolFinished, TurnEnd, TurnFinished
-from hermes_agent.tools.base import Tool, answer, failure
+from hermes_agent.tools.base import Tool, failure, success
 from hermes_core.errors import LeaseLostError, LeaseTakenError
 from support.waiting import PATIENCE_SECONDS, wait_until, when
 
@@ -29,7 +29,7 @@ def tool(name: str, run: Any, **more: Any) -> Tool:
 
 
 def echo() -> Tool:
-    return tool("echo", lambda arguments, _context: answer(output=arguments.get("text", "")))
+    return tool("echo", lambda arguments, _context: success(output=arguments.get("text", "")))
 
 
 HELLO = "steps: [{say: Hello there friend.}]"
@@ -38,9 +38,9 @@ CALL = "{name: echo, arguments: {text: hi}}"
 
 def test_an_answer_is_stored_word_for_word(scene: Scene) -> None:
     agent = scene.agent(HELLO)
-    found = list(agent.turn("hi"))
-    assert "".join(event.text for event in of_kind(found, TextDelta)) == "Hello there friend."
-    assert found[-1] == TurnFinished(TurnEnd.COMPLETE, "Hello there friend.", found[-1].usage)
+    turn = list(agent.turn("hi"))
+    assert "".join(event.text for event in of_kind(turn, TextDelta)) == "Hello there friend."
+    assert turn[-1] == TurnFinished(TurnEnd.COMPLETE, "Hello there friend.", turn[-1].usage)
     assert scene.said(agent) == [("user", "hi"), ("assistant", "Hello there friend.")]
 
 
@@ -62,12 +62,12 @@ def test_no_row_is_made_before_the_first_prompt(scene: Scene) -> None:
 
 def test_tools_run_and_their_results_go_back_to_the_model(scene: Scene) -> None:
     agent = scene.agent(f"steps: [{{say: Look., calls: [{CALL}]}}, {{say: Done.}}]", echo())
-    found = list(agent.turn("go"))
-    assert [event.result for event in of_kind(found, ToolFinished)] == [answer(output="hi")]
+    turn = list(agent.turn("go"))
+    assert [event.result for event in of_kind(turn, ToolFinished)] == [success(output="hi")]
     roles = [role for role, _ in scene.said(agent)]
     assert roles == ["user", "assistant", "tool", "assistant"]
     sent = scene.servers[0].requests[1]["messages"]
-    assert [one["role"] for one in sent] == ["system", "user", "assistant", "tool"]
+    assert [item["role"] for item in sent] == ["system", "user", "assistant", "tool"]
     assert sent[3]["tool_call_id"] == sent[2]["tool_calls"][0]["id"]
 
 
@@ -76,7 +76,7 @@ def test_calls_of_one_answer_run_at_the_same_time(scene: Scene) -> None:
 
     def meet(_arguments: Any, _context: Any) -> str:
         meeting.wait()  # alone, it would wait in vain
-        return answer()
+        return success()
 
     steps = "steps: [{calls: [{name: meet}, {name: meet}]}, {say: Both.}]"
     agent = scene.agent(steps, tool("meet", meet))
@@ -93,7 +93,7 @@ def test_a_tool_that_bears_no_company_runs_alone(scene: Scene) -> None:
         most = max(most, len(running))
         time.sleep(0.05)
         running.pop()
-        return answer()
+        return success()
 
     steps = "steps: [{calls: [{name: slow}, {name: slow}]}, {say: Both.}]"
     agent = scene.agent(steps, tool("slow", slow, is_parallel=False))
@@ -115,16 +115,16 @@ def test_a_tools_failure_is_an_answer_to_the_model(scene: Scene, call: str, word
 
     steps = f"steps: [{{calls: [{call}]}}, {{say: I see.}}]"
     agent = scene.agent(steps, echo(), tool("broken", fail))
-    found = list(agent.turn("go"))
-    assert words in of_kind(found, ToolFinished)[0].result
-    assert found[-1].end is TurnEnd.COMPLETE
+    turn = list(agent.turn("go"))
+    assert words in of_kind(turn, ToolFinished)[0].result
+    assert turn[-1].end is TurnEnd.COMPLETE
 
 
 def test_a_pause_that_the_provider_asks_for_is_made(scene: Scene) -> None:
     agent = scene.agent("steps: [{fail: {status: 429, retry_after: 0.01}}, {say: Now.}]")
-    found = list(agent.turn("hi"))
-    assert len(of_kind(found, events.Retrying)) == 1
-    assert found[-1].text == "Now."
+    turn = list(agent.turn("hi"))
+    assert len(of_kind(turn, events.Retrying)) == 1
+    assert turn[-1].text == "Now."
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_a_pause_that_the_provider_asks_for_is_made(scene: Scene) -> None:
 )
 def test_a_failure_says_what_to_do(scene: Scene, fail: str, words: str) -> None:
     agent = scene.agent(f"steps: [{{fail: {fail}}}]")
-    found = list(agent.turn("hi"))
-    assert found[-1].end is TurnEnd.FAILED
-    assert words in found[-1].error
+    turn = list(agent.turn("hi"))
+    assert turn[-1].end is TurnEnd.FAILED
+    assert words in turn[-1].error
     assert scene.said(agent) == [("user", "hi")]
 
 
@@ -148,8 +148,8 @@ def test_a_server_that_is_not_there_is_named(scene: Scene) -> None:
     from hermes_agent.providers.openai_compatible import OpenAICompatible  # noqa: PLC0415
 
     agent = scene.with_providers([OpenAICompatible("m", "http://127.0.0.1:9/v1")])
-    found = list(agent.turn("hi"))
-    assert "http://127.0.0.1:9/v1" in found[-1].error
+    turn = list(agent.turn("hi"))
+    assert "http://127.0.0.1:9/v1" in turn[-1].error
 
 
 def test_another_model_steps_in(scene: Scene) -> None:
@@ -158,16 +158,16 @@ def test_another_model_steps_in(scene: Scene) -> None:
     first = OpenAICompatible("one", scene.server("steps: [{fail: {status: 401}}]").base_url)
     second = OpenAICompatible("two", scene.server(HELLO).base_url)
     agent = scene.with_providers([first, second])
-    found = list(agent.turn("hi"))
-    assert found[-1].text == "Hello there friend."
-    assert of_kind(found, events.Retrying)[0].model == "two"
+    turn = list(agent.turn("hi"))
+    assert turn[-1].text == "Hello there friend."
+    assert of_kind(turn, events.Retrying)[0].model == "two"
     assert agent.model == "two"
 
 
 def test_what_was_shown_before_a_connection_broke_is_kept(scene: Scene) -> None:
     agent = scene.agent("steps: [{say: This much and, cut: true}]")
-    found = list(agent.turn("hi"))
-    assert found[-1].end is TurnEnd.FAILED
+    turn = list(agent.turn("hi"))
+    assert turn[-1].end is TurnEnd.FAILED
     last = scene.rows(agent)[-1]
     assert (last["content"], last["finish_reason"]) == ("This much and", "error")
 
@@ -191,13 +191,13 @@ def test_an_interrupt_keeps_what_was_shown(scene: Scene) -> None:
 def test_an_interrupt_reaches_a_model_that_says_nothing(scene: Scene) -> None:
     agent = scene.agent("steps: [{say: late, hang: 600}]")
     when(lambda: scene.servers[0].requests, agent.interrupt)
-    found = list(agent.turn("hi"))
-    assert found[-1].end is TurnEnd.INTERRUPTED
+    turn = list(agent.turn("hi"))
+    assert turn[-1].end is TurnEnd.INTERRUPTED
 
 
 def test_an_interrupt_stops_a_running_tool(scene: Scene) -> None:
     def wait(_arguments: Any, context: Any) -> str:
-        return answer(output="stopped" if context.cancel.wait(30) else "waited")
+        return success(output="stopped" if context.cancel.wait(30) else "waited")
 
     agent = scene.agent("steps: [{calls: [{name: wait}]}, {say: never}]", tool("wait", wait))
     for event in agent.turn("go"):
@@ -213,7 +213,7 @@ def test_calls_that_a_crash_left_open_are_closed_when_the_conversation_goes_on(
     scene: Scene,
 ) -> None:
     agent = scene.agent(HELLO)
-    agent.keeping.begin()
+    agent.conversation_store.begin()
     scene.db.append_message(agent.session_id, "user", "go")
     calls = [{"id": "c9", "type": "function", "function": {"name": "echo", "arguments": "{}"}}]
     scene.db.append_message(agent.session_id, "assistant", "", tool_calls=calls)
@@ -221,7 +221,7 @@ def test_calls_that_a_crash_left_open_are_closed_when_the_conversation_goes_on(
     closed = scene.rows(agent)[2]
     assert (closed["role"], closed["tool_call_id"]) == ("tool", "c9")
     assert "was interrupted" in closed["content"]
-    roles = [one["role"] for one in scene.servers[0].requests[0]["messages"]]
+    roles = [request["role"] for request in scene.servers[0].requests[0]["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "user"]
 
 
@@ -232,7 +232,7 @@ def test_a_conversation_taken_up_again_sends_what_was_shown(scene: Scene) -> Non
     list(second.turn("and now?"))
     sent = scene.servers[1].requests[0]["messages"]
     shown = [("system", "Be brief."), *scene.said(first)[:-1]]
-    assert [(one["role"], one["content"]) for one in sent] == shown
+    assert [(item["role"], item["content"]) for item in sent] == shown
     before = scene.servers[0].requests[1]["messages"]
     assert sent[: len(before)] == before  # byte for byte, for the provider's cache
 
@@ -259,7 +259,9 @@ def test_only_one_turn_of_a_conversation_runs_at_a_time(scene: Scene) -> None:
 
 
 def test_a_turn_that_takes_long_stays_ours(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hermes_agent.agent.beating", functools.partial(beating, seconds=0.05))
+    monkeypatch.setattr(
+        "hermes_agent.agent.renewing_lease", functools.partial(renewing_lease, seconds=0.05)
+    )
     renewed: list[float] = []
     renew = scene.db.renew_turn
     monkeypatch.setattr(
@@ -268,7 +270,7 @@ def test_a_turn_that_takes_long_stays_ours(scene: Scene, monkeypatch: pytest.Mon
 
     def slow(_arguments: Any, _context: Any) -> str:
         wait_until(lambda: len(renewed) >= 3)
-        return answer()
+        return success()
 
     agent = scene.agent("steps: [{calls: [{name: slow}]}, {say: Done.}]", tool("slow", slow))
     assert list(agent.turn("go"))[-1].end is TurnEnd.COMPLETE
@@ -277,7 +279,9 @@ def test_a_turn_that_takes_long_stays_ours(scene: Scene, monkeypatch: pytest.Mon
 def test_a_turn_that_another_process_took_over_stops(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_agent.agent.beating", functools.partial(beating, seconds=0.05))
+    monkeypatch.setattr(
+        "hermes_agent.agent.renewing_lease", functools.partial(renewing_lease, seconds=0.05)
+    )
 
     def lost(_lease: Any) -> None:
         raise LeaseLostError("taken over")
@@ -356,8 +360,8 @@ def test_a_guard_stands_before_every_call(scene: Scene) -> None:
     calls = "{name: echo, arguments: {text: no}}, {name: echo, arguments: {text: yes}}"
     steps = f"steps: [{{calls: [{calls}]}}, {{say: Done.}}]"
     agent = scene.agent(steps, echo(), guard=guard)
-    found = [event.result for event in agent.turn("go") if isinstance(event, ToolFinished)]
-    assert sorted(found) == sorted([failure("echo may not"), answer(output="yes")])
+    matches = [event.result for event in agent.turn("go") if isinstance(event, ToolFinished)]
+    assert sorted(matches) == sorted([failure("echo may not"), success(output="yes")])
 
 
 def test_everything_handed_over_at_the_end_is_stored_once(scene: Scene) -> None:

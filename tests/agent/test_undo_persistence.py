@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.tools.base import Tool, success
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_state import SessionDB
@@ -28,11 +28,11 @@ HELLO = "steps: [{say: Hello.}, {say: Again.}]"
 @pytest.fixture
 def conversation(tmp_path: Path) -> Iterator[Conversation]:
     with serving() as start, SessionDB() as db:
-        made = Conversation(
+        result = Conversation(
             db, Person(), ConversationOptions(model=model(start(STEPS)), cwd=tmp_path)
         )
-        yield made
-        made.leave("cli_close")
+        yield result
+        result.leave("cli_close")
 
 
 def texts(conversation: Conversation) -> list[str]:
@@ -100,7 +100,9 @@ def test_what_is_said_twice_is_stored_twice(scene: Scene) -> None:
 
 def test_rows_as_a_front_end_shows_them_are_known(scene: Scene) -> None:
     """They do not say which call a result belongs to."""
-    tool = Tool("look", "Look.", {"type": "object", "properties": {}}, lambda *_: answer(output=""))
+    tool = Tool(
+        "look", "Look.", {"type": "object", "properties": {}}, lambda *_: success(output="")
+    )
     agent = scene.agent("steps: [{calls: [{name: look}, {name: look}]}, {say: Done.}]", tool)
     list(agent.turn("go"))
     before = scene.rows(agent)

@@ -113,8 +113,8 @@ def test_a_foreign_history_has_nothing_of_ours_and_opens(tmp_path: Path) -> None
 
 def test_a_foreign_search_index_finds_its_words(tmp_path: Path) -> None:
     path = make_small(tmp_path / "made.db", "schema16")
-    found = ask(path, "SELECT count(*) FROM messages_fts WHERE messages_fts MATCH 'file'")
-    assert found[0][0] > 0
+    answer = ask(path, "SELECT count(*) FROM messages_fts WHERE messages_fts MATCH 'file'")
+    assert answer[0][0] > 0
 
 
 def test_lengths_have_a_long_tail() -> None:
@@ -126,8 +126,8 @@ def test_lengths_have_a_long_tail() -> None:
 
 def test_a_wanted_number_of_bytes_is_met(tmp_path: Path) -> None:
     wanted = size_in_bytes("8MB")
-    made = make(tmp_path / "made.db", Size(100, 5_000, wanted))
-    assert 0.8 < made.total_bytes / wanted < 1.2
+    result = make(tmp_path / "made.db", Size(100, 5_000, wanted))
+    assert 0.8 < result.total_bytes / wanted < 1.2
 
 
 def test_a_file_that_exists_is_not_overwritten(tmp_path: Path) -> None:

@@ -37,10 +37,10 @@ def test_a_quick_run_measures_and_keeps_it_where_told(
     assert done.returncode in {0, 1}, done.stderr
     (path,) = results.glob("*.json")
     assert path.stem.split("-")[-1] == name
-    found = json.loads(path.read_text("utf-8"))
-    assert set(found["machine"]) == {"cpu_count", "python", "sqlite", "fsync_p50_ms"}
-    assert found["figures"]
-    for figure in found["figures"]:
+    result = json.loads(path.read_text("utf-8"))
+    assert set(result["machine"]) == {"cpu_count", "python", "sqlite", "fsync_p50_ms"}
+    assert result["figures"]
+    for figure in result["figures"]:
         assert figure["name"] in done.stdout
         assert figure["value"] >= 0 or "over the command" in figure["name"]
 

@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 from hermes_state import SessionDB
 from support.browsers import ARGUMENTS, ROOT, Visitor, loop_of, missing, running
 from support.command_line import run_hermes
-from support.daemons import ending
+from support.daemons import stopping_daemon
 from support.dashboards import dashboard, parts_of, wait_until
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def servers() -> Iterator[ExitStack]:
     """What a test starts; it ends when every browser has left, and not before."""
-    with ending(), ExitStack() as stack:  # a page may have summoned the daemon
+    with stopping_daemon(), ExitStack() as stack:  # a page may have summoned the daemon
         yield stack
 
 

@@ -234,5 +234,8 @@ def test_without_a_model_the_page_says_how_to_get_one(page: Page) -> None:
     page.goto("/chat")
     ask(page, "Hello?")
     problem: Any = page.get_by_role("alert").first
-    expect(problem).to_contain_text("No model")
+    expect(problem).to_contain_text(
+        "No model is configured. Run `hermes setup`, or start Ollama, llama-server or LM Studio, "
+        "or run `hermes models get smollm2` for the small built-in model."
+    )
     expect(page.get_by_role("textbox", name="Message to the agent")).to_have_value("Hello?")

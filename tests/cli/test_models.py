@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.local.built_in import TOY
+from hermes_agent.local.built_in import DEMO_NOTICE
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_state import SessionDB
@@ -133,10 +133,10 @@ def test_the_built_in_model_answers_without_any_setting(hermes: Hermes) -> None:
     done = hermes("chat", "-q", "hello")
     assert done.code == 0, done.err
     assert done.out.strip()
-    assert done.err.count(TOY) == 1
+    assert done.err.count(DEMO_NOTICE) == 1
     again = hermes("chat", "-c", "-q", "hello")
     assert again.code == 0
-    assert TOY not in again.err
+    assert DEMO_NOTICE not in again.err
 
 
 @pytest.mark.usefixtures("fetched")
@@ -152,7 +152,7 @@ def test_the_built_in_model_can_be_tested_and_is_not_fetched_twice(hermes: Herme
     done = hermes("models", "get", "smollm2")
     assert done.code == 0
     assert "already" in done.out
-    assert TOY in done.out
+    assert DEMO_NOTICE in done.out
 
 
 @pytest.mark.usefixtures("fetched")

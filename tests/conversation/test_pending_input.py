@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.turn_control import Steering, in_words
+from hermes_agent.turn_control import Steering, join_texts
 from hermes_conversation.pending_input import AfterTurn, PendingInput
 from hermes_state import SessionDB
 
@@ -30,8 +30,8 @@ class RecordingAgent:
     def pending_steering(self) -> list[str]:
         return self.steering.texts()
 
-    def take_steering(self) -> str:
-        return in_words(self.steering.take())
+    def pop_steering(self) -> str:
+        return join_texts(self.steering.pop_all())
 
 
 class OneConversation:
@@ -71,7 +71,7 @@ def test_unread_steering_comes_before_queued_input(conversation: OneConversation
 def test_steering_that_was_read_is_not_submitted_again(conversation: OneConversation) -> None:
     pending = PendingInput(conversation)
     pending.steer("now")
-    conversation.agent.take_steering()
+    conversation.agent.pop_steering()
     pending.mark_read()
     assert pending.waiting() == []
     assert pending.after_turn(is_complete=True) == AfterTurn()
@@ -82,7 +82,7 @@ def test_steering_that_arrives_while_the_agent_reads_is_kept(
 ) -> None:
     pending = PendingInput(conversation)
     pending.steer("first")
-    conversation.agent.take_steering()  # the turn reads it
+    conversation.agent.pop_steering()  # the turn reads it
     pending.steer("second")  # before the front end learns of that
     pending.mark_read()
     assert pending.waiting() == ["second"]

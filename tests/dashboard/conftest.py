@@ -26,8 +26,8 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
 
 @pytest.fixture
 def served(db: SessionDB) -> Iterator[Served]:
-    with dashboard(parts_of(db)) as found:
-        yield found
+    with dashboard(parts_of(db)) as running:
+        yield running
 
 
 @pytest.fixture

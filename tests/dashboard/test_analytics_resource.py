@@ -1,4 +1,4 @@
-"""Analytics and the overview over HTTP, of a history that goes on meanwhile."""
+"""Analytics and the overview over HTTP, while the history changes."""
 
 from __future__ import annotations
 
@@ -40,73 +40,75 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
 def client(
     db: SessionDB, hermes_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[httpx.Client]:
-    monkeypatch.setattr(analysis, "LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(analysis, "MAX_LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(analysis, "PATIENCE_SECONDS", 30.0)
+    monkeypatch.setattr(analysis, "CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(analysis, "MAX_CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(analysis, "MAX_WAIT_SECONDS", 30.0)
     with serving(db, hermes_home, analytics, overview, sessions) as client:
         yield client
 
 
-def work(db: SessionDB, name: str, at: float, *, is_fine: bool = True, **facts: Any) -> None:
+def add_exchange(
+    db: SessionDB, name: str, at: float, *, succeeds: bool = True, **fields: Any
+) -> None:
     """A question, a command and an answer."""
     if db.get_session(name) is None:
-        facts = {"source": "cli", "model": "gpt-5", **facts}
-        db.create_session(name, started_at=at, is_owned=False, **facts)
+        fields = {"source": "cli", "model": "gpt-5", **fields}
+        db.create_session(name, started_at=at, is_owned=False, **fields)
     call = {"id": f"c{at}", "function": {"name": "terminal", "arguments": '{"command": "make"}'}}
     db.append_message(name, "user", "please", timestamp=at)
     db.append_message(name, "assistant", None, tool_calls=[call], timestamp=at + 10)
-    code = f'{{"exit_code": {0 if is_fine else 2}}}'
+    code = f'{{"exit_code": {0 if succeeds else 2}}}'
     db.append_message(
         name, "tool", code, tool_name="terminal", tool_call_id=f"c{at}", timestamp=at + 20
     )
     db.append_message(name, "assistant", "done", timestamp=at + 30)
 
 
-def settled(client: httpx.Client, **asked: Any) -> dict[str, Any]:
+def complete_analytics(client: httpx.Client, **query: Any) -> dict[str, Any]:
     deadline = time.monotonic() + 60
     while True:
-        answer = client.get("/api/analytics", params={**MARCH, **asked})
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        if found["is_complete"]:
-            return found
+        response = client.get("/api/analytics", params={**MARCH, **query})
+        assert response.status_code == 200, response.text
+        result: dict[str, Any] = response.json()
+        if result["is_complete"]:
+            return result
         assert time.monotonic() < deadline
 
 
 def test_days_hours_tools_and_models_are_summed(db: SessionDB, client: httpx.Client) -> None:
-    work(db, "one", NOON)
-    work(db, "one", NOON + DAY, is_fine=False)
-    work(db, "two", NOON + 3600, source="telegram", model="claude")
-    work(db, "old", NOON - 20 * DAY)
+    add_exchange(db, "one", NOON)
+    add_exchange(db, "one", NOON + DAY, succeeds=False)
+    add_exchange(db, "two", NOON + 3600, source="telegram", model="claude")
+    add_exchange(db, "old", NOON - 20 * DAY)
     db.update_token_counts("one", input_tokens=100, output_tokens=50, estimated_cost_usd=1.0)
-    found = settled(client)
-    totals = found["totals"]
+    result = complete_analytics(client)
+    totals = result["totals"]
     assert (totals["sessions"], totals["messages"]) == (2, 9)
     assert (totals["tool_calls"], totals["tool_failures"]) == (3, 1)
     assert (totals["input_tokens"], totals["cost_usd"]) == (100, 1.0)
     assert (totals["active_days"], totals["active_seconds"]) == (2, 90)
-    assert found["before"]["sessions"] == 1
-    assert len(found["days"]) == 31
-    days = {one["day"]: one for one in found["days"]}
+    assert result["before"]["sessions"] == 1
+    assert len(result["days"]) == 31
+    days = {day["day"]: day for day in result["days"]}
     assert (days["2026-03-04"]["sessions"], days["2026-03-04"]["input_tokens"]) == (2, 50)
     assert (days["2026-03-05"]["sessions"], days["2026-03-05"]["tool_failures"]) == (1, 1)
-    assert (found["hours"][2][12], found["hours"][2][13], found["hours"][3][12]) == (3, 3, 3)
-    assert found["tools"] == [{"tool": "terminal", "calls": 3, "failures": 1, "sessions": 2}]
-    assert [one["model"] for one in found["models"]] == ["gpt-5", "claude"]
-    assert found["models"][0]["days"]["2026-03-05"] == {"tokens": 75, "cost_usd": 0.5}
-    assert {one["source"] for one in found["sources"]} == {"cli", "telegram"}
-    assert [one["sessions"] for one in found["lengths"]] == [1, 1, 0, 0, 0, 0, 0]
-    assert [one["sessions"] for one in found["durations"]] == [1, 0, 0, 0, 0, 1]
+    assert (result["hours"][2][12], result["hours"][2][13], result["hours"][3][12]) == (3, 3, 3)
+    assert result["tools"] == [{"tool": "terminal", "calls": 3, "failures": 1, "sessions": 2}]
+    assert [model["model"] for model in result["models"]] == ["gpt-5", "claude"]
+    assert result["models"][0]["days"]["2026-03-05"] == {"tokens": 75, "cost_usd": 0.5}
+    assert {source["source"] for source in result["sources"]} == {"cli", "telegram"}
+    assert [length["sessions"] for length in result["lengths"]] == [1, 1, 0, 0, 0, 0, 0]
+    assert [duration["sessions"] for duration in result["durations"]] == [1, 0, 0, 0, 0, 1]
 
 
-def test_charts_lead_to_the_sessions_behind_them(db: SessionDB, client: httpx.Client) -> None:
-    work(db, "one", NOON)
-    work(db, "two", NOON + DAY + 3600, is_fine=False)
-    settled(client)
+def test_chart_values_match_filtered_session_lists(db: SessionDB, client: httpx.Client) -> None:
+    add_exchange(db, "one", NOON)
+    add_exchange(db, "two", NOON + DAY + 3600, succeeds=False)
+    complete_analytics(client)
 
-    def names(**asked: Any) -> list[str]:
-        items = client.get("/api/sessions", params=asked).json()["items"]
-        return [one["id"] for one in items]
+    def names(**query: Any) -> list[str]:
+        items = client.get("/api/sessions", params=query).json()["items"]
+        return [item["id"] for item in items]
 
     assert names(day="2026-03-04") == ["one"]
     assert names(tool="terminal") == ["two", "one"]
@@ -116,76 +118,76 @@ def test_charts_lead_to_the_sessions_behind_them(db: SessionDB, client: httpx.Cl
     assert names(day="2026-03-04", ids="two") == []
 
 
-def test_a_conversation_is_found_by_a_day_of_a_row_it_went_on_from(
+def test_a_conversation_matches_a_day_of_an_earlier_row(
     db: SessionDB, client: httpx.Client
 ) -> None:
-    work(db, "one", NOON)
+    add_exchange(db, "one", NOON)
     db.end_session("one", "compression")
-    work(db, "two", NOON + 5 * DAY, parent_session_id="one")
-    found = settled(client)
-    assert found["totals"]["sessions"] == 1
+    add_exchange(db, "two", NOON + 5 * DAY, parent_session_id="one")
+    result = complete_analytics(client)
+    assert result["totals"]["sessions"] == 1
     items = client.get("/api/sessions", params={"day": "2026-03-04"}).json()["items"]
-    assert [one["id"] for one in items] == ["two"]
+    assert [item["id"] for item in items] == ["two"]
 
 
-def test_what_is_written_meanwhile_appears_and_what_is_purged_stays(
+def test_new_messages_appear_and_purged_sessions_still_count(
     db: SessionDB, client: httpx.Client
 ) -> None:
-    work(db, "one", NOON)
-    assert settled(client)["totals"]["messages"] == 3
-    work(db, "two", NOON + DAY)
+    add_exchange(db, "one", NOON)
+    assert complete_analytics(client)["totals"]["messages"] == 3
+    add_exchange(db, "two", NOON + DAY)
     deadline = time.monotonic() + 30
-    while settled(client)["totals"]["messages"] != 6:
+    while complete_analytics(client)["totals"]["messages"] != 6:
         assert time.monotonic() < deadline
     db.update_token_counts("two", input_tokens=10)
-    while settled(client)["totals"]["input_tokens"] != 10:
+    while complete_analytics(client)["totals"]["input_tokens"] != 10:
         assert time.monotonic() < deadline
     db.delete_session("two")
     db.purge_session("two")
-    found = settled(client)
-    while found["totals"]["messages"] != 6:
+    result = complete_analytics(client)
+    while result["totals"]["messages"] != 6:
         assert time.monotonic() < deadline
-        found = settled(client)
-    assert found["totals"]["tool_calls"] == 2
+        result = complete_analytics(client)
+    assert result["totals"]["tool_calls"] == 2
 
 
-def test_filters_and_wrong_spans(db: SessionDB, client: httpx.Client) -> None:
-    work(db, "one", NOON)
-    work(db, "two", NOON, source="telegram", model="claude-sonnet")
-    assert settled(client, source="telegram")["totals"]["sessions"] == 1
-    assert settled(client, model="SONNET")["totals"]["messages"] == 3
+def test_filters_apply_and_invalid_periods_are_rejected(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    add_exchange(db, "one", NOON)
+    add_exchange(db, "two", NOON, source="telegram", model="claude-sonnet")
+    assert complete_analytics(client, source="telegram")["totals"]["sessions"] == 1
+    assert complete_analytics(client, model="SONNET")["totals"]["messages"] == 3
     backwards = client.get("/api/analytics", params={"since": "2026-03-02", "until": "2026-03-01"})
     assert backwards.status_code == 400
-    assert "`since` (2026-03-02) comes after `until` (2026-03-01)" in backwards.json()["detail"]
+    assert "`since` (2026-03-02) is after `until` (2026-03-01)" in backwards.json()["detail"]
     long_ago = {"since": "0001-01-01", "until": "0001-01-09"}
     assert client.get("/api/analytics", params=long_ago).status_code == 400
     assert client.get("/api/analytics", params={"until": "0001-01-09"}).status_code == 400
     assert client.get("/api/analytics", params={"since": "march"}).status_code == 422
 
 
-def test_the_calendar_shows_days_with_something_on_them(
-    db: SessionDB, client: httpx.Client
-) -> None:
-    work(db, "one", NOON)
-    settled(client)
+def test_the_calendar_shows_active_days(db: SessionDB, client: httpx.Client) -> None:
+    add_exchange(db, "one", NOON)
+    complete_analytics(client)
     shown = client.get("/api/analytics/calendar", params={"year": 2026}).json()
     assert (shown["first"], shown["last"]) == ("2026-01-01", "2026-12-31")
     assert shown["days"] == [{"day": "2026-03-04", "messages": 3, "tool_calls": 1, "sessions": 1}]
 
 
-def test_the_overview_tells_of_today(db: SessionDB, client: httpx.Client) -> None:
+def test_the_overview_shows_today(db: SessionDB, client: httpx.Client) -> None:
     now = time.time()
     for days in (2, 1, 0):
-        work(db, f"s{days}", now - days * DAY - 60)
+        add_exchange(db, f"s{days}", now - days * DAY - 60)
     lease = db.acquire_turn("s0")
-    settled(client)
+    complete_analytics(client)
     shown = client.get("/api/overview").json()
     db.release_turn(lease)
     assert shown["today"]["messages"] in (0, 3)  # the minute may have been yesterday
     assert shown["streak"]["longest"] == 3
     assert shown["streak"]["days"] == 3
-    assert [one["id"] for one in shown["recent"]] == ["s0", "s1", "s2"]
-    assert [one["id"] for one in shown["running"]] == ["s0"]
+    assert [item["id"] for item in shown["recent"]] == ["s0", "s1", "s2"]
+    assert [item["id"] for item in shown["running"]] == ["s0"]
     assert len(shown["week"]) == 14
     assert shown["history"]["sessions"] == 3
     assert shown["is_demo"] is False
@@ -207,10 +209,10 @@ def test_a_streak_is_over_after_two_missed_days() -> None:
 def test_a_large_history_is_read_in_another_process(
     db: SessionDB, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(analysis, "FEW_SESSIONS", 5)
+    monkeypatch.setattr(analysis, "MAX_INLINE_SESSIONS", 5)
     for number in range(20):
-        work(db, f"s{number:02}", NOON + number * 60)
-    assert settled(client)["totals"]["sessions"] == 20
+        add_exchange(db, f"s{number:02}", NOON + number * 60)
+    assert complete_analytics(client)["totals"]["sessions"] == 20
 
 
 def test_analytics_work_without_achievements(
@@ -219,57 +221,57 @@ def test_analytics_work_without_achievements(
     (hermes_home / "config.yaml").write_text(
         "display:\n  timezone: UTC\nachievements:\n  enabled: false\n"
     )
-    work(db, "one", NOON)
-    assert settled(client)["totals"]["messages"] == 3
+    add_exchange(db, "one", NOON)
+    assert complete_analytics(client)["totals"]["messages"] == 3
 
 
-def test_while_another_process_scans_the_rest_follows(
+def test_progress_is_shown_while_another_process_scans(
     db: SessionDB, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(analysis, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(analysis, "BUSY_SECONDS", 0.01)
-    work(db, "one", NOON)
+    monkeypatch.setattr(analysis, "MAX_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(analysis, "BUSY_RETRY_SECONDS", 0.01)
+    add_exchange(db, "one", NOON)
     ledger = db.ledger()
     with ledger.alone() as is_alone:
         assert is_alone
         deadline = time.monotonic() + 30
-        while (found := client.get("/api/analytics", params=MARCH).json())["progress"] is None:
+        while (result := client.get("/api/analytics", params=MARCH).json())["progress"] is None:
             assert time.monotonic() < deadline
-        assert (found["is_complete"], found["progress"]) == (False, {"done": 0, "total": 1})
+        assert (result["is_complete"], result["progress"]) == (False, {"done": 0, "total": 1})
     ledger.close()
-    assert settled(client)["totals"]["messages"] == 3
+    assert complete_analytics(client)["totals"]["messages"] == 3
 
 
-def test_a_session_with_several_models_is_told_by_what_each_did(
+def test_a_session_with_several_models_is_split_by_model(
     db: SessionDB, client: httpx.Client
 ) -> None:
-    work(db, "one", NOON, model="gpt-5")
+    add_exchange(db, "one", NOON, model="gpt-5")
     db.update_token_counts("one", model="gpt-5", input_tokens=10, estimated_cost_usd=0.1)
     db.update_token_counts("one", model="claude", input_tokens=30, estimated_cost_usd=0.3)
-    models = {one["model"]: one for one in settled(client)["models"]}
-    assert {name: one["input_tokens"] for name, one in models.items()} == {
+    models = {model["model"]: model for model in complete_analytics(client)["models"]}
+    assert {name: item["input_tokens"] for name, item in models.items()} == {
         "gpt-5": 10,
         "claude": 30,
     }
-    assert {name: one["sessions"] for name, one in models.items()} == {"gpt-5": 1, "claude": 1}
+    assert {name: item["sessions"] for name, item in models.items()} == {"gpt-5": 1, "claude": 1}
     assert models["claude"]["cost_usd"] == 0.3
 
 
-def test_a_span_that_begins_before_everything_begins_with_the_first_day(
+def test_a_period_before_the_history_starts_with_the_first_active_day(
     db: SessionDB, client: httpx.Client
 ) -> None:
-    for since in ("2000-01-01", "0001-01-01"):  # nothing is there yet
+    for since in ("2000-01-01", "0001-01-01"):  # the history is empty
         empty = client.get("/api/analytics", params={"since": since})
         assert empty.status_code == 200
         assert len(empty.json()["days"]) == 90
-    work(db, "one", NOON)
+    add_exchange(db, "one", NOON)
     for since in ("2026-03-01", "2000-01-01", "0001-01-01"):
-        found = settled(client, since=since)
-        assert (found["since"], len(found["days"])) == ("2026-03-04", 28)
-        assert found["totals"]["sessions"] == 1
-    before = settled(client, since="2000-01-01", until="2025-12-31")
+        result = complete_analytics(client, since=since)
+        assert (result["since"], len(result["days"])) == ("2026-03-04", 28)
+        assert result["totals"]["sessions"] == 1
+    before = complete_analytics(client, since="2000-01-01", until="2025-12-31")
     assert len(before["days"]) == analytics.MAX_DAYS
-    assert settled(client, since="2026-03-05")["since"] == "2026-03-05"
+    assert complete_analytics(client, since="2026-03-05")["since"] == "2026-03-05"
     far = client.get("/api/analytics", params={"until": "9999-12-31"})
     assert far.status_code == 200
 
@@ -277,103 +279,106 @@ def test_a_span_that_begins_before_everything_begins_with_the_first_day(
 def test_a_conversation_that_was_purged_still_counts_once(
     db: SessionDB, client: httpx.Client
 ) -> None:
-    work(db, "one", NOON)
+    add_exchange(db, "one", NOON)
     db.end_session("one", "compression")
-    work(db, "two", NOON + 3600, parent_session_id="one")
-    before = settled(client)["totals"]
+    add_exchange(db, "two", NOON + 3600, parent_session_id="one")
+    before = complete_analytics(client)["totals"]
     assert before["sessions"] == 1
     db.delete_session("two")
     db.purge_session("two")
     assert db.stats()["sessions"] == 0
-    found = settled(client)
-    assert found["lengths"][0]["sessions"] == 0  # it has seen that they are gone
-    assert found["totals"] == before
-    assert [one["sessions"] for one in found["days"] if one["sessions"]] == [1]
+    result = complete_analytics(client)
+    assert result["lengths"][0]["sessions"] == 0  # the purge has been read
+    assert result["totals"] == before
+    assert [day["sessions"] for day in result["days"] if day["sessions"]] == [1]
 
 
-def agree(client: httpx.Client, found: dict[str, Any], **asked: Any) -> int:
-    """Every bar has as many sessions as the list it leads to; how many that are in all."""
-    first, last = (datetime.fromisoformat(found[one]).replace(tzinfo=UTC) for one in SPAN)
-    asked |= {"since": first.timestamp(), "until": last.timestamp() + DAY, "state": "kept"}
+def check_bars(client: httpx.Client, result: dict[str, Any], **query: Any) -> int:
+    """Check that every bar counts the sessions of its list; returns the total."""
+    first, last = (datetime.fromisoformat(result[item]).replace(tzinfo=UTC) for item in SPAN)
+    query |= {"since": first.timestamp(), "until": last.timestamp() + DAY, "state": "kept"}
     names = {
         "lengths": (("min", "min_messages"), ("max", "max_messages")),
         "durations": (("min_seconds", "min_seconds"), ("max_seconds", "max_seconds")),
     }
     for chart, bounds in names.items():
-        for bar in found[chart]:
+        for bar in result[chart]:
             wanted = {there: bar[here] for here, there in bounds if bar[here] is not None}
-            listed = client.get("/api/sessions", params={**asked, **wanted, "limit": 1})
+            listed = client.get("/api/sessions", params={**query, **wanted, "limit": 1})
             assert listed.json()["total"] == bar["sessions"], (chart, bar)
-    return sum(bar["sessions"] for bar in found["durations"])
+    return sum(bar["sessions"] for bar in result["durations"])
 
 
 SPAN = ("since", "until")
 
 
-def test_bars_have_as_many_sessions_as_the_lists_they_lead_to(
+def test_bars_count_the_sessions_of_their_lists(
     db: SessionDB, client: httpx.Client, hermes_home: Path
 ) -> None:
-    work(db, "one", NOON)
+    add_exchange(db, "one", NOON)
     db.end_session("one", "compression")
-    work(db, "two", NOON + 5 * DAY, parent_session_id="one")
-    work(db, "three", NOON - 3 * DAY)
-    work(db, "put-away", NOON)
-    work(db, "gone", NOON + 60)
-    work(db, "helper", NOON, source="subagent", parent_session_id="one")
+    add_exchange(db, "two", NOON + 5 * DAY, parent_session_id="one")
+    add_exchange(db, "three", NOON - 3 * DAY)
+    add_exchange(db, "put-away", NOON)
+    add_exchange(db, "gone", NOON + 60)
+    add_exchange(db, "helper", NOON, source="subagent", parent_session_id="one")
     db.set_session_archived("put-away")
     db.delete_session("gone")
-    found = settled(client)
-    assert agree(client, found) == 3
-    assert [one["sessions"] for one in found["durations"]] == [2, 0, 0, 0, 0, 1]
-    part = settled(client, until="2026-03-05")
-    assert agree(client, part) == 2  # the continued one was last active later
-    assert agree(client, settled(client, model="GPT", source="cli"), model="GPT", source="cli") == 3
+    result = complete_analytics(client)
+    assert check_bars(client, result) == 3
+    assert [duration["sessions"] for duration in result["durations"]] == [2, 0, 0, 0, 0, 1]
+    part = complete_analytics(client, until="2026-03-05")
+    assert check_bars(client, part) == 2  # the continued one was last active later
+    assert (
+        check_bars(
+            client, complete_analytics(client, model="GPT", source="cli"), model="GPT", source="cli"
+        )
+        == 3
+    )
 
 
-def test_bars_of_a_whole_year_agree_with_the_lists(hermes_home: Path) -> None:
+def test_bars_of_a_full_year_agree_with_the_lists(hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("display:\n  timezone: UTC\n")
     clock = ManualClock()
     with SessionDB(hermes_home / "state.db", clock=clock) as db:
         generator.write(db, clock, datetime(2026, 3, 30, 20, tzinfo=UTC))
         with serving(db, hermes_home, analytics, sessions) as client:
-            for asked in ({"since": "2000-01-01"}, {"since": "2026-03-01", "source": "cli"}):
-                found = settled(client, **asked)
-                filters = {name: one for name, one in asked.items() if name != "since"}
-                assert agree(client, found, **filters) > 10
+            for query in ({"since": "2000-01-01"}, {"since": "2026-03-01", "source": "cli"}):
+                result = complete_analytics(client, **query)
+                filters = {name: item for name, item in query.items() if name != "since"}
+                assert check_bars(client, result, **filters) > 10
 
 
-def test_statistics_that_cannot_be_used_are_told_and_used_again(
+def test_unavailable_statistics_are_reported_and_recover(
     db: SessionDB,
     client: httpx.Client,
     hermes_home: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    work(db, "one", NOON)
+    add_exchange(db, "one", NOON)
     monkeypatch.setattr(analysis, "RETRY", Backoff(0.001, 60.0))
     blocked = hermes_home / "statistics.db"
     blocked.mkdir()
     deadline = time.monotonic() + 30
     for _ in range(5):
-        while not (found := client.get("/api/analytics", params=MARCH).json())["error"]:
+        while not (result := client.get("/api/analytics", params=MARCH).json())["error"]:
             assert time.monotonic() < deadline
-    assert found["error"].startswith("The statistics cannot be used: ")
-    assert found["is_complete"] is False
-    assert client.get("/api/analytics/calendar").json()["error"] == found["error"]
+    assert result["error"].startswith("Statistics are unavailable: ")
+    assert result["is_complete"] is False
+    assert client.get("/api/analytics/calendar").json()["error"] == result["error"]
     notes = client.get("/api/overview").json()["health"]["notes"]
-    assert f"analytics: {found['error']}" in notes
-    assert sum("cannot be used" in one.message for one in caplog.records) == 1
+    assert f"analytics: {result['error']}" in notes
+    assert sum("unavailable" in record.message for record in caplog.records) == 1
     blocked.rmdir()
-    assert settled(client)["error"] is None
+    assert complete_analytics(client)["error"] is None
 
 
-def test_after_a_failure_the_statistics_are_left_alone_for_longer_and_longer(
-    db: SessionDB, hermes_home: Path
-) -> None:
+def test_failures_increase_the_interval_between_refreshes(db: SessionDB, hermes_home: Path) -> None:
     (hermes_home / "statistics.db").mkdir()
     engine = analysis.Analysis(db)
     try:
-        engine.known()
+        engine.data()
         deadline = time.monotonic() + 30
         while engine.error is None:
             assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""Changing conversations and reading them, over HTTP."""
+"""Changes of conversations and their messages, over HTTP."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ def client(db: SessionDB, hermes_home: Path) -> Iterator[httpx.Client]:
         yield client
 
 
-def talk(db: SessionDB, name: str, *said: str, **facts: Any) -> str:
-    db.create_session(name, "cli", is_owned=False, **facts)
-    for number, text in enumerate(said or ("hello",)):
+def add_session(db: SessionDB, name: str, *texts: str, **fields: Any) -> str:
+    db.create_session(name, "cli", is_owned=False, **fields)
+    for number, text in enumerate(texts or ("hello",)):
         db.append_message(name, "assistant" if number % 2 else "user", text)
     return name
 
 
-def read(client: httpx.Client, name: str, **asked: Any) -> dict[str, Any]:
-    answer = client.get(f"/api/sessions/{name}/messages", params=asked)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+def read(client: httpx.Client, name: str, **query: Any) -> dict[str, Any]:
+    response = client.get(f"/api/sessions/{name}/messages", params=query)
+    assert response.status_code == 200, response.text
+    result: dict[str, Any] = response.json()
+    return result
 
 
 def texts(page: dict[str, Any]) -> list[str]:
-    return [one["text"] for one in page["items"]]
+    return [item["text"] for item in page["items"]]
 
 
 def test_a_conversation_is_renamed_tagged_and_read(db: SessionDB, client: httpx.Client) -> None:
-    talk(db, "one")
-    asked = {
+    add_session(db, "one")
+    body = {
         "title": " Oslo  trip ",
         "tags": ["Travel", "travel", " winter  2026 "],
         "is_read": True,
     }
-    item = client.patch("/api/sessions/one", json=asked).json()
+    item = client.patch("/api/sessions/one", json=body).json()
     assert item["title"] == "Oslo trip"
     assert item["tags"] == ["Travel", "winter 2026"]
     assert item["unread"] is False
@@ -65,9 +65,9 @@ def test_a_conversation_is_renamed_tagged_and_read(db: SessionDB, client: httpx.
     assert client.patch("/api/sessions/one", json={}).json()["tags"] == ["Travel", "winter 2026"]
 
 
-def test_what_cannot_be_done_is_refused_in_words(db: SessionDB, client: httpx.Client) -> None:
-    talk(db, "one")
-    talk(db, "two")
+def test_invalid_changes_are_rejected_with_a_reason(db: SessionDB, client: httpx.Client) -> None:
+    add_session(db, "one")
+    add_session(db, "two")
     db.set_session_title("two", "Oslo")
     taken = client.patch("/api/sessions/one", json={"title": "Oslo"})
     assert (taken.status_code, "Oslo" in taken.json()["detail"]) == (409, True)
@@ -79,8 +79,8 @@ def test_what_cannot_be_done_is_refused_in_words(db: SessionDB, client: httpx.Cl
     assert client.delete("/api/sessions/one").status_code == 409
 
 
-def test_the_trash_gives_back_or_forgets(db: SessionDB, client: httpx.Client) -> None:
-    talk(db, "one", "secret words")
+def test_trashed_sessions_are_restored_or_purged(db: SessionDB, client: httpx.Client) -> None:
+    add_session(db, "one", "secret words")
     db.set_session_title("one", "Oslo")
     db.set_session_tags("one", ["travel"])
     assert client.delete("/api/trash/one").status_code == 404
@@ -96,22 +96,22 @@ def test_the_trash_gives_back_or_forgets(db: SessionDB, client: httpx.Client) ->
     assert db.tag_counts() == {}
 
 
-def test_emptying_the_trash_leaves_the_rest(db: SessionDB, client: httpx.Client) -> None:
+def test_emptying_the_trash_keeps_other_sessions(db: SessionDB, client: httpx.Client) -> None:
     for name in ("one", "two", "three"):
-        talk(db, name)
+        add_session(db, name)
     client.post("/api/sessions/bulk", json={"ids": ["one", "two"], "action": "trash"})
     assert client.delete("/api/trash").json() == {"purged": 2}
     assert db.get_session("three") is not None
 
 
-def test_bulk_changes_say_what_was_not_done(db: SessionDB, client: httpx.Client) -> None:
+def test_bulk_changes_report_failures(db: SessionDB, client: httpx.Client) -> None:
     for name in ("one", "two"):
-        talk(db, name)
+        add_session(db, name)
     report = client.post(
         "/api/sessions/bulk", json={"ids": ["one", "nobody", "two"], "action": "tag", "tag": "x"}
     ).json()
     assert report["done"] == ["one", "two"]
-    assert [one["id"] for one in report["failed"]] == ["nobody"]
+    assert [item["id"] for item in report["failed"]] == ["nobody"]
     assert db.tag_counts() == {"x": 2}
     for action, key, value in (
         ("untag", "tags", []),
@@ -120,8 +120,8 @@ def test_bulk_changes_say_what_was_not_done(db: SessionDB, client: httpx.Client)
         ("archive", "archived", True),
         ("unarchive", "archived", False),
     ):
-        asked = {"ids": ["one"], "action": action, "tag": "X"}
-        assert client.post("/api/sessions/bulk", json=asked).json()["done"] == ["one"]
+        body = {"ids": ["one"], "action": action, "tag": "X"}
+        assert client.post("/api/sessions/bulk", json=body).json()["done"] == ["one"]
         assert client.get("/api/sessions/one").json()[key] == value
     client.post("/api/sessions/bulk", json={"ids": ["one", "two"], "action": "trash"})
     again = client.post("/api/sessions/bulk", json={"ids": ["one"], "action": "pin"}).json()
@@ -133,16 +133,16 @@ def test_bulk_changes_say_what_was_not_done(db: SessionDB, client: httpx.Client)
 
 
 @pytest.mark.parametrize("action", ["pin", "archive", "tag", "trash", "unpin", "unarchive"])
-def test_bulk_changes_say_what_was_so_already(
+def test_bulk_changes_report_unchanged_sessions(
     db: SessionDB, client: httpx.Client, action: str
 ) -> None:
     def ask(ids: list[str], what: str) -> dict[str, Any]:
-        asked = {"ids": ids, "action": what, "tag": "X"}
-        found: dict[str, Any] = client.post("/api/sessions/bulk", json=asked).json()
-        return found
+        body = {"ids": ids, "action": what, "tag": "X"}
+        result: dict[str, Any] = client.post("/api/sessions/bulk", json=body).json()
+        return result
 
     for name in ("one", "two"):
-        talk(db, name)
+        add_session(db, name)
     if action.startswith("un"):
         ask(["two"], action.removeprefix("un"))
     else:
@@ -152,12 +152,12 @@ def test_bulk_changes_say_what_was_so_already(
     assert ask(["one", "two"], action)["changed"] == []
 
 
-def test_pages_of_messages_meet_and_continuations_read_as_one(
+def test_message_pages_are_contiguous_across_continuations(
     db: SessionDB, client: httpx.Client
 ) -> None:
-    talk(db, "first", *(f"a{n}" for n in range(10)))
+    add_session(db, "first", *(f"a{n}" for n in range(10)))
     db.end_session("first", "compression")
-    talk(db, "second", *(f"b{n}" for n in range(5)), parent_session_id="first")
+    add_session(db, "second", *(f"b{n}" for n in range(5)), parent_session_id="first")
     everything = [f"a{n}" for n in range(10)] + [f"b{n}" for n in range(5)]
     page = read(client, "second", limit=4)
     assert (texts(page), page["has_before"], page["has_after"]) == (everything[-4:], True, False)
@@ -177,20 +177,20 @@ def test_pages_of_messages_meet_and_continuations_read_as_one(
 def test_a_page_around_a_message(
     db: SessionDB, client: httpx.Client, place: int, expected: str
 ) -> None:
-    talk(db, "one", *(str(n) for n in range(15)))
-    ids = [one["id"] for one in db.get_messages("one")]
+    add_session(db, "one", *(str(n) for n in range(15)))
+    ids = [message["id"] for message in db.get_messages("one")]
     page = read(client, "one", limit=5, around=ids[place])
     assert texts(page) == expected.split()
     assert (page["has_before"], page["has_after"]) == (place > 2, place < 12)
     assert client.get("/api/sessions/one/messages?around=999999").status_code == 404
 
 
-def test_huge_messages_make_pages_short(db: SessionDB, client: httpx.Client) -> None:
-    talk(db, "one", *(f"{n}" + "x" * 1_500_000 for n in range(5)))
+def test_huge_messages_shorten_pages(db: SessionDB, client: httpx.Client) -> None:
+    add_session(db, "one", *(f"{n}" + "x" * 1_500_000 for n in range(5)))
     last = read(client, "one")
     assert [text[0] for text in texts(last)] == ["3", "4"]
     assert last["has_before"]
-    middle = [one["id"] for one in db.get_messages("one")][2]
+    middle = [message["id"] for message in db.get_messages("one")][2]
     around = read(client, "one", around=middle)
     assert "2" in [text[0] for text in texts(around)]
     assert around["has_before"]
@@ -199,11 +199,11 @@ def test_huge_messages_make_pages_short(db: SessionDB, client: httpx.Client) -> 
 
 
 def test_undone_and_compacted_messages_are_marked(db: SessionDB, client: httpx.Client) -> None:
-    talk(db, "one", "a", "b", "c", "d")
+    add_session(db, "one", "a", "b", "c", "d")
     db.archive_and_compact("one", [{"role": "user", "content": "summary"}])
     db.append_message("one", "user", "e")
     db.undo("one")
-    states = {one["text"]: one["state"] for one in read(client, "one")["items"]}
+    states = {item["text"]: item["state"] for item in read(client, "one")["items"]}
     assert states == {
         **dict.fromkeys("abcd", "compacted"),
         "summary": "active",
@@ -213,13 +213,13 @@ def test_undone_and_compacted_messages_are_marked(db: SessionDB, client: httpx.C
     assert "a" in texts(read(client, "one", inactive=False))
 
 
-def test_tools_pictures_and_failures_show(
+def test_tool_calls_images_and_failures_are_returned(
     db: SessionDB, client: httpx.Client, hermes_home: Path
 ) -> None:
-    kept = media_store.of_home().keep(PNG, "cat.png")
+    stored = media_store.of_home().keep(PNG, "cat.png")
     parts = [
         {"type": "text", "text": "look"},
-        {"type": "image_url", "image_url": {"url": media_store.of_home().reference(kept.path)}},
+        {"type": "image_url", "image_url": {"url": media_store.of_home().reference(stored.path)}},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
         {"type": "image_url", "image_url": {"url": "https://elsewhere.example/track.png"}},
     ]
@@ -229,37 +229,37 @@ def test_tools_pictures_and_failures_show(
     db.append_message("one", "assistant", None, tool_calls=[call], reasoning="hm")
     db.append_message("one", "tool", '{"exit_code": 1}', tool_name="terminal", tool_call_id="c1")
     db.append_message("one", "tool", '{"exit_code": 0}', tool_name="terminal", tool_call_id="c2")
-    said, asked, failed, fine = read(client, "one")["items"]
-    address = f"/api/media/{kept.path.name}"
-    assert said["text"] == "look\n[image]"
-    assert said["images"] == [address, "data:image/png;base64,AAAA"]
-    assert (asked["reasoning"], asked["is_failure"]) == ("hm", None)
-    assert asked["tool_calls"] == [
+    first, call_message, failed, fine = read(client, "one")["items"]
+    url = f"/api/media/{stored.path.name}"
+    assert first["text"] == "look\n[image]"
+    assert first["images"] == [url, "data:image/png;base64,AAAA"]
+    assert (call_message["reasoning"], call_message["is_failure"]) == ("hm", None)
+    assert call_message["tool_calls"] == [
         {"id": "c1", "name": "terminal", "arguments": '{"command": "false"}'}
     ]
     assert (failed["is_failure"], fine["is_failure"]) == (True, False)
-    picture = client.get(address)
+    picture = client.get(url)
     assert (picture.content, picture.headers["content-type"]) == (PNG, "image/png")
     assert client.get("/api/media/" + "0" * 64 + ".png").status_code == 404
     for wrong in ("..%2f..%2fconfig.yaml", "x", "0" * 63):
         assert client.get(f"/api/media/{wrong}").status_code in (404, 422)
 
 
-def test_what_a_browser_might_run_is_only_given_out(client: httpx.Client) -> None:
-    kept = media_store.of_home().keep(b"<svg onload='alert(1)'/>", "x.svg")
-    answer = client.get(f"/api/media/{kept.path.name}")
-    assert answer.headers["content-type"] == "application/octet-stream"
-    assert answer.headers["content-disposition"].startswith("attachment")
+def test_files_with_possible_scripts_are_downloads(client: httpx.Client) -> None:
+    result = media_store.of_home().keep(b"<svg onload='alert(1)'/>", "x.svg")
+    response = client.get(f"/api/media/{result.path.name}")
+    assert response.headers["content-type"] == "application/octet-stream"
+    assert response.headers["content-disposition"].startswith("attachment")
 
 
 def test_exports_can_be_imported_again(db: SessionDB, client: httpx.Client) -> None:
-    talk(db, "one", "hello", "half \ud83d")
-    talk(db, "two", "there")
+    add_session(db, "one", "hello", "half \ud83d")
+    add_session(db, "two", "there")
     for form, words in (("markdown", b"hello"), ("html", b"<html"), ("json", b'"hello"')):
-        answer = client.get("/api/sessions/one/export", params={"format": form})
-        assert answer.status_code == 200
-        assert words in answer.content
-        assert answer.headers["content-disposition"].startswith("attachment")
+        response = client.get("/api/sessions/one/export", params={"format": form})
+        assert response.status_code == 200
+        assert words in response.content
+        assert response.headers["content-disposition"].startswith("attachment")
     file = client.get("/api/sessions/one/export", params={"format": "jsonl"}).content
     both = client.post("/api/export", json={"ids": ["two", "one"]}).content
     everything = client.post("/api/export", json={}).content

@@ -1,4 +1,4 @@
-"""The page talks to the agent, through the dashboard, with the real daemon and a scripted model."""
+"""Chat from the page: the dashboard's WebSocket, the real daemon and a scripted model."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from hermes_core.instance_record import DAEMON
-from hermes_dashboard.resources.chat import REFUSED
-from support.daemons import ending, wait_until
+from hermes_dashboard.resources.chat import FORBIDDEN_METHODS
+from support.daemons import stopping_daemon, wait_until
 from support.scripted import model, serving
 from tui_gateway import frames
 
@@ -29,12 +29,12 @@ SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], str]]:
-    with ending(), serving() as start:
+    with stopping_daemon(), serving() as start:
         yield lambda steps: model(start(steps))
 
 
 class Page:
-    """A page's end of the socket."""
+    """The client side of the WebSocket."""
 
     def __init__(self, socket: Any) -> None:
         self.socket = socket
@@ -56,8 +56,8 @@ class Page:
                 return dict(frame["error"])
 
     def receive(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.socket.recv(timeout=60))
-        return found
+        result: dict[str, Any] = json.loads(self.socket.recv(timeout=60))
+        return result
 
     def answer(self, number: int) -> dict[str, Any]:
         while True:
@@ -69,14 +69,14 @@ class Page:
     def call(self, method: str, **params: Any) -> Any:
         if self.live:
             params.setdefault("session_id", self.live)
-        found = self.answer(self.send(method, **params))
-        assert "error" not in found, found
-        return found["result"]
+        result = self.answer(self.send(method, **params))
+        assert "error" not in result, result
+        return result["result"]
 
     def open(self, method: str = "session.create", **params: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.call(method, **params)
-        self.live = found["session_id"]
-        return found
+        result: dict[str, Any] = self.call(method, **params)
+        self.live = result["session_id"]
+        return result
 
     def until(self, wanted: str) -> dict[str, Any]:
         while True:
@@ -87,7 +87,7 @@ class Page:
             if kind == wanted:
                 return payload
 
-    def shown_until(self, word: str) -> str:
+    def text_until(self, word: str) -> str:
         shown = ""
         while word not in shown:
             shown += self.until("message.delta")["text"]
@@ -95,92 +95,94 @@ class Page:
 
 
 @contextmanager
-def page(served: Served, **given: Any) -> Iterator[Page]:
-    headers = given.pop("headers", served.headers)
+def page(served: Served, **options: Any) -> Iterator[Page]:
+    headers = options.pop("headers", served.headers)
     with connect(
-        served.socket_url, additional_headers=headers, proxy=None, max_size=None, **given
+        served.socket_url, additional_headers=headers, proxy=None, max_size=None, **options
     ) as socket:
         yield Page(socket)
 
 
 def test_a_question_is_answered(served: Served, serve: Any, db: SessionDB) -> None:
-    with page(served) as one:
-        assert "prompt.submit" in one.until("gateway.ready")["methods"]
-        opened = one.open(model=serve("[{say: Hello from the script.}]"), source="dashboard")
-        one.call("prompt.submit", text="hi")
-        assert one.until("message.complete")["text"] == "Hello from the script."
+    with page(served) as client:
+        assert "prompt.submit" in client.until("gateway.ready")["methods"]
+        opened = client.open(model=serve("[{say: Hello from the script.}]"), source="dashboard")
+        client.call("prompt.submit", text="hi")
+        assert client.until("message.complete")["text"] == "Hello from the script."
         stored = opened["stored_session_id"]
         said = [row["content"] for row in db.get_messages(stored)]
         assert said == ["hi", "Hello from the script."]
 
 
-def test_a_browser_that_is_logged_in_may_talk(served: Served, serve: Any) -> None:
+def test_a_signed_in_browser_can_connect(served: Served, serve: Any) -> None:
     serve("[]")
-    word = served.access.cookies.make("")
-    headers = {"Cookie": f"{served.access.doors.cookie}={word}"}
-    with page(served, headers=headers, origin=served.url) as one:
-        one.until("gateway.ready")
+    cookie = served.access.cookies.create("")
+    headers = {"Cookie": f"{served.access.origins.cookie}={cookie}"}
+    with page(served, headers=headers, origin=served.url) as client:
+        client.until("gateway.ready")
 
 
-def test_a_page_that_is_lost_in_mid_answer_finds_it_going_on(served: Served, serve: Any) -> None:
+def test_a_lost_page_resumes_a_running_turn(served: Served, serve: Any) -> None:
     with page(served) as first:
         opened = first.open(model=serve(f"[{{say: {SLOW}, pause: 0.15}}]"))
         first.call("prompt.submit", text="count")
-        shown = first.shown_until("three")
-        first.socket.socket.close()  # without saying goodbye
+        shown = first.text_until("three")
+        first.socket.socket.close()  # without a close frame
     with page(served) as second:
-        found = second.open("session.resume", session_id=opened["stored_session_id"])
-        assert found["running"]
-        assert found["inflight"]["text"].startswith(shown)
+        result = second.open("session.resume", session_id=opened["stored_session_id"])
+        assert result["running"]
+        assert result["inflight"]["text"].startswith(shown)
         assert second.until("message.complete")["text"] == SLOW
 
 
-def test_what_is_not_for_pages_is_refused(served: Served, serve: Any) -> None:
+def test_methods_that_pages_must_not_call_are_refused(served: Served, serve: Any) -> None:
     serve("[]")
-    with page(served) as one:
-        for method in sorted(REFUSED):
-            found = one.answer(one.send(method, command="echo x", name="x"))
-            assert found["error"]["code"] == frames.UNKNOWN_METHOD
-            assert method in found["error"]["message"]
+    with page(served) as client:
+        for method in sorted(FORBIDDEN_METHODS):
+            result = client.answer(client.send(method, command="echo x", name="x"))
+            assert result["error"]["code"] == frames.UNKNOWN_METHOD
+            assert method in result["error"]["message"]
         hidden = '{"jsonrpc": "2.0", "id": 99, "method": "shell\\u002eexec", "params": {}}'
-        one.socket.send(hidden)
-        assert one.answer(99)["error"]["code"] == frames.UNKNOWN_METHOD
+        client.socket.send(hidden)
+        assert client.answer(99)["error"]["code"] == frames.UNKNOWN_METHOD
         twice = '{"jsonrpc": "2.0", "id": 98, "method": "x", "method": "shell.exec"}'
-        one.socket.send(twice)
-        assert "not for pages" in one.answer(98)["error"]["message"]
-        one.socket.send('[{"jsonrpc": "2.0", "id": 97, "method": "shell.exec"}]')
-        assert one.error()["code"] == frames.INVALID_REQUEST
-        one.socket.send("no json")
-        assert one.error()["code"] == frames.PARSE_ERROR
+        client.socket.send(twice)
+        assert "not available to pages" in client.answer(98)["error"]["message"]
+        client.socket.send('[{"jsonrpc": "2.0", "id": 97, "method": "shell.exec"}]')
+        assert client.error()["code"] == frames.INVALID_REQUEST
+        client.socket.send("no json")
+        assert client.error()["code"] == frames.PARSE_ERROR
 
 
-def test_a_frame_that_is_too_long_is_told_and_the_rest_goes_on(served: Served, serve: Any) -> None:
+def test_an_oversized_frame_is_an_error_and_the_connection_stays_open(
+    served: Served, serve: Any
+) -> None:
     serve("[]")
-    with page(served) as one:
-        one.until("gateway.ready")
-        one.socket.send('{"x": "' + "x" * frames.MAX_FRAME_BYTES + '"}')
-        assert one.error()["code"] == frames.PARSE_ERROR
-        one.call("session.active_list")
+    with page(served) as client:
+        client.until("gateway.ready")
+        client.socket.send('{"x": "' + "x" * frames.MAX_FRAME_BYTES + '"}')
+        assert client.error()["code"] == frames.PARSE_ERROR
+        client.call("session.active_list")
 
 
-def test_a_long_history_is_one_answer(served: Served, serve: Any, db: SessionDB) -> None:
+def test_a_long_history_is_one_response(served: Served, serve: Any, db: SessionDB) -> None:
     db.create_session("long", source="cli")
     for number in range(40):
         db.append_message("long", "user", f"{number} " + "x" * 100_000)
-    with page(served) as one:
-        found = one.open("session.resume", session_id="long", model=serve("[]"))
-        assert sum(len(str(message)) for message in found["messages"]) > 3_000_000
+    with page(served) as client:
+        result = client.open("session.resume", session_id="long", model=serve("[]"))
+        assert sum(len(str(message)) for message in result["messages"]) > 3_000_000
 
 
-def test_a_daemon_that_dies_closes_the_page_which_finds_another(served: Served, serve: Any) -> None:
+def test_a_page_reconnects_to_a_new_daemon_after_a_crash(served: Served, serve: Any) -> None:
     serve("[]")
-    with page(served) as one:
-        one.until("gateway.ready")
-        place = DAEMON.find()
-        assert place is not None
-        os.kill(place.pid, signal.SIGKILL)
+    with page(served) as client:
+        client.until("gateway.ready")
+        record = DAEMON.find()
+        assert record is not None
+        os.kill(record.pid, signal.SIGKILL)
         with pytest.raises(ConnectionClosed) as caught:
-            one.receive()
+            client.receive()
         assert caught.value.rcvd is not None
         assert caught.value.rcvd.code == 1012
         assert "daemon" in caught.value.rcvd.reason
@@ -189,28 +191,26 @@ def test_a_daemon_that_dies_closes_the_page_which_finds_another(served: Served, 
         other.until("gateway.ready")
 
 
-def test_frames_are_text(served: Served, serve: Any) -> None:
+def test_binary_frames_are_rejected(served: Served, serve: Any) -> None:
     serve("[]")
-    with page(served) as one:
-        one.until("gateway.ready")
-        one.socket.send(b"{}")
+    with page(served) as client:
+        client.until("gateway.ready")
+        client.socket.send(b"{}")
         with pytest.raises(ConnectionClosed) as caught:
-            one.receive()
+            client.receive()
         assert caught.value.rcvd is not None
         assert caught.value.rcvd.code == 1003
 
 
-def test_the_end_of_the_dashboard_ends_the_socket_and_not_the_conversation(
-    served: Served, serve: Any
-) -> None:
+def test_shutdown_closes_the_socket_but_not_the_conversation(served: Served, serve: Any) -> None:
     serve("[]")
-    with page(served) as one:
-        one.until("gateway.ready")
-        assert served.app.meters.sockets._value.get() == 1
-        served.app.farewell.say()
+    with page(served) as client:
+        client.until("gateway.ready")
+        assert served.app.metrics.sockets._value.get() == 1
+        served.app.shutdown_signal.send()
         with pytest.raises(ConnectionClosed) as caught:
-            one.receive()
+            client.receive()
         assert caught.value.rcvd is not None
         assert caught.value.rcvd.code == 1012
-    wait_until(lambda: served.app.meters.sockets._value.get() == 0)
+    wait_until(lambda: served.app.metrics.sockets._value.get() == 0)
     assert DAEMON.find() is not None

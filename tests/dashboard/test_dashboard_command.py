@@ -1,4 +1,4 @@
-"""`hermes dashboard` as people start it: real processes, real ports, a real end."""
+"""`hermes dashboard` as a real process on a real port."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from support.command_line import Hermes
 
-ANYWHERE = "0.0.0.0"  # noqa: S104 - what others are kept from, or let in by
+ANYWHERE = "0.0.0.0"  # noqa: S104 - the address under test
 PASSWORD = "correct horse battery"
 
 
 class Started:
-    """A dashboard as a process of its own."""
+    """A dashboard process."""
 
     def __init__(self, home: Path, *arguments: str) -> None:
         self.home = home
@@ -44,11 +44,11 @@ class Started:
         )
 
     @property
-    def place(self) -> InstanceRecord:
+    def record(self) -> InstanceRecord:
         wait_until(lambda: DASHBOARD.find(self.home) or self.process.poll() is not None)
-        found = DASHBOARD.find(self.home)
-        assert found is not None
-        return found
+        result = DASHBOARD.find(self.home)
+        assert result is not None
+        return result
 
     def first_line(self) -> str:
         assert self.process.stdout is not None
@@ -73,19 +73,19 @@ def started(home: Path, *arguments: str) -> Iterator[Started]:
             running.process.communicate(timeout=30)
 
 
-def let_in(link: str) -> httpx.Client:
+def sign_in(link: str) -> httpx.Client:
     url, _, token = link.partition("/#token=")
     client = httpx.Client(base_url=url, trust_env=False, headers={"Origin": url})
-    answer = client.post("/api/auth/launch", json={"token": token})
-    assert answer.status_code == 204, answer.text
+    response = client.post("/api/auth/launch", json={"token": token})
+    assert response.status_code == 204, response.text
     return client
 
 
-def test_the_link_it_prints_opens_it(hermes_home: Path) -> None:
+def test_the_printed_link_signs_in(hermes_home: Path) -> None:
     with started(hermes_home) as running:
         link = running.first_line()
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/#token=[\w-]{43}", link)
-        with closing(let_in(link)) as client:
+        with closing(sign_in(link)) as client:
             assert client.get("/api/models").status_code == 200
             assert "Hermes" in client.get("/").text
         code, out, err = running.end()
@@ -93,13 +93,13 @@ def test_the_link_it_prints_opens_it(hermes_home: Path) -> None:
         assert out == ""
         assert "Traceback" not in err
     token = link.partition("#token=")[2]
-    for one in hermes_home.rglob("*"):
-        assert not one.is_file() or token.encode() not in one.read_bytes(), one
+    for path in hermes_home.rglob("*"):
+        assert not path.is_file() or token.encode() not in path.read_bytes(), path
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_although_pages_listen(hermes_home: Path, number: int) -> None:
-    with started(hermes_home) as running, closing(let_in(running.first_line())) as client:
+def test_a_signal_stops_it_while_pages_are_connected(hermes_home: Path, number: int) -> None:
+    with started(hermes_home) as running, closing(sign_in(running.first_line())) as client:
         request = client.build_request("GET", "/api/live")
         stream = client.send(request, stream=True)
         lines = stream.iter_lines()
@@ -112,17 +112,19 @@ def test_a_signal_ends_it_although_pages_listen(hermes_home: Path, number: int) 
     assert DASHBOARD.find(hermes_home) is None
 
 
-def test_where_it_is_can_be_read_by_its_owner_alone(hermes_home: Path) -> None:
+def test_the_instance_record_is_readable_by_its_owner_only(hermes_home: Path) -> None:
     with started(hermes_home) as running:
-        found = running.place
+        record = running.record
         path = hermes_home / "run" / "dashboard.json"
         assert path.stat().st_mode & 0o777 == 0o600
-        headers = {"Authorization": f"Bearer {found.token}"}
-        answer = httpx.get(f"{found.url}/metrics", headers=headers, trust_env=False)
-        assert answer.status_code == 200
+        headers = {"Authorization": f"Bearer {record.token}"}
+        response = httpx.get(f"{record.url}/metrics", headers=headers, trust_env=False)
+        assert response.status_code == 200
 
 
-def test_a_second_one_gives_a_fresh_link_to_the_first(hermes_home: Path, hermes: Hermes) -> None:
+def test_a_second_start_prints_a_new_link_to_the_running_instance(
+    hermes_home: Path, hermes: Hermes
+) -> None:
     with started(hermes_home) as running:
         first = running.first_line()
         again = hermes("dashboard", "--no-open")
@@ -130,31 +132,29 @@ def test_a_second_one_gives_a_fresh_link_to_the_first(hermes_home: Path, hermes:
         assert "already running" in again.err
         link = hermes("dashboard", "--link")
         assert link.err == ""
-        told: dict[str, Any] = json.loads(hermes("dashboard", "--link", "--json").out)
-        assert told["pid"] == running.process.pid
-        links = {first, again.out.strip(), link.out.strip(), told["link"]}
+        status_json: dict[str, Any] = json.loads(hermes("dashboard", "--link", "--json").out)
+        assert status_json["pid"] == running.process.pid
+        links = {first, again.out.strip(), link.out.strip(), status_json["link"]}
         assert len(links) == 4
-        for one in links:
-            let_in(one).close()
+        for url in links:
+            sign_in(url).close()
 
 
-def test_a_second_one_says_that_it_does_not_move_the_first(
-    hermes_home: Path, hermes: Hermes
-) -> None:
+def test_a_second_start_reports_ignored_options(hermes_home: Path, hermes: Hermes) -> None:
     with started(hermes_home, "--json") as running:
         url = json.loads(running.first_line())["url"]
         port = url.rpartition(":")[2]
-        for words in (("--port", "1"), ("--host", "192.0.2.1"), ("--host", "0.0.0.0")):  # noqa: S104
-            again = hermes("dashboard", "--no-open", *words)
+        for options in (("--port", "1"), ("--host", "192.0.2.1"), ("--host", "0.0.0.0")):  # noqa: S104
+            again = hermes("dashboard", "--no-open", *options)
             assert again.code == 0
             assert url in again.err
             assert "have no effect" in again.err
             assert "#token=" in again.out
-        for words in ((), ("--port", port), ("--host", "localhost"), ("--port", "0")):
-            assert "have no effect" not in hermes("dashboard", "--no-open", *words).err
+        for options in ((), ("--port", port), ("--host", "localhost"), ("--port", "0")):
+            assert "have no effect" not in hermes("dashboard", "--no-open", *options).err
 
 
-def test_it_says_whether_it_runs_and_ends_when_told(hermes_home: Path, hermes: Hermes) -> None:
+def test_status_and_stop(hermes_home: Path, hermes: Hermes) -> None:
     assert "dashboard is not running" in hermes("dashboard", "--status").out
     assert json.loads(hermes("dashboard", "--status", "--json").out) == {"running": False}
     assert "dashboard is not running" in hermes("dashboard", "--stop").out
@@ -162,26 +162,26 @@ def test_it_says_whether_it_runs_and_ends_when_told(hermes_home: Path, hermes: H
     assert nothing.code == 2
     assert "hermes dashboard" in nothing.err
     with started(hermes_home, "--json") as running:
-        told = json.loads(running.first_line())
+        status_json = json.loads(running.first_line())
         status = json.loads(hermes("dashboard", "--status", "--json").out)
         assert status["running"]
-        assert status["url"] == told["url"]
+        assert status["url"] == status_json["url"]
         assert "token" not in hermes("dashboard", "--status").out
         assert "stopped" in hermes("dashboard", "--stop").out
         running.process.wait(timeout=30)
         assert running.process.returncode == 0
 
 
-def test_one_that_was_killed_is_followed_by_another(hermes_home: Path) -> None:
+def test_a_new_instance_starts_after_a_kill(hermes_home: Path) -> None:
     with started(hermes_home) as running:
         running.first_line()
         running.end(signal.SIGKILL)
     assert DASHBOARD.find(hermes_home) is None
     with started(hermes_home) as running:
-        let_in(running.first_line()).close()
+        sign_in(running.first_line()).close()
 
 
-def test_a_port_that_is_taken_is_told(hermes: Hermes) -> None:
+def test_a_port_in_use_is_an_error(hermes: Hermes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = hermes("dashboard", "--no-open", "--port", str(port))
@@ -191,9 +191,7 @@ def test_a_port_that_is_taken_is_told(hermes: Hermes) -> None:
     assert hermes("dashboard", "--no-open", "--port", "70000").code == 2
 
 
-def test_other_machines_are_not_let_in_without_a_password(
-    hermes: Hermes, hermes_home: Path
-) -> None:
+def test_remote_access_requires_a_password(hermes: Hermes, hermes_home: Path) -> None:
     for host in (ANYWHERE, "::", "192.0.2.7", "machine.example"):
         done = hermes("dashboard", "--no-open", "--host", host)
         assert done.code == 2
@@ -203,7 +201,7 @@ def test_other_machines_are_not_let_in_without_a_password(
     assert hermes("dashboard", "--insecure").code == 2
 
 
-def test_with_a_password_it_listens_and_warns(hermes_home: Path) -> None:
+def test_remote_access_with_a_password_warns_about_missing_tls(hermes_home: Path) -> None:
     PasswordFile(hermes_home).set(PASSWORD)
     with started(hermes_home, "--host", ANYWHERE) as running:
         link = running.first_line()
@@ -214,8 +212,8 @@ def test_with_a_password_it_listens_and_warns(hermes_home: Path) -> None:
         own = {"Origin": url}
         with httpx.Client(base_url=url, trust_env=False) as client:
             assert client.get("/api/models").json()["login"] == "password"
-            wish = {"password": PASSWORD}
-            assert client.post("/api/auth/login", json=wish, headers=own).status_code == 204
+            body = {"password": PASSWORD}
+            assert client.post("/api/auth/login", json=body, headers=own).status_code == 204
             assert client.get("/api/models").status_code == 200
         code, _, err = running.end()
         assert code == 0
@@ -223,15 +221,15 @@ def test_with_a_password_it_listens_and_warns(hermes_home: Path) -> None:
         assert "dashboard.hosts" in err
 
 
-def test_it_speaks_tls(hermes_home: Path, tmp_path: Path, hermes: Hermes) -> None:
+def test_it_serves_tls(hermes_home: Path, tmp_path: Path, hermes: Hermes) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
-    made = subprocess.run(
+    created = subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
          "-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)],
         capture_output=True, check=False,
     )  # fmt: skip
-    if made.returncode:
-        pytest.skip("openssl is not here")
+    if created.returncode:
+        pytest.skip("openssl is not installed")
     config = ConfigFile.of_home()
     config.set("dashboard.tls_cert", str(certificate))
     half = hermes("dashboard", "--no-open", "--port", "0")
@@ -243,14 +241,14 @@ def test_it_speaks_tls(hermes_home: Path, tmp_path: Path, hermes: Hermes) -> Non
         link = hermes("dashboard", "--link").out.strip()
         url, _, token = link.partition("/#token=")
         with httpx.Client(base_url=url, verify=False, trust_env=False) as client:
-            answer = client.post("/api/auth/launch", json={"token": token})
-            assert answer.status_code == 204
-            assert "secure" in answer.headers["set-cookie"].lower()
+            response = client.post("/api/auth/launch", json={"token": token})
+            assert response.status_code == 204
+            assert "secure" in response.headers["set-cookie"].lower()
             assert client.get("/api/models").status_code == 200
         assert running.end()[0] == 0
 
 
-def test_a_certificate_that_is_not_there_is_told(hermes: Hermes) -> None:
+def test_a_missing_certificate_is_an_error(hermes: Hermes) -> None:
     config = ConfigFile.of_home()
     config.set("dashboard.tls_cert", "/nowhere/cert.pem")
     config.set("dashboard.tls_key", "/nowhere/key.pem")
@@ -268,7 +266,7 @@ def test_the_password_comes_from_a_pipe(hermes_home: Path) -> None:
         check=True, timeout=60,
     )  # fmt: skip
     assert PASSWORD not in done.stdout + done.stderr
-    assert PasswordFile(hermes_home).fits(PASSWORD)
+    assert PasswordFile(hermes_home).matches(PASSWORD)
 
 
 def test_the_password_is_asked_for_twice_and_not_shown(hermes_home: Path) -> None:
@@ -302,7 +300,7 @@ def test_a_short_password_is_refused() -> None:
     assert "8 to 1024" in done.stderr
 
 
-def test_no_browser_is_opened_where_there_is_no_display(hermes_home: Path, tmp_path: Path) -> None:
+def test_no_browser_is_opened_without_a_display(hermes_home: Path, tmp_path: Path) -> None:
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')

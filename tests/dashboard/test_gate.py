@@ -1,4 +1,4 @@
-"""The gate: nothing is reached without passing it, and no answer leaves without its headers."""
+"""The access gate: credentials for every route, security headers on every response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 from hermes_core.errors import ConfigError
 from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.auth.access import Access
-from hermes_dashboard.auth.allowed_origins import doors
+from hermes_dashboard.auth.allowed_origins import allowed_origins
 from hermes_dashboard.auth.gate import GUARDED
 from support.dashboards import TOKEN, dashboard, parts_of, raw
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
     from support.dashboards import Served
 
-ANYWHERE = "0.0.0.0"  # noqa: S104 - what others are kept from, or let in by
+ALL_INTERFACES = "0.0.0.0"  # noqa: S104 - the address under test
 EVIL = "http://evil.example"
 HANDSHAKE = {
     "Connection": "Upgrade",
@@ -40,7 +40,7 @@ PUBLIC = {
     ("GET", "/{path:path}"),
     ("HEAD", "/{path:path}"),
 }
-MORE = [
+EXTRA_ROUTES = [
     ("GET", "/api/plugins/hermes-achievements/achievements"),
     ("POST", "/api/plugins/hermes-achievements/rescan"),
     ("GET", "/api/nothing-here"),
@@ -54,30 +54,30 @@ MORE = [
 
 def all_routes(served: Served) -> list[tuple[str, str]]:
     """Every method of every route, plugins included."""
-    found = list(MORE)
-    for one in iter_route_contexts(served.app.routes):
-        if isinstance(one.original_route, Mount):
-            found += [(method, f"{one.path}/some/thing") for method in ("GET", "POST", "DELETE")]
+    routes = list(EXTRA_ROUTES)
+    for route in iter_route_contexts(served.app.routes):
+        if isinstance(route.original_route, Mount):
+            routes += [(method, f"{route.path}/some/thing") for method in ("GET", "POST", "DELETE")]
             continue
-        methods = getattr(one.original_route, "methods", None)
-        found += [(method, str(one.path)) for method in sorted(methods or ())]
-    assert len(found) > 12
-    return found
+        methods = getattr(route.original_route, "methods", None)
+        routes += [(method, str(route.path)) for method in sorted(methods or ())]
+    assert len(routes) > 12
+    return routes
 
 
-def ask(client: httpx.Client, method: str, path: str, **headers: str) -> httpx.Response:
+def request(client: httpx.Client, method: str, path: str, **headers: str) -> httpx.Response:
     return client.request(method, re.sub(r"\{[^}]*\}", "x", path), headers=headers)
 
 
-def test_every_route_refuses_those_who_are_not_logged_in(served: Served) -> None:
+def test_every_route_requires_authentication(served: Served) -> None:
     for method, path in all_routes(served):
-        answer = ask(served.stranger, method, path)
+        response = request(served.stranger, method, path)
         if (method, path) in PUBLIC:
-            assert answer.status_code in {200, 422}, path
+            assert response.status_code in {200, 422}, path
         else:
-            assert answer.status_code == 401, f"{method} {path}"
+            assert response.status_code == 401, f"{method} {path}"
             if method != "HEAD":
-                assert set(answer.json()) == {"detail", "login"}
+                assert set(response.json()) == {"detail", "login"}
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,12 @@ def test_every_route_refuses_those_who_are_not_logged_in(served: Served) -> None
         {"Host": "evil.example:9229", "Origin": "http://evil.example:9229"},
     ],
 )
-def test_every_route_refuses_other_hosts_and_pages(served: Served, headers: dict[str, str]) -> None:
+def test_every_route_rejects_other_hosts_and_origins(
+    served: Served, headers: dict[str, str]
+) -> None:
     for method, path in all_routes(served):
-        answer = ask(served.client, method, path, **headers)
-        assert answer.status_code == 403, f"{method} {path}"
+        response = request(served.client, method, path, **headers)
+        assert response.status_code == 403, f"{method} {path}"
 
 
 @pytest.mark.parametrize(
@@ -113,18 +115,18 @@ def test_every_route_refuses_other_hosts_and_pages(served: Served, headers: dict
         {"X-Hermes-Session-Token": "{token}"},
     ],
 )
-def test_every_route_refuses_wrong_words(served: Served, headers: dict[str, str]) -> None:
-    port = str(served.access.doors.port)
-    given = {
+def test_every_route_rejects_invalid_tokens(served: Served, headers: dict[str, str]) -> None:
+    port = str(served.access.origins.port)
+    options = {
         name: value.replace("{port}", port).replace("{token}", TOKEN)
         for name, value in headers.items()
     }
     for method, path in all_routes(served):
         if (method, path) not in PUBLIC:
-            assert ask(served.stranger, method, path, **given).status_code == 401, path
+            assert request(served.stranger, method, path, **options).status_code == 401, path
 
 
-def test_paths_that_are_written_otherwise_are_no_way_around(served: Served) -> None:
+def test_alternative_spellings_of_paths_do_not_bypass_the_gate(served: Served) -> None:
     for target in (
         "//api//models",
         "/%61pi/models",
@@ -139,26 +141,26 @@ def test_paths_that_are_written_otherwise_are_no_way_around(served: Served) -> N
         assert status == 401 or b'"items"' not in body, target
 
 
-def test_the_word_is_not_taken_from_the_address(served: Served) -> None:
-    answer = served.stranger.get("/api/models", params={"token": TOKEN})
-    assert answer.status_code == 401
+def test_the_token_is_not_accepted_in_the_url(served: Served) -> None:
+    response = served.stranger.get("/api/models", params={"token": TOKEN})
+    assert response.status_code == 401
 
 
-def test_names_are_compared_without_case(served: Served) -> None:
-    port = served.access.doors.port
-    answer = served.client.get("/api/models", headers={"Host": f"LOCALHOST:{port}"})
-    assert answer.status_code == 200
+def test_host_names_are_case_insensitive(served: Served) -> None:
+    port = served.access.origins.port
+    response = served.client.get("/api/models", headers={"Host": f"LOCALHOST:{port}"})
+    assert response.status_code == 200
 
 
-def refused(served: Served, **given: Any) -> int:
-    with pytest.raises(InvalidStatus) as caught, connect(served.socket_url, proxy=None, **given):
+def refused(served: Served, **options: Any) -> int:
+    with pytest.raises(InvalidStatus) as caught, connect(served.socket_url, proxy=None, **options):
         pass
     return int(caught.value.response.status_code)
 
 
-def test_a_socket_is_refused_before_it_opens(served: Served) -> None:
-    port = served.access.doors.port
-    cookie = {"Cookie": f"{served.access.doors.cookie}=wrong"}
+def test_a_websocket_is_rejected_before_it_opens(served: Served) -> None:
+    port = served.access.origins.port
+    cookie = {"Cookie": f"{served.access.origins.cookie}=wrong"}
     assert refused(served) == 401
     assert refused(served, additional_headers=cookie) == 401
     assert refused(served, additional_headers=served.headers, origin=EVIL) == 403
@@ -167,15 +169,15 @@ def test_a_socket_is_refused_before_it_opens(served: Served) -> None:
         assert raw(served.url, "/api/ws", **headers)[0] == 403
 
 
-def test_a_socket_with_a_cookie_needs_an_origin(served: Served) -> None:
-    word = served.access.cookies.make("")
-    cookie = {"Cookie": f"{served.access.doors.cookie}={word}"}
+def test_a_websocket_with_a_cookie_requires_an_origin(served: Served) -> None:
+    token = served.access.cookies.create("")
+    cookie = {"Cookie": f"{served.access.origins.cookie}={token}"}
     assert refused(served, additional_headers=cookie) == 403
 
 
-def test_a_change_with_a_cookie_needs_an_origin(served: Served) -> None:
-    word = served.access.cookies.make("")
-    cookie = {"Cookie": f"{served.access.doors.cookie}={word}"}
+def test_a_change_with_a_cookie_requires_an_origin(served: Served) -> None:
+    token = served.access.cookies.create("")
+    cookie = {"Cookie": f"{served.access.origins.cookie}={token}"}
     path = "/api/auth/logout"
     assert served.stranger.post(path, headers=cookie).status_code == 403
     sites = {**cookie, "Sec-Fetch-Site": "cross-site"}
@@ -186,36 +188,36 @@ def test_a_change_with_a_cookie_needs_an_origin(served: Served) -> None:
 
 
 def test_a_page_on_another_port_cannot_use_the_cookie(served: Served) -> None:
-    word = served.access.cookies.make("")
-    cookie = {"Cookie": f"{served.access.doors.cookie}={word}"}
+    token = served.access.cookies.create("")
+    cookie = {"Cookie": f"{served.access.origins.cookie}={token}"}
     for site, status in (("same-site", 403), ("cross-site", 403), ("none", 200)):
         headers = {**cookie, "Sec-Fetch-Site": site}
         assert served.stranger.get("/api/models", headers=headers).status_code == status
         assert served.stranger.get("/", headers=headers).status_code == 200
 
 
-def test_a_change_may_say_same_origin_instead(served: Served) -> None:
-    word = served.access.cookies.make("")
+def test_sec_fetch_site_same_origin_replaces_the_origin_header(served: Served) -> None:
+    token = served.access.cookies.create("")
     headers = {
-        "Cookie": f"{served.access.doors.cookie}={word}",
+        "Cookie": f"{served.access.origins.cookie}={token}",
         "Sec-Fetch-Site": "same-origin",
     }
     assert served.stranger.post("/api/auth/logout", headers=headers).status_code == 204
 
 
-def test_a_word_that_was_changed_lets_nobody_in_any_more(served: Served, db: SessionDB) -> None:
+def test_a_replaced_bearer_token_is_no_longer_valid(served: Served, db: SessionDB) -> None:
     assert served.client.get("/api/models").status_code == 200
-    place = db.db_path.parent / "run" / DASHBOARD.file_name
-    place.write_text('{"token": "another-word"}')
+    record = db.db_path.parent / "run" / DASHBOARD.file_name
+    record.write_text('{"token": "another-token"}')
     assert served.client.get("/api/models").status_code == 401
-    other = {"Authorization": "Bearer another-word"}
+    other = {"Authorization": "Bearer another-token"}
     assert served.stranger.get("/api/models", headers=other).status_code == 200
-    place.unlink()
+    record.unlink()
     assert served.stranger.get("/api/models", headers=other).status_code == 401
 
 
-def test_every_answer_has_the_headers(served: Served) -> None:
-    answers = [
+def test_every_response_has_the_security_headers(served: Served) -> None:
+    responses = [
         served.stranger.get("/"),
         served.stranger.get("/some/place"),
         served.stranger.get("/api/models"),
@@ -225,56 +227,56 @@ def test_every_answer_has_the_headers(served: Served) -> None:
         served.client.get("/dashboard-plugins/hermes-achievements/manifest.json"),
     ]
     nonces = set()
-    for one in answers:
-        policy = one.headers["content-security-policy"]
+    for response in responses:
+        policy = response.headers["content-security-policy"]
         nonces.update(re.findall(r"'nonce-([^']+)'", policy))
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
-        assert one.headers["x-content-type-options"] == "nosniff"
-        assert one.headers["referrer-policy"] == "no-referrer"
-        assert one.headers["x-frame-options"] == "DENY"
-        assert one.headers["cross-origin-opener-policy"] == "same-origin"
-        assert one.headers["cross-origin-resource-policy"] == "same-origin"
-        assert "server" not in one.headers
-        assert "access-control-allow-origin" not in one.headers
-    assert len(nonces) == len(answers)
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["referrer-policy"] == "no-referrer"
+        assert response.headers["x-frame-options"] == "DENY"
+        assert response.headers["cross-origin-opener-policy"] == "same-origin"
+        assert response.headers["cross-origin-resource-policy"] == "same-origin"
+        assert "server" not in response.headers
+        assert "access-control-allow-origin" not in response.headers
+    assert len(nonces) == len(responses)
 
 
-def test_a_crash_is_told_with_the_headers_and_without_its_reason(db: SessionDB) -> None:
+def test_an_internal_error_has_the_headers_and_hides_the_reason(db: SessionDB) -> None:
     def crash() -> list[dict[str, Any]]:
         raise RuntimeError("the secret is 42")
 
     with dashboard(parts_of(db, models=crash)) as served:
-        answer = served.client.get("/api/models")
-        assert answer.status_code == 500
-        assert "log" in answer.json()["detail"]
-        assert "42" not in answer.text
-        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        response = served.client.get("/api/models")
+        assert response.status_code == 500
+        assert "log" in response.json()["detail"]
+        assert "42" not in response.text
+        assert "default-src 'none'" in response.headers["content-security-policy"]
         assert served.client.get("/metrics").status_code == 200
 
 
-def test_text_that_is_no_unicode_is_passed_on(db: SessionDB) -> None:
+def test_lone_surrogates_are_escaped(db: SessionDB) -> None:
     half = [{"name": "half \ud83d of a face", "provider": "x"}]
     with dashboard(parts_of(db, models=lambda: half)) as served:
-        found = served.client.get("/api/models")
-        assert found.status_code == 200
-        assert "half \\ud83d of" in found.text
+        result = served.client.get("/api/models")
+        assert result.status_code == 200
+        assert "half \\ud83d of" in result.text
 
 
-def test_a_login_that_is_too_large_is_not_read(served: Served) -> None:
+def test_an_oversized_sign_in_is_not_read(served: Served) -> None:
     large = {"token": "x" * 100_000}
     assert served.stranger.post("/api/auth/launch", json=large).status_code == 413
     pieces = iter([b'{"token": "', b"x" * 10, b'"}'])
     assert served.stranger.post("/api/auth/launch", content=pieces).status_code == 413
 
 
-def test_long_answers_are_packed_and_streams_are_not(served: Served) -> None:
+def test_long_responses_are_compressed_and_streams_are_not(served: Served) -> None:
     assert served.client.get("/openapi.json").headers["content-encoding"] == "gzip"
     with served.client.stream("GET", "/api/live") as stream:
         assert "content-encoding" not in stream.headers
 
 
-def test_metrics_count_routes_and_not_addresses(served: Served) -> None:
+def test_metrics_count_routes_and_not_urls(served: Served) -> None:
     for number in range(3):
         served.client.get(f"/somewhere/{number}")
     text = served.client.get("/metrics").text
@@ -286,43 +288,65 @@ def test_the_page_is_public_and_everything_else_is_not() -> None:
     assert GUARDED == ("/api", "/metrics", "/dashboard-plugins", "/openapi.json")
 
 
-# The names it is reached under
+# Allowed origins
 
 
-def test_loopback_is_opened_with_a_link_and_other_addresses_with_a_password() -> None:
-    assert doors("127.0.0.1", 9229).login == "link"
-    assert doors("::1", 9229).login == "link"
-    assert doors("localhost", 9229).login == "link"
-    assert doors(ANYWHERE, 9229).login == "password"
-    assert doors("192.0.2.7", 9229).login == "password"
-    assert doors("machine.example", 9229).login == "password"
+def test_loopback_uses_links_and_other_addresses_a_password() -> None:
+    assert allowed_origins("127.0.0.1", 9229).login == "link"
+    assert allowed_origins("::1", 9229).login == "link"
+    assert allowed_origins("localhost", 9229).login == "link"
+    assert allowed_origins(ALL_INTERFACES, 9229).login == "password"
+    assert allowed_origins("192.0.2.7", 9229).login == "password"
+    assert allowed_origins("machine.example", 9229).login == "password"
 
 
-def test_further_names_may_have_a_port_or_be_whole_origins() -> None:
-    found = doors(ANYWHERE, 9229, ["Box", "box:8080", "https://hermes.example.org"])
-    assert {"box:9229", "box:8080", "hermes.example.org"} < found.hosts
-    assert {"http://box:9229", "https://hermes.example.org"} < found.origins
-    assert found.is_secure_for("hermes.example.org")
-    assert not found.is_secure_for("box:9229")
-    assert "0.0.0.0:9229" not in found.hosts
+def test_additional_names_may_have_a_port_or_be_full_origins() -> None:
+    result = allowed_origins(
+        ALL_INTERFACES, 9229, ["Box", "box:8080", "https://hermes.example.org"]
+    )
+    assert {"box:9229", "box:8080", "hermes.example.org"} < result.hosts
+    assert {"http://box:9229", "https://hermes.example.org"} < result.origins
+    assert result.is_secure_for("hermes.example.org")
+    assert not result.is_secure_for("box:9229")
+    assert "0.0.0.0:9229" not in result.hosts
 
 
 @pytest.mark.parametrize(
     "name", ["ftp://x", "http://x/path", "x y:z", "http://", "a@b", "x:99999999"]
 )
-def test_a_name_that_is_none_is_said_to_be(name: str) -> None:
+def test_an_invalid_host_is_a_config_error(name: str) -> None:
     with pytest.raises(ConfigError, match=r"dashboard\.hosts"):
-        doors("127.0.0.1", 9229, [name])
+        allowed_origins("127.0.0.1", 9229, [name])
 
 
-def test_a_file_of_cookies_that_is_damaged_logs_everybody_out(hermes_home: Path) -> None:
-    first = Access(hermes_home, doors("127.0.0.1", 9229))
-    word = first.cookies.make("")
-    assert Access(hermes_home, first.doors).cookie_fits([word])
+def test_a_damaged_cookie_file_signs_everyone_out(hermes_home: Path) -> None:
+    first = Access(hermes_home, allowed_origins("127.0.0.1", 9229))
+    token = first.cookies.create("")
+    assert Access(hermes_home, first.origins).is_valid_cookie([token])
     path = hermes_home / "run" / "dashboard-sessions.json"
-    assert word not in path.read_text()
+    assert token not in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600
     path.write_text("[1, 2")
-    assert not Access(hermes_home, first.doors).cookie_fits([word])
+    assert not Access(hermes_home, first.origins).is_valid_cookie([token])
     path.write_text('{"a": 1, "b": {"until": "x"}}')
-    assert not Access(hermes_home, first.doors).cookie_fits([word])
+    assert not Access(hermes_home, first.origins).is_valid_cookie([token])
+
+
+def test_hints_name_the_command_as_the_user_types_it(
+    served: Served, db: SessionDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_COMMAND", "./hermes")
+    db.create_session("one", source="cli")
+    db.append_message("one", "user", "hello")
+    refused = served.stranger.get("/api/models").json()["detail"]
+    assert "`./hermes dashboard`" in refused
+    used = served.stranger.post(
+        "/api/auth/launch", json={"token": "x"}, headers={"Origin": served.url}
+    )
+    assert "`./hermes dashboard`" in used.json()["detail"]
+    unknown = served.client.get("/api/sessions/unknown").json()["detail"]
+    assert "`./hermes sessions list`" in unknown
+    fixed = served.client.delete("/api/settings/dashboard.hosts").json()["detail"]
+    assert "`./hermes config set dashboard.hosts VALUE`" in fixed
+    shown = served.client.get("/api/sessions/one").json()
+    assert shown["resume_command"] == "./hermes chat --resume one"

@@ -1,4 +1,4 @@
-"""Changes as they happen: whoever writes to the history, an open page hears of it."""
+"""Live events: open pages receive every change of the history."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ with SessionDB() as db:
     db.append_message(sys.argv[1], "user", "hello from another process")
 """
 
-News = tuple[str, dict[str, Any]]
+LiveEvent = tuple[str, dict[str, Any]]
 
 
 @contextmanager
-def listening(served: Served) -> Iterator[Queue[News]]:
-    """What a page hears, from the first word on."""
-    heard: Queue[News] = Queue()
+def connected(served: Served) -> Iterator[Queue[LiveEvent]]:
+    """The events that a page receives."""
+    events: Queue[LiveEvent] = Queue()
 
     def read() -> None:
         kind = ""
@@ -47,52 +47,52 @@ def listening(served: Served) -> Iterator[Queue[News]]:
             if line.startswith("event: "):
                 kind = line.removeprefix("event: ")
             elif line.startswith("data: "):
-                heard.put((kind, json.loads(line.removeprefix("data: "))))
+                events.put((kind, json.loads(line.removeprefix("data: "))))
 
     with served.client.stream("GET", "/api/live") as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         thread = threading.Thread(target=read, daemon=True)
         thread.start()
-        assert heard.get(timeout=30) == ("hello", {"version": __version__})
-        yield heard
-        served.app.farewell.say()
+        assert events.get(timeout=30) == ("hello", {"version": __version__})
+        yield events
+        served.app.shutdown_signal.send()
         thread.join(timeout=30)
         assert not thread.is_alive()
 
 
-def wait_for(heard: Queue[News], session_id: str) -> None:
+def wait_for(events: Queue[LiveEvent], session_id: str) -> None:
     """Wait until a session is named."""
     while True:
-        kind, facts = heard.get(timeout=30)
-        if kind == "change" and session_id in facts["sessions"]:
+        kind, data = events.get(timeout=30)
+        if kind == "change" and session_id in data["sessions"]:
             return
 
 
-def wait_for_everything(heard: Queue[News]) -> None:
-    """Wait for the word that means to look again at everything."""
-    while heard.get(timeout=30) != ("change", {"sessions": []}):
+def wait_for_reload(events: Queue[LiveEvent]) -> None:
+    """Wait for the event that reloads everything."""
+    while events.get(timeout=30) != ("change", {"sessions": []}):
         pass
 
 
-def test_a_session_that_another_process_writes_is_heard_of(served: Served) -> None:
-    with listening(served) as heard:
+def test_a_session_written_by_another_process_is_announced(served: Served) -> None:
+    with connected(served) as events:
         code = [sys.executable, "-P", "-c", OTHER_PROCESS, "20260101_000000_other"]
         subprocess.run(code, check=True, timeout=60)
-        wait_for(heard, "20260101_000000_other")
+        wait_for(events, "20260101_000000_other")
 
 
-def test_what_is_written_here_is_heard_of(served: Served, db: SessionDB) -> None:
-    with listening(served) as heard:
+def test_a_session_written_by_this_process_is_announced(served: Served, db: SessionDB) -> None:
+    with connected(served) as events:
         db.create_session("one", source="cli")
-        wait_for_everything(heard)
+        wait_for_reload(events)
         db.append_message("one", "user", "hello")
-        wait_for(heard, "one")
+        wait_for(events, "one")
         db.set_session_title("one", "A title")
-        assert heard.get(timeout=30)[0] == "change"
+        assert events.get(timeout=30)[0] == "change"
 
 
-def test_everybody_who_listens_hears(served: Served, db: SessionDB) -> None:
-    with listening(served) as first, listening(served) as second:
+def test_every_open_page_receives_events(served: Served, db: SessionDB) -> None:
+    with connected(served) as first, connected(served) as second:
         wait_until(lambda: listeners(served) == 2)
         db.create_session("one", source="cli")
         db.append_message("one", "user", "hello")
@@ -102,12 +102,12 @@ def test_everybody_who_listens_hears(served: Served, db: SessionDB) -> None:
 
 
 def listeners(served: Served) -> float:
-    return served.app.meters.listeners._value.get()
+    return served.app.metrics.listeners._value.get()
 
 
-def test_who_leaves_is_noticed(served: Served) -> None:
+def test_a_closed_page_is_unsubscribed(served: Served) -> None:
     with served.client.stream("GET", "/api/live") as stream:
-        lines = stream.iter_lines()  # one that is let go of leaves
+        lines = stream.iter_lines()  # garbage collection would close it
         assert next(lines) == "event: hello"
         assert listeners(served) == 1
     wait_until(lambda: listeners(served) == 0)
@@ -116,14 +116,14 @@ def test_who_leaves_is_noticed(served: Served) -> None:
 def test_too_many_sessions_are_not_named(
     served: Served, db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "MAX_NAMED", 0)
-    with listening(served) as heard:
+    monkeypatch.setattr(live, "MAX_NAMED_SESSIONS", 0)
+    with connected(served) as events:
         db.create_session("one", source="cli")
         db.append_message("one", "user", "hello")
-        wait_for_everything(heard)
+        wait_for_reload(events)
 
 
-def test_a_change_of_the_gateway_is_heard_of(db: SessionDB) -> None:
+def test_a_gateway_change_is_announced(db: SessionDB) -> None:
     class Gateway(NoGateway):
         is_running = False
 
@@ -131,58 +131,58 @@ def test_a_change_of_the_gateway_is_heard_of(db: SessionDB) -> None:
             return {**super().state(), "is_running": self.is_running}
 
     gateway = Gateway()
-    with dashboard(parts_of(db, gateway=gateway)) as served, listening(served) as heard:
+    with dashboard(parts_of(db, gateway=gateway)) as served, connected(served) as events:
         gateway.is_running = True
-        assert heard.get(timeout=30) == ("gateway", {})
+        assert events.get(timeout=30) == ("gateway", {})
 
 
-def test_a_gateway_that_cannot_be_looked_at_stops_nothing(db: SessionDB) -> None:
+def test_a_failing_gateway_does_not_stop_history_events(db: SessionDB) -> None:
     class Broken(NoGateway):
         def state(self) -> dict[str, Any]:
             raise RuntimeError("no")
 
-    with dashboard(parts_of(db, gateway=Broken())) as served, listening(served) as heard:
+    with dashboard(parts_of(db, gateway=Broken())) as served, connected(served) as events:
         for number in range(6):
             db.create_session(f"session {number}", source="cli")
             db.append_message(f"session {number}", "user", "hello")
-            wait_for(heard, f"session {number}")
+            wait_for(events, f"session {number}")
 
 
-def test_the_end_of_the_server_ends_the_stream(db: SessionDB) -> None:
+def test_shutdown_ends_the_stream(db: SessionDB) -> None:
     with dashboard(parts_of(db)) as served:
         stream = served.client.send(served.client.build_request("GET", "/api/live"), stream=True)
         lines = stream.iter_lines()
         assert next(lines) == "event: hello"
-        heard: Queue[list[str]] = Queue()
-        threading.Thread(target=lambda: heard.put(list(lines)), daemon=True).start()
-        served.app.farewell.say()
-        heard.get(timeout=30)
+        events: Queue[list[str]] = Queue()
+        threading.Thread(target=lambda: events.put(list(lines)), daemon=True).start()
+        served.app.shutdown_signal.send()
+        events.get(timeout=30)
         stream.close()
 
 
-async def test_who_does_not_listen_keeps_nobody_waiting(db: SessionDB) -> None:
-    found = live.Watcher(parts_of(db))
-    async with found.listening() as queue:
+async def test_a_slow_page_gets_a_reload_instead_of_a_backlog(db: SessionDB) -> None:
+    live_events = live.LiveEvents(parts_of(db))
+    async with live_events.subscribe() as queue:
         for number in range(200):
-            found._tell(live.News("change", {"sessions": [str(number)]}))
-        assert queue.qsize() <= live.MAX_WAITING
-        assert queue.get_nowait() == live.EVERYTHING
+            live_events._publish(live.LiveEvent("change", {"sessions": [str(number)]}))
+        assert queue.qsize() <= live.MAX_QUEUED_EVENTS
+        assert queue.get_nowait() == live.FULL_RELOAD
 
 
-def test_a_look_that_fails_half_way_is_made_again(db: SessionDB) -> None:
+def test_a_failed_poll_is_repeated(db: SessionDB) -> None:
     db.create_session("one", source="cli")
-    sight = live.Sight(parts_of(db))
-    sight.begin()
+    detector = live.ChangeDetector(parts_of(db))
+    detector.begin()
     db.append_message("one", "user", "hello")
-    history = sight._history
-    sight._history = Forgetful(history)
-    assert sight.news(is_gateway_due=False) == []
-    sight._history = history
-    assert sight.news(is_gateway_due=False) == [live.News("change", {"sessions": ["one"]})]
+    history = detector._history
+    detector._history = FailingHistory(history)
+    assert detector.poll(is_gateway_due=False) == []
+    detector._history = history
+    assert detector.poll(is_gateway_due=False) == [live.LiveEvent("change", {"sessions": ["one"]})]
 
 
-class Forgetful:
-    """A history that cannot be read just now."""
+class FailingHistory:
+    """A history that temporarily fails to read."""
 
     def __init__(self, history: Any) -> None:
         self.version = history.version

@@ -1,4 +1,4 @@
-"""What the server says of itself is true: any input it declares gets an answer it declares."""
+"""The OpenAPI document matches the server, checked with generated requests."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 EXAMPLES = 300 if os.environ.get("HERMES_CAMPAIGN") == "full" else 6
-ENDLESS = r"^/api/live$"  # a stream has no end to wait for
+STREAMS = r"^/api/live$"  # a stream has no end to wait for
 
 SCHEMA = schemathesis.openapi.from_dict(
     json.loads((REFERENCE / "dashboard.openapi.json").read_text("utf-8"))
-).exclude(path_regex=ENDLESS)
+).exclude(path_regex=STREAMS)
 
 
-def known(served: Served) -> dict[str, str]:
-    """What lets a program in."""
+def authorization(served: Served) -> dict[str, str]:
+    """The authorization header."""
     return {"Authorization": served.client.headers["Authorization"]}
 
 
@@ -42,35 +42,35 @@ def known(served: Served) -> dict[str, str]:
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_any_input_it_declares_gets_an_answer_it_declares(case: Any, served: Served) -> None:
+def test_declared_input_gets_a_declared_response(case: Any, served: Served) -> None:
     case.call_and_validate(
         base_url=served.url,
-        headers=known(served),
+        headers=authorization(served),
         excluded_checks=[positive_data_acceptance],
         timeout=PATIENCE_SECONDS,
     )
 
 
-def test_the_reference_is_what_the_code_says() -> None:
+def test_the_reference_matches_the_code() -> None:
     tool = runpy.run_path(str(ROOT / "tools" / "dashboard_reference.py"))
-    found = tool["description"]()
+    document = tool["description"]()
     page = REFERENCE / "dashboard-api.md"
-    assert tool["document"](found) == (REFERENCE / "dashboard.openapi.json").read_text()
-    assert tool["page"](page.read_text(), found) == page.read_text()
+    assert tool["document"](document) == (REFERENCE / "dashboard.openapi.json").read_text()
+    assert tool["page"](page.read_text(), document) == page.read_text()
 
 
-def test_it_is_served_and_made_in_a_thread_of_its_own(served: Served) -> None:
-    makers: list[str] = []
-    make = served.app.openapi
+def test_the_document_is_built_in_a_worker_thread(served: Served) -> None:
+    threads: list[str] = []
+    openapi = served.app.openapi
 
-    def made() -> dict[str, Any]:
-        makers.append(threading.current_thread().name)
-        return make()
+    def recorded_openapi() -> dict[str, Any]:
+        threads.append(threading.current_thread().name)
+        return openapi()
 
-    served.app.openapi = made  # type: ignore[method-assign]
-    found = served.client.get("/openapi.json")
-    assert "/api/sessions" in found.json()["paths"]
-    assert served.client.get("/openapi.json").json() == found.json()
+    served.app.openapi = recorded_openapi  # type: ignore[method-assign]
+    document = served.client.get("/openapi.json")
+    assert "/api/sessions" in document.json()["paths"]
+    assert served.client.get("/openapi.json").json() == document.json()
     assert served.stranger.get("/openapi.json").status_code == 401
-    assert all("worker" in one for one in makers)
-    assert make() is make()
+    assert all("worker" in maker for maker in threads)
+    assert openapi() is openapi()

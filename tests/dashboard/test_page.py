@@ -1,4 +1,4 @@
-"""The page's own files: packed, kept for ever where their names say so, and never cached before."""
+"""Files of the page: compression, caching and the nonce."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ def built(db: SessionDB, tmp_path: Path) -> Iterator[Served]:
     (page / "assets" / "a-1.js").write_text("plain()")
     (page / "assets" / "a-1.js.gz").write_bytes(gzip.compress(b"packed()"))
     (page / "assets" / "a-1.js.br").write_bytes(b"brotli bytes")
-    with dashboard(parts_of(db), page=page) as found:
-        yield found
+    with dashboard(parts_of(db), page=page) as running:
+        yield running
 
 
-def test_each_page_has_a_nonce_of_its_own_that_the_policy_names(built: Served) -> None:
-    seen = set()
+def test_each_response_has_its_own_nonce_in_the_policy(built: Served) -> None:
+    nonces = set()
     for path in ("/", "/sessions/20260101_000000_abc", "/index.html"):
-        answer = built.stranger.get(path)
-        assert answer.headers["cache-control"] == "no-store"
-        nonce = re.findall('csp-nonce" content="([^"]+)"', answer.text)[0]
-        assert f"'nonce-{nonce}'" in answer.headers["content-security-policy"]
-        seen.add(nonce)
-    assert len(seen) == 3
+        response = built.stranger.get(path)
+        assert response.headers["cache-control"] == "no-store"
+        nonce = re.findall('csp-nonce" content="([^"]+)"', response.text)[0]
+        assert f"'nonce-{nonce}'" in response.headers["content-security-policy"]
+        nonces.add(nonce)
+    assert len(nonces) == 3
 
 
-def test_files_with_hashed_names_are_kept_for_ever(built: Served) -> None:
+def test_files_with_hashed_names_are_immutable(built: Served) -> None:
     plain = {"Accept-Encoding": "identity"}
-    answer = built.stranger.get("/assets/a-1.js", headers=plain)
-    assert answer.text == "plain()"
-    assert "immutable" in answer.headers["cache-control"]
-    assert answer.headers["content-type"].startswith("text/javascript")
+    response = built.stranger.get("/assets/a-1.js", headers=plain)
+    assert response.text == "plain()"
+    assert "immutable" in response.headers["cache-control"]
+    assert response.headers["content-type"].startswith("text/javascript")
     assert built.stranger.get("/favicon.svg").headers["cache-control"] == "no-cache"
 
 
-def test_files_come_packed_as_the_browser_likes(built: Served) -> None:
-    answer = built.stranger.get("/assets/a-1.js", headers={"Accept-Encoding": "gzip"})
-    assert answer.text == "packed()"
-    assert answer.headers["vary"] == "Accept-Encoding"
+def test_files_are_compressed_as_the_browser_accepts(built: Served) -> None:
+    response = built.stranger.get("/assets/a-1.js", headers={"Accept-Encoding": "gzip"})
+    assert response.text == "packed()"
+    assert response.headers["vary"] == "Accept-Encoding"
     none = built.stranger.get("/assets/a-1.js", headers={"Accept-Encoding": "gzip;q=0"})
     assert none.text == "plain()"
     both = {"Accept-Encoding": "gzip, br;q=0.9"}
@@ -71,9 +71,11 @@ def test_a_missing_asset_is_not_the_page(built: Served) -> None:
     assert built.stranger.head("/").status_code == 200
 
 
-def test_a_page_that_was_not_built_says_how(db: SessionDB, tmp_path: Path) -> None:
+def test_without_a_built_page_the_response_explains_how_to_build_it(
+    db: SessionDB, tmp_path: Path
+) -> None:
     with dashboard(parts_of(db), page=tmp_path / "nothing") as served:
-        answer = served.stranger.get("/")
-        assert answer.status_code == 200
-        assert "tools/set_up_page.py" in answer.text
+        response = served.stranger.get("/")
+        assert response.status_code == 200
+        assert "tools/set_up_page.py" in response.text
         assert served.client.get("/api/models").status_code == 200

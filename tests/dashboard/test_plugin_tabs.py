@@ -1,4 +1,4 @@
-"""Tabs of plugins: found, served, and kept apart whatever they do."""
+"""Tabs of plugins: discovery, files, and isolation of errors."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def plugin(root: Path, name: str, code: str | None = None, **manifest: Any) -> P
     folder = root / name / "dashboard"
     (folder / "dist").mkdir(parents=True)
     (folder / "dist" / "index.js").write_text("register()")
-    facts: dict[str, Any] = {"name": name, **manifest}
+    fields: dict[str, Any] = {"name": name, **manifest}
     if code is not None:
         (folder / "plugin_api.py").write_text(code)
-        facts["api"] = "plugin_api.py"
-    (folder / "manifest.json").write_text(json.dumps(facts))
+        fields["api"] = "plugin_api.py"
+    (folder / "manifest.json").write_text(json.dumps(fields))
     return folder
 
 
@@ -83,29 +83,27 @@ def serving(db: SessionDB, bundled: Path, *enabled: str) -> Iterator[Served]:
     if enabled:
         ConfigFile.of_home().set("plugins.enabled", ",".join(enabled))
     bundled.mkdir(exist_ok=True)
-    with dashboard(parts_of(db), bundled=bundled) as found:
-        yield found
+    with dashboard(parts_of(db), bundled=bundled) as running:
+        yield running
 
 
 def listed(served: Served) -> dict[str, dict[str, Any]]:
-    return {one["name"]: one for one in served.client.get("/api/dashboard/plugins").json()}
+    return {item["name"]: item for item in served.client.get("/api/dashboard/plugins").json()}
 
 
-def test_the_achievements_come_with_it(served: Served) -> None:
-    found = listed(served)["hermes-achievements"]
-    assert found["tab"]["path"] == "/achievements"
-    assert found["source"] == "bundled"
-    assert found["has_api"]
-    assert found["error"] is None
-    answer = served.client.get("/api/plugins/hermes-achievements/scan-status")
-    assert answer.json()["state"] == "idle"
+def test_achievements_are_bundled(served: Served) -> None:
+    result = listed(served)["hermes-achievements"]
+    assert result["tab"]["path"] == "/achievements"
+    assert result["source"] == "bundled"
+    assert result["has_api"]
+    assert result["error"] is None
+    response = served.client.get("/api/plugins/hermes-achievements/scan-status")
+    assert response.json()["state"] == "idle"
     schema = served.client.get("/api/plugins/hermes-achievements/openapi.json").json()
     assert "/achievements" in schema["paths"]
 
 
-def test_a_bundled_plugin_is_listed_with_what_its_manifest_says(
-    db: SessionDB, tmp_path: Path
-) -> None:
+def test_a_bundled_plugin_is_listed_with_its_manifest(db: SessionDB, tmp_path: Path) -> None:
     tab = {"path": "/board", "position": "before:chat", "override": "/overview", "hidden": True}
     plugin(
         tmp_path / "b", "board", GOOD, label="Board", icon="Table", version="2.0",
@@ -130,18 +128,18 @@ def test_a_bundled_plugin_is_listed_with_what_its_manifest_says(
         }
 
 
-def test_a_plugins_python_is_mounted_under_its_name(db: SessionDB, tmp_path: Path) -> None:
+def test_a_plugin_api_is_mounted_under_its_name(db: SessionDB, tmp_path: Path) -> None:
     plugin(tmp_path / "b", "my-board", GOOD)
     with serving(db, tmp_path / "b") as served:
-        answer = served.client.get("/api/plugins/my-board/hello", params={"name": "me"})
-        assert answer.json() == {"hello": "me"}
+        response = served.client.get("/api/plugins/my-board/hello", params={"name": "me"})
+        assert response.json() == {"hello": "me"}
         assert served.client.get("/api/plugins/my-board/gone").status_code == 410
         assert served.client.get("/api/plugins/my-board/nothing").status_code == 404
         assert served.client.get("/api/plugins/other/hello").status_code == 404
     assert "hermes_dashboard_plugin_my_board" in sys.modules
 
 
-def test_a_user_plugin_counts_only_while_it_is_enabled(
+def test_a_user_plugin_is_active_only_while_enabled(
     db: SessionDB, hermes_home: Path, tmp_path: Path
 ) -> None:
     plugin(hermes_home / "plugins", "mine", GOOD)
@@ -161,7 +159,7 @@ def test_a_user_plugin_counts_only_while_it_is_enabled(
         assert served.client.get(api).status_code == 404
 
 
-def test_of_two_with_one_name_the_bundled_one_wins(
+def test_a_bundled_plugin_wins_over_a_user_plugin_of_the_same_name(
     db: SessionDB, hermes_home: Path, tmp_path: Path
 ) -> None:
     plugin(tmp_path / "b", "board", label="Bundled")
@@ -199,15 +197,15 @@ def test_plugins_can_be_hidden(db: SessionDB, tmp_path: Path) -> None:
         '{"description": "' + "x" * 200_000 + '"}',
     ],
 )
-def test_a_manifest_that_cannot_be_used_is_told_and_stops_nobody(
+def test_an_invalid_manifest_is_reported_and_does_not_affect_others(
     db: SessionDB, tmp_path: Path, manifest: str
 ) -> None:
     (plugin(tmp_path / "b", "bad") / "manifest.json").write_text(manifest)
     plugin(tmp_path / "b", "good", GOOD)
     with serving(db, tmp_path / "b") as served:
-        found = listed(served)
-        assert "manifest.json" in found["bad"]["error"]
-        assert found["good"]["error"] is None
+        result = listed(served)
+        assert "manifest.json" in result["bad"]["error"]
+        assert result["good"]["error"] is None
         assert served.client.get("/api/plugins/good/hello").status_code == 200
         assert served.client.get("/api/plugins/bad/hello").status_code == 404
 
@@ -223,25 +221,25 @@ def test_a_manifest_that_cannot_be_used_is_told_and_stops_nobody(
         ("router = 'x'", "router"),
     ],
 )
-def test_python_that_cannot_be_loaded_is_told_and_stops_nobody(
+def test_a_failed_import_is_reported_and_does_not_affect_others(
     db: SessionDB, tmp_path: Path, code: str, reason: str
 ) -> None:
     plugin(tmp_path / "b", "bad", code)
     plugin(tmp_path / "b", "good", GOOD)
     with serving(db, tmp_path / "b") as served:
-        answer = served.client.get("/api/plugins/bad/hello")
-        assert answer.status_code == 502
-        assert reason in answer.json()["detail"]
-        found = listed(served)
-        assert reason in found["bad"]["error"]
-        assert found["good"]["error"] is None
+        response = served.client.get("/api/plugins/bad/hello")
+        assert response.status_code == 502
+        assert reason in response.json()["detail"]
+        result = listed(served)
+        assert reason in result["bad"]["error"]
+        assert result["good"]["error"] is None
         assert served.client.get("/api/plugins/good/hello").status_code == 200
 
 
 @pytest.mark.parametrize(
     "api", ["../outside.py", "/etc/passwd", "missing.py", "dist/index.js", ".."]
 )
-def test_python_outside_the_folder_is_not_loaded(db: SessionDB, tmp_path: Path, api: str) -> None:
+def test_code_outside_the_folder_is_not_loaded(db: SessionDB, tmp_path: Path, api: str) -> None:
     folder = plugin(tmp_path / "b", "bad", api=api)
     (folder.parent / "outside.py").write_text(GOOD)
     with serving(db, tmp_path / "b") as served:
@@ -249,7 +247,7 @@ def test_python_outside_the_folder_is_not_loaded(db: SessionDB, tmp_path: Path, 
         assert "inside" in listed(served)["bad"]["error"]
 
 
-def test_a_link_to_python_outside_is_not_followed(db: SessionDB, tmp_path: Path) -> None:
+def test_a_symlink_to_code_outside_is_not_followed(db: SessionDB, tmp_path: Path) -> None:
     folder = plugin(tmp_path / "b", "bad", api="linked.py")
     (tmp_path / "outside.py").write_text(GOOD)
     (folder / "linked.py").symlink_to(tmp_path / "outside.py")
@@ -257,14 +255,14 @@ def test_a_link_to_python_outside_is_not_followed(db: SessionDB, tmp_path: Path)
         assert served.client.get("/api/plugins/bad/hello").status_code == 502
 
 
-def test_a_handler_that_throws_is_told_and_stops_nobody(db: SessionDB, tmp_path: Path) -> None:
+def test_an_exception_in_a_handler_is_reported_and_isolated(db: SessionDB, tmp_path: Path) -> None:
     plugin(tmp_path / "b", "board", GOOD)
     with serving(db, tmp_path / "b") as served:
         for path, reason in (("breaks", "it is broken"), ("breaks-later", "asynchronously")):
-            answer = served.client.get(f"/api/plugins/board/{path}")
-            assert answer.status_code == 500
-            assert reason in answer.json()["detail"]
-            assert "board" in answer.json()["detail"]
+            response = served.client.get(f"/api/plugins/board/{path}")
+            assert response.status_code == 500
+            assert reason in response.json()["detail"]
+            assert "board" in response.json()["detail"]
         assert served.client.get("/api/plugins/board/hello").status_code == 200
 
 
@@ -280,23 +278,25 @@ while not (here / "go-on").exists():
 )
 
 
-def test_one_that_hangs_while_it_loads_holds_up_nobody_and_counts_when_it_is_there(
+def test_a_hanging_import_blocks_no_other_requests_and_may_finish_late(
     db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apis, "LOAD_SECONDS", 0.5)
     folder = plugin(tmp_path / "b", "hangs", HANGS)
     plugin(tmp_path / "b", "good", GOOD)
     with serving(db, tmp_path / "b") as served:
-        assert {one["error"] for one in listed(served).values()} == {None}
+        assert {item["error"] for item in listed(served).values()} == {None}
         wait_until((folder / "begun").exists)
         with ThreadPoolExecutor(60) as pool:  # more than the server has threads
-            asked = [pool.submit(served.client.get, "/api/plugins/hangs/hello") for _ in range(60)]
+            requests = [
+                pool.submit(served.client.get, "/api/plugins/hangs/hello") for _ in range(60)
+            ]
             assert served.client.get("/api/plugins/good/hello").status_code == 200
             assert listed(served)["good"]["error"] is None
-            answers = [one.result() for one in asked]
-        assert {one.status_code for one in answers} == {502}
-        assert "did not load in 0.5 seconds" in answers[0].json()["detail"]
-        assert "did not load in 0.5 seconds" in listed(served)["hangs"]["error"]
+            responses = [request.result() for request in requests]
+        assert {response.status_code for response in responses} == {502}
+        assert "took longer than 0.5 seconds" in responses[0].json()["detail"]
+        assert "took longer than 0.5 seconds" in listed(served)["hangs"]["error"]
         (folder / "go-on").touch()
         wait_until(lambda: listed(served)["hangs"]["error"] is None)
         assert served.client.get("/api/plugins/hangs/hello").status_code == 200
@@ -309,7 +309,7 @@ def socket_of(served: Served, path: str) -> str:
     return served.socket_url.replace("/api/ws", f"/api/plugins/{path}")
 
 
-def test_a_plugin_has_sockets_and_one_that_breaks_stops_nobody(
+def test_plugin_websockets_work_and_their_errors_are_isolated(
     db: SessionDB, tmp_path: Path
 ) -> None:
     plugin(tmp_path / "b", "board", SOCKETS)
@@ -320,16 +320,16 @@ def test_a_plugin_has_sockets_and_one_that_breaks_stops_nobody(
             assert socket.recv(timeout=30) == "hello"
         with (
             connect(socket_of(served, "board/breaks"), additional_headers=headers) as socket,
-            pytest.raises(ConnectionClosed) as ended,
+            pytest.raises(ConnectionClosed) as closed,
         ):
             socket.recv(timeout=30)
-        assert ended.value.rcvd is not None
-        assert ended.value.rcvd.code == 1011
-        assert "it is broken" in ended.value.rcvd.reason
-        for path, one in (("board/echo", None), ("other/echo", headers), ("board/no", headers)):
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1011
+        assert "it is broken" in closed.value.rcvd.reason
+        for path, item in (("board/echo", None), ("other/echo", headers), ("board/no", headers)):
             with (
                 pytest.raises(InvalidStatus),
-                connect(socket_of(served, path), additional_headers=one),
+                connect(socket_of(served, path), additional_headers=item),
             ):
                 pass
         with connect(socket_of(served, "board/echo"), additional_headers=headers) as socket:
@@ -337,21 +337,21 @@ def test_a_plugin_has_sockets_and_one_that_breaks_stops_nobody(
             assert socket.recv(timeout=30) == "still here"
 
 
-def test_a_logout_ends_the_sockets_of_plugins(
+def test_sign_out_closes_plugin_websockets(
     db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gate, "AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(gate, "RECHECK_SECONDS", 0.05)
     plugin(tmp_path / "b", "board", SOCKETS)
     with serving(db, tmp_path / "b") as served:
-        word = served.access.cookies.make("")
-        headers = {"Cookie": f"{served.access.doors.cookie}={word}"}
+        token = served.access.cookies.create("")
+        headers = {"Cookie": f"{served.access.origins.cookie}={token}"}
         url = socket_of(served, "board/echo")
         with connect(url, additional_headers=headers, origin=served.url) as socket:
-            served.access.cookies.forget(word)
-            with pytest.raises(ConnectionClosed) as ended:
+            served.access.cookies.forget(token)
+            with pytest.raises(ConnectionClosed) as closed:
                 socket.recv(timeout=30)
-        assert ended.value.rcvd is not None
-        assert ended.value.rcvd.code == 4401
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 4401
 
 
 SOCKETS = """
@@ -370,53 +370,51 @@ async def breaks(socket: WebSocket) -> None:
 """
 
 
-# Places
+# Paths
 
 
 @pytest.mark.parametrize("path", ["/", "/chat", "/sessions/mine", "/settings", "/plugins/x"])
-def test_a_place_of_the_house_is_not_a_plugins(db: SessionDB, tmp_path: Path, path: str) -> None:
+def test_built_in_paths_are_reserved(db: SessionDB, tmp_path: Path, path: str) -> None:
     plugin(tmp_path / "b", "board", tab={"path": path})
     plugin(tmp_path / "b", "chatter", tab={"path": "/chatter"})
     with serving(db, tmp_path / "b") as served:
-        found = listed(served)
-        assert path in found["board"]["error"]
-        assert "own page" in found["board"]["error"]
-        assert found["chatter"]["error"] is None
+        result = listed(served)
+        assert path in result["board"]["error"]
+        assert "own page" in result["board"]["error"]
+        assert result["chatter"]["error"] is None
 
 
-def test_the_pages_where_plugins_are_put_off_are_not_replaced(
-    db: SessionDB, tmp_path: Path
-) -> None:
+def test_the_plugin_and_settings_pages_cannot_be_replaced(db: SessionDB, tmp_path: Path) -> None:
     for name in ("plugins", "settings", "sessions"):
         plugin(tmp_path / "b", f"my-{name}", tab={"path": f"/my-{name}", "override": f"/{name}"})
     with serving(db, tmp_path / "b") as served:
-        found = listed(served)
-        assert "not replaced" in found["my-plugins"]["error"]
-        assert "not replaced" in found["my-settings"]["error"]
-        assert found["my-sessions"]["error"] is None
+        result = listed(served)
+        assert "cannot be replaced" in result["my-plugins"]["error"]
+        assert "cannot be replaced" in result["my-settings"]["error"]
+        assert result["my-sessions"]["error"] is None
 
 
-def test_of_two_tabs_with_one_path_the_second_says_so(db: SessionDB, tmp_path: Path) -> None:
+def test_the_second_tab_with_the_same_path_has_an_error(db: SessionDB, tmp_path: Path) -> None:
     plugin(tmp_path / "b", "a", tab={"path": "/board"})
     plugin(tmp_path / "b", "b", tab={"path": "/board"})
     plugin(tmp_path / "b", "c", tab={"path": "/board", "hidden": True})
     with serving(db, tmp_path / "b") as served:
-        found = listed(served)
-        assert found["a"]["error"] is found["c"]["error"] is None
-        assert "the plugin a is there" in found["b"]["error"]
+        result = listed(served)
+        assert result["a"]["error"] is result["c"]["error"] is None
+        assert "used by the plugin a" in result["b"]["error"]
 
 
 # Files
 
 
-def test_files_of_known_kinds_are_served_and_not_kept(db: SessionDB, tmp_path: Path) -> None:
+def test_files_of_known_types_are_served_without_caching(db: SessionDB, tmp_path: Path) -> None:
     folder = plugin(tmp_path / "b", "board", GOOD)
     (folder / "notes.txt").write_text("no")
     (folder / "x.PNG").write_bytes(b"png")
     with serving(db, tmp_path / "b") as served:
-        answer = served.client.get("/dashboard-plugins/board/dist/index.js")
-        assert answer.headers["content-type"].startswith("text/javascript")
-        assert answer.headers["cache-control"] == "no-store"
+        response = served.client.get("/dashboard-plugins/board/dist/index.js")
+        assert response.headers["content-type"].startswith("text/javascript")
+        assert response.headers["cache-control"] == "no-store"
         assert served.client.get("/dashboard-plugins/board/x.PNG").status_code == 200
         for path in ("plugin_api.py", "notes.txt", "dist", "", "missing.js"):
             assert served.client.get(f"/dashboard-plugins/board/{path}").status_code == 404
@@ -463,13 +461,13 @@ def test_nothing_outside_the_page_is_served(db: SessionDB, tmp_path: Path) -> No
     fill_with_traps(page, tmp_path)
     fill_with_traps(page / "assets", tmp_path)
     with dashboard(parts_of(db), page=page) as served:
-        for path in [start + one for start in ("/", "/assets/") for one in OUTSIDE]:
+        for path in [start + item for start in ("/", "/assets/") for item in OUTSIDE]:
             status, body = raw(served.url, path)
             assert b"SECRET" not in body, path
             assert (status, body) == (200, b"the page") or status in {400, 404}, path
 
 
-def test_nothing_outside_the_kept_files_is_served(
+def test_nothing_outside_the_media_folder_is_served(
     db: SessionDB, hermes_home: Path, tmp_path: Path
 ) -> None:
     (hermes_home / "media" / "li").mkdir(parents=True)
@@ -482,12 +480,12 @@ def test_nothing_outside_the_kept_files_is_served(
 
 
 def fill_with_traps(folder: Path, outside: Path) -> None:
-    """Ways out of a folder, and something to find there."""
+    """Add symlinks and hidden files that lead to a secret."""
     secret = outside / "secret.json"
     secret.write_text("SECRET")
-    for place in (folder.parent, folder.parent.parent):
-        if not (place / "secret.json").exists():
-            (place / "secret.json").write_text("SECRET")
+    for parent in (folder.parent, folder.parent.parent):
+        if not (parent / "secret.json").exists():
+            (parent / "secret.json").write_text("SECRET")
     (folder / "link.json").symlink_to(secret)
     (folder / "linked").symlink_to(outside, target_is_directory=True)
     (folder / ".hidden.json").write_text("SECRET")

@@ -1,4 +1,4 @@
-"""Searching over HTTP."""
+"""Search over HTTP."""
 
 from __future__ import annotations
 
@@ -44,35 +44,35 @@ def test_hits_have_snippets_with_marks_and_come_in_pages(client: httpx.Client) -
     hit = rest["items"][-1]
     assert (hit["session_id"], hit["session_title"], hit["source"]) == ("one", "Oslo", "cli")
     assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["fjord"]
-    assert len({one["message_id"] for one in first["items"] + rest["items"]}) == 10
+    assert len({item["message_id"] for item in first["items"] + rest["items"]}) == 10
     assert first["is_partial"] is False
 
 
 def test_filters_narrow_a_search(client: httpx.Client) -> None:
-    def found(**asked: object) -> int:
+    def count(**filters: object) -> int:
         return len(
-            client.get("/api/search", params={"q": "fjord OR water", **asked}).json()["items"]
+            client.get("/api/search", params={"q": "fjord OR water", **filters}).json()["items"]
         )  # type: ignore[dict-item]
 
-    assert found() == 20
-    assert found(source="telegram") == 10
-    assert found(role="assistant") == 10
-    assert found(until=200.0) == 10
-    assert found(since=200.0, source="cli") == 5
+    assert count() == 20
+    assert count(source="telegram") == 10
+    assert count(role="assistant") == 10
+    assert count(until=200.0) == 10
+    assert count(since=200.0, source="cli") == 5
 
 
 @pytest.mark.parametrize("query", ["", "-", '"', "OR", "*", "\x00", "a" * 500, "(("])
-def test_no_query_is_an_error(client: httpx.Client, query: str) -> None:
+def test_unusual_queries_are_not_errors(client: httpx.Client, query: str) -> None:
     assert client.get("/api/search", params={"q": query}).status_code == 200
 
 
-def test_a_query_that_only_excludes_is_refused_in_words(client: httpx.Client) -> None:
-    answer = client.get("/api/search", params={"q": "-x"})
-    assert answer.status_code == 400
-    assert answer.json()["detail"]
+def test_a_query_that_only_excludes_is_rejected(client: httpx.Client) -> None:
+    response = client.get("/api/search", params={"q": "-x"})
+    assert response.status_code == 400
+    assert response.json()["detail"]
 
 
-def test_the_index_is_filled_behind_a_search(db: SessionDB, client: httpx.Client) -> None:
+def test_a_search_starts_filling_the_index(db: SessionDB, client: httpx.Client) -> None:
     client.get("/api/search", params={"q": "fjord"})
     deadline = time.monotonic() + 30
     while client.get("/api/search", params={"q": "fjord"}).json()["progress"] is not None:

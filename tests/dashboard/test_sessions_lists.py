@@ -1,4 +1,4 @@
-"""Lists of conversations over HTTP: pages, filters, facets, one of them, its family."""
+"""Conversation lists over HTTP: pages, filters, facets, details and families."""
 
 from __future__ import annotations
 
@@ -34,51 +34,53 @@ def client(db: SessionDB, hermes_home: Path) -> Iterator[httpx.Client]:
         yield client
 
 
-def talk(db: SessionDB, name: str, at: float = BEGIN, **facts: Any) -> str:
+def add_session(db: SessionDB, name: str, at: float = BEGIN, **fields: Any) -> str:
     """A conversation of two messages."""
-    db.create_session(name, facts.pop("source", "cli"), started_at=at, is_owned=False, **facts)
+    db.create_session(name, fields.pop("source", "cli"), started_at=at, is_owned=False, **fields)
     db.append_message(name, "user", f"hello from {name}", timestamp=at + 1)
     db.append_message(name, "assistant", "hello", timestamp=at + 2)
     return name
 
 
-def names(client: httpx.Client, **asked: Any) -> list[str]:
-    answer = client.get("/api/sessions", params=asked)
-    assert answer.status_code == 200, answer.text
-    return [one["id"] for one in answer.json()["items"]]
+def names(client: httpx.Client, **query: Any) -> list[str]:
+    response = client.get("/api/sessions", params=query)
+    assert response.status_code == 200, response.text
+    return [item["id"] for item in response.json()["items"]]
 
 
-def test_pages_follow_each_other_without_gaps_while_new_conversations_come(
+def test_pages_have_no_gaps_while_conversations_are_added(
     db: SessionDB, client: httpx.Client
 ) -> None:
     for number in range(25):
-        talk(db, f"s{number:02}", BEGIN + number // 3)  # three of each moment
+        add_session(db, f"s{number:02}", BEGIN + number // 3)  # three with the same time
     seen: list[str] = []
-    asked: dict[str, Any] = {"limit": 4}
+    query: dict[str, Any] = {"limit": 4}
     while True:
-        page = client.get("/api/sessions", params=asked).json()
+        page = client.get("/api/sessions", params=query).json()
         assert page["total"] == (25 if not seen else None)
-        seen += [one["id"] for one in page["items"]]
+        seen += [item["id"] for item in page["items"]]
         if page["next"] is None:
             break
-        talk(db, f"new{len(seen)}", BEGIN + DAY)
-        asked["cursor"] = page["next"]
+        add_session(db, f"new{len(seen)}", BEGIN + DAY)
+        query["cursor"] = page["next"]
     assert seen == sorted((f"s{n:02}" for n in range(25)), key=lambda s: (int(s[1:]) // 3, s))[::-1]
 
 
 @pytest.mark.parametrize(
     "cursor", ["?", "bm8", "W10", "WzEsMl0", "W251bGwsIngiXQ", "ä", "WzFlOTk5LCAieCJd"]
 )
-def test_a_cursor_that_is_none_of_ours_is_refused(client: httpx.Client, cursor: str) -> None:
-    answer = client.get("/api/sessions", params={"cursor": cursor})
-    assert answer.status_code == 400
-    assert "cursor" in answer.json()["detail"]
+def test_an_invalid_cursor_is_rejected(client: httpx.Client, cursor: str) -> None:
+    response = client.get("/api/sessions", params={"cursor": cursor})
+    assert response.status_code == 400
+    assert "cursor" in response.json()["detail"]
 
 
-def test_filters_choose(db: SessionDB, client: httpx.Client) -> None:
-    talk(db, "one", BEGIN, source="cli", model="gpt-5", cwd="/work/hermes")
-    talk(db, "two", BEGIN + DAY, source="telegram", model="claude-sonnet")
-    talk(db, "three", BEGIN + 2 * DAY, source="tui", model="gpt-5-mini", cwd="/work/hermes/src")
+def test_filters_select_sessions(db: SessionDB, client: httpx.Client) -> None:
+    add_session(db, "one", BEGIN, source="cli", model="gpt-5", cwd="/work/hermes")
+    add_session(db, "two", BEGIN + DAY, source="telegram", model="claude-sonnet")
+    add_session(
+        db, "three", BEGIN + 2 * DAY, source="tui", model="gpt-5-mini", cwd="/work/hermes/src"
+    )
     db.append_message("three", "user", "more", timestamp=BEGIN + 2 * DAY + 3)
     assert names(client) == ["three", "two", "one"]
     assert names(client, source=["cli", "tui"]) == ["three", "one"]
@@ -92,16 +94,16 @@ def test_filters_choose(db: SessionDB, client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "query",
     [{"limit": 0}, {"limit": 501}, {"state": "x"}, {"hour": 24}, {"weekday": 7}, {"since": "nan"}],
 )
-def test_unknown_values_are_refused(client: httpx.Client, asked: dict[str, Any]) -> None:
-    assert client.get("/api/sessions", params=asked).status_code == 422
+def test_invalid_values_are_rejected(client: httpx.Client, query: dict[str, Any]) -> None:
+    assert client.get("/api/sessions", params=query).status_code == 422
 
 
 def test_pins_the_archive_and_the_trash_are_states(db: SessionDB, client: httpx.Client) -> None:
     for number, name in enumerate(("one", "two", "three")):
-        talk(db, name, BEGIN + number)
+        add_session(db, name, BEGIN + number)
     assert client.patch("/api/sessions/one", json={"pinned": True}).json()["pinned"] is True
     assert client.patch("/api/sessions/two", json={"archived": True}).json()["archived"] is True
     assert client.delete("/api/sessions/three").json() == {"trashed": ["three"]}
@@ -117,9 +119,9 @@ def test_pins_the_archive_and_the_trash_are_states(db: SessionDB, client: httpx.
 def test_a_continued_conversation_is_listed_once_in_the_trash_too(
     db: SessionDB, client: httpx.Client
 ) -> None:
-    talk(db, "first", BEGIN)
+    add_session(db, "first", BEGIN)
     db.end_session("first", "compression")
-    talk(db, "second", BEGIN + 10, parent_session_id="first")
+    add_session(db, "second", BEGIN + 10, parent_session_id="first")
     db.create_session("helper", "subagent", parent_session_id="second", is_owned=False)
     assert names(client) == ["second"]
     assert sorted(names(client, children=True)) == ["first", "helper", "second"]
@@ -140,8 +142,8 @@ def test_a_continued_conversation_is_listed_once_in_the_trash_too(
 
 
 def test_a_session_is_found_by_prefix_and_title(db: SessionDB, client: httpx.Client) -> None:
-    talk(db, "20260101_aaaa", BEGIN)
-    talk(db, "20260101_aabb", BEGIN)
+    add_session(db, "20260101_aaaa", BEGIN)
+    add_session(db, "20260101_aabb", BEGIN)
     db.set_session_title("20260101_aabb", "Oslo")
     db.update_system_prompt("20260101_aabb", "be kind")
     assert client.get("/api/sessions/20260101_aaa").json()["id"] == "20260101_aaaa"
@@ -153,18 +155,16 @@ def test_a_session_is_found_by_prefix_and_title(db: SessionDB, client: httpx.Cli
     assert client.get("/api/sessions/nobody").status_code == 404
 
 
-def test_a_running_turn_shows(db: SessionDB, client: httpx.Client) -> None:
-    talk(db, "one", BEGIN)
+def test_a_running_turn_is_visible(db: SessionDB, client: httpx.Client) -> None:
+    add_session(db, "one", BEGIN)
     lease = db.acquire_turn("one")
     assert client.get("/api/sessions/one").json()["is_running"] is True
     db.release_turn(lease)
     assert client.get("/api/sessions/one").json()["is_running"] is False
 
 
-def test_sessions_of_another_program_appear_though_nobody_has_indexed_them(
-    db: SessionDB, client: httpx.Client
-) -> None:
-    talk(db, "ours", BEGIN)
+def test_unindexed_sessions_of_another_program_appear(db: SessionDB, client: httpx.Client) -> None:
+    add_session(db, "ours", BEGIN)
     db.engine.write(
         lambda tx: tx.many(
             "INSERT INTO sessions (id, source, started_at, message_count) VALUES (?, 'cli', ?, 0)",
@@ -174,9 +174,9 @@ def test_sessions_of_another_program_appear_though_nobody_has_indexed_them(
     seen: list[str] = []
     cursor: str | None = None
     while True:
-        asked = {"limit": 30} | ({"cursor": cursor} if cursor else {})
-        page = client.get("/api/sessions", params=asked).json()
-        seen += [one["id"] for one in page["items"]]
+        query = {"limit": 30} | ({"cursor": cursor} if cursor else {})
+        page = client.get("/api/sessions", params=query).json()
+        seen += [item["id"] for item in page["items"]]
         cursor = page["next"]
         if cursor is None:
             break
@@ -184,28 +184,26 @@ def test_sessions_of_another_program_appear_though_nobody_has_indexed_them(
     assert seen == [*reversed(theirs), "ours"]
 
 
-def test_half_a_character_in_a_history_stops_no_list(db: SessionDB, client: httpx.Client) -> None:
-    talk(db, "one", BEGIN)
+def test_a_lone_surrogate_does_not_break_lists(db: SessionDB, client: httpx.Client) -> None:
+    add_session(db, "one", BEGIN)
     db.append_message("one", "user", "half \ud83d", timestamp=BEGIN + 3)
     assert names(client) == ["one"]
     shown = client.get("/api/sessions/one/messages").json()["items"][-1]
     assert shown["text"] == "half \\ud83d"
 
 
-def test_a_list_can_be_narrowed_to_how_long_a_conversation_lasted(
-    db: SessionDB, client: httpx.Client
-) -> None:
-    talk(db, "short")
-    talk(db, "long")
+def test_a_list_is_filtered_by_duration(db: SessionDB, client: httpx.Client) -> None:
+    add_session(db, "short")
+    add_session(db, "long")
     db.append_message("long", "user", "still there?", timestamp=BEGIN + 600)
     assert names(client, min_seconds=60) == ["long"]
     assert names(client, max_seconds=60) == ["short"]
     assert names(client, min_seconds=600, max_seconds=600) == []
 
 
-def test_a_list_can_be_narrowed_to_a_part_of_the_title(db: SessionDB, client: httpx.Client) -> None:
+def test_a_list_is_filtered_by_a_part_of_the_title(db: SessionDB, client: httpx.Client) -> None:
     for name, title in (("one", "Flaky tests"), ("two", "100% of it"), ("three", "")):
-        talk(db, name)
+        add_session(db, name)
         if title:
             db.set_session_title(name, title)
     assert names(client, name="flaky") == ["one"]

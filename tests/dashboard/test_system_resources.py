@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import hermes_plugin_host as plugin_room
+import hermes_plugin_host as plugin_host
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_dashboard.resources import gateway, health, hooks, plugins, settings
@@ -34,16 +34,18 @@ def chats() -> QuietGateway:
 
 @pytest.fixture
 def client(db: SessionDB, hermes_home: Path, chats: QuietGateway) -> Iterator[httpx.Client]:
-    plugin_room.active.cache_clear()
-    with serving(db, hermes_home, gateway, hooks, settings, plugins, health, gateway=chats) as one:
-        yield one
-    plugin_room.active.cache_clear()
+    plugin_host.active.cache_clear()
+    with serving(
+        db, hermes_home, gateway, hooks, settings, plugins, health, gateway=chats
+    ) as client_:
+        yield client_
+    plugin_host.active.cache_clear()
 
 
 # The gateway
 
 
-def test_the_gateway_tells_what_waits_and_who_may_talk(
+def test_the_gateway_shows_queues_chats_and_users(
     db: SessionDB, client: httpx.Client, chats: QuietGateway
 ) -> None:
     db.create_session("talk", "telegram", is_owned=False)
@@ -83,7 +85,9 @@ def test_the_gateway_tells_what_waits_and_who_may_talk(
     assert shown["errors"][0]["message"] == "boom"
 
 
-def test_a_code_lets_somebody_in_and_guessing_locks(db: SessionDB, client: httpx.Client) -> None:
+def test_a_pairing_code_grants_access_and_guessing_is_locked(
+    db: SessionDB, client: httpx.Client
+) -> None:
     code = db.ask_to_pair("telegram", "42", "Ada")
     assert client.get("/api/gateway").json()["asking"][0]["user_name"] == "Ada"
     wrong = client.post("/api/gateway/pairings", json={"platform": "telegram", "code": "NO"})
@@ -104,7 +108,7 @@ def test_a_code_lets_somebody_in_and_guessing_locks(db: SessionDB, client: httpx
 # Hooks
 
 
-def test_the_boundary_log_comes_in_pages_and_is_replayed(
+def test_the_boundary_log_has_pages_and_events_are_replayed(
     db: SessionDB, client: httpx.Client
 ) -> None:
     for number in range(5):
@@ -112,14 +116,14 @@ def test_the_boundary_log_comes_in_pages_and_is_replayed(
         db.end_session(f"s{number}", "done")
     listed = client.get("/api/hooks").json()
     assert listed["pending"] == 5
-    assert "on_session_boundary" in [one["name"] for one in listed["hooks"]]
+    assert "on_session_boundary" in [hook["name"] for hook in listed["hooks"]]
     first = client.get("/api/boundaries", params={"limit": 3}).json()
     assert first["has_more"]
     last = first["items"][-1]
     rest = client.get("/api/boundaries", params={"before": last["sequence"]}).json()
-    assert [one["session_id"] for one in rest["items"]] == ["s1", "s0"]
-    one = client.get("/api/boundaries", params={"session_id": "s3"}).json()["items"]
-    assert [row["session_id"] for row in one] == ["s3"]
+    assert [entry["session_id"] for entry in rest["items"]] == ["s1", "s0"]
+    entry = client.get("/api/boundaries", params={"session_id": "s3"}).json()["items"]
+    assert [row["session_id"] for row in entry] == ["s3"]
     again = client.post(f"/api/boundaries/{last['event_id']}/replay")
     assert (again.status_code, again.json()) == (202, {"event_id": last["event_id"]})
     assert client.post("/api/boundaries/nothing/replay").status_code == 404
@@ -131,8 +135,8 @@ def test_the_boundary_log_comes_in_pages_and_is_replayed(
 
 def item(client: httpx.Client, name: str) -> dict[str, Any]:
     items = client.get("/api/settings").json()["items"]
-    found: dict[str, Any] = next(one for one in items if one["name"] == name)
-    return found
+    result: dict[str, Any] = next(item for item in items if item["name"] == name)
+    return result
 
 
 def test_every_setting_is_listed_and_can_be_changed(
@@ -140,7 +144,7 @@ def test_every_setting_is_listed_and_can_be_changed(
 ) -> None:
     (hermes_home / "config.yaml").write_text("# mine\nstore:\n  trash_days: 7  # a week\n")
     listed = client.get("/api/settings").json()
-    assert [one["name"] for one in listed["items"]] == [one.name for one in SETTINGS]
+    assert [entry["name"] for entry in listed["items"]] == [setting.name for setting in SETTINGS]
     assert listed["path"] == str(hermes_home / "config.yaml")
     before = item(client, "store.trash_days")
     assert (before["value"], before["default"], before["origin"]) == (7, 30, "file")
@@ -175,61 +179,61 @@ def test_every_setting_is_listed_and_can_be_changed(
         ("store.trash_days", {}, 422),
     ],
 )
-def test_what_cannot_be_used_is_refused(
+def test_invalid_settings_are_rejected(
     client: httpx.Client, hermes_home: Path, name: str, value: object, status: int
 ) -> None:
-    answer = client.put(f"/api/settings/{name}", json={"value": value})
-    assert answer.status_code == status
+    response = client.put(f"/api/settings/{name}", json={"value": value})
+    assert response.status_code == status
     assert not (hermes_home / "config.yaml").exists()
 
 
 def test_secrets_are_written_and_never_shown(client: httpx.Client) -> None:
-    name = next(one.name for one in SETTINGS if one.secret)
-    answer = client.put(f"/api/settings/{name}", json={"value": "s3cr3t-word"})
-    assert (answer.json()["value"], answer.json()["is_set"]) == (None, True)
+    name = next(setting.name for setting in SETTINGS if setting.secret)
+    response = client.put(f"/api/settings/{name}", json={"value": "s3cr3t-word"})
+    assert (response.json()["value"], response.json()["is_set"]) == (None, True)
     assert "s3cr3t-word" not in client.get("/api/settings").text
     assert ConfigFile.of_home().secret(name) == "s3cr3t-word"
     assert client.delete(f"/api/settings/{name}").json()["is_set"] is False
 
 
-def test_a_mistake_in_one_setting_hides_no_other(client: httpx.Client, hermes_home: Path) -> None:
+def test_an_invalid_setting_does_not_hide_others(client: httpx.Client, hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("store:\n  trash_days: many\n")
     wrong = item(client, "store.trash_days")
     assert (wrong["value"], "trash_days" in wrong["problem"]) == (30, True)
-    checks = {one["name"]: one["status"] for one in client.get("/api/health").json()["checks"]}
+    checks = {
+        check["name"]: check["status"] for check in client.get("/api/health").json()["checks"]
+    }
     assert checks["settings"] == "warn"
 
 
 # Plugins and health
 
 
-def test_a_plugin_that_is_put_there_meanwhile_is_found(
-    client: httpx.Client, hermes_home: Path
-) -> None:
-    plugin_room.active.cache_clear()
-    keys = {one["key"] for one in client.get("/api/plugins").json()["items"]}
+def test_a_plugin_installed_later_is_found(client: httpx.Client, hermes_home: Path) -> None:
+    plugin_host.active.cache_clear()
+    keys = {entry["key"] for entry in client.get("/api/plugins").json()["items"]}
     assert "late" not in keys
     assert client.post("/api/plugins/late/enable").status_code == 404
     folder = hermes_home / "plugins" / "late"
     folder.mkdir(parents=True)
     (folder / "plugin.yaml").write_text("name: late\nversion: '1'\n")
     (folder / "__init__.py").write_text("def register(ctx): pass")
-    listed = {one["key"]: one for one in client.get("/api/plugins").json()["items"]}
+    listed = {entry["key"]: entry for entry in client.get("/api/plugins").json()["items"]}
     assert (listed["late"]["is_loaded"], listed["late"]["error"]) == (False, None)
     on = client.post("/api/plugins/late/enable").json()
     assert (on["is_enabled"], on["is_loaded"], on["error"]) == (True, True, None)
     shutil.rmtree(folder)
-    assert {one["key"] for one in client.get("/api/plugins").json()["items"]} == keys
+    assert {entry["key"] for entry in client.get("/api/plugins").json()["items"]} == keys
 
 
-def test_plugins_are_switched(client: httpx.Client, hermes_home: Path) -> None:
+def test_plugins_are_enabled_and_disabled(client: httpx.Client, hermes_home: Path) -> None:
     for name, code in (("mine", "def register(ctx): pass"), ("folder/inner", "1/0")):
         folder = hermes_home / "plugins" / name
         folder.mkdir(parents=True)
         (folder / "plugin.yaml").write_text(f"name: {name.rpartition('/')[2]}\nversion: '1'\n")
         (folder / "__init__.py").write_text(code)
-    plugin_room.active.cache_clear()
-    listed = {one["key"]: one for one in client.get("/api/plugins").json()["items"]}
+    plugin_host.active.cache_clear()
+    listed = {entry["key"]: entry for entry in client.get("/api/plugins").json()["items"]}
     assert listed["mine"]["is_enabled"] is False
     assert listed["mine"]["has_dashboard"] is False
     on = client.post("/api/plugins/mine/enable").json()
@@ -243,10 +247,10 @@ def test_plugins_are_switched(client: httpx.Client, hermes_home: Path) -> None:
     assert client.post("/api/plugins/no/thing/disable").status_code == 404
 
 
-def test_health_says_what_deserves_attention(db: SessionDB, client: httpx.Client) -> None:
+def test_health_reports_problems(db: SessionDB, client: httpx.Client) -> None:
     well = client.get("/api/health").json()
     assert well["status"] == "ok", well
-    assert {one["name"] for one in well["checks"]} >= {"history", "journal", "index", "gateway"}
+    assert {check["name"] for check in well["checks"]} >= {"history", "journal", "index", "gateway"}
     db.receive(
         platform="telegram", account="a", chat_id="1", message_id="2", session_key="k", payload={}
     )
@@ -256,9 +260,7 @@ def test_health_says_what_deserves_attention(db: SessionDB, client: httpx.Client
 
 
 @pytest.mark.parametrize("name", ["gateway.transcribe_command", "dashboard.hosts"])
-def test_what_is_run_and_who_is_let_in_is_not_decided_by_a_page(
-    client: httpx.Client, name: str
-) -> None:
+def test_security_settings_cannot_be_changed_by_a_page(client: httpx.Client, name: str) -> None:
     before = client.get("/api/settings").json()
     assert client.put(f"/api/settings/{name}", json={"value": "evil"}).status_code == 403
     refused = client.delete(f"/api/settings/{name}")

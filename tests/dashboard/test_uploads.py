@@ -1,4 +1,4 @@
-"""Files for the agent: kept privately, under names that lead nowhere."""
+"""Uploads: private files under sanitized names."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.clock
 
 
-def test_a_file_is_kept_for_its_owner_alone(client: httpx.Client, hermes_home: Path) -> None:
-    answer = client.post("/api/uploads", params={"name": "face.png"}, content=b"\x89PNG")
-    found = answer.json()
-    path = Path(found.pop("path"))
-    assert found == {"name": "face.png", "size": 4, "media_type": "image/png", "is_image": True}
+def test_an_upload_is_readable_by_its_owner_only(client: httpx.Client, hermes_home: Path) -> None:
+    response = client.post("/api/uploads", params={"name": "face.png"}, content=b"\x89PNG")
+    fields = response.json()
+    path = Path(fields.pop("path"))
+    assert fields == {"name": "face.png", "size": 4, "media_type": "image/png", "is_image": True}
     assert path.is_relative_to(hermes_home / "uploads")
     assert path.read_bytes() == b"\x89PNG"
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_two_files_of_one_name_are_two(client: httpx.Client) -> None:
-    places = {
+def test_uploads_with_the_same_name_are_separate_files(client: httpx.Client) -> None:
+    paths = {
         client.post("/api/uploads", params={"name": "a.txt"}, content=b"x").json()["path"]
         for _ in range(3)
     }
-    assert len(places) == 3
+    assert len(paths) == 3
 
 
-def test_a_file_that_is_too_large_is_refused_and_not_kept(
+def test_an_oversized_upload_is_rejected_and_removed(
     client: httpx.Client, hermes_home: Path
 ) -> None:
-    def pieces() -> Iterator[bytes]:
+    def chunks() -> Iterator[bytes]:
         for _ in range(MAX_BYTES // 1_000_000 + 1):
             yield b"x" * 1_000_000
 
-    answer = client.post("/api/uploads", params={"name": "a"}, content=pieces())
-    assert answer.status_code == 413
-    assert "25 MB" in answer.json()["detail"]
-    assert not [one for one in (hermes_home / "uploads").rglob("*") if one.is_file()]
+    response = client.post("/api/uploads", params={"name": "a"}, content=chunks())
+    assert response.status_code == 413
+    assert "25 MB" in response.json()["detail"]
+    assert not [path for path in (hermes_home / "uploads").rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_a_file_that_is_too_large_is_refused_and_not_kept(
         ("x" * 300 + ".png", "x" * 96 + ".png"),
     ],
 )
-def test_names_lead_nowhere(written: str, safe: str) -> None:
+def test_file_names_are_sanitized(written: str, safe: str) -> None:
     assert safe_name(written) == safe
 
 
-def test_an_upload_without_a_name_is_told_so(client: httpx.Client) -> None:
+def test_an_upload_requires_a_name(client: httpx.Client) -> None:
     assert client.post("/api/uploads", content=b"x").status_code == 422

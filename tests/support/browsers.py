@@ -125,7 +125,7 @@ class Visitor:
 
     def let_in(self, access: Access) -> None:
         """With a cookie, as after a link."""
-        cookie = {"name": access.doors.cookie, "value": access.cookies.make("")}
+        cookie = {"name": access.origins.cookie, "value": access.cookies.create("")}
         self.context.add_cookies([{**cookie, "url": self.complaints.origin}])
 
     def open(self, path: str = "/") -> Page:

@@ -18,6 +18,6 @@ MODELS = Path(CHOSEN) if CHOSEN else ROOT / ".models" / "models"
 def built_in_model() -> BuiltIn:
     """The model; without it the test is skipped and says why."""
     model = BuiltIn(MODELS / MODEL_NAME)
-    if not model.is_here:
+    if not model.is_installed:
         pytest.skip(f"the built-in model is not in {MODELS}: `make models` fetches it")
     return model

@@ -1,4 +1,4 @@
-"""The daemon of a test's Hermes folder: its clients, and its end."""
+"""Clients of the daemon of a test's Hermes folder, and its shutdown."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def ending() -> Iterator[None]:
-    """Whatever daemon a test started is gone after it."""
+def stopping_daemon() -> Iterator[None]:
+    """Stop the daemon that a test started, if any."""
     try:
         yield
     finally:
-        place = DAEMON.find()
-        if place is not None:
-            os.kill(place.pid, signal.SIGTERM)
+        record = DAEMON.find()
+        if record is not None:
+            os.kill(record.pid, signal.SIGTERM)
             wait_until(lambda: DAEMON.find() is None)
 
 
@@ -34,10 +34,10 @@ class Terminal:
 
     def __init__(self) -> None:
         self._events: queue.Queue[tuple[str, dict[str, Any]]] = queue.Queue()
-        self._link = daemon.reached(self._hear)
+        self._client = daemon.connect_to_daemon(self._on_event)
         self.live = ""
 
-    def _hear(self, kind: str, _session: str, payload: dict[str, Any]) -> None:
+    def _on_event(self, kind: str, _session: str, payload: dict[str, Any]) -> None:
         if kind != client.GONE:
             assert set(payload) == set(EVENTS[kind].payload), kind
         self._events.put((kind, payload))
@@ -45,7 +45,7 @@ class Terminal:
     def call(self, method: str, **params: Any) -> Any:
         if self.live:
             params.setdefault("session_id", self.live)
-        result = self._link.call(method, **params)
+        result = self._client.call(method, **params)
         assert set(result) <= set(METHODS[method].returns), method
         return result
 
@@ -60,12 +60,12 @@ class Terminal:
             if kind == wanted:
                 return payload
 
-    def shown_until(self, word: str) -> str:
+    def text_until(self, word: str) -> str:
         shown = ""
         while word not in shown:
             shown += self.until("message.delta")["text"]
         return shown
 
     def close(self) -> None:
-        """As a window that is closed."""
-        self._link.close()
+        """Disconnect, as a closed window does."""
+        self._client.close()

@@ -16,7 +16,7 @@ from hermes_core.paths import hermes_home
 from hermes_dashboard import server as serving
 from hermes_dashboard.app import create_app
 from hermes_dashboard.auth.access import Access
-from hermes_dashboard.auth.allowed_origins import doors
+from hermes_dashboard.auth.allowed_origins import allowed_origins
 from hermes_dashboard.context import DashboardContext
 from hermes_dashboard.page import Page
 from hermes_dashboard.plugins import tabs
@@ -87,13 +87,13 @@ def dashboard(
     names: tuple[str, ...] = (),
 ) -> Iterator[Served]:
     """Serve *parts*. With another *host* than loopback it only pretends to listen there."""
-    listening = serving.listening("127.0.0.1", 0)
+    listening = serving.open_socket("127.0.0.1", 0)
     port = listening.getsockname()[1]
     write_atomically(parts.home / "run" / "dashboard.json", json.dumps({"token": TOKEN}))
-    access = Access(parts.home, doors(host, port, names))
+    access = Access(parts.home, allowed_origins(host, port, names))
     shown = Page(page) if page else Page.locate()
     app = create_app(parts, access, shown, tabs=lambda: tabs.tabs(parts.home, bundled))
-    server = serving.server(app)
+    server = serving.create_server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""What a test does at the terminal UI, and what it sees there."""
+"""Input to the terminal UI in tests, and its visible content."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 SIZE = (100, 30)
 
 
-async def until(pilot: Pilot[Any], is_true: Callable[[], object]) -> None:
+async def wait_for(pilot: Pilot[Any], is_true: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_true():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "timed out"
         await pilot.pause(0.02)
 
 
-async def say(pilot: Pilot[Any], text: str) -> None:
+async def submit(pilot: Pilot[Any], text: str) -> None:
     pilot.app.query_one(Prompt).fill(text)
     await pilot.press("enter")
 
@@ -34,26 +34,26 @@ def is_idle(app: HermesApp) -> bool:
     return not app.is_busy
 
 
-async def asked(pilot: Pilot[Any], text: str) -> None:
-    await say(pilot, text)
+async def submit_and_wait(pilot: Pilot[Any], text: str) -> None:
+    await submit(pilot, text)
     app = pilot.app
     assert isinstance(app, HermesApp)
-    await until(pilot, lambda: is_idle(app))
+    await wait_for(pilot, lambda: is_idle(app))
     await pilot.pause()
 
 
-def said(app: HermesApp) -> list[str]:
-    return [item.text for item in app.query(UserMessage)]
+def user_texts(app: HermesApp) -> list[str]:
+    return [message.text for message in app.query(UserMessage)]
 
 
-def answers(app: HermesApp) -> list[str]:
-    return [item.source for item in app.query(AgentMessage)]
+def agent_texts(app: HermesApp) -> list[str]:
+    return [message.source for message in app.query(AgentMessage)]
 
 
-def notices(app: HermesApp) -> list[str]:
-    return [item.text for item in app.query(NoticeLine)]
+def notice_texts(app: HermesApp) -> list[str]:
+    return [notice.text for notice in app.query(NoticeLine)]
 
 
-def stored(app: HermesApp) -> list[str]:
+def stored_texts(app: HermesApp) -> list[str]:
     messages = app.conversation.call("session.history")["messages"]
     return [str(row["content"]) for row in messages]

@@ -1,4 +1,4 @@
-"""The other end of the wire: a client of the real server process."""
+"""A JSON-RPC client of the real server process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tui_gateway.methods import EVENTS, METHODS
 
 
 class Client:
-    """Starts the server, asks, and collects what comes back."""
+    """Starts the server, sends requests and collects the frames."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -43,7 +43,7 @@ class Client:
 
     def next(self) -> dict[str, Any]:
         frame = self._frames.get(timeout=PATIENCE_SECONDS)
-        assert frame is not None, "the server is gone"
+        assert frame is not None, "the server has exited"
         if frame.get("method") == "event":
             event = frame["params"]
             assert set(event["payload"]) == set(EVENTS[event["type"]].payload), event
@@ -51,7 +51,7 @@ class Client:
         return frame
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """A request and its answer, whatever comes in between."""
+        """Send a request and return its response; events in between are collected."""
         number = self.request(method, **params)
         while True:
             frame = self.next()
@@ -59,18 +59,18 @@ class Client:
                 return frame
 
     def request(self, method: str, **params: Any) -> int:
-        """A request whose answer nobody waits for; its number."""
+        """Send a request without waiting; returns its ID."""
         self._number += 1
         request = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
         self.send(json.dumps(request).encode())
         return self._number
 
     def call(self, method: str, **params: Any) -> Any:
-        """The result, which has nothing in it that the reference does not name."""
-        answer = self.ask(method, **params)
-        assert "result" in answer, answer
-        assert set(answer["result"]) <= set(METHODS[method].returns), method
-        return answer["result"]
+        """The result of a request; it has only documented fields."""
+        response = self.ask(method, **params)
+        assert "result" in response, response
+        assert set(response["result"]) <= set(METHODS[method].returns), method
+        return response["result"]
 
     def until(self, kind: str) -> dict[str, Any]:
         """Wait for an event of a kind; its payload."""
@@ -84,8 +84,8 @@ class Client:
                 self.events.remove(frame["params"])
                 return dict(frame["params"]["payload"])
 
-    def shown_until(self, word: str) -> str:
-        """What was shown of an answer, up to a word."""
+    def text_until(self, word: str) -> str:
+        """The streamed text up to a word."""
         shown = ""
         while word not in shown:
             shown += self.until("message.delta")["text"]

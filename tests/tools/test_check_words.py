@@ -73,8 +73,8 @@ def test_every_avoided_wording_is_found(write) -> None:
     path = write("texts.ts", "".join(f'x("{words}");\n' for words in AVOIDED))
     code, out = check(path)
     assert code == 1
-    found = {int(line.split(":")[1]) for line in out.splitlines()}
-    missed = [words for number, words in enumerate(AVOIDED, 1) if number not in found]
+    results = {int(line.split(":")[1]) for line in out.splitlines()}
+    missed = [words for number, words in enumerate(AVOIDED, 1) if number not in results]
     assert missed == []
     assert all(": write " in line for line in out.splitlines())
 

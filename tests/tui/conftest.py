@@ -1,4 +1,4 @@
-"""The terminal UI in a test: a screen without a terminal, a real store and model server."""
+"""The terminal UI without a terminal, with a real store and model server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
-from hermes_tui.conversation import ConversationClient, Opening
-from support.daemons import ending
+from hermes_tui.conversation import ConversationClient, OpenRequest
+from support.daemons import stopping_daemon
 from support.scripted import model, serving
 from tui_gateway import client
 from tui_gateway.hub import Hub
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], str]]:
-    with ending(), serving() as start:
+    with stopping_daemon(), serving() as start:
         yield lambda steps: model(start(steps))
 
 
@@ -35,13 +35,15 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
 
 @pytest.fixture
 def opened(db: SessionDB, serve: Any, tmp_path: Path) -> Iterator[Open]:
-    """A conversation with a scripted model; it is ended after the test as after the screen."""
+    """A factory of applications with a scripted model; closed after the test."""
     apps: list[HermesApp] = []
 
     def start(steps: str = "[]", session_id: str = "", **more: Any) -> HermesApp:
         hub = Hub(db)
-        opening = Opening(str(tmp_path), session_id, model=serve(steps))
-        conversation = ConversationClient(lambda hear: client.here(hub, hear), opening)
+        request = OpenRequest(str(tmp_path), session_id, model=serve(steps))
+        conversation = ConversationClient(
+            lambda on_event: client.connect_in_process(hub, on_event), request
+        )
         conversation.open()
         apps.append(HermesApp(conversation, **more))
         return apps[-1]

@@ -1,4 +1,4 @@
-"""The terminal UI, key by key, against a real model server; one test on a real terminal."""
+"""The terminal UI with a real model server, partly in a real terminal."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from hermes_tui.dialogs import LOOK_SECONDS, ApprovalDialog, ClarifyDialog, KeysDialog
+from hermes_tui.dialogs import MIN_VISIBLE_SECONDS, ApprovalDialog, ClarifyDialog, KeysDialog
 from hermes_tui.messages import CollapsedMessages, ToolRow, entries
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar
 from support.command_line import command
 from support.screens import (
     SIZE,
-    answers,
-    asked,
+    agent_texts,
     is_idle,
-    notices,
-    said,
-    say,
-    stored,
-    until,
+    notice_texts,
+    stored_texts,
+    submit,
+    submit_and_wait,
+    user_texts,
+    wait_for,
 )
 from support.tmux import Tmux
 
@@ -43,22 +43,22 @@ SLOW = "one two three four five six seven eight nine ten eleven twelve"
 async def test_a_turn_is_shown_and_stored(opened: Open) -> None:
     app = opened("[{say: 'Hello **there**, you.'}]")
     async with app.run_test(size=SIZE) as pilot:
-        await asked(pilot, "hi")
-        assert (said(app), answers(app)) == (["hi"], ["Hello **there**, you."])
-        assert stored(app) == ["hi", "Hello **there**, you."]
+        await submit_and_wait(pilot, "hi")
+        assert (user_texts(app), agent_texts(app)) == (["hi"], ["Hello **there**, you."])
+        assert stored_texts(app) == ["hi", "Hello **there**, you."]
         status = str(app.query_one(StatusBar).render())
         assert "scripted" in status
         assert " 0 tokens" not in status
 
 
-async def test_a_tool_is_a_row_that_opens(opened: Open) -> None:
+async def test_a_tool_call_is_an_expandable_row(opened: Open) -> None:
     call = "{name: terminal, arguments: {command: echo worked; seq 60}}"
     app = opened(f"[{{say: Looking., calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
-        await asked(pilot, "go")
+        await submit_and_wait(pilot, "go")
         row = app.query_one(ToolRow)
         assert "✓ terminal echo worked" in str(row.render())
-        assert answers(app) == ["Looking.", "Done."]
+        assert agent_texts(app) == ["Looking.", "Done."]
         await pilot.click(ToolRow)
         assert "worked\n  1\n" in str(row.render())
         assert str(row.render()).count("\n") == 41
@@ -70,23 +70,23 @@ async def test_a_tool_that_fails_is_marked(opened: Open) -> None:
     call = "{name: terminal, arguments: {command: 'false'}}"
     app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
-        await asked(pilot, "go")
+        await submit_and_wait(pilot, "go")
         assert "✗ terminal false" in str(app.query_one(ToolRow).render())
 
 
 @pytest.mark.parametrize(("key", "is_left"), [("o", False), ("escape", True), ("enter", True)])
-async def test_an_approval_is_asked_for_and_obeyed(
+async def test_an_approval_is_requested_and_applied(
     opened: Open, tmp_path: Path, key: str, is_left: bool
 ) -> None:
     (tmp_path / "old").mkdir()
     call = "{name: terminal, arguments: {command: rm -rf old}}"
     app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
-        await say(pilot, "clean")
-        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
-        await pilot.pause(LOOK_SECONDS + 0.1)
+        await submit(pilot, "clean")
+        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        await pilot.pause(MIN_VISIBLE_SECONDS + 0.1)
         await pilot.press(key)
-        await until(pilot, lambda: is_idle(app))
+        await wait_for(pilot, lambda: is_idle(app))
         assert (tmp_path / "old").exists() == is_left
 
 
@@ -94,103 +94,103 @@ async def test_a_question_of_the_agent_is_answered(opened: Open) -> None:
     call = "{name: clarify, arguments: {question: Which?, choices: [tea, coffee]}}"
     app = opened(f"[{{calls: [{call}]}}, {{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
-        await say(pilot, "drink")
-        await until(pilot, lambda: isinstance(app.screen, ClarifyDialog))
+        await submit(pilot, "drink")
+        await wait_for(pilot, lambda: isinstance(app.screen, ClarifyDialog))
         first = app.screen
         await pilot.pause()
         await pilot.press("down", "enter")
-        await until(
+        await wait_for(
             pilot, lambda: isinstance(app.screen, ClarifyDialog) and app.screen is not first
         )
         await pilot.pause()
         await pilot.press("tab", *"milk", "enter")
-        await until(pilot, lambda: is_idle(app))
-        results = [one.result or "" for one in app.query(ToolRow)]
+        await wait_for(pilot, lambda: is_idle(app))
+        results = [row.result or "" for row in app.query(ToolRow)]
         assert "coffee" in results[0]
         assert "milk" in results[1]
 
 
-async def test_interrupting_keeps_what_was_shown(opened: Open) -> None:
+async def test_an_interrupt_keeps_streamed_text(opened: Open) -> None:
     app = opened(f"[{{say: {SLOW}, pause: 0.3}}]")
     async with app.run_test(size=SIZE) as pilot:
-        await say(pilot, "count")
-        await until(pilot, lambda: "three" in "".join(answers(app)))
+        await submit(pilot, "count")
+        await wait_for(pilot, lambda: "three" in "".join(agent_texts(app)))
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: is_idle(app))
-        await until(pilot, lambda: notices(app))
-        assert "Interrupted" in notices(app)[-1]
-        assert "three" in stored(app)[-1]
-        assert "twelve" not in stored(app)[-1]
+        await wait_for(pilot, lambda: is_idle(app))
+        await wait_for(pilot, lambda: notice_texts(app))
+        assert "Interrupted" in notice_texts(app)[-1]
+        assert "three" in stored_texts(app)[-1]
+        assert "twelve" not in stored_texts(app)[-1]
         assert app.is_running
 
 
-async def test_interrupting_answers_an_open_question_with_no(opened: Open, tmp_path: Path) -> None:
+async def test_an_interrupt_denies_an_open_approval(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     call = "{name: terminal, arguments: {command: rm -rf old}}"
     app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
-        await say(pilot, "clean")
-        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        await submit(pilot, "clean")
+        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: is_idle(app) and not isinstance(app.screen, ApprovalDialog))
+        await wait_for(pilot, lambda: is_idle(app) and not isinstance(app.screen, ApprovalDialog))
         assert (tmp_path / "old").exists()
 
 
-async def test_a_turn_goes_on_behind_the_keys(opened: Open) -> None:
+async def test_a_turn_continues_behind_the_key_list(opened: Open) -> None:
     app = opened(f"[{{say: {SLOW}, pause: 0.03}}]")
     async with app.run_test(size=SIZE) as pilot:
-        await say(pilot, "count")
+        await submit(pilot, "count")
         await pilot.press("f1")
-        await until(pilot, lambda: is_idle(app))
+        await wait_for(pilot, lambda: is_idle(app))
         assert isinstance(app.screen, KeysDialog)
         await pilot.press("f1")
-        assert answers(app) == [SLOW]
+        assert agent_texts(app) == [SLOW]
 
 
-async def test_what_is_typed_meanwhile_is_read_after_a_tool(opened: Open) -> None:
+async def test_steering_input_is_read_after_a_tool(opened: Open) -> None:
     call = "{name: terminal, arguments: {command: sleep 1}}"
     app = opened(f"[{{calls: [{call}]}}, {{say: Done.}}]")
     async with app.run_test(size=SIZE) as pilot:
-        await say(pilot, "go")
-        await until(pilot, lambda: app.query(ToolRow))
-        await say(pilot, "and hurry")
+        await submit(pilot, "go")
+        await wait_for(pilot, lambda: app.query(ToolRow))
+        await submit(pilot, "and hurry")
         assert app.query(".waiting")
-        await until(pilot, lambda: is_idle(app))
+        await wait_for(pilot, lambda: is_idle(app))
         assert not app.query(".waiting")
-        assert [stored(app)[0], *stored(app)[-2:]] == ["go", "and hurry", "Done."]
+        assert [stored_texts(app)[0], *stored_texts(app)[-2:]] == ["go", "and hurry", "Done."]
 
 
-async def test_what_no_tool_made_readable_is_said_when_the_turn_is_over(opened: Open) -> None:
+async def test_unread_steering_input_starts_the_next_turn(opened: Open) -> None:
     app = opened(f"[{{say: {SLOW}, pause: 0.3}}, {{say: Second.}}]")
     async with app.run_test(size=SIZE) as pilot:
-        await say(pilot, "count")
-        await until(pilot, lambda: answers(app))
-        await say(pilot, "and then?")
-        await until(pilot, lambda: answers(app)[-1] == "Second.")
-        await until(pilot, lambda: is_idle(app))
-        assert stored(app) == ["count", SLOW, "and then?", "Second."]
+        await submit(pilot, "count")
+        await wait_for(pilot, lambda: agent_texts(app))
+        await submit(pilot, "and then?")
+        await wait_for(pilot, lambda: agent_texts(app)[-1] == "Second.")
+        await wait_for(pilot, lambda: is_idle(app))
+        assert stored_texts(app) == ["count", SLOW, "and then?", "Second."]
 
 
-async def test_commands_change_what_is_shown(opened: Open) -> None:
+async def test_commands_change_the_transcript(opened: Open) -> None:
     app = opened("[{say: A1}, {say: A2}, {say: A3}]")
     async with app.run_test(size=SIZE) as pilot:
-        await asked(pilot, "one")
-        await asked(pilot, "two")
-        await asked(pilot, "/undo")
-        assert (said(app), answers(app)) == (["one"], ["A1"])
-        assert "Undid" in notices(app)[-1]
-        await asked(pilot, "/retry")
-        await until(pilot, lambda: answers(app) == ["A3"])
-        await until(pilot, lambda: is_idle(app))
-        await asked(pilot, "/nonsense")
-        assert "Unknown command: /nonsense" in notices(app)[-1]
-        await asked(pilot, "/new")
-        assert said(app) == []
-        await say(pilot, "/quit")
+        await submit_and_wait(pilot, "one")
+        await submit_and_wait(pilot, "two")
+        await submit_and_wait(pilot, "/undo")
+        assert (user_texts(app), agent_texts(app)) == (["one"], ["A1"])
+        assert "Undid" in notice_texts(app)[-1]
+        await submit_and_wait(pilot, "/retry")
+        await wait_for(pilot, lambda: agent_texts(app) == ["A3"])
+        await wait_for(pilot, lambda: is_idle(app))
+        await submit_and_wait(pilot, "/nonsense")
+        assert "Unknown command: /nonsense" in notice_texts(app)[-1]
+        await submit_and_wait(pilot, "/new")
+        assert user_texts(app) == []
+        await submit(pilot, "/quit")
     assert app.return_code == 0
 
 
-async def test_tab_finishes_commands_and_up_recalls(opened: Open) -> None:
+async def test_tab_completes_commands_and_up_recalls_input(opened: Open) -> None:
     app = opened("[{say: A1}]")
     async with app.run_test(size=SIZE) as pilot:
         prompt = app.query_one(Prompt)
@@ -199,8 +199,8 @@ async def test_tab_finishes_commands_and_up_recalls(opened: Open) -> None:
         await pilot.press("ctrl+c")
         assert prompt.text == ""
         await pilot.press("a", "backslash", "enter", "b", "shift+enter", "c", "enter")
-        await until(pilot, lambda: is_idle(app))
-        assert said(app) == ["a\nb\nc"]
+        await wait_for(pilot, lambda: is_idle(app))
+        assert user_texts(app) == ["a\nb\nc"]
         await pilot.press("up")
         assert prompt.text == "a\nb\nc"
 
@@ -213,30 +213,30 @@ async def test_a_resumed_conversation_shows_its_history(db: SessionDB, opened: O
         db.append_message("old", role, f"message {number}", timestamp=time.time())
     app = opened("[]", "old")
     async with app.run_test(size=SIZE) as pilot:
-        assert said(app)[0] == "message 30"
+        assert user_texts(app)[0] == "message 30"
         assert "30 earlier messages" in str(app.query_one(CollapsedMessages).render())
-        assert answers(app)[-1] == "message 129"
+        assert agent_texts(app)[-1] == "message 129"
         app.query_one(CollapsedMessages).focus()
         await pilot.press("enter")
-        await until(pilot, lambda: not app.query(CollapsedMessages))
-        assert said(app)[0] == "message 0"
+        await wait_for(pilot, lambda: not app.query(CollapsedMessages))
+        assert user_texts(app)[0] == "message 0"
 
 
-async def test_a_screen_that_is_full_folds_its_oldest_messages(
+async def test_a_long_transcript_collapses_its_oldest_messages(
     db: SessionDB, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_tui.transcript.SHOWN_MESSAGES", 4)
+    monkeypatch.setattr("hermes_tui.transcript.BATCH_MESSAGES", 4)
     monkeypatch.setattr("hermes_tui.transcript.MAX_MESSAGES", 6)
     app = opened("[]")
     async with app.run_test(size=SIZE) as pilot:
         for number in range(4):
-            await asked(pilot, f"say {number}")
+            await submit_and_wait(pilot, f"say {number}")
         assert "4 earlier messages" in str(app.query_one(CollapsedMessages).render())
-        assert said(app) == ["say 2", "say 3"]
+        assert user_texts(app) == ["say 2", "say 3"]
         app.query_one(CollapsedMessages).action_unfold()
-        await until(pilot, lambda: not app.query(CollapsedMessages))
-        assert said(app) == [f"say {number}" for number in range(4)]
-        assert len(answers(app)) == 4
+        await wait_for(pilot, lambda: not app.query(CollapsedMessages))
+        assert user_texts(app) == [f"say {number}" for number in range(4)]
+        assert len(agent_texts(app)) == 4
 
 
 async def test_themes_keys_and_small_windows(opened: Open) -> None:
@@ -251,10 +251,10 @@ async def test_themes_keys_and_small_windows(opened: Open) -> None:
 
 
 @pytest.mark.parametrize("keys", [["ctrl+d"], ["ctrl+c", "ctrl+c"]])
-async def test_leaving_ends_the_row(db: SessionDB, opened: Open, keys: list[str]) -> None:
+async def test_quitting_ends_the_session(db: SessionDB, opened: Open, keys: list[str]) -> None:
     app = opened("[{say: Hello.}]")
     async with app.run_test(size=SIZE) as pilot:
-        await asked(pilot, "hi")
+        await submit_and_wait(pilot, "hi")
         await pilot.press(*keys)
     app.conversation.leave(is_over=True)
     row = db.get_session(app.conversation.session_id)
@@ -264,14 +264,14 @@ async def test_leaving_ends_the_row(db: SessionDB, opened: Open, keys: list[str]
 
 def test_stored_calls_and_results_become_rows() -> None:
     call = {"id": "c", "function": {"name": "read_file", "arguments": '{"path": "a.txt"}'}}
-    found = entries(
+    result = entries(
         [
             {"role": "user", "content": "look"},
             {"role": "assistant", "content": "", "tool_calls": [call]},
             {"role": "tool", "content": '{"error": null}', "tool_name": "read_file"},
         ]
     )
-    assert [(one.kind, one.text) for one in found] == [
+    assert [(item.kind, item.text) for item in result] == [
         ("user", "look"), ("tool", "read_file a.txt"),
     ]  # fmt: skip
 
@@ -288,14 +288,14 @@ def test_on_a_real_terminal(tmp_path: Path, serve: Any) -> None:
         terminal.wait_for("F1 keys")
         terminal.type("what is it?\n")
         terminal.wait_for("The answer is 42.")
-        terminal.wait_until(lambda seen: "working" not in seen, "the end of the turn")
+        terminal.wait_until(lambda screen: "working" not in screen, "the end of the turn")
         terminal.press("C-d")
         assert "To continue: `hermes -r" in terminal.wait_for_end()
     assert end_reason() == "tui_close"
 
 
 @pytest.mark.parametrize(("name", "code"), [("TERM", 143), ("HUP", 129)])
-def test_a_signal_ends_the_row(tmp_path: Path, serve: Any, name: str, code: int) -> None:
+def test_a_signal_ends_the_session(tmp_path: Path, serve: Any, name: str, code: int) -> None:
     model = serve(f"[{{say: {SLOW}, pause: 0.2}}]")
     with Tmux(tmp_path, 100, 30) as terminal:
         terminal.type(f"(sleep 0; echo $BASHPID > {tmp_path}/pid; exec ")
@@ -311,7 +311,7 @@ def test_a_signal_ends_the_row(tmp_path: Path, serve: Any, name: str, code: int)
     assert end_reason() == "tui_close"
 
 
-def test_closing_the_window_ends_the_row(tmp_path: Path, serve: Any, hermes_home: Path) -> None:
+def test_closing_the_window_ends_the_session(tmp_path: Path, serve: Any, hermes_home: Path) -> None:
     model = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
     with Tmux(tmp_path, 100, 30) as terminal:
         terminal.run(command("tui", "--no-daemon", "--model", model))
@@ -329,7 +329,7 @@ def test_closing_the_window_ends_the_row(tmp_path: Path, serve: Any, hermes_home
     assert "Traceback" not in "".join(logs), logs[0][:4000]
 
 
-def test_several_lines_and_going_on_in_a_real_terminal(tmp_path: Path, serve: Any) -> None:
+def test_multiline_input_and_resuming_in_a_real_terminal(tmp_path: Path, serve: Any) -> None:
     model = serve("[{say: First.}, {say: Second.}]")
     with Tmux(tmp_path, 100, 30) as terminal:
         terminal.run(command("tui", "--no-daemon", "--model", model))
@@ -346,18 +346,18 @@ def test_several_lines_and_going_on_in_a_real_terminal(tmp_path: Path, serve: An
         terminal.press("C-d")
         terminal.wait_for_end()
     with SessionDB() as db:
-        found = db.list_sessions_rich(limit=5)
-        assert len(found) == 1
-        assert db.get_messages(found[0]["id"])[0]["content"] == "a\nb\nc"
+        sessions_rich = db.list_sessions_rich(limit=5)
+        assert len(sessions_rich) == 1
+        assert db.get_messages(sessions_rich[0]["id"])[0]["content"] == "a\nb\nc"
 
 
-def test_the_pictures_for_the_documentation_are_drawn(tmp_path: Path) -> None:
+def test_the_screenshots_of_the_documentation_are_drawn(tmp_path: Path) -> None:
     subprocess.run([sys.executable, SCREENSHOTS, tmp_path], check=True, timeout=60)
     assert "watering.py" in (tmp_path / "tui.svg").read_text()
     assert "rm&#160;-rf&#160;build" in (tmp_path / "tui-approval.svg").read_text()
 
 
-def test_without_a_terminal_it_says_what_to_do(hermes: Any) -> None:
+def test_without_a_terminal_it_is_an_error(hermes: Any) -> None:
     done = hermes("tui")
     assert done.code == 2
     assert "requires an interactive terminal" in done.err

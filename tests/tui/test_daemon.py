@@ -1,4 +1,4 @@
-"""The terminal UI and the daemon, in real terminals: windows close, turns go on."""
+"""The terminal UI and the daemon in real terminals: turns continue after windows close."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def latest() -> dict[str, Any]:
         return dict(db.list_sessions_rich(limit=1)[0])
 
 
-def test_a_window_is_closed_in_mid_sentence_and_another_finds_every_word(
+def test_a_turn_continues_after_its_window_is_closed_and_is_resumed(
     tmp_path: Path, serve: Any
 ) -> None:
     name = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
@@ -36,15 +36,15 @@ def test_a_window_is_closed_in_mid_sentence_and_another_finds_every_word(
         terminal.wait_for("three")
     with Tmux(tmp_path, 100, 30) as terminal:
         terminal.run(command("-c", "--model", name))
-        terminal.wait_for("three")  # the turn as it stands
-        terminal.wait_for("twelve")  # and what comes
-        terminal.wait_until(lambda seen: "working" not in seen, "the end of the turn")
+        terminal.wait_for("three")  # streamed before
+        terminal.wait_for("twelve")  # streamed now
+        terminal.wait_until(lambda screen: "working" not in screen, "the end of the turn")
         terminal.press("C-d")
         assert "To continue: `hermes -r" in terminal.wait_for_end()
     wait_until(lambda: latest()["end_reason"] == "tui_close")
 
 
-def test_leaving_a_turn_that_runs_leaves_it_running(tmp_path: Path, serve: Any) -> None:
+def test_a_turn_continues_after_quitting(tmp_path: Path, serve: Any) -> None:
     name = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
     with Tmux(tmp_path, 100, 30) as terminal:
         terminal.run(command("--model", name))
@@ -58,7 +58,7 @@ def test_leaving_a_turn_that_runs_leaves_it_running(tmp_path: Path, serve: Any) 
         wait_until(lambda: db.get_messages(session_id)[-1]["content"] == SLOW)
 
 
-def test_a_daemon_that_is_killed_is_followed_by_another(tmp_path: Path, serve: Any) -> None:
+def test_the_ui_reconnects_after_the_daemon_is_killed(tmp_path: Path, serve: Any) -> None:
     name = serve(f"[{{say: {SLOW}, pause: 0.5}}, {{say: Once more.}}]")
     with Tmux(tmp_path, 100, 30) as terminal:
         terminal.run(command("--model", name))
@@ -66,9 +66,9 @@ def test_a_daemon_that_is_killed_is_followed_by_another(tmp_path: Path, serve: A
         terminal.type("count\n")
         terminal.wait_for("four")
         wait_until(lambda: "four" in drafted())
-        place = DAEMON.find()
-        assert place is not None
-        os.kill(place.pid, signal.SIGKILL)
+        record = DAEMON.find()
+        assert record is not None
+        os.kill(record.pid, signal.SIGKILL)
         terminal.wait_for("Reconnected")
         assert "four" in terminal.screen()
         terminal.type("again\n")
@@ -77,7 +77,7 @@ def test_a_daemon_that_is_killed_is_followed_by_another(tmp_path: Path, serve: A
         terminal.wait_for_end()
 
 
-def test_text_is_written_in_another_editor(tmp_path: Path, serve: Any) -> None:
+def test_input_is_edited_in_an_external_editor(tmp_path: Path, serve: Any) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\necho "from the editor" > "$1"\n')
     editor.chmod(0o755)
@@ -93,7 +93,7 @@ def test_text_is_written_in_another_editor(tmp_path: Path, serve: Any) -> None:
         terminal.wait_for_end()
 
 
-def test_words_that_waited_are_there_when_somebody_comes_back(tmp_path: Path, serve: Any) -> None:
+def test_queued_input_is_shown_after_reconnecting(tmp_path: Path, serve: Any) -> None:
     name = serve(f"[{{say: {SLOW}, pause: 0.4}}, {{say: Later.}}]")
     with Tmux(tmp_path, 100, 30) as terminal:
         terminal.run(command("--model", name))
@@ -101,7 +101,7 @@ def test_words_that_waited_are_there_when_somebody_comes_back(tmp_path: Path, se
         terminal.type("count\n")
         terminal.wait_for("two")
         terminal.type("/queue and then?\n")
-        terminal.wait_until(lambda seen: "/queue" not in seen, "the command")
+        terminal.wait_until(lambda screen: "/queue" not in screen, "the command")
         time.sleep(0.3)
     with Tmux(tmp_path, 100, 30) as terminal:
         terminal.run(command("-c", "--model", name))

@@ -1,4 +1,4 @@
-"""Questions come while somebody types, and go when nobody waits for them."""
+"""Question dialogs that open during typing and close when cancelled."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 from textual.widgets import Button, Static
 
 from hermes_tui.dialogs import (
-    LOOK_SECONDS,
-    PAUSE_SECONDS,
+    MIN_VISIBLE_SECONDS,
+    TYPING_PAUSE_SECONDS,
     ApprovalDialog,
     ClarifyDialog,
     KeysDialog,
 )
 from hermes_tui.prompt import Prompt
-from support.screens import SIZE, is_idle, say, until
+from support.screens import SIZE, is_idle, submit, wait_for
 from tui_gateway.client import GONE
 
 if TYPE_CHECKING:
@@ -35,109 +35,113 @@ def request(number: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("key", ["o", "s", "enter"])
-async def test_what_is_typed_for_the_input_allows_nothing(
+async def test_keys_meant_for_the_input_do_not_approve(
     opened: Open, tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hermes_tui.dialogs.PAUSE_SECONDS", 600.0)  # no key comes after a pause
+    monkeypatch.setattr(
+        "hermes_tui.dialogs.TYPING_PAUSE_SECONDS", 600.0
+    )  # no key comes after a pause
     (tmp_path / "old").mkdir()
     app = opened(RISKY)
     async with app.run_test(size=SIZE) as pilot:
-        await say(pilot, "clean")
-        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
-        for _ in range(8):  # longer than a look, without a pause
+        await submit(pilot, "clean")
+        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        for _ in range(8):  # longer than the delay, without a pause
             await pilot.press("right", key)
             await pilot.pause(0.2)
             assert isinstance(app.screen, ApprovalDialog)
         hint = app.screen.query_one(".keys", Static)
         assert "wait" in str(hint.render())
-        monkeypatch.setattr("hermes_tui.dialogs.PAUSE_SECONDS", PAUSE_SECONDS)
-        await until(pilot, lambda: "Esc" in str(hint.render()))
+        monkeypatch.setattr("hermes_tui.dialogs.TYPING_PAUSE_SECONDS", TYPING_PAUSE_SECONDS)
+        await wait_for(pilot, lambda: "Esc" in str(hint.render()))
         await pilot.press("o")
-        await until(pilot, lambda: is_idle(app))
+        await wait_for(pilot, lambda: is_idle(app))
         assert not (tmp_path / "old").exists()
 
 
-async def test_no_is_heard_at_once(opened: Open, tmp_path: Path) -> None:
+async def test_escape_denies_at_once(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     app = opened(RISKY)
     async with app.run_test(size=SIZE) as pilot:
-        await say(pilot, "clean")
-        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        await submit(pilot, "clean")
+        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.press("escape", "escape")
-        await until(pilot, lambda: is_idle(app))
+        await wait_for(pilot, lambda: is_idle(app))
         assert (tmp_path / "old").exists()
 
 
-async def test_always_is_no_letter(opened: Open) -> None:
+async def test_always_has_no_shortcut_key(opened: Open) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
-        app._hear("approval.request", request(1))
-        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        app._queue_event("approval.request", request(1))
+        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         screen = app.screen
-        await pilot.pause(LOOK_SECONDS + 0.1)
+        await pilot.pause(MIN_VISIBLE_SECONDS + 0.1)
         await pilot.press("a")
         assert app.screen is screen
-        await pilot.pause(PAUSE_SECONDS + 0.1)
+        await pilot.pause(TYPING_PAUSE_SECONDS + 0.1)
         await pilot.press("left")
         assert isinstance(app.focused, Button)
         assert app.focused.id == "always"
         await pilot.press("enter")
-        await until(pilot, lambda: app.screen is not screen)
+        await wait_for(pilot, lambda: app.screen is not screen)
 
 
-async def test_a_question_seen_again_is_looked_at_again(
+async def test_the_delay_restarts_when_a_dialog_reappears(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
-        app._hear("approval.request", request(1))
-        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        app._queue_event("approval.request", request(1))
+        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.press("f1")
-        await pilot.pause(LOOK_SECONDS + 0.1)
+        await pilot.pause(MIN_VISIBLE_SECONDS + 0.1)
         assert isinstance(app.screen, KeysDialog)
-        monkeypatch.setattr("hermes_tui.dialogs.LOOK_SECONDS", 600.0)  # the second key is too early
+        monkeypatch.setattr(
+            "hermes_tui.dialogs.MIN_VISIBLE_SECONDS", 600.0
+        )  # the second key is too early
         await pilot.press("o", "o")
         await pilot.pause()
         assert isinstance(app.screen, ApprovalDialog)
 
 
-async def test_exactly_the_question_that_is_closed_goes(opened: Open) -> None:
+async def test_only_the_closed_question_is_removed(opened: Open) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
-        app._hear("approval.request", request(1))
-        app._hear("approval.request", request(2))
-        await until(pilot, lambda: len(app.screen_stack) == 3)
+        app._queue_event("approval.request", request(1))
+        app._queue_event("approval.request", request(2))
+        await wait_for(pilot, lambda: len(app.screen_stack) == 3)
         await pilot.press("f1")
-        app._hear("question.closed", {"request_id": "r1"})
-        await until(pilot, lambda: len(app.screen_stack) == 3)
+        app._queue_event("question.closed", {"request_id": "r1"})
+        await wait_for(pilot, lambda: len(app.screen_stack) == 3)
         first, second, third = app.screen_stack
         assert isinstance(second, ApprovalDialog)
         assert second.request_id == "r2"
         assert isinstance(third, KeysDialog)
         await pilot.press("x")
         await pilot.press("escape")
-        await until(pilot, lambda: app.screen is first)
+        await wait_for(pilot, lambda: app.screen is first)
         await pilot.press("h")
         assert app.query_one(Prompt).text == "h"
 
 
-async def test_what_is_shown_already_is_not_shown_twice(opened: Open) -> None:
+async def test_a_repeated_question_is_shown_once(opened: Open) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         for _ in range(2):
-            app._hear("approval.request", request(1))
-        app._hear("clarify.request", {"question": "Which?", "request_id": "c"})
-        await until(pilot, lambda: isinstance(app.screen, ClarifyDialog))
+            app._queue_event("approval.request", request(1))
+        app._queue_event("clarify.request", {"question": "Which?", "request_id": "c"})
+        await wait_for(pilot, lambda: isinstance(app.screen, ClarifyDialog))
         assert len(app.screen_stack) == 3
 
 
-async def test_no_question_outlives_who_asked_it(opened: Open) -> None:
+async def test_questions_close_when_the_connection_is_lost(opened: Open) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
-        app._hear("approval.request", request(1))
-        app._hear("approval.request", request(2))
-        await until(pilot, lambda: len(app.screen_stack) == 3)
+        app._queue_event("approval.request", request(1))
+        app._queue_event("approval.request", request(2))
+        await wait_for(pilot, lambda: len(app.screen_stack) == 3)
         await pilot.press("f1")
-        app._hear(GONE, {})
-        await until(pilot, lambda: len(app.screen_stack) == 2)
+        app._queue_event(GONE, {})
+        await wait_for(pilot, lambda: len(app.screen_stack) == 2)
         assert isinstance(app.screen, KeysDialog)

@@ -1,4 +1,4 @@
-"""Another editor, on a real terminal: whatever it does, the screen comes back."""
+"""The external editor in a real terminal; the screen is restored in every case."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def program(path: Path, lines: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("editor", "told"),
+    ("editor", "notice"),
     [("no-such-editor", "Editor not found"), ("it's", "cannot be parsed"), ("false", "code 1")],
 )
-def test_an_editor_that_cannot_be_used_is_a_notice(
-    tmp_path: Path, serve: Any, editor: str, told: str
+def test_an_unusable_editor_is_a_notice(
+    tmp_path: Path, serve: Any, editor: str, notice: str
 ) -> None:
     name = serve("[{say: Read.}]")
     with Tmux(tmp_path, 100, 30) as terminal:
@@ -33,7 +33,7 @@ def test_an_editor_that_cannot_be_used_is_a_notice(
         terminal.wait_for("F1 keys")
         terminal.type("a draft")
         terminal.press("C-g")
-        terminal.wait_for(told)
+        terminal.wait_for(notice)
         terminal.type(" goes on")
         terminal.wait_for("a draft goes on")
         terminal.press("Enter")
@@ -42,7 +42,7 @@ def test_an_editor_that_cannot_be_used_is_a_notice(
         terminal.wait_for_end()
 
 
-def test_an_editor_that_is_no_program_is_a_notice(tmp_path: Path, serve: Any) -> None:
+def test_an_editor_that_is_not_executable_is_a_notice(tmp_path: Path, serve: Any) -> None:
     editor = tmp_path / "editor"
     editor.write_bytes(b"\x7fELF nonsense")
     editor.chmod(0o755)

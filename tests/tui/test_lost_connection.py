@@ -1,4 +1,4 @@
-"""The daemon is gone for good, or another terminal changes what was said: nothing typed is lost."""
+"""Lost connections and changes by other clients; typed input is never lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from hermes_tui.prompt import Prompt
-from support.screens import SIZE, answers, asked, is_idle, notices, said, say, until
+from support.screens import (
+    SIZE,
+    agent_texts,
+    is_idle,
+    notice_texts,
+    submit,
+    submit_and_wait,
+    user_texts,
+    wait_for,
+)
 from tui_gateway.client import GONE
 from tui_gateway.frames import BUSY, CRASHED, RpcError
 
@@ -21,58 +30,60 @@ if TYPE_CHECKING:
 
 
 def lose(app: HermesApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on nothing is answered, as when the daemon has ended too often."""
+    """Make all calls fail, as after too many daemon crashes."""
 
     def call(method: str, **_params: Any) -> Any:
         time.sleep(0.5)
-        raise RpcError(CRASHED, f"the connection is lost: {method}")
+        raise RpcError(CRASHED, f"connection lost: {method}")
 
     monkeypatch.setattr(app.conversation, "call", call)
-    monkeypatch.setattr(app.conversation, "come_back", lambda: False)
+    monkeypatch.setattr(app.conversation, "reconnect", lambda: False)
 
 
-async def test_a_dead_link_ends_nothing_and_the_next_enter_tries_again(
+async def test_after_a_lost_connection_the_next_enter_reconnects(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = opened("[{say: First.}, {say: Back.}]")
     async with app.run_test(size=SIZE) as pilot:
         prompt = app.query_one(Prompt)
-        await asked(pilot, "hi")
-        app.work_begins()
+        await submit_and_wait(pilot, "hi")
+        app.show_busy()
         with monkeypatch.context() as lost:
             lose(app, lost)
-            app._hear(GONE, {})
-            await until(pilot, lambda: "keeps crashing" in notices(app)[-1])
+            app._queue_event(GONE, {})
+            await wait_for(pilot, lambda: "keeps crashing" in notice_texts(app)[-1])
             assert is_idle(app)
             await pilot.press(*"./wa", "tab")
             await pilot.press("ctrl+t", "f3")
-            await until(pilot, lambda: "session.prompts" in notices(app)[-1])
-            await say(pilot, "hello")
-            await until(pilot, lambda: prompt.text == "hello")
-            assert said(app) == ["hi"]
+            await wait_for(pilot, lambda: "session.prompts" in notice_texts(app)[-1])
+            await submit(pilot, "hello")
+            await wait_for(pilot, lambda: prompt.text == "hello")
+            assert user_texts(app) == ["hi"]
             assert is_idle(app)
             assert app.is_running
         await pilot.press("enter")
-        await until(pilot, lambda: len(answers(app)) == 2 and is_idle(app))
-        assert "Back." in answers(app)[-1]  # maybe twice: the first link is not dead here
+        await wait_for(pilot, lambda: len(agent_texts(app)) == 2 and is_idle(app))
+        assert (
+            "Back." in agent_texts(app)[-1]
+        )  # maybe twice: the first client is still connected here
         assert prompt.text == ""
-        assert said(app) == ["hi", "hello"]
+        assert user_texts(app) == ["hi", "hello"]
 
 
-async def test_one_can_leave_what_cannot_be_reached(
+async def test_quitting_works_without_a_connection(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         with monkeypatch.context() as lost:
             lose(app, lost)
-            app._hear(GONE, {})
-            await until(pilot, lambda: "keeps crashing" in notices(app)[-1])
-            await say(pilot, "/quit")
-            await until(pilot, lambda: not app.is_running)
+            app._queue_event(GONE, {})
+            await wait_for(pilot, lambda: "keeps crashing" in notice_texts(app)[-1])
+            await submit(pilot, "/quit")
+            await wait_for(pilot, lambda: not app.is_running)
 
 
-async def test_a_message_that_cannot_be_sent_is_in_the_input_again(
+async def test_an_unsent_message_returns_to_the_input(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = opened("[{say: Now.}]")
@@ -80,20 +91,20 @@ async def test_a_message_that_cannot_be_sent_is_in_the_input_again(
         prompt = app.query_one(Prompt)
         with monkeypatch.context() as lost:
             lose(app, lost)
-            await say(pilot, "hello")
+            await submit(pilot, "hello")
             await pilot.press(*"more")
-            await until(pilot, lambda: prompt.text == "hello\nmore")
-            await until(pilot, lambda: is_idle(app))
-            assert said(app) == []
-            assert "connection is lost" in notices(app)[-1]
-            await say(pilot, "/undo")
-            await until(pilot, lambda: "command.dispatch" in notices(app)[-1])
-            await until(pilot, lambda: is_idle(app))
-        await asked(pilot, "hello")
-        assert answers(app) == ["Now."]
+            await wait_for(pilot, lambda: prompt.text == "hello\nmore")
+            await wait_for(pilot, lambda: is_idle(app))
+            assert user_texts(app) == []
+            assert "connection lost" in notice_texts(app)[-1]
+            await submit(pilot, "/undo")
+            await wait_for(pilot, lambda: "command.dispatch" in notice_texts(app)[-1])
+            await wait_for(pilot, lambda: is_idle(app))
+        await submit_and_wait(pilot, "hello")
+        assert agent_texts(app) == ["Now."]
 
 
-async def test_a_turn_of_another_terminal_stays_a_turn(
+async def test_a_turn_of_another_client_keeps_the_ui_busy(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = opened()
@@ -104,53 +115,63 @@ async def test_a_turn_of_another_terminal_stays_a_turn(
     async with app.run_test(size=SIZE) as pilot:
         with monkeypatch.context() as elsewhere:
             elsewhere.setattr(app.conversation, "call", busy)
-            await say(pilot, "hello")
-            await until(pilot, lambda: app.query_one(Prompt).text == "hello")
+            await submit(pilot, "hello")
+            await wait_for(pilot, lambda: app.query_one(Prompt).text == "hello")
             assert app.is_busy
-        app.work_ends()
+        app.show_idle()
 
 
-async def test_what_nobody_read_goes_before_the_draft(opened: Open) -> None:
+async def test_unread_input_is_inserted_before_the_draft(opened: Open) -> None:
     app = opened()
     end = {"status": "interrupted", "error": None, "unread": "and hurry"}
     async with app.run_test(size=SIZE) as pilot:
         prompt = app.query_one(Prompt)
         await pilot.press(*"half")
-        app._hear("message.complete", end)
-        await until(pilot, lambda: prompt.text == "and hurry\nhalf")
+        app._queue_event("message.complete", end)
+        await wait_for(pilot, lambda: prompt.text == "and hurry\nhalf")
         await pilot.press("!")
         assert prompt.text == "and hurry\nhalf!"
-        app._hear("message.complete", end)
-        app._hear("message.complete", {**end, "unread": "and"})
-        await until(pilot, lambda: len(notices(app)) >= 4)
+        app._queue_event("message.complete", end)
+        app._queue_event("message.complete", {**end, "unread": "and"})
+        await wait_for(pilot, lambda: len(notice_texts(app)) >= 4)
         assert prompt.text == "and hurry\nhalf!"
-        app._hear("message.complete", {**end, "unread": "an"})
-        await until(pilot, lambda: prompt.text == "an\nand hurry\nhalf!")
+        app._queue_event("message.complete", {**end, "unread": "an"})
+        await wait_for(pilot, lambda: prompt.text == "an\nand hurry\nhalf!")
 
 
-async def test_what_another_terminal_took_back_is_shown_no_longer(opened: Open) -> None:
+async def test_an_undo_of_another_client_updates_the_transcript(opened: Open) -> None:
     app = opened("[{say: A1}, {say: A2}]")
     async with app.run_test(size=SIZE) as pilot:
-        await asked(pilot, "one")
-        await asked(pilot, "two")
+        await submit_and_wait(pilot, "one")
+        await submit_and_wait(pilot, "two")
         await app.note("beside")
         await pilot.press(*"draft")
         app.conversation.call("command.dispatch", name="undo", arg="")
-        app._hear("session.changed", {})
-        await until(pilot, lambda: said(app) == ["one"])
-        assert answers(app) == ["A1"]
-        await until(pilot, lambda: notices(app)[-1:] == ["beside"])
+        app._queue_event("session.changed", {})
+        await wait_for(pilot, lambda: user_texts(app) == ["one"])
+        assert agent_texts(app) == ["A1"]
+        await wait_for(pilot, lambda: notice_texts(app)[-1:] == ["beside"])
         assert app.query_one(Prompt).text == "draft"
 
 
-async def test_a_change_that_cannot_be_seen_is_told(
-    opened: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failed_reload_is_reported(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     app = opened("[{say: A1}]")
     async with app.run_test(size=SIZE) as pilot:
-        await asked(pilot, "one")
+        await submit_and_wait(pilot, "one")
         with monkeypatch.context() as lost:
             lose(app, lost)
-            app._hear("session.changed", {})
-            await until(pilot, lambda: "connection is lost" in "".join(notices(app)))
-            assert said(app) == ["one"]
+            app._queue_event("session.changed", {})
+            await wait_for(pilot, lambda: "connection lost" in "".join(notice_texts(app)))
+            assert user_texts(app) == ["one"]
+
+
+async def test_notices_name_the_command_as_the_user_types_it(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_COMMAND", "./hermes")
+    app = opened()
+    async with app.run_test(size=SIZE) as pilot:
+        with monkeypatch.context() as lost:
+            lose(app, lost)
+            app._queue_event(GONE, {})
+            await wait_for(pilot, lambda: "`./hermes doctor`" in notice_texts(app)[-1])

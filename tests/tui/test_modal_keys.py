@@ -1,4 +1,4 @@
-"""Keys while something stands before the conversation are for what is seen."""
+"""Keys go to the topmost dialog."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textual.widgets import Input, OptionList, Tree
 from hermes_tui.dialogs import ApprovalDialog, KeysDialog
 from hermes_tui.rewind import BranchTree
 from hermes_tui.session_picker import SessionPicker
-from support.screens import SIZE, asked, until
+from support.screens import SIZE, submit_and_wait, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,62 +30,62 @@ def fill(db: SessionDB, count: int) -> None:
         db.append_message(f"s{number}", "user", f"roses {number}")
 
 
-async def test_delete_edits_what_is_typed_and_asks_before_the_trash(
+async def test_delete_edits_the_search_and_confirms_before_trashing(
     opened: Open, db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(db, 2)
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+r")
-        await until(pilot, lambda: isinstance(app.screen, SessionPicker))
-        found, typed = app.screen.query_one(OptionList), app.screen.query_one(Input)
-        await until(pilot, lambda: found.option_count == 2)
+        await wait_for(pilot, lambda: isinstance(app.screen, SessionPicker))
+        options, search = app.screen.query_one(OptionList), app.screen.query_one(Input)
+        await wait_for(pilot, lambda: options.option_count == 2)
         await pilot.press(*"xroses", "home", "delete")
-        assert typed.value == "roses"
-        await until(pilot, lambda: found.option_count == 2)
+        assert search.value == "roses"
+        await wait_for(pilot, lambda: options.option_count == 2)
         await pilot.press("end", "delete")
         await pilot.pause(0.2)
         assert db.session_count() == 2
-        await pilot.press("down", "delete")  # another one: asked again
+        await pilot.press("down", "delete")  # another session: confirm again
         await pilot.pause(0.2)
         assert db.session_count() == 2
-        monkeypatch.setattr("hermes_tui.session_picker.TWICE_SECONDS", 0.0)
+        monkeypatch.setattr("hermes_tui.session_picker.REPEAT_SECONDS", 0.0)
         await pilot.press("delete")  # too late
         await pilot.pause(0.2)
         assert db.session_count() == 2
         monkeypatch.undo()
         await pilot.press("delete")
-        await until(pilot, lambda: db.session_count() == 1)
+        await wait_for(pilot, lambda: db.session_count() == 1)
 
 
-async def test_screens_do_not_pile_up(opened: Open) -> None:
+async def test_dialogs_do_not_stack(opened: Open) -> None:
     app = opened("[{say: A1}]")
     async with app.run_test(size=SIZE) as pilot:
-        await asked(pilot, "one")
+        await submit_and_wait(pilot, "one")
         await pilot.press("ctrl+r", "ctrl+r", "f3", "f4", "ctrl+g")
         await pilot.pause(0.2)
         assert len(app.screen_stack) == 2
         await pilot.press("escape")
         assert len(app.screen_stack) == 1
-        app._hear("approval.request", QUESTION)
-        await until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
+        app._queue_event("approval.request", QUESTION)
+        await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.press("ctrl+r", "f3", "f4", "ctrl+g", "pageup")
         assert isinstance(app.screen, ApprovalDialog)
 
 
-async def test_pages_turn_in_what_is_seen(opened: Open, db: SessionDB) -> None:
+async def test_page_keys_scroll_the_topmost_dialog(opened: Open, db: SessionDB) -> None:
     fill(db, 60)
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("ctrl+r")
-        await until(pilot, lambda: isinstance(app.screen, SessionPicker))
-        found = app.screen.query_one(OptionList)
-        await until(pilot, lambda: found.option_count > 50)
+        await wait_for(pilot, lambda: isinstance(app.screen, SessionPicker))
+        options = app.screen.query_one(OptionList)
+        await wait_for(pilot, lambda: options.option_count > 50)
         await pilot.pause()
         await pilot.press("pagedown")
-        assert (found.highlighted or 0) > 5
+        assert (options.highlighted or 0) > 5
         await pilot.press("pageup")
-        assert found.highlighted == 0
+        assert options.highlighted == 0
         row = {"title": "rose", "message_count": 1, "parent_session_id": None}
         await app.push_screen(BranchTree([{**row, "id": str(number)} for number in range(60)], "0"))
         tree = app.screen.query_one(Tree)
@@ -104,6 +104,6 @@ async def test_the_keys_are_scrolled_in_a_small_window(opened: Open) -> None:
         await pilot.press("pagedown")
         assert isinstance(app.screen, KeysDialog)
         dialog = app.screen.query_one(".dialog")
-        await until(pilot, lambda: dialog.scroll_offset.y > 0)
+        await wait_for(pilot, lambda: dialog.scroll_offset.y > 0)
         await pilot.press("x")
         assert not isinstance(app.screen, KeysDialog)

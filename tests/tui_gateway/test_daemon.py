@@ -1,4 +1,4 @@
-"""The daemon: a turn that outlives its terminal, found again by the next one."""
+"""The daemon: turns continue without a client, and the next client resumes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from websockets.sync.client import connect
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.instance_record import DAEMON
 from hermes_state import SessionDB
-from support.daemons import Terminal, ending, wait_until
+from support.daemons import Terminal, stopping_daemon, wait_until
 from tui_gateway import client, daemon, hub
 from tui_gateway.frames import RpcError
 
@@ -28,8 +28,8 @@ SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
 
 @pytest.fixture(autouse=True)
-def _ended() -> Iterator[None]:
-    with ending():
+def _stop_daemon() -> Iterator[None]:
+    with stopping_daemon():
         yield
 
 
@@ -40,27 +40,27 @@ def row() -> dict[str, Any]:
 
 def stored() -> list[str]:
     with SessionDB() as db:
-        return [str(one["content"]) for one in db.get_messages(row()["id"])]
+        return [str(message["content"]) for message in db.get_messages(row()["id"])]
 
 
-def test_a_turn_goes_on_without_its_terminal_and_is_found_again(serve: Any) -> None:
+def test_a_turn_continues_without_its_client_and_is_resumed(serve: Any) -> None:
     first = Terminal()
     opened = first.open(model=serve(f"[{{say: {SLOW}, pause: 0.15}}]"))
     first.call("prompt.submit", text="count")
-    shown = first.shown_until("three")
+    shown = first.text_until("three")
     first.close()
 
     second = Terminal()
-    found = second.open("session.resume", session_id=opened["stored_session_id"])
-    assert found["session_id"] == opened["session_id"]
-    assert found["running"]
-    assert found["inflight"]["text"].startswith(shown)
+    result = second.open("session.resume", session_id=opened["stored_session_id"])
+    assert result["session_id"] == opened["session_id"]
+    assert result["running"]
+    assert result["inflight"]["text"].startswith(shown)
     assert second.until("message.complete")["text"] == SLOW
     assert stored() == ["count", SLOW]
     second.close()
 
 
-def test_two_terminals_see_the_same(serve: Any) -> None:
+def test_two_clients_receive_the_same_events(serve: Any) -> None:
     first, second = Terminal(), Terminal()
     opened = first.open(model=serve("[{say: Hello.}]"))
     second.open("session.activate", session_id=opened["session_id"])
@@ -72,7 +72,7 @@ def test_two_terminals_see_the_same(serve: Any) -> None:
     second.close()
 
 
-def test_a_question_waits_for_the_next_terminal(serve: Any, tmp_path: Path) -> None:
+def test_a_question_waits_for_the_next_client(serve: Any, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     call = "{name: terminal, arguments: {command: rm -rf old}}"
     first = Terminal()
@@ -81,8 +81,8 @@ def test_a_question_waits_for_the_next_terminal(serve: Any, tmp_path: Path) -> N
     first.until("approval.request")
     first.close()
     second = Terminal()
-    found = second.open("session.resume", session_id=opened["stored_session_id"])
-    question = found["inflight"]["questions"][0]
+    result = second.open("session.resume", session_id=opened["stored_session_id"])
+    question = result["inflight"]["questions"][0]
     assert question["payload"]["command"] == "rm -rf old"
     second.call("approval.respond", choice="once", request_id=question["payload"]["request_id"])
     assert second.until("message.complete")["text"] == "Done."
@@ -90,7 +90,7 @@ def test_a_question_waits_for_the_next_terminal(serve: Any, tmp_path: Path) -> N
     second.close()
 
 
-def test_what_was_opened_only_for_a_terminal_ends_with_it(serve: Any) -> None:
+def test_close_on_disconnect_closes_the_conversation(serve: Any) -> None:
     terminal = Terminal()
     terminal.open(model=serve("[{say: Hello.}]"), close_on_disconnect=True)
     terminal.call("prompt.submit", text="hi")
@@ -99,30 +99,32 @@ def test_what_was_opened_only_for_a_terminal_ends_with_it(serve: Any) -> None:
     wait_until(lambda: row()["end_reason"] == "ws_disconnect")
 
 
-def test_a_conversation_nobody_looks_at_is_ended(
+def test_a_conversation_without_clients_is_closed(
     serve: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub, "ALONE_SECONDS", 0.0)
+    monkeypatch.setattr(hub, "ORPHAN_SECONDS", 0.0)
     with SessionDB() as db:
-        here = hub.Hub(db)
-        heard: list[str] = []
-        connection = client.here(here, lambda kind, _session, _payload: heard.append(kind))
-        live = here.live(connection.call("session.create", model=serve("[]"))["session_id"])
+        local_hub = hub.Hub(db)
+        kinds: list[str] = []
+        connection = client.connect_in_process(
+            local_hub, lambda kind, _session, _payload: kinds.append(kind)
+        )
+        live = local_hub.live(connection.call("session.create", model=serve("[]"))["session_id"])
         assert live.wait(10)
         live.submit("hi")
         assert live.wait(10)
-        here.sweep()
-        assert here.all_live() == [live]  # somebody looks at it
+        local_hub.sweep()
+        assert local_hub.all_live() == [live]  # a client is attached
         for listener in list(live._listeners):
-            here.forget(listener)
-        here.sweep()
-        assert here.all_live() == []
-        here.close_all("tui_shutdown")
+            local_hub.forget(listener)
+        local_hub.sweep()
+        assert local_hub.all_live() == []
+        local_hub.close_all("tui_shutdown")
     assert row()["end_reason"] == "ws_orphan_reap"
 
 
 def children() -> set[int]:
-    """The processes this one has started and that still run."""
+    """The running child processes."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -130,100 +132,100 @@ def children() -> set[int]:
     return {int(word) for file in files for word in file.read_text().split()}
 
 
-def test_one_daemon_however_many_terminals_come_at_once() -> None:
-    places: list[int] = []
+def test_concurrent_clients_start_one_daemon() -> None:
+    pids: list[int] = []
     before = children()
     threads = [
-        threading.Thread(target=lambda: places.append(daemon.summoned().pid)) for _ in range(4)
+        threading.Thread(target=lambda: pids.append(daemon.ensure_running().pid)) for _ in range(4)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(places) == 4
-    assert len(set(places)) == 1
-    # The others see that there is one, and leave.
-    wait_until(lambda: children() - before == {places[0]})
+    assert len(pids) == 4
+    assert len(set(pids)) == 1
+    # The others find a running daemon and exit.
+    wait_until(lambda: children() - before == {pids[0]})
 
 
-def test_after_a_crash_the_next_daemon_has_every_word(serve: Any) -> None:
+def test_streamed_text_survives_a_daemon_crash(serve: Any) -> None:
     first = Terminal()
     model = serve(f"[{{say: {SLOW}, pause: 0.2}}]")
     opened = first.open(model=model)
     first.call("prompt.submit", text="count")
-    first.shown_until("six")
-    os.kill(daemon.summoned().pid, signal.SIGKILL)
+    first.text_until("six")
+    os.kill(daemon.ensure_running().pid, signal.SIGKILL)
     first.until(client.GONE)
     with pytest.raises(RpcError, match="lost"):
         first.call("session.status")
     second = Terminal()
-    found = second.open("session.resume", session_id=opened["stored_session_id"], model=model)
-    texts = [one["content"] for one in found["messages"]]
+    result = second.open("session.resume", session_id=opened["stored_session_id"], model=model)
+    texts = [message["content"] for message in result["messages"]]
     assert texts[0] == "count"
-    assert texts[1].startswith("one two three four")  # all but the last quarter of a second
+    assert texts[1].startswith("one two three four")  # drafts are stored every quarter of a second
     second.close()
 
 
-def test_only_who_knows_the_word_gets_in() -> None:
-    place = daemon.summoned()
+def test_the_bearer_token_is_required() -> None:
+    record = daemon.ensure_running()
     for headers in ({}, {"Authorization": "Bearer guess"}):
         with pytest.raises(InvalidStatus, match="401"):
-            connect(place.url, additional_headers=headers, proxy=None)
-    good = {"Authorization": f"Bearer {place.token}"}
+            connect(record.url, additional_headers=headers, proxy=None)
+    good = {"Authorization": f"Bearer {record.token}"}
     with pytest.raises(InvalidStatus, match="404"):
-        connect(place.url + "/other", additional_headers=good, proxy=None)
+        connect(record.url + "/other", additional_headers=good, proxy=None)
 
 
-def test_what_no_client_would_send_breaks_nothing() -> None:
-    place = daemon.summoned()
-    headers = {"Authorization": f"Bearer {place.token}"}
-    with connect(place.url, additional_headers=headers, proxy=None) as connection:
+def test_invalid_frames_get_errors() -> None:
+    record = daemon.ensure_running()
+    headers = {"Authorization": f"Bearer {record.token}"}
+    with connect(record.url, additional_headers=headers, proxy=None) as connection:
         for message in (b"\xff\x00", "no json", "[]", '{"jsonrpc": "2.0", "id": 1}'):
             connection.send(message)
         answers = [str(connection.recv(timeout=10)) for _ in range(5)]
-    assert sum('"error"' in one for one in answers) == 4
+    assert sum('"error"' in answer for answer in answers) == 4
     assert Terminal().call("session.active_list") == {"sessions": []}
 
 
-def test_the_daemon_is_ended_and_told_about_by_a_command(hermes: Any, serve: Any) -> None:
+def test_the_daemon_has_status_and_stop_commands(hermes: Any, serve: Any) -> None:
     assert "daemon is not running" in hermes("serve", "--status").out
     terminal = Terminal()
     terminal.open(model=serve("[{say: Hello.}]"))
     terminal.call("prompt.submit", text="hi")
     terminal.until("message.complete")
     assert "idle" in hermes("serve", "--status").out
-    told = json.loads(hermes("serve", "--status", "--json").out)
-    assert (told["running"], told["sessions"][0]["message_count"]) == (True, 2)
-    assert hermes("serve", "--until-idle").code == 0  # one is enough
+    status = json.loads(hermes("serve", "--status", "--json").out)
+    assert (status["running"], status["sessions"][0]["message_count"]) == (True, 2)
+    assert hermes("serve", "--until-idle").code == 0  # already running
     assert "already running" in hermes("serve").err
     assert "Daemon stopped" in hermes("serve", "--stop").out
     assert row()["end_reason"] == "tui_shutdown"
     assert DAEMON.find() is None
 
 
-def test_a_conversation_is_opened_once_however_often_it_is_asked_for(serve: Any) -> None:
+def test_resuming_an_open_conversation_reuses_it(serve: Any) -> None:
     with SessionDB() as db:
-        here = hub.Hub(db)
-        connection = client.here(here, lambda *_: None)
-        made = connection.call("session.create", model=serve("[{say: Hello.}]"))
-        here.live(made["session_id"]).submit("hi")
-        again = connection.call("session.resume", session_id=made["stored_session_id"])
-        assert again["session_id"] == made["session_id"]
-        assert len(here.all_live()) == 1
-        here.close_all("tui_shutdown")
+        local_hub = hub.Hub(db)
+        connection = client.connect_in_process(local_hub, lambda *_: None)
+        created = connection.call("session.create", model=serve("[{say: Hello.}]"))
+        local_hub.live(created["session_id"]).submit("hi")
+        again = connection.call("session.resume", session_id=created["stored_session_id"])
+        assert again["session_id"] == created["session_id"]
+        assert len(local_hub.all_live()) == 1
+        local_hub.close_all("tui_shutdown")
 
 
-def test_the_same_wish_reaches_the_open_conversation(serve: Any) -> None:
+def test_opening_with_a_session_id_attaches_to_the_open_conversation(serve: Any) -> None:
     with SessionDB() as db:
-        here = hub.Hub(db)
-        wish = ConversationOptions(None, serve("[]"))
+        local_hub = hub.Hub(db)
+        options = ConversationOptions(None, serve("[]"))
 
-        class Nobody:
+        class SilentListener:
             def event(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
                 del kind, session_id, payload
 
-        nobody = Nobody()
-        live = here.open(wish, nobody)
-        again = here.open(wish._replace(session_id=live["stored_session_id"]), nobody)
+        listener = SilentListener()
+        live = local_hub.open(options, listener)
+        again = local_hub.open(options._replace(session_id=live["stored_session_id"]), listener)
         assert again["session_id"] == live["session_id"]
-        here.close_all("tui_shutdown")
+        local_hub.close_all("tui_shutdown")

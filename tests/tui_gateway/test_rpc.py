@@ -1,4 +1,4 @@
-"""The terminal UI's server as its clients use it: a real process, a real model server."""
+"""The RPC server as a real process with a real model server."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def register(ctx):
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    found = Client()
-    yield found
-    found.close()
+    running = Client()
+    yield running
+    running.close()
 
 
 def opened(client: Client, model: str, **more: Any) -> str:
@@ -53,7 +53,7 @@ def opened(client: Client, model: str, **more: Any) -> str:
 def stored() -> list[dict[str, Any]]:
     with SessionDB() as db:
         row = db.list_sessions_rich(limit=1, order_by_last_active=True)[0]
-        return [dict(one) for one in db.get_messages(row["id"])]
+        return [dict(message) for message in db.get_messages(row["id"])]
 
 
 def end_reason() -> str:
@@ -82,48 +82,48 @@ def test_tools_are_shown_while_they_run(client: Client, serve: Any, tmp_path: Pa
     assert client.until("message.complete")["text"] == "Done."
 
 
-def test_an_approval_is_asked_for_and_obeyed(client: Client, serve: Any, tmp_path: Path) -> None:
+def test_an_approval_is_requested_and_applied(client: Client, serve: Any, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     call = "{name: terminal, arguments: {command: rm -rf old}}"
     live = opened(client, serve(f"[{{calls: [{call}]}}, {{say: Done.}}]"), cwd=str(tmp_path))
     client.call("prompt.submit", session_id=live, text="clean")
-    asked = client.until("approval.request")
-    assert asked["command"] == "rm -rf old"
+    request = client.until("approval.request")
+    assert request["command"] == "rm -rf old"
     wrong = client.ask("approval.respond", session_id=live, choice="perhaps")
     assert wrong["error"]["code"] == -32602
-    answer = {"session_id": live, "choice": "once", "request_id": asked["request_id"]}
-    assert client.call("approval.respond", **answer) == {"resolved": True}
+    params = {"session_id": live, "choice": "once", "request_id": request["request_id"]}
+    assert client.call("approval.respond", **params) == {"resolved": True}
     client.until("message.complete")
     assert not (tmp_path / "old").exists()
 
 
-def test_a_question_of_the_agent_reaches_the_person(client: Client, serve: Any) -> None:
+def test_a_question_of_the_agent_reaches_the_client(client: Client, serve: Any) -> None:
     call = "{name: clarify, arguments: {question: Tea or coffee?}}"
     live = opened(client, serve(f"[{{calls: [{call}]}}, {{say: Done.}}]"))
     client.call("prompt.submit", session_id=live, text="drink")
-    asked = client.until("clarify.request")
-    client.call("clarify.respond", session_id=live, answer="tea", request_id=asked["request_id"])
+    request = client.until("clarify.request")
+    client.call("clarify.respond", session_id=live, answer="tea", request_id=request["request_id"])
     client.until("message.complete")
     assert "tea" in stored()[2]["content"]
 
 
-def test_a_key_that_is_missing_is_asked_for_and_kept_secret(
+def test_a_missing_api_key_is_requested_and_hidden(
     client: Client, serve: Any, hermes_home: Path
 ) -> None:
     live = opened(client, serve("[]"))
     client.request("command.dispatch", session_id=live, name="model", arg="anthropic:claude-x")
-    asked = client.until("secret.request")
-    assert asked["env_var"] == "keys.anthropic"
-    answer = {"session_id": live, "value": "sk-secret", "request_id": asked["request_id"]}
-    assert client.call("secret.respond", **answer) == {"resolved": True}
+    request = client.until("secret.request")
+    assert request["env_var"] == "keys.anthropic"
+    params = {"session_id": live, "value": "sk-secret", "request_id": request["request_id"]}
+    assert client.call("secret.respond", **params) == {"resolved": True}
     while client.call("session.status", session_id=live)["model"] != "claude-x":
         time.sleep(0.01)
     assert "sk-secret" in (hermes_home / ".env").read_text()
     assert "sk-secret" not in str(client.call("config.get", key="keys.anthropic"))
 
 
-def test_pictures_steering_queueing_and_saving(client: Client, serve: Any, tmp_path: Path) -> None:
-    (tmp_path / "p.png").write_bytes(b"not looked into")
+def test_images_steering_queueing_and_saving(client: Client, serve: Any, tmp_path: Path) -> None:
+    (tmp_path / "p.png").write_bytes(b"not parsed")
     live = opened(client, serve("[{say: Hello., pause: 0.3}, {say: Later.}]"), cwd=str(tmp_path))
     call = client.call
     assert call("image.attach", session_id=live, path="p.png") == {"attached": "p.png", "count": 1}
@@ -136,22 +136,22 @@ def test_pictures_steering_queueing_and_saving(client: Client, serve: Any, tmp_p
     wait_until_idle(client, live)
     saved = call("session.save", session_id=live)["file"]
     assert "Later." in Path(saved).read_text()
-    page = call("session.save", session_id=live, path="talk.html")["file"]
+    page = call("session.save", session_id=live, path="export.html")["file"]
     assert "<html" in Path(page).read_text()
-    assert "already exists" in str(client.ask("session.save", session_id=live, path="talk.html"))
+    assert "already exists" in str(client.ask("session.save", session_id=live, path="export.html"))
     assert call("session.cwd.set", session_id=live, cwd="/tmp")["cwd"] == "/tmp"
-    assert [one["text"] for one in call("session.prompts", session_id=live)["prompts"]] == [
+    assert [prompt["text"] for prompt in call("session.prompts", session_id=live)["prompts"]] == [
         "hi", "and?",
     ]  # fmt: skip
     assert len(call("session.tree", session_id=live)["sessions"]) == 1
 
 
-def test_one_turn_at_a_time_and_an_interrupt_keeps_what_was_shown(
+def test_turns_are_exclusive_and_an_interrupt_keeps_streamed_text(
     client: Client, serve: Any
 ) -> None:
     live = opened(client, serve(f"[{{say: {SLOW}, pause: 0.1}}]"))
     client.call("prompt.submit", session_id=live, text="count")
-    shown = client.shown_until("three")
+    shown = client.text_until("three")
     busy = client.ask("prompt.submit", session_id=live, text="me too")
     assert busy["error"]["code"] == 4009
     assert client.call("session.interrupt", session_id=live) == {"interrupted": True}
@@ -171,7 +171,10 @@ def test_undo_redo_retry_branch_title_and_history(client: Client, serve: Any) ->
     assert client.until("message.complete")["text"] == "A3"
     wait_until_idle(client, live)
     assert client.call("session.title", session_id=live, title="plan") == {"title": "plan"}
-    texts = [one["content"] for one in client.call("session.history", session_id=live)["messages"]]
+    texts = [
+        message["content"]
+        for message in client.call("session.history", session_id=live)["messages"]
+    ]
     assert texts == ["one", "A1", "two", "A3"]
     branch = client.call("session.branch", session_id=live)
     assert branch["parent"] != branch["stored_session_id"]
@@ -184,7 +187,7 @@ def wait_until_idle(client: Client, live: str) -> None:
         time.sleep(0.01)
 
 
-def test_a_stored_conversation_is_opened_again(client: Client, serve: Any) -> None:
+def test_a_stored_conversation_is_resumed(client: Client, serve: Any) -> None:
     model = serve("[{say: A1}, {say: A2}]")
     live = opened(client, model)
     client.call("prompt.submit", session_id=live, text="one")
@@ -195,16 +198,16 @@ def test_a_stored_conversation_is_opened_again(client: Client, serve: Any) -> No
     assert client.call("session.close", session_id=live) == {"closed": True}
     assert client.ask("session.history", session_id=live)["error"]["code"] == 4001
     assert end_reason() == "tui_close"
-    found = client.call("session.most_recent")["session_id"]
-    again = client.call("session.resume", session_id=found, model=model)
-    assert [one["content"] for one in again["messages"]] == ["one", "A1"]
+    session_id = client.call("session.most_recent")["session_id"]
+    again = client.call("session.resume", session_id=session_id, model=model)
+    assert [message["content"] for message in again["messages"]] == ["one", "A1"]
     assert client.call("session.active_list")["sessions"][0]["session_id"] == again["session_id"]
 
 
 def test_commands_completion_settings_and_shell(client: Client, serve: Any, tmp_path: Path) -> None:
     live = opened(client, serve("[{say: A1}]"), cwd=str(tmp_path))
     (tmp_path / "readme.md").touch()
-    names = [one["name"] for one in client.call("commands.catalog")["commands"]]
+    names = [command["name"] for command in client.call("commands.catalog")["commands"]]
     assert "/undo" in names
     status = client.call("command.dispatch", session_id=live, name="/status")
     assert "conversation" in status["output"]
@@ -221,7 +224,7 @@ def test_commands_completion_settings_and_shell(client: Client, serve: Any, tmp_
 def mid_stream(client: Client, serve: Any, _folder: Path) -> str:
     live = opened(client, serve(f"[{{say: {SLOW}, pause: 0.2}}]"))
     client.call("prompt.submit", session_id=live, text="count")
-    return client.shown_until("four").strip()
+    return client.text_until("four").strip()
 
 
 def mid_tool(client: Client, serve: Any, folder: Path) -> str:
@@ -262,11 +265,11 @@ def kill(client: Client) -> None:
 
 @pytest.mark.parametrize("moment", [mid_stream, mid_tool])
 @pytest.mark.parametrize("end", [terminate, hang_up, end_input, shut_down, kill])
-def test_however_it_ends_what_was_shown_is_stored_and_heard_of(
+def test_streamed_text_and_hooks_survive_every_kind_of_exit(
     client: Client, serve: Any, hermes_home: Path, tmp_path: Path, moment: Any, end: Any
 ) -> None:
-    heard = hermes_home / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard)))
+    log = hermes_home / "hooks.log"
+    make_plugin(hermes_home, "listener", LISTENER.format(path=str(log)))
     (hermes_home / "config.yaml").write_text("plugins:\n  enabled: [listener]\n")
     shown = moment(client, serve, tmp_path)
     end(client)
@@ -278,7 +281,7 @@ def test_however_it_ends_what_was_shown_is_stored_and_heard_of(
     if (tmp_path / "pid").exists():
         assert_gone(int((tmp_path / "pid").read_text()))
     if not is_killed:
-        lines = heard.read_text().splitlines()
+        lines = log.read_text().splitlines()
         assert lines.count("on_session_end") == 1
         assert lines.count("on_session_finalize") == 1
 
@@ -291,7 +294,7 @@ def assert_gone(pid: int) -> None:
         except ProcessLookupError:
             return
         time.sleep(0.05)
-    raise AssertionError("a command has outlived the server")
+    raise AssertionError("a command is still running after the server exited")
 
 
 lines = st.one_of(
@@ -320,13 +323,13 @@ lines = st.one_of(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(sent=st.lists(lines, max_size=6))
-def test_whatever_is_sent_the_answer_is_well_formed(sent: list[bytes]) -> None:
+def test_any_input_gets_a_well_formed_response(sent: list[bytes]) -> None:
     written: list[bytes] = []
     with SessionDB() as db:
         hub = Hub(db)
         dispatcher = Dispatcher(hub, written.append)
         for line in sent:
-            dispatcher.take(line)
+            dispatcher.handle_line(line)
         hub.pool.shutdown(wait=True)
         hub.close_all("tui_shutdown")
     for data in written:
@@ -338,20 +341,28 @@ def test_whatever_is_sent_the_answer_is_well_formed(sent: list[bytes]) -> None:
             assert frame["error"]["message"]
 
 
-def test_too_large_a_frame_is_refused() -> None:
+def test_an_oversized_frame_is_rejected() -> None:
     written: list[bytes] = []
     with SessionDB() as db:
-        Dispatcher(Hub(db), written.append).take(b"x" * (17 * 1024 * 1024))
+        Dispatcher(Hub(db), written.append).handle_line(b"x" * (17 * 1024 * 1024))
     assert json.loads(written[0])["error"]["code"] == -32700
 
 
-def test_the_reference_is_what_the_code_says() -> None:
+def test_the_reference_matches_the_code() -> None:
     page = REFERENCE / "rpc.md"
     tool = runpy.run_path(str(ROOT / "tools" / "rpc_reference.py"))
     assert tool["page"](page.read_text()) == page.read_text()
     assert tool["document"]() == (REFERENCE / "rpc.openrpc.json").read_text()
 
 
-def test_the_schema_can_be_asked_for(client: Client) -> None:
+def test_the_schema_is_returned(client: Client) -> None:
     document = client.call("rpc.discover")
-    assert [one["name"] for one in document["methods"]] == list(METHODS)
+    assert [method["name"] for method in document["methods"]] == list(METHODS)
+
+
+def test_errors_name_the_command_as_the_user_types_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERMES_COMMAND", "./hermes")
+    client = Client()
+    error = client.ask("session.resume", session_id="unknown")["error"]
+    assert "`./hermes sessions list`" in error["message"]
+    client.close()

@@ -1,4 +1,4 @@
-"""Several terminals on one conversation, and words that must not get lost between them."""
+"""Several clients of one conversation, and pending input between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from support.daemons import Terminal, ending, wait_until
+from support.daemons import Terminal, stopping_daemon, wait_until
 from tui_gateway import client, daemon
 from tui_gateway.frames import RpcError
 from tui_gateway.hub import Hub
@@ -23,14 +23,14 @@ SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
 
 @pytest.fixture(autouse=True)
-def _ended() -> Iterator[None]:
-    with ending():
+def _stop_daemon() -> Iterator[None]:
+    with stopping_daemon():
         yield
 
 
 @pytest.fixture
 def two(serve: Any) -> Iterator[tuple[Terminal, Terminal]]:
-    """Two terminals on one conversation in which something was said."""
+    """Two clients of one conversation with messages."""
     first, second = Terminal(), Terminal()
     opened = first.open(model=serve(f"[{{say: A1}}, {{say: {SLOW}, pause: 0.3}}, {{say: A3}}]"))
     first.call("prompt.submit", text="hi")
@@ -41,7 +41,7 @@ def two(serve: Any) -> Iterator[tuple[Terminal, Terminal]]:
     second.close()
 
 
-def test_leaving_in_one_terminal_leaves_the_other_where_it_is(
+def test_closing_in_one_client_keeps_the_other_attached(
     two: tuple[Terminal, Terminal],
 ) -> None:
     first, second = two
@@ -51,15 +51,15 @@ def test_leaving_in_one_terminal_leaves_the_other_where_it_is(
     assert second.call("session.close") == {"closed": True}
 
 
-def test_a_new_conversation_in_one_terminal_is_not_the_others(
+def test_a_new_conversation_does_not_affect_the_other_client(
     two: tuple[Terminal, Terminal],
 ) -> None:
     first, second = two
     before = second.call("session.status")["stored_session_id"]
-    found = first.call("command.dispatch", name="new")
-    assert found["session_id"] != second.live
+    result = first.call("command.dispatch", name="new")
+    assert result["session_id"] != second.live
     assert second.call("session.status")["stored_session_id"] == before
-    first.live = found["session_id"]
+    first.live = result["session_id"]
     assert first.call("session.history") == {"messages": []}
     with SessionDB() as db:
         row = db.get_session(before)
@@ -67,24 +67,24 @@ def test_a_new_conversation_in_one_terminal_is_not_the_others(
         assert row["ended_at"] is None
 
 
-def test_going_on_with_what_is_open_elsewhere_is_looking_at_it(
+def test_resuming_a_conversation_open_elsewhere_attaches_to_it(
     serve: Any, two: tuple[Terminal, Terminal]
 ) -> None:
     first, _ = two
     stored = first.call("session.status")["stored_session_id"]
     first.call("prompt.submit", text="count")
-    first.shown_until("two")
+    first.text_until("two")
     third = Terminal()
     third.open(model=serve("[]"))
-    found = third.call("command.dispatch", name="resume", arg=stored)
-    assert found["session_id"] == first.live
-    third.live = found["session_id"]
+    result = third.call("command.dispatch", name="resume", arg=stored)
+    assert result["session_id"] == first.live
+    third.live = result["session_id"]
     assert third.call("session.status")["running"]
     assert third.until("message.complete")["text"] == SLOW
     third.close()
 
 
-def test_what_one_terminal_takes_back_the_other_is_told_of(
+def test_an_undo_is_announced_to_the_other_client(
     two: tuple[Terminal, Terminal],
 ) -> None:
     first, second = two
@@ -95,41 +95,41 @@ def test_what_one_terminal_takes_back_the_other_is_told_of(
     second.until("session.changed")
 
 
-def test_words_to_a_turn_are_there_for_whoever_comes_next(
+def test_pending_input_is_sent_to_clients_that_attach(
     two: tuple[Terminal, Terminal],
 ) -> None:
     first, second = two
     first.call("prompt.submit", text="count")
-    first.shown_until("two")
+    first.text_until("two")
     assert first.call("session.queue", text="and then?") == {"status": "queued"}
     assert first.call("session.steer", text="quickly") == {"status": "queued"}
     opened = second.open("session.activate")
     assert opened["inflight"]["waiting"] == ["quickly", "and then?"]
     assert opened["inflight"]["asked"] == ""
-    assert [one["content"] for one in opened["messages"]] == ["hi", "A1", "count"]
+    assert [message["content"] for message in opened["messages"]] == ["hi", "A1", "count"]
 
 
-def test_words_that_waited_when_the_daemon_was_killed_come_back(serve: Any) -> None:
+def test_pending_input_survives_a_daemon_crash(serve: Any) -> None:
     model = serve(f"[{{say: {SLOW}, pause: 0.2}}]")
     first = Terminal()
     opened = first.open(model=model)
     first.call("prompt.submit", text="count")
-    first.shown_until("two")
+    first.text_until("two")
     first.call("session.queue", text="and then?")
-    os.kill(daemon.summoned().pid, signal.SIGKILL)
+    os.kill(daemon.ensure_running().pid, signal.SIGKILL)
     first.until("gateway.gone")
     second = Terminal()
-    found = second.open("session.resume", session_id=opened["stored_session_id"], model=model)
-    assert found["unread"] == "and then?"
+    result = second.open("session.resume", session_id=opened["stored_session_id"], model=model)
+    assert result["unread"] == "and then?"
     assert second.open("session.activate")["unread"] == ""
     second.close()
 
 
-def test_words_that_came_back_to_nobody_wait_for_somebody(serve: Any) -> None:
+def test_returned_input_waits_for_the_next_client(serve: Any) -> None:
     first = Terminal()
     opened = first.open(model=serve(f"[{{say: {SLOW}, pause: 0.3, cut: true}}]"))
     first.call("prompt.submit", text="count")
-    first.shown_until("two")
+    first.text_until("two")
     first.call("session.queue", text="and then?")
     live, stored = first.live, opened["stored_session_id"]
     first.close()
@@ -140,10 +140,10 @@ def test_words_that_came_back_to_nobody_wait_for_somebody(serve: Any) -> None:
     second.close()
 
 
-def test_what_is_said_while_a_command_works_is_said_after_it(serve: Any) -> None:
+def test_input_during_a_command_is_sent_after_it(serve: Any) -> None:
     with SessionDB() as db:
         hub = Hub(db)
-        connection = client.here(hub, lambda *_: None)
+        connection = client.connect_in_process(hub, lambda *_: None)
         opened = connection.call("session.create", model=serve("[{say: A1}, {say: A2}]"))
         live = hub.live(opened["session_id"])
         with live.changing():
@@ -155,17 +155,17 @@ def test_what_is_said_while_a_command_works_is_said_after_it(serve: Any) -> None
                     connection.call(method, session_id=live.id)
             assert not live.is_running
         wait_until(lambda: not live.is_running and len(live.messages()) == 2)
-        assert [one["content"] for one in live.messages()] == ["hi", "A1"]
+        assert [message["content"] for message in live.messages()] == ["hi", "A1"]
         hub.close_all("tui_shutdown")
 
 
-def test_a_client_that_goes_while_its_conversation_opens_leaves_nothing_behind(
+def test_a_client_that_disconnects_while_opening_leaves_no_session(
     serve: Any,
 ) -> None:
     model = serve("[]")
     for _ in range(5):
         hasty = Terminal()
-        hasty._link._send(
+        hasty._client._send(
             b'{"jsonrpc":"2.0","id":9,"method":"session.create","params":{"model":"%s"}}'
             % model.encode()
         )
@@ -176,23 +176,23 @@ def test_a_client_that_goes_while_its_conversation_opens_leaves_nothing_behind(
     watcher.close()
 
 
-def test_nothing_is_shown_twice_to_who_comes_in_mid_stream(serve: Any) -> None:
+def test_a_client_that_attaches_during_streaming_gets_no_duplicates(serve: Any) -> None:
     words = " ".join(f"w{number}" for number in range(300))
     first = Terminal()
     opened = first.open(model=serve(f"[{{say: {words}, pause: 0.003}}]"))
     first.call("prompt.submit", text="go")
     for _ in range(10):
         second = Terminal()
-        found = second.open("session.resume", session_id=opened["stored_session_id"])
-        if found["inflight"] is None:
+        result = second.open("session.resume", session_id=opened["stored_session_id"])
+        if result["inflight"] is None:
             break
-        shown = found["inflight"]["text"] + second.shown_until(" ")
+        shown = result["inflight"]["text"] + second.text_until(" ")
         assert words.startswith(shown), shown[-80:]
         second.close()
     first.close()
 
 
-def test_a_conversation_with_large_pictures_opens_again(serve: Any, tmp_path: Path) -> None:
+def test_a_conversation_with_large_images_is_resumed(serve: Any, tmp_path: Path) -> None:
     picture = tmp_path / "large.png"
     picture.write_bytes(base64.b64decode("iVBORw0KGgo=") + os.urandom(13 * 1024 * 1024))
     first = Terminal()
@@ -201,8 +201,8 @@ def test_a_conversation_with_large_pictures_opens_again(serve: Any, tmp_path: Pa
     first.call("prompt.submit", text="look")
     first.until("message.complete")
     second = Terminal()
-    found = second.open("session.resume", session_id=opened["stored_session_id"])
-    kinds = [part["type"] for part in found["messages"][0]["content"]]
+    result = second.open("session.resume", session_id=opened["stored_session_id"])
+    kinds = [part["type"] for part in result["messages"][0]["content"]]
     assert kinds == ["text", "image"]
     first.close()
     second.close()

@@ -114,7 +114,7 @@ class TurnRunner:
             turn = conversation.continue_turn()
         with self._live_replies.show(row["inbox_id"], prompt.events[-1]) as buffer:
             last = _follow(turn, buffer)
-        conversation.agent.take_steering()  # unread steering stays in the inbox
+        conversation.agent.pop_steering()  # unread steering stays in the inbox
         return self._reply_of(last)
 
     def _start(

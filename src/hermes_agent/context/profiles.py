@@ -1,7 +1,7 @@
-"""How much an agent takes along, by how much its model can read.
+"""Prompt size and tools by the size of the context window.
 
-A model that reads little gets a short prompt and few tools, and is summed up early. It is
-never refused: whoever chose it is told what it means, once.
+A model with a small window gets a short prompt and few tools, and its conversations are
+summarized early. It is never rejected; the user is warned once.
 """
 
 from __future__ import annotations
@@ -12,28 +12,34 @@ if TYPE_CHECKING:
     from hermes_agent.toolbox import Toolbox
 
 ALL_TOOLS: Final[frozenset[str]] = frozenset()
-FEW_TOOLS: Final = frozenset({"terminal", "read_file", "write_file", "patch"})
-MORE_TOOLS: Final = FEW_TOOLS | {"process", "search_files", "memory", "session_search", "clarify"}
-ADVICE: Final = (
+SMALL_TOOLS: Final = frozenset({"terminal", "read_file", "write_file", "patch"})
+MEDIUM_TOOLS: Final = SMALL_TOOLS | {
+    "process",
+    "search_files",
+    "memory",
+    "session_search",
+    "clarify",
+}
+WINDOW_ADVICE: Final = (
     "If its context window is larger, set it with `hermes config set llm.window TOKENS` "
     "(for Ollama, set OLLAMA_CONTEXT_LENGTH)."
 )
 
 
 class Profile(NamedTuple):
-    """What goes along for windows up to `most_tokens`."""
+    """Limits for windows up to `max_tokens`."""
 
     name: str
-    most_tokens: int
-    tools: frozenset[str]  # ALL_TOOLS: every one there is
+    max_tokens: int
+    tools: frozenset[str]  # ALL_TOOLS means every tool
     notes_characters: int  # of AGENTS.md
     memory_characters: int  # of each of the two memory files
     skills_characters: int
-    full: float  # of the window: from here on a conversation is summed up
+    full: float  # share of the window at which a conversation is summarized
     warning: str = ""
 
-    def takes(self, toolbox: Toolbox) -> Toolbox:
-        """The tools that go along."""
+    def select(self, toolbox: Toolbox) -> Toolbox:
+        """The tools of this profile."""
         return toolbox if self.tools == ALL_TOOLS else toolbox.only(self._names(toolbox))
 
     def _names(self, toolbox: Toolbox) -> list[str]:
@@ -42,11 +48,11 @@ class Profile(NamedTuple):
 
 PROFILES: Final = (
     Profile(
-        "small", 8_192, FEW_TOOLS, 800, 500, 0, 0.6,
+        "small", 8_192, SMALL_TOOLS, 800, 500, 0, 0.6,
         "so it gets only the command and file tools, a short prompt, and no memory.",
     ),
     Profile(
-        "medium", 32_768, MORE_TOOLS, 3_000, 2_200, 0, 0.65,
+        "medium", 32_768, MEDIUM_TOOLS, 3_000, 2_200, 0, 0.65,
         "so it gets no sub-agents, skills, MCP servers or plugin tools.",
     ),
     Profile("large", 0, ALL_TOOLS, 6_000, 4_000, 8_000, 0.7),
@@ -54,7 +60,7 @@ PROFILES: Final = (
 
 
 class AgentProfile(NamedTuple):
-    """What an agent sets out with, and what its person should know about it."""
+    """The prompt, the tools and a warning for the user."""
 
     prompt: str
     toolbox: Toolbox
@@ -62,23 +68,25 @@ class AgentProfile(NamedTuple):
 
 
 def profile_for(window: int) -> Profile:
-    """The profile for a model that reads *window* tokens at once."""
-    fitting = (one for one in PROFILES if window <= one.most_tokens)
-    return next(fitting, PROFILES[-1])
+    """The profile for a context window."""
+    matching = (profile for profile in PROFILES if window <= profile.max_tokens)
+    return next(matching, PROFILES[-1])
 
 
 def warning_for(model: str, window: int) -> str:
-    """What to say about a model that reads little; nothing about others."""
+    """The warning about a small context window, or an empty text."""
     profile = profile_for(window)
     if not profile.warning:
         return ""
-    return f"{model} has a context window of only {window:,} tokens, {profile.warning} {ADVICE}"
+    return (
+        f"{model} has a context window of only {window:,} tokens, {profile.warning} {WINDOW_ADVICE}"
+    )
 
 
 def cut(text: str, characters: int, where: str) -> str:
-    """The beginning of a text that is too long, at the end of a line where there is one."""
+    """The beginning of a long text, cut at a line end if possible."""
     if len(text) <= characters:
         return text
-    kept = text[:characters]
-    kept = kept[: kept.rfind("\n")] if "\n" in kept else kept
-    return f"{kept}\n(cut; the rest is in {where})" if kept.strip() else ""
+    result = text[:characters]
+    result = result[: result.rfind("\n")] if "\n" in result else result
+    return f"{result}\n(cut; the rest is in {where})" if result.strip() else ""

@@ -1,7 +1,7 @@
-"""The system prompt: short, and the same byte for byte for the whole conversation.
+"""The system prompt: short, and constant during a conversation.
 
-What it says is fixed when the conversation begins and stored with it, so that providers
-can keep it in their caches. What changes while talking does not belong here.
+It is fixed and stored when the conversation starts, so that providers can cache it. Values
+that change during a conversation do not belong here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ You are Hermes, a personal agent. You talk with one user and act for them with t
 - Ask only when a choice is the user's to make and cannot be undone.
 - Answer in the user's language, in plain sentences; use Markdown where it helps.\
 """
-LARGE: Final = PROFILES[-1]
+LARGE_PROFILE: Final = PROFILES[-1]
 
 
 def system_prompt(
@@ -37,10 +37,10 @@ def system_prompt(
     skills: str = "",
     about: str = "",
     today: str = "",
-    profile: Profile = LARGE,
+    profile: Profile = LARGE_PROFILE,
 ) -> str:
-    """The prompt of a conversation that begins now, in *cwd*; as long as *profile* allows."""
-    place = _place(cwd, today or time.strftime("%A, %d %B %Y"))
+    """The prompt of a new conversation in *cwd*, within the limits of *profile*."""
+    environment = _environment(cwd, today or time.strftime("%A, %d %B %Y"))
     parts = {
         "# This chat": about,
         "# Instructions for this folder (AGENTS.md)": _notes(cwd, profile.notes_characters),
@@ -50,10 +50,12 @@ def system_prompt(
             skills, profile.skills_characters, "the skill folders"
         ),
     }
-    return "\n\n".join([ROLE, place, *(f"{head}\n{text}" for head, text in parts.items() if text)])
+    return "\n\n".join(
+        [ROLE, environment, *(f"{head}\n{text}" for head, text in parts.items() if text)]
+    )
 
 
-def _place(cwd: Path, today: str) -> str:
+def _environment(cwd: Path, today: str) -> str:
     return f"Working folder: {cwd}\nSystem: {platform.system()}\nToday: {today}"
 
 

@@ -1,7 +1,7 @@
-"""Room in the window: made before a request that would not fit, and after one that did not.
+"""The context window: estimates, and freeing up context before or after a request.
 
-Older messages are summed up first. Where there is nothing to sum up, long results are
-shortened further for the request. The history keeps everything.
+Older messages are summarized first. If there is nothing to summarize, long results are
+shortened further in the request. The history keeps everything.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.providers.retry import FallbackProvider
 
-BYTES: Final = 4  # to a token, roughly: of English text and JSON; other scripts take more of both
-PICTURE_TOKENS: Final = 1_500
-MESSAGE_TOKENS: Final = 4  # around each message
-RESULT_SHARE: Final = 0.2  # of the window: the most that one tool's result may take
-MIN_RESULT: Final = 400  # characters
-RESERVE_SHARE: Final = 0.125  # of the window: kept free for the answer
-MAX_RESERVE: Final = 8_192  # tokens
+BYTES_PER_TOKEN: Final = 4  # approximate, for English text and JSON
+IMAGE_TOKENS: Final = 1_500
+MESSAGE_TOKENS: Final = 4  # overhead per message
+RESULT_SHARE: Final = 0.2  # of the window: limit of one tool result
+MIN_RESULT_CHARACTERS: Final = 400  # characters
+RESERVE_SHARE: Final = 0.125  # of the window: reserved for the answer
+MAX_RESERVE_TOKENS: Final = 8_192  # tokens
 
 
 def tokens_in(text: str) -> int:
-    """How many tokens a text is, roughly."""
-    return len(text.encode("utf-8", "replace")) // BYTES
+    """The approximate number of tokens of a text."""
+    return len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN
 
 
-def estimated(request: ModelRequest) -> int:
-    """How many tokens a request is, roughly."""
+def estimate_tokens(request: ModelRequest) -> int:
+    """The approximate number of tokens of a request."""
     tools = tokens_in(json.dumps(request.tools, ensure_ascii=False)) if request.tools else 0
     return tools + sum(_message(message) for message in request.messages)
 
@@ -48,86 +48,90 @@ def _content(content: Any) -> int:
     if not isinstance(content, list):
         return tokens_in(str(content or ""))
     texts = [part.get("text") if isinstance(part, dict) else str(part) for part in content]
-    return sum(PICTURE_TOKENS if text is None else tokens_in(str(text)) for text in texts)
+    return sum(IMAGE_TOKENS if text is None else tokens_in(str(text)) for text in texts)
 
 
 def reserve(window: int) -> int:
-    """How many tokens of a window are kept for the answer."""
-    return min(MAX_RESERVE, int(window * RESERVE_SHARE))
+    """The tokens reserved for the answer."""
+    return min(MAX_RESERVE_TOKENS, int(window * RESERVE_SHARE))
 
 
-def longest_result(window: int) -> int:
-    """How many characters of a tool's result a model with this window is shown."""
-    return max(MIN_RESULT, int(window * RESULT_SHARE) * BYTES)
+def max_result_characters(window: int) -> int:
+    """The maximum characters of a tool result for this window."""
+    return max(MIN_RESULT_CHARACTERS, int(window * RESULT_SHARE) * BYTES_PER_TOKEN)
 
 
 def with_short_results(messages: list[Message], characters: int) -> list[Message]:
-    """The same messages, with the middle of long results left out; the store keeps them whole."""
-    return [_short(message, characters) for message in messages]
+    """The messages with the middle of long results omitted."""
+    return [_shorten(message, characters) for message in messages]
 
 
-def _short(message: Message, characters: int) -> Message:
+def _shorten(message: Message, characters: int) -> Message:
     text = message.get("content")
     if message.get("role") != "tool" or not isinstance(text, str) or len(text) <= characters:
         return message
     half = characters // 2
-    left_out = f"\n… ({len(text) - 2 * half:,} characters omitted: too long) …\n"
-    return {**message, "content": text[:half] + left_out + text[-half:]}
+    omission = f"\n… ({len(text) - 2 * half:,} characters omitted: too long) …\n"
+    return {**message, "content": text[:half] + omission + text[-half:]}
 
 
 def newest_that_fit(messages: list[Message], tokens: int) -> list[Message]:
-    """The first message and as many of the last ones as *tokens* allow."""
+    """The first message and the last ones that fit into *tokens*."""
     if sum(map(_message, messages)) <= tokens or not messages:
         return messages
-    left = tokens - _message(messages[0])
-    kept: list[Message] = []
+    remaining = tokens - _message(messages[0])
+    tail: list[Message] = []
     for message in reversed(messages[1:]):
-        left -= _message(message)
-        if left < 0:
+        remaining -= _message(message)
+        if remaining < 0:
             break
-        kept.append(message)
-    return [messages[0], *reversed(kept)]
+        tail.append(message)
+    return [messages[0], *reversed(tail)]
 
 
-SUMMED_UP: Final = "Older messages were summarized to free up context; the history keeps them all."
-SHORTENED: Final = "Long results were shortened to free up context; the history keeps them in full."
-REFUSED_SHARE: Final = 0.9  # of what was refused: the most that is tried next
-MIN_WINDOW: Final = 2_048  # tokens: no model in use reads less, whatever a server refuses
-SHORTER: Final = 4
+SUMMARIZED_NOTICE: Final = (
+    "Older messages were summarized to free up context; the history keeps them all."
+)
+SHORTENED_NOTICE: Final = (
+    "Long results were shortened to free up context; the history keeps them in full."
+)
+REFUSED_SHARE: Final = 0.9  # of a rejected request: the assumed window
+MIN_WINDOW_TOKENS: Final = 2_048  # no current model has a smaller window
+SHORTEN_FACTOR: Final = 4
 
 
 class ContextWindow:
-    """The window of the model that answers, during one turn."""
+    """The context window of the current model during one turn."""
 
     def __init__(
-        self, patient: FallbackProvider, compress: Callable[[], Compacted | Failed]
+        self, provider: FallbackProvider, compress: Callable[[], Compacted | Failed]
     ) -> None:
-        self._patient = patient
+        self._provider = provider
         self._compress = compress
         self._divisor = 1
-        self._is_used_up = False
+        self._is_exhausted = False
 
-    def fitted(self, messages: list[Message]) -> list[Message]:
-        """The messages as they are sent: no result takes more than its share."""
-        limit = longest_result(self._patient.current.window)
+    def shortened(self, messages: list[Message]) -> list[Message]:
+        """The messages with results shortened to their limit."""
+        limit = max_result_characters(self._provider.current.window)
         return with_short_results(messages, limit // self._divisor)
 
-    def is_short(self, request: ModelRequest) -> bool:
-        """Whether a request is likely to leave too little room for the answer."""
-        window = self._patient.current.window
-        return not self._is_used_up and estimated(request) > window - reserve(window)
+    def is_exceeded_by(self, request: ModelRequest) -> bool:
+        """Whether a request probably leaves too few tokens for the answer."""
+        window = self._provider.current.window
+        return not self._is_exhausted and estimate_tokens(request) > window - reserve(window)
 
-    def learn(self, refused: ModelRequest) -> None:
-        """The model does not read as much as was thought."""
-        provider = self._patient.current
-        likely = max(MIN_WINDOW, int(REFUSED_SHARE * estimated(refused)))
+    def shrink(self, refused: ModelRequest) -> None:
+        """Assume a smaller window after a rejected request."""
+        provider = self._provider.current
+        likely = max(MIN_WINDOW_TOKENS, int(REFUSED_SHARE * estimate_tokens(refused)))
         provider.window = min(provider.window, likely)
 
-    def make(self) -> str:
-        """Make room; what was done, for people."""
+    def free_up(self) -> str:
+        """Summarize or shorten; returns a notice for the user."""
         result = self._compress()
         if not isinstance(result, Failed) and result.summary:
-            return SUMMED_UP
-        self._divisor *= SHORTER
-        self._is_used_up = True  # more cannot be done in this turn
-        return SHORTENED
+            return SUMMARIZED_NOTICE
+        self._divisor *= SHORTEN_FACTOR
+        self._is_exhausted = True  # nothing more can be done in this turn
+        return SHORTENED_NOTICE

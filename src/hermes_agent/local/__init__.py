@@ -1,1 +1,1 @@
-"""The built-in model: a very small one that needs no key, no server and no network."""
+"""The built-in demo model, which needs no API key, server or network."""

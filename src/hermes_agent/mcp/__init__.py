@@ -1,11 +1,10 @@
-"""Tools of other programs, spoken to over MCP, the Model Context Protocol.
+"""Tools of MCP servers (Model Context Protocol).
 
-description   what config.yaml says about a server
-link          one server's connection: made when needed, ended without leaving anything
-servers       all of them, in one thread of their own
-results       what a server answers, in words
-tools         `find_tools` and `call_tool`, and what has to be asked before a call
+config        servers in config.yaml
+connection    one server's connection, opened on demand
+server_pool   all servers, in one background thread
+tools         `find_tools` and `call_tool`, and the approval of calls
 
-The SDK takes most of a second to import and is not part of every installation, so nothing
-here imports it before a server is needed.
+The SDK takes most of a second to import and is optional, so it is imported only when a
+server is needed.
 """

@@ -1,4 +1,4 @@
-"""What config.yaml says about MCP servers: `mcp_servers: {name: {…}}`."""
+"""The MCP servers in config.yaml: `mcp_servers: {name: {…}}`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONNECT_SECONDS: Final = 20.0
 
 
 class McpServerConfig(NamedTuple):
-    """One server: a program to start, or an address; one with a problem is never connected."""
+    """A server: a command or a URL; one with a problem is never connected."""
 
     name: str
     command: tuple[str, ...] = ()
@@ -35,64 +35,66 @@ class McpServerConfig(NamedTuple):
     problem: str = ""
 
 
-def described(block: Mapping[str, Any], variables: Mapping[str, str]) -> list[McpServerConfig]:
-    """The servers that are not switched off, by name; *variables* fill in `${NAME}`."""
-    found = []
-    for name, facts in sorted(block.items()):
+def parse_servers(block: Mapping[str, Any], variables: Mapping[str, str]) -> list[McpServerConfig]:
+    """The enabled servers by name; *variables* replace `${NAME}`."""
+    servers = []
+    for name, fields in sorted(block.items()):
         try:
-            if not isinstance(facts, dict):
+            if not isinstance(fields, dict):
                 raise ConfigError("it must be a mapping with command or url")
-            if facts.get("enabled", True) is not False:
-                found.append(_server(name, facts, variables))
+            if fields.get("enabled", True) is not False:
+                servers.append(_server(name, fields, variables))
         except ConfigError as error:
-            found.append(McpServerConfig(name, problem=f"{SECTION}.{name} in config.yaml: {error}"))
-    return found
+            servers.append(
+                McpServerConfig(name, problem=f"{SECTION}.{name} in config.yaml: {error}")
+            )
+    return servers
 
 
-def _server(name: str, facts: dict[str, Any], variables: Mapping[str, str]) -> McpServerConfig:
+def _server(name: str, fields: dict[str, Any], variables: Mapping[str, str]) -> McpServerConfig:
     if not SERVER_NAME.fullmatch(name):
         raise ConfigError("a name has at most 64 letters, digits, dots, _ and -")
-    command, url = _text(facts, "command", variables), _text(facts, "url", variables)
+    command, url = _text(fields, "command", variables), _text(fields, "url", variables)
     if bool(command) == bool(url):
         raise ConfigError("it needs either command or url")
     if url and not url.startswith(("http://", "https://")):
         raise ConfigError("url must start with http:// or https://")
-    args = facts.get("args") or []
+    args = fields.get("args") or []
     if not isinstance(args, list):
         raise ConfigError("args must be a list")
-    cwd = _text(facts, "cwd", variables)
+    cwd = _text(fields, "cwd", variables)
     return McpServerConfig(
         name,
-        (command, *(_filled(str(one), variables) for one in args)) if command else (),
-        _pairs(facts, "env", variables),
+        (command, *(_substitute(str(arg), variables) for arg in args)) if command else (),
+        _pairs(fields, "env", variables),
         Path(cwd).expanduser() if cwd else None,
         url,
-        _pairs(facts, "headers", variables),
-        _seconds(facts, "timeout", CALL_SECONDS),
-        _seconds(facts, "connect_timeout", CONNECT_SECONDS),
+        _pairs(fields, "headers", variables),
+        _seconds(fields, "timeout", CALL_SECONDS),
+        _seconds(fields, "connect_timeout", CONNECT_SECONDS),
     )
 
 
-def _text(facts: dict[str, Any], key: str, variables: Mapping[str, str]) -> str:
-    value = facts.get(key)
+def _text(fields: dict[str, Any], key: str, variables: Mapping[str, str]) -> str:
+    value = fields.get(key)
     if value is None:
         return ""
     if not isinstance(value, str):
         raise ConfigError(f"{key} must be a string")
-    return _filled(value, variables)
+    return _substitute(value, variables)
 
 
 def _pairs(
-    facts: dict[str, Any], key: str, variables: Mapping[str, str]
+    fields: dict[str, Any], key: str, variables: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    value = facts.get(key) or {}
+    value = fields.get(key) or {}
     if not isinstance(value, dict):
         raise ConfigError(f"{key} must be a mapping of names to strings")
-    return tuple((str(name), _filled(str(one), variables)) for name, one in value.items())
+    return tuple((str(name), _substitute(str(item), variables)) for name, item in value.items())
 
 
-def _seconds(facts: dict[str, Any], key: str, default: float) -> float:
-    value = facts.get(key)
+def _seconds(fields: dict[str, Any], key: str, default: float) -> float:
+    value = fields.get(key)
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 86_400:
@@ -100,8 +102,8 @@ def _seconds(facts: dict[str, Any], key: str, default: float) -> float:
     return float(value)
 
 
-def _filled(text: str, variables: Mapping[str, str]) -> str:
-    """A text with its `${NAME}` filled in, so that no secret has to stand in config.yaml."""
+def _substitute(text: str, variables: Mapping[str, str]) -> str:
+    """Replace `${NAME}`, so that config.yaml needs no secrets."""
     missing = [name for name in VARIABLE.findall(text) if name not in variables]
     if missing:
         raise ConfigError(f"{missing[0]} is set neither in the environment nor in .env")

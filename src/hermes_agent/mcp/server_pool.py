@@ -1,4 +1,4 @@
-"""All MCP servers of one conversation, in one thread with an event loop of its own."""
+"""All MCP servers of one conversation, in one thread with its own event loop."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ class Offer(NamedTuple):
 
 
 class McpOffers(NamedTuple):
-    """What all servers offer, and which of them cannot be used, with the reason."""
+    """The tools of all servers, and the reasons why servers are unavailable."""
 
     offers: list[Offer]
     problems: dict[str, str]
 
 
 class McpServers:
-    """The servers; none is started before it is needed, and none is left after `close`.
+    """The servers; started on demand, all ended by `close`.
 
-    `close` may be called at any moment, twice, from a signal handler too: it waits for no
-    lock of this object, and whoever starts the thread looks afterwards whether it was called.
+    `close` may be called at any time, repeatedly, and from a signal handler: it takes no
+    lock of this object, and starting the thread checks afterwards whether it was called.
     """
 
     def __init__(self, servers: list[McpServerConfig], cwd: Path) -> None:
         self._servers = {server.name: server for server in servers}
         self._cwd = cwd
         self._watchdog = Watchdog()
-        self._links: dict[str, McpConnection] = {}
+        self._connections: dict[str, McpConnection] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -63,27 +63,27 @@ class McpServers:
         """The servers' names."""
         return list(self._servers)
 
-    def survey(self, cancel: Cancel | None = None) -> McpOffers:
-        """Ask every server for its tools, all at the same time."""
+    def catalog(self, cancel: Cancel | None = None) -> McpOffers:
+        """List the tools of all servers, in parallel."""
         missing = load_sdk()
         if missing:
             return McpOffers([], dict.fromkeys(self._servers, missing))
-        return self._wait_for(self._survey(), cancel)
+        return self._wait_for(self._catalog(), cancel)
 
-    def offer(self, name: str, cancel: Cancel | None = None) -> Offer:
-        """The tool called *name*; ToolError when there is none, or its server is out of reach."""
-        server, tool = self._parts(name)
-        found = self._wait_for(self._tools(server), cancel)
-        if tool not in found:
-            known = ", ".join(found) or "none"
+    def tool(self, name: str, cancel: Cancel | None = None) -> Offer:
+        """The tool called *name*; ToolError if it is unknown or its server is unavailable."""
+        server, tool = self._split_name(name)
+        tools = self._wait_for(self._tools(server), cancel)
+        if tool not in tools:
+            known = ", ".join(tools) or "none"
             raise ToolError(f"{server} has no tool {tool!r}; it has: {known}.")
-        return _offer(server, found[tool])
+        return _offer(server, tools[tool])
 
     def call(
         self, name: str, arguments: dict[str, Any], cancel: Cancel | None = None
     ) -> CallToolResult:
         """Call the tool called *name*."""
-        server, tool = self._parts(name)
+        server, tool = self._split_name(name)
         return self._wait_for(self._call(server, tool, arguments), cancel)
 
     def close(self) -> None:
@@ -91,12 +91,12 @@ class McpServers:
         self._is_closed = True
         thread, loop, stop = self._thread, self._loop, self._stop
         if thread is not None and loop is not None and stop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended a moment ago
+            with contextlib.suppress(RuntimeError):  # the loop has just ended
                 loop.call_soon_threadsafe(stop.set)
             thread.join(2 * CLOSE_SECONDS)
         self._watchdog.close()
 
-    def _parts(self, name: str) -> tuple[str, str]:
+    def _split_name(self, name: str) -> tuple[str, str]:
         server, _slash, tool = name.partition("/")
         if server not in self._servers or not tool:
             known = ", ".join(self._servers)
@@ -105,7 +105,7 @@ class McpServers:
             )
         return server, tool
 
-    # In the thread of the caller
+    # In the caller's thread
 
     def _wait_for(self, work: Coroutine[Any, Any, Result], cancel: Cancel | None) -> Result:
         try:
@@ -116,18 +116,18 @@ class McpServers:
         future = asyncio.run_coroutine_threadsafe(work, loop)
         if self._is_closed:
             future.cancel()
-        forget = cancel.on_request(future.cancel) if cancel is not None else None
+        unregister = cancel.on_request(future.cancel) if cancel is not None else None
         try:
             return future.result()
         except (concurrent.futures.CancelledError, asyncio.CancelledError):
             reason = (cancel.reason if cancel is not None else "") or "Hermes is shutting down"
             raise ToolError(f"Stopped: {reason}.") from None
         finally:
-            if forget is not None:
-                forget()
+            if unregister is not None:
+                unregister()
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
-        missing = load_sdk()  # before the loop, so that no server's time to connect pays for it
+        missing = load_sdk()  # before the loop, so that it does not count as connect time
         if missing:
             raise ToolError(missing)
         with self._lock:
@@ -136,7 +136,9 @@ class McpServers:
             if self._loop is None:
                 started = threading.Event()
                 self._thread = threading.Thread(
-                    target=lambda: asyncio.run(self._live(started)), name="hermes-mcp", daemon=True
+                    target=lambda: asyncio.run(self._run_loop(started)),
+                    name="hermes-mcp",
+                    daemon=True,
                 )
                 self._thread.start()
                 started.wait(START_SECONDS)
@@ -144,12 +146,12 @@ class McpServers:
                 raise ToolError("The MCP server thread did not start.")
             return self._loop
 
-    # In the thread of the servers
+    # In the servers' thread
 
-    async def _live(self, started: threading.Event) -> None:
+    async def _run_loop(self, started: threading.Event) -> None:
         self._stop = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._links = {
+        self._connections = {
             name: McpConnection(server, self._cwd, self._watchdog)
             for name, server in self._servers.items()
             if not server.problem
@@ -157,33 +159,33 @@ class McpServers:
         started.set()
         if not self._is_closed:
             await self._stop.wait()
-        await asyncio.gather(*(link.close() for link in self._links.values()))
+        await asyncio.gather(*(connection.close() for connection in self._connections.values()))
 
     async def _tools(self, server: str) -> dict[str, Tool]:
-        return (await self._link(server).connected()).tools
+        return (await self._connection(server).connected()).tools
 
     async def _call(self, server: str, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        return await self._link(server).call(tool, arguments)
+        return await self._connection(server).call(tool, arguments)
 
-    async def _survey(self) -> McpOffers:
+    async def _catalog(self) -> McpOffers:
         names = list(self._servers)
         work = (self._tools(name) for name in names)
         results = await asyncio.gather(*work, return_exceptions=True)
-        found = McpOffers([], {})
+        catalog = McpOffers([], {})
         for name, result in zip(names, results, strict=True):
             if isinstance(result, ToolError):
-                found.problems[name] = str(result)
+                catalog.problems[name] = str(result)
             elif isinstance(result, BaseException):
                 raise result
             else:
-                found.offers.extend(_offer(name, tool) for tool in result.values())
-        return found
+                catalog.offers.extend(_offer(name, tool) for tool in result.values())
+        return catalog
 
-    def _link(self, server: str) -> McpConnection:
-        link = self._links.get(server)
-        if link is None:
+    def _connection(self, server: str) -> McpConnection:
+        connection = self._connections.get(server)
+        if connection is None:
             raise ToolError(self._servers[server].problem)
-        return link
+        return connection
 
 
 def _offer(server: str, tool: Tool) -> Offer:

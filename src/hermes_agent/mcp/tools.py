@@ -1,7 +1,7 @@
-"""`find_tools` and `call_tool`: two small tools for however many the servers have.
+"""`find_tools` and `call_tool`: two tools for all tools of the servers.
 
-The model looks for what it needs and is told about that alone; so what is sent with every
-request stays small, and the same.
+The model searches for tools and gets only the matching descriptions, so that the tool list
+in every request stays small and constant.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_agent.permissions.command_review import Judgement
+from hermes_agent.permissions.command_review import CommandReview
 from hermes_agent.permissions.verdicts import Refuse, RiskFinding
-from hermes_agent.tools.arguments import ToolError, answering, schema, takes, text
-from hermes_agent.tools.base import Tool, answer, failure
+from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
+from hermes_agent.tools.base import Tool, failure, success
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 MAX_CHARACTERS: Final = 60_000
 
 
-def in_words(result: CallToolResult) -> str:
-    """The text of a result; what is no text is described."""
-    parts = [_block(one) for one in result.content]
+def result_text(result: CallToolResult) -> str:
+    """The text of a result; other content is described."""
+    parts = [_block(block) for block in result.content]
     if not parts and result.structured_content is not None:
         parts = [json.dumps(result.structured_content, ensure_ascii=False)]
     text = "\n".join(parts)
@@ -47,14 +47,14 @@ def _block(block: ContentBlock) -> str:
 
 
 def _bytes(data: str) -> int:
-    """How many bytes a Base64 text stands for."""
+    """The number of bytes of a Base64 text."""
     return len(data) * 3 // 4 - data.count("=", -2)
 
 
 FIND: Final = "find_tools"
 CALL: Final = "call_tool"
-DESCRIBED: Final = 10  # tools with their parameters in one answer
-FOUND_CHARACTERS: Final = 20_000
+MAX_DESCRIBED_TOOLS: Final = 10  # with their parameters, per result
+MAX_FOUND_CHARACTERS: Final = 20_000
 DESCRIPTION_CHARACTERS: Final = 600
 NAMES_CHARACTERS: Final = 200
 
@@ -66,108 +66,108 @@ def mcp_tools(servers: McpServers) -> list[Tool]:
         Tool(
             FIND,
             f"Find tools of MCP servers ({names}) by keyword; an empty query lists all names.",
-            schema("query", query=takes("string")),
-            answering(lambda arguments, context: _find(servers, arguments, context)),
+            schema("query", query=parameter("string")),
+            reporting_errors(lambda arguments, context: _find(servers, arguments, context)),
         ),
         Tool(
             CALL,
             "Call a tool that find_tools has found.",
-            schema("name arguments", name=takes("string"), arguments=takes("object")),
-            answering(lambda arguments, context: _call(servers, arguments, context)),
+            schema("name arguments", name=parameter("string"), arguments=parameter("object")),
+            reporting_errors(lambda arguments, context: _call(servers, arguments, context)),
         ),
     ]
 
 
-def judged(
+def assess_call(
     servers: McpServers, arguments: dict[str, Any], context: ToolContext
-) -> tuple[str, Judgement] | Refuse:
-    """What approvals have to know about a call of `call_tool`.
+) -> tuple[str, CommandReview] | Refuse:
+    """The findings for the approval of a call of `call_tool`.
 
-    A call that cannot be made is refused here already: nobody is asked about it.
+    An impossible call is refused here, without asking the user.
     """
     try:
-        name, given = _wanted(arguments)
-        offer = servers.offer(name, context.cancel)
+        name, call_arguments = _parse_call(arguments)
+        tool = servers.tool(name, context.cancel)
     except ToolError as error:
         return Refuse(str(error))
-    shown = f"{CALL} {name} {json.dumps(given, ensure_ascii=False)}"
-    if offer.only_reads:
-        return shown, Judgement((), True)
+    shown = f"{CALL} {name} {json.dumps(call_arguments, ensure_ascii=False)}"
+    if tool.only_reads:
+        return shown, CommandReview((), True)
     finding = RiskFinding(f"mcp:{name}", f"calls {name}, which may change things elsewhere")
-    return shown, Judgement((finding,), False)
+    return shown, CommandReview((finding,), False)
 
 
 def _find(servers: McpServers, arguments: dict[str, Any], context: ToolContext) -> str:
     query = text(arguments, "query", "")
-    survey = servers.survey(context.cancel)
-    facts: dict[str, Any] = {}
+    catalog = servers.catalog(context.cancel)
+    fields: dict[str, Any] = {}
     if not query.strip():
-        facts["names"] = [offer.name for offer in survey.offers]
+        fields["names"] = [tool.name for tool in catalog.offers]
     else:
-        found = _matching(survey.offers, query)
-        facts["tools"] = _described(found[:DESCRIBED])
-        more = found[len(facts["tools"]) :]
+        matches = _matching(catalog.offers, query)
+        fields["tools"] = _descriptions(matches[:MAX_DESCRIBED_TOOLS])
+        more = matches[len(fields["tools"]) :]
         if more:
-            facts["more"] = [offer.name for offer in more]
-    if survey.problems:
-        facts["unavailable"] = survey.problems
-    return answer(**facts)
+            fields["more"] = [tool.name for tool in more]
+    if catalog.problems:
+        fields["unavailable"] = catalog.problems
+    return success(**fields)
 
 
 def _matching(offers: list[Offer], query: str) -> list[Offer]:
-    """The offers with any of the words, those with most of them first."""
+    """The tools that match any word, best matches first."""
     words = query.lower().split()
 
-    def score(offer: Offer) -> int:
-        name, description = offer.name.lower(), offer.description.lower()
+    def score(tool: Offer) -> int:
+        name, description = tool.name.lower(), tool.description.lower()
         return sum(2 * (word in name) + (word in description) for word in words)
 
-    found = [offer for offer in offers if score(offer)]
-    return sorted(found, key=lambda offer: -score(offer))
+    matches = [tool for tool in offers if score(tool)]
+    return sorted(matches, key=lambda tool: -score(tool))
 
 
-def _described(offers: list[Offer]) -> list[dict[str, Any]]:
-    """As many as an answer has room for, and always the first."""
-    found: list[dict[str, Any]] = []
-    room = FOUND_CHARACTERS
-    for offer in offers:
-        facts = _facts(offer)
-        room -= len(json.dumps(facts))
-        if found and room < 0:
+def _descriptions(offers: list[Offer]) -> list[dict[str, Any]]:
+    """As many descriptions as fit into a result, at least one."""
+    descriptions: list[dict[str, Any]] = []
+    budget = MAX_FOUND_CHARACTERS
+    for tool in offers:
+        fields = _tool_fields(tool)
+        budget -= len(json.dumps(fields))
+        if descriptions and budget < 0:
             break
-        found.append(facts)
-    return found
+        descriptions.append(fields)
+    return descriptions
 
 
-def _facts(offer: Offer) -> dict[str, Any]:
+def _tool_fields(tool: Offer) -> dict[str, Any]:
     return {
-        "name": offer.name,
-        "description": offer.description[:DESCRIPTION_CHARACTERS],
-        "parameters": offer.parameters,
+        "name": tool.name,
+        "description": tool.description[:DESCRIPTION_CHARACTERS],
+        "parameters": tool.parameters,
     }
 
 
 def _call(servers: McpServers, arguments: dict[str, Any], context: ToolContext) -> str:
-    name, given = _wanted(arguments)
-    result = servers.call(name, given, context.cancel)
-    words = in_words(result)
+    name, call_arguments = _parse_call(arguments)
+    result = servers.call(name, call_arguments, context.cancel)
+    result_body = result_text(result)
     return (
-        failure(words or "It failed without a message.")
+        failure(result_body or "It failed without a message.")
         if result.is_error
-        else answer(result=words)
+        else success(result=result_body)
     )
 
 
-def _wanted(arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The name and the arguments; models like to write the latter as a text."""
-    given = arguments.get("arguments")
-    if isinstance(given, str):
+def _parse_call(arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name and the arguments, which models sometimes send as JSON text."""
+    call_arguments = arguments.get("arguments")
+    if isinstance(call_arguments, str):
         try:
-            given = json.loads(given or "{}")
+            call_arguments = json.loads(call_arguments or "{}")
         except ValueError:
             raise ToolError("`arguments` is not valid JSON.") from None
-    if given is None:
-        given = {}
-    if not isinstance(given, dict):
+    if call_arguments is None:
+        call_arguments = {}
+    if not isinstance(call_arguments, dict):
         raise ToolError("`arguments` must be an object.")
-    return text(arguments, "name").strip(), given
+    return text(arguments, "name").strip(), call_arguments

@@ -1,7 +1,7 @@
-"""What the agent remembers from one conversation to the next: two small files.
+"""The agent's long-term memory: two small files.
 
-MEMORY.md holds facts about the work, USER.md about the person. Their size is limited
-because both stand in every prompt. Entries are parted by a line with a single `§`.
+MEMORY.md has facts about the work, USER.md about the user. Their size is limited because
+both are included in every prompt. Entries are separated by a line with a single `§`.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ MEMORY_KINDS: dict[str, MemoryKind] = {
 
 
 class MemoryFiles:
-    """The two files; several processes may change them at the same time."""
+    """The two files; concurrent changes by several processes are safe."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or hermes_home() / "memories"
 
     def path(self, target: str) -> Path:
-        """Where it is written down."""
+        """The path of a file."""
         return self._folder / MEMORY_KINDS[target].name
 
     def entries(self, target: str) -> list[str]:
-        """What is remembered."""
+        """The entries of a file."""
         try:
             content = self.path(target).read_text(errors="replace")
         except FileNotFoundError:
@@ -53,7 +53,7 @@ class MemoryFiles:
         return [part.strip() for part in parts if part.strip()]
 
     def add(self, target: str, text: str) -> list[str]:
-        """Remember something; what is known already is not kept twice."""
+        """Add an entry, unless it exists."""
 
         def change(entries: list[str]) -> list[str]:
             return entries if text in entries else [*entries, text]
@@ -61,20 +61,20 @@ class MemoryFiles:
         return self._change(target, change)
 
     def replace(self, target: str, old: str, text: str) -> list[str]:
-        """Put *text* in the place of the one entry that contains *old*."""
+        """Replace the one entry that contains *old*."""
 
         def change(entries: list[str]) -> list[str]:
-            place = _only_one(entries, old)
-            return [*entries[:place], text, *entries[place + 1 :]]
+            index = _find_entry(entries, old)
+            return [*entries[:index], text, *entries[index + 1 :]]
 
         return self._change(target, change)
 
     def remove(self, target: str, old: str) -> list[str]:
-        """Forget the one entry that contains *old*."""
+        """Remove the one entry that contains *old*."""
 
         def change(entries: list[str]) -> list[str]:
-            place = _only_one(entries, old)
-            return [*entries[:place], *entries[place + 1 :]]
+            index = _find_entry(entries, old)
+            return [*entries[:index], *entries[index + 1 :]]
 
         return self._change(target, change)
 
@@ -82,7 +82,7 @@ class MemoryFiles:
         with folder_locked(self._folder):
             before = self.entries(target)
             after = change(before)
-            _must_fit(target, before, after)
+            _check_limit(target, before, after)
             if after != before:
                 write_atomically(
                     self._folder / MEMORY_KINDS[target].name, SEPARATOR.join(after) + "\n"
@@ -91,12 +91,12 @@ class MemoryFiles:
 
 
 def used_characters(entries: list[str]) -> int:
-    """How much of the limit the entries take."""
+    """The number of characters used by the entries."""
     return len(SEPARATOR.join(entries))
 
 
-def _must_fit(target: str, before: list[str], after: list[str]) -> None:
-    """Files that somebody made too long by hand may still become shorter."""
+def _check_limit(target: str, before: list[str], after: list[str]) -> None:
+    """Enforce the limit; a file that is already too long may become shorter."""
     limit, size = MEMORY_KINDS[target].characters, used_characters(after)
     if size > limit and size > used_characters(before):
         raise ToolError(
@@ -105,11 +105,11 @@ def _must_fit(target: str, before: list[str], after: list[str]) -> None:
         )
 
 
-def _only_one(entries: list[str], old: str) -> int:
+def _find_entry(entries: list[str], old: str) -> int:
     if old in entries:
         return entries.index(old)
-    places = [place for place, entry in enumerate(entries) if old in entry]
-    if len(places) != 1:
-        count = f"{len(places)} entries contain" if places else "No entry contains"
+    matches = [index for index, entry in enumerate(entries) if old in entry]
+    if len(matches) != 1:
+        count = f"{len(matches)} entries contain" if matches else "No entry contains"
         raise ToolError(f"{count} {old[:80]!r}; `old` must be a piece of exactly one.")
-    return places[0]
+    return matches[0]

@@ -1,8 +1,8 @@
-"""A look back, while nobody waits: what of the conversation is worth remembering.
+"""The background review that saves facts of a conversation to memory.
 
-The model reads the conversation once more exactly as it read it last, which its provider's
-cache makes cheap, and one question behind it. It can do nothing but change its memory.
-Nothing of it becomes a part of the conversation; what it costs is counted.
+The model gets the last request again, which the provider's cache makes cheap, with one more
+prompt. Only the memory tool is available. The review is not stored in the conversation; its
+cost is counted.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import json
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_agent.context.compaction import OPENING
+from hermes_agent.context.compaction import SUMMARY_HEADING
 from hermes_agent.events import Failed, ToolFinished
 from hermes_agent.messages import ModelRequest, answer_message, result_message
-from hermes_agent.providers.completion import asked
-from hermes_agent.toolbox import BenchmarkContext
+from hermes_agent.providers.completion import complete
+from hermes_agent.toolbox import TurnContext
 from hermes_agent.turn_control import Cancel
 from hermes_core.isolate import Step, run_all
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message, ToolCall
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
-    from hermes_agent.tools.base import Asks, ToolContext
+    from hermes_agent.tools.base import Prompter, ToolContext
     from hermes_agent.turn import Turn
     from hermes_agent.turn_hooks import TurnHooks
 
-MEMORY: Final = "memory"
+MEMORY_TOOL: Final = "memory"
 MAX_REQUESTS: Final = 8
 MAX_SECONDS: Final = 60.0
-MIN_TURNS_AT_END: Final = 4  # a conversation of which less was said ends without a review
-MAX_NAMED: Final = 3
-NAMED_CHARACTERS: Final = 60
+MIN_TURNS_AT_END: Final = 4  # shorter conversations end without a review
+MAX_LISTED_ENTRIES: Final = 3
+ENTRY_CHARACTERS: Final = 60
 TASK: Final = (
     "[System note] Review this conversation. Save with the memory tool what "
     "will matter in later ones: what the user likes, wants or corrected (target user), lasting "
@@ -47,65 +47,68 @@ TASK: Final = (
 ONLY_MEMORY: Final = "Only the memory tool is available during a review."
 
 
-class Looking(NamedTuple):
-    """What a review works with."""
+class ReviewDependencies(NamedTuple):
+    """The dependencies of a review."""
 
-    keeping: ConversationStore
-    patient: FallbackProvider
+    store: ConversationStore
+    provider: FallbackProvider
     toolbox: Toolbox
-    hearing: TurnHooks
-    asks: Asks  # nobody: nothing is approved
+    hooks: TurnHooks
+    prompter: Prompter  # non-interactive: nothing is approved
     guard: Guard
     cwd: Path
 
 
 def turns_in(messages: list[Message]) -> int:
-    """How many times the user spoke; a summary is not theirs."""
-    said = (one.get("content") for one in messages if one.get("role") == "user")
-    return sum(not str(content).startswith(OPENING) for content in said)
+    """The number of user messages, without summaries."""
+    prompts = (message.get("content") for message in messages if message.get("role") == "user")
+    return sum(not str(content).startswith(SUMMARY_HEADING) for content in prompts)
 
 
 def is_due(before: int, after: int, every: int) -> bool:
-    """Whether a review is due when the user's turns went from *before* to *after*."""
+    """Whether a review is due when the number of turns goes from *before* to *after*."""
     return every > 0 and after // every > before // every
 
 
 def _nothing() -> None:
-    """Nothing is left to do."""
+    """Do nothing."""
 
 
 class Reviews:
-    """The reviews of one conversation: one at a time, each in a thread that nobody waits for."""
+    """The reviews of one conversation: one at a time, each in a background thread."""
 
-    def __init__(self, every: int, tell: Callable[[str], object]) -> None:
-        self._every = every  # turns of the user; 0: never
-        self._tell = tell  # hears in one line what was saved, if anything was
-        self._turns = 0  # that were seen here and not reviewed yet
+    def __init__(self, every: int, announce: Callable[[str], object]) -> None:
+        self._every = every  # in turns; 0 means never
+        self._announce = announce  # receives one line about saved entries
+        self._turns = 0  # not reviewed yet
         self._cancel = Cancel()
         self._thread: threading.Thread | None = None
 
     @property
-    def is_worth_it(self) -> bool:
-        """Whether enough was said since the last one for another at the end."""
+    def is_due_at_end(self) -> bool:
+        """Whether enough turns passed for a review at the end."""
         return self._every > 0 and self._turns >= MIN_TURNS_AT_END
 
     @property
     def is_running(self) -> bool:
-        """Whether one is under way."""
+        """Whether a review is running."""
         return self._thread is not None and self._thread.is_alive()
 
-    def turn_is_over(self, turn: Turn, looking: Looking) -> None:
-        """A turn has its answer; every few of them there is a review."""
+    def after_turn(self, turn: Turn, deps: ReviewDependencies) -> None:
+        """Count a completed turn; starts a review every few turns."""
         self._turns += 1
-        before, after = turns_in(turn.messages[: turn.asked_at]), turns_in(turn.messages)
+        before, after = turns_in(turn.messages[: turn.prompt_index]), turns_in(turn.messages)
         if is_due(before, after, self._every):
-            self.start(looking, turn.as_read())
+            self.start(deps, turn.request_messages())
 
     def start(
-        self, looking: Looking, messages: list[Message], then: Callable[[], object] = _nothing
+        self,
+        deps: ReviewDependencies,
+        messages: list[Message],
+        then: Callable[[], object] = _nothing,
     ) -> None:
-        """Begin one of *messages*, unless one is under way; *then* comes last."""
-        if self.is_running or MEMORY not in looking.toolbox.names():
+        """Start a review of *messages*, unless one is running; *then* is called last."""
+        if self.is_running or MEMORY_TOOL not in deps.toolbox.names():
             return
         self._turns = 0
         self._cancel = cancel = Cancel()
@@ -116,7 +119,7 @@ class Reviews:
             limit.start()
             run_all(
                 [
-                    Step("review", lambda: self._look(looking, messages, cancel)),
+                    Step("review", lambda: self._review(deps, messages, cancel)),
                     Step("stop the review timer", limit.cancel),
                     Step("end a review", then),
                 ]
@@ -125,35 +128,35 @@ class Reviews:
         self._thread = threading.Thread(target=work, name="hermes-review", daemon=True)
         self._thread.start()
 
-    def _look(self, looking: Looking, messages: list[Message], cancel: Cancel) -> None:
-        saved = review(looking, messages, cancel)
+    def _review(self, deps: ReviewDependencies, messages: list[Message], cancel: Cancel) -> None:
+        saved = review(deps, messages, cancel)
         if saved and not cancel.is_requested:
-            self._tell(line(saved))
+            self._announce(summary_line(saved))
 
     def stop(self, seconds: float) -> None:
-        """Cancel the one under way, and wait a moment for its end."""
+        """Cancel the running review and wait briefly for its end."""
         self._cancel.request("the conversation was closed")
         self.wait(seconds)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the end of the one under way; whether none is left."""
+        """Wait for the running review; whether it has ended."""
         if self._thread is not None:
             self._thread.join(seconds)
         return not self.is_running
 
 
-def review(looking: Looking, messages: list[Message], cancel: Cancel) -> list[str]:
-    """Ask, let memory be changed; what was saved."""
-    read = [*messages, {"role": "user", "content": TASK}]
+def review(deps: ReviewDependencies, messages: list[Message], cancel: Cancel) -> list[str]:
+    """Run a review; returns the saved entries."""
+    conversation = [*messages, {"role": "user", "content": TASK}]
     saved: list[str] = []
     for number in range(MAX_REQUESTS):
-        request = ModelRequest(list(read), looking.toolbox.schemas())
-        last = asked(looking.patient, request, cancel, looking.keeping)
+        request = ModelRequest(list(conversation), deps.toolbox.schemas())
+        last = complete(deps.provider, request, cancel, deps.store)
         if isinstance(last, Failed) or not last.calls:
             break
-        read.append(answer_message(last.text, last.calls))
-        for call, result in _results(looking, last.calls, cancel, number):
-            read.append(result_message(call, result))
+        conversation.append(answer_message(last.text, last.calls))
+        for call, result in _results(deps, last.calls, cancel, number):
+            conversation.append(result_message(call, result))
             saved += _saved(call, result)
         if cancel.is_requested:
             break
@@ -161,40 +164,38 @@ def review(looking: Looking, messages: list[Message], cancel: Cancel) -> list[st
 
 
 def _results(
-    looking: Looking, calls: tuple[ToolCall, ...], cancel: Cancel, number: int
+    deps: ReviewDependencies, calls: tuple[ToolCall, ...], cancel: Cancel, number: int
 ) -> list[tuple[ToolCall, str]]:
     name = f"review-{number}"
 
     def guard(tool: str, arguments: dict[str, Any], context: ToolContext) -> str | None:
-        return looking.guard(tool, arguments, context) if tool == MEMORY else ONLY_MEMORY
+        return deps.guard(tool, arguments, context) if tool == MEMORY_TOOL else ONLY_MEMORY
 
-    around = BenchmarkContext(
-        looking.keeping.session_id, name, looking.cwd, cancel, looking.asks, guard
-    )
-    watch = looking.hearing.watch(name)
-    events = looking.toolbox.carry_out(calls, around, watch)
+    context = TurnContext(deps.store.session_id, name, deps.cwd, cancel, deps.prompter, guard)
+    tool_hooks = deps.hooks.tool_hooks(name)
+    events = deps.toolbox.run_calls(calls, context, tool_hooks)
     return [(event.call, event.result) for event in events if isinstance(event, ToolFinished)]
 
 
 def _saved(call: ToolCall, result: str) -> list[str]:
-    """The entry that a call has put into memory, if it has."""
+    """The entry that a call has saved, if any."""
     try:
         arguments, answer = json.loads(call.arguments), json.loads(result)
     except ValueError:
         return []
-    if call.name != MEMORY or answer.get("error") or arguments.get("action") == "read":
+    if call.name != MEMORY_TOOL or answer.get("error") or arguments.get("action") == "read":
         return []
     if arguments.get("action") == "remove":
         return []
     return [str(arguments.get("text") or "").strip()]
 
 
-def line(saved: list[str]) -> str:
-    """What was saved, in one line."""
-    shown = [_short(" ".join(entry.split())) for entry in saved[:MAX_NAMED]]
+def summary_line(saved: list[str]) -> str:
+    """The saved entries in one line."""
+    shown = [_short(" ".join(entry.split())) for entry in saved[:MAX_LISTED_ENTRIES]]
     more = len(saved) - len(shown)
     return f"Remembered: {'; '.join(shown)}" + (f"; and {more} more" if more else "")
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= NAMED_CHARACTERS else f"{text[: NAMED_CHARACTERS - 1]}…"
+    return text if len(text) <= ENTRY_CHARACTERS else f"{text[: ENTRY_CHARACTERS - 1]}…"

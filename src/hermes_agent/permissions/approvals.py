@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hermes_agent.permissions import file_writes
-from hermes_agent.permissions.command_review import Judge, Judgement
-from hermes_agent.permissions.path_zones import Ground
+from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
+from hermes_agent.permissions.path_zones import PathContext
 from hermes_agent.permissions.verdicts import (
     EXACT_KEYS,
     Allow,
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     from hermes_agent.permissions.verdicts import Verdict
     from hermes_agent.tools.base import ToolContext
-    from hermes_agent.turn_hooks import Announces
+    from hermes_agent.turn_hooks import HookInvoker
     from hermes_core.clock import Clock
 
     # How a call of some other tool is shown and what is found in it, or why it is refused.
-    JudgesCall = Callable[[dict[str, Any], ToolContext], tuple[str, Judgement] | Refuse]
+    JudgesCall = Callable[[dict[str, Any], ToolContext], tuple[str, CommandReview] | Refuse]
 
 ANSWERS = ("once", "session", "always", "deny")
 
@@ -94,14 +94,16 @@ class Grants:
 
     def always(self) -> list[str]:
         """The pattern keys that are granted for good."""
-        found = read_json(self._path, {}, self._clock).value
-        keys = found.get("always") if isinstance(found, dict) else None
+        result = read_json(self._path, {}, self._clock).value
+        keys = result.get("always") if isinstance(result, dict) else None
         return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
 
     def revoke(self, key: str) -> None:
         """Ask again for what was granted for good."""
         with folder_locked(self._path.parent):
-            write_json(self._path, {"always": [one for one in self.always() if one != key]})
+            write_json(
+                self._path, {"always": [granted for granted in self.always() if granted != key]}
+            )
 
     def _keep(self, keys: tuple[str, ...]) -> None:
         with folder_locked(self._path.parent):
@@ -109,14 +111,14 @@ class Grants:
 
     def _forget_other_turns(self, request: ApprovalRequest) -> None:
         session, turn = request.session_id, request.turn_id
-        self._once = [one for one in self._once if one[0] != session or one[1] == turn]
-        self._denied = [one for one in self._denied if one[0] != session or one[1] == turn]
+        self._once = [item for item in self._once if item[0] != session or item[1] == turn]
+        self._denied = [item for item in self._denied if item[0] != session or item[1] == turn]
 
 
-class Guarding:
+class ApprovalGuard:
     """Lets a call pass, asks about it, or refuses it."""
 
-    def __init__(self, approvals: Approvals, announce: Announces, surface: str) -> None:
+    def __init__(self, approvals: Approvals, announce: HookInvoker, surface: str) -> None:
         self._approvals = approvals
         self._announce = announce
         self._surface = surface
@@ -205,7 +207,7 @@ class Approvals:
     def command(self, text: str, caller: Caller, cwd: Path | None = None) -> Verdict:
         """Whether a shell command may run in *cwd*, which is the working folder without it."""
         folder = caller.workspace / (cwd or "")
-        judgement = Judge(self._ground(caller, folder)).judge(text)
+        judgement = CommandReviewer(self._ground(caller, folder)).judge(text)
         shown = text if folder == caller.workspace else f"cd {folder} && {text}"
         return self._verdict(judgement, shown, caller)
 
@@ -213,16 +215,18 @@ class Approvals:
         """Whether a file may be written."""
         target = str(caller.workspace / _home(Path(path)))
         ground = self._ground(caller, caller.workspace)
-        found = tuple(file_writes.judged(target, ground))
+        write_findings = tuple(file_writes.write_findings(target, ground))
         write = RiskFinding("write", "changes files", Level.WRITE)
-        return self._verdict(Judgement((*found, write), False), f"{tool} {target}", caller)
+        return self._verdict(
+            CommandReview((*write_findings, write), False), f"{tool} {target}", caller
+        )
 
     def settle(self, request: ApprovalRequest, answer: str) -> None:
         """Take the answer to a request in; then decide again."""
         self.grants.settle(request, answer)
 
-    def _ground(self, caller: Caller, folder: Path) -> Ground:
-        return Ground(
+    def _ground(self, caller: Caller, folder: Path) -> PathContext:
+        return PathContext(
             home=Path.home(),
             hermes_home=self._hermes_home,
             free=(caller.workspace, *self._free),
@@ -230,7 +234,7 @@ class Approvals:
             own_pid=self._own_pid,
         )
 
-    def _verdict(self, judgement: Judgement, shown: str, caller: Caller) -> Verdict:
+    def _verdict(self, judgement: CommandReview, shown: str, caller: Caller) -> Verdict:
         for finding in judgement.findings:
             if finding.level == Level.FLOOR:
                 return Refuse(f"Not allowed in any mode: this {finding.reason}.")
@@ -244,7 +248,7 @@ class Approvals:
             return Refuse("The user denied this. Do not try it again in another way.")
         return Allow() if self.grants.covers(request) else NeedsApproval(request)
 
-    def _asked(self, judgement: Judgement) -> list[RiskFinding]:
+    def _asked(self, judgement: CommandReview) -> list[RiskFinding]:
         least = Level.DOUBT if self.mode == "full" else Level.RISK
         asked = [finding for finding in judgement.findings if finding.level >= least]
         if self.mode == "read_only" and not judgement.only_reads:

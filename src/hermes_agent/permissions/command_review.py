@@ -17,7 +17,7 @@ from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 from hermes_agent.permissions.verdicts import Level, RiskFinding
 
 if TYPE_CHECKING:
-    from hermes_agent.permissions.path_zones import Ground
+    from hermes_agent.permissions.path_zones import PathContext
     from hermes_agent.permissions.shell_script import ShellCommand, ShellScript
 
 READERS = word_set(
@@ -35,7 +35,7 @@ LOADERS = re.compile(
     r"(PATH|LD_\w+|BASH_ENV|ENV|IFS|PAGER|\w+_PAGER|EDITOR|GIT_\w+|\w*OPT(ION)?S|PROMPT_COMMAND)"
 )
 # Options by which a program that reads would write or run another.
-EXCEPT = {
+WRITE_OPTIONS = {
     "find": re.compile(r"-(exec|execdir|ok|okdir|delete|fprint|fprintf|fprint0|fls)"),
     "fd": re.compile(r"-\w*[xX].*|--exec.*"),
     "ag": re.compile(r"--pager.*"),
@@ -71,7 +71,7 @@ def only_reads(command: ShellCommand) -> bool:
         return program == "sed" and _sed_reads(words)
     if program in {"uniq", "xxd"}:  # the second file is written
         return len([word for word in words if not word.startswith("-")]) < 2 and "-r" not in words
-    exception = EXCEPT.get(program)
+    exception = WRITE_OPTIONS.get(program)
     if exception is not None and any(word.startswith(UNKNOWN_PART) for word in words):
         return False  # it may be an option
     return exception is None or not any(exception.fullmatch(word) for word in words)
@@ -86,46 +86,46 @@ def _sed_reads(words: tuple[str, ...]) -> bool:
     return all(PLAIN_SED.fullmatch(f"{part};") for part in rest[0].split(";") if part.strip())
 
 
-DEEPEST = 6
+MAX_DEPTH = 6
 DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c", "http", "https", "xh", "lynx"})
-TRANSPARENT = frozenset({"time", "timeout", "nice", "command"})
-ANYWHERE = frozenset({"delete-everything", "format-disk", "write-disk"})
-LOOKED_AT_WORDS = 60
+TRANSPARENT_WRAPPERS = frozenset({"time", "timeout", "nice", "command"})
+DESTRUCTIVE_KEYS = frozenset({"delete-everything", "format-disk", "write-disk"})
+MAX_SCANNED_WORDS = 60
 # Programs that give a whole line to a shell somewhere.
-PASSES_ON = word_set(
+REMOTE_RUNNERS = word_set(
     "ssh docker podman kubectl tmux screen vim nvim vi ex ed expect gdb lxc multipass vagrant make"
 )
-STAND_IN = '"$HERMES_UNKNOWN"'  # a variable that nothing sets
+UNSET_VARIABLE = '"$HERMES_UNKNOWN"'  # a variable that nothing sets
 
 
-class Judgement(NamedTuple):
+class CommandReview(NamedTuple):
     """What was found, and whether the command is known to change nothing."""
 
     findings: tuple[RiskFinding, ...]
     only_reads: bool
 
 
-class Judge:
+class CommandReviewer:
     """Judges command lines on one ground."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: PathContext) -> None:
         self._ground = ground
         self._parser = ShellParser(str(ground.home), str(ground.bases[0]), ground.own_pid)
 
-    def judge(self, text: str) -> Judgement:
+    def judge(self, text: str) -> CommandReview:
         """Look at all of a command line."""
-        work = _Work(self._parser, self._ground)
-        work.script(text, _Depth())
-        return Judgement(tuple(dict.fromkeys(work.findings)), work.only_reads)
+        work = _ReviewRun(self._parser, self._ground)
+        work.script(text, _Nesting())
+        return CommandReview(tuple(dict.fromkeys(work.findings)), work.only_reads)
 
     def seen(self, text: str) -> tuple[ShellCommand, ...]:
         """Every command that was looked at: those of the line, and those they run."""
-        work = _Work(self._parser, self._ground)
-        work.script(text, _Depth())
+        work = _ReviewRun(self._parser, self._ground)
+        work.script(text, _Nesting())
         return tuple(work.seen)
 
 
-class _Depth(NamedTuple):
+class _Nesting(NamedTuple):
     """How a command came to be run."""
 
     depth: int = 0
@@ -133,10 +133,10 @@ class _Depth(NamedTuple):
     downloads: bool = False
 
 
-class _Work:
+class _ReviewRun:
     """The findings of one command line, as they are collected."""
 
-    def __init__(self, parser: ShellParser, ground: Ground) -> None:
+    def __init__(self, parser: ShellParser, ground: PathContext) -> None:
         self._parser = parser
         self._ground = ground
         self.findings: list[RiskFinding] = []
@@ -144,26 +144,27 @@ class _Work:
         self.seen: list[ShellCommand] = []
         self.only_reads = True
 
-    def script(self, text: str, way: _Depth) -> None:
+    def script(self, text: str, way: _Nesting) -> None:
         """Look at a script, at any depth."""
         script = self._parser.parse(text)
-        if not script.is_parsed or way.depth > DEEPEST:
+        if not script.is_parsed or way.depth > MAX_DEPTH:
             self._found(RiskFinding("unparsable", "cannot be analyzed before it runs", Level.DOUBT))
         self._ground = self._ground.moved(_folders(script, str(self._ground.home)))
         way = way._replace(
-            downloads=way.downloads or any(one.program in DOWNLOADERS for one in script.commands)
+            downloads=way.downloads
+            or any(command.program in DOWNLOADERS for command in script.commands)
         )
         self._is_activated |= any(
-            one.program in {"source", "."} and one.words[-1].endswith("bin/activate")
-            for one in script.commands
+            command.program in {"source", "."} and command.words[-1].endswith("bin/activate")
+            for command in script.commands
         )
         for finding in forbidden.of_script(script):
             self._found(finding)
         for target in script.writes:
-            self._found(*file_writes.judged(target, self._ground))
+            self._found(*file_writes.write_findings(target, self._ground))
         if any(LOADERS.fullmatch(name) for name in script.assigned):
             self.only_reads = False
-        if way.depth <= DEEPEST:
+        if way.depth <= MAX_DEPTH:
             for command in script.commands:
                 self._command(command._replace(is_elevated=way.is_elevated), way)
 
@@ -177,7 +178,7 @@ class _Work:
         if findings:
             self.only_reads = False
 
-    def _command(self, command: ShellCommand, way: _Depth) -> None:
+    def _command(self, command: ShellCommand, way: _Nesting) -> None:
         """Look at one command, then at what it runs."""
         self.seen.append(command)
         if not command.program:
@@ -185,26 +186,32 @@ class _Work:
             self._found(RiskFinding("computed-command", reason, Level.DOUBT))
         self._found(*forbidden.findings(command, self._ground))
         self._found(*file_writes.findings(command, self._ground))
-        self._found(*(one for one in risks.findings(command) if not self._is_local(command, one)))
+        self._found(
+            *(
+                finding
+                for finding in risks.findings(command)
+                if not self._is_local(command, finding)
+            )
+        )
         if command.program == "git":
             self._found(*risks.git_findings(command, self._ground))
         self._found(*self._hidden(command))
         inner = list(inner_commands(command))
-        if not (inner and command.program in TRANSPARENT) and not only_reads(command):
+        if not (inner and command.program in TRANSPARENT_WRAPPERS) and not only_reads(command):
             self.only_reads = False
-        if way.depth <= DEEPEST:
+        if way.depth <= MAX_DEPTH:
             self._runs(command, inner, way)
 
-    def _runs(self, command: ShellCommand, inner: list[ShellCommand], way: _Depth) -> None:
-        for one in inner:
-            self._command(one, way._replace(depth=way.depth + 1, is_elevated=one.is_elevated))
+    def _runs(self, command: ShellCommand, inner: list[ShellCommand], way: _Nesting) -> None:
+        for item in inner:
+            self._command(item, way._replace(depth=way.depth + 1, is_elevated=item.is_elevated))
         is_elevated = command.is_elevated or command.program == "su"
         way = way._replace(depth=way.depth + 1, is_elevated=is_elevated)
         text = inner_script(command)
         if text is not None and UNKNOWN_PART in text:
             self._found(_unknown_script(command, text, way))
         if text is not None and text.replace(UNKNOWN_PART, "").strip():
-            self.script(text.replace(UNKNOWN_PART, STAND_IN), way)
+            self.script(text.replace(UNKNOWN_PART, UNSET_VARIABLE), way)
         if _reads_code(command):
             self._found(_unknown_script(command, UNKNOWN_PART, way))
 
@@ -212,28 +219,30 @@ class _Work:
         """A destroying command among the words of a program that may well run it."""
         if command.program in SHELLS or only_reads(command):
             return []
-        words = command.words[:LOOKED_AT_WORDS]
+        words = command.words[:MAX_SCANNED_WORDS]
         rests = [command._replace(words=words[place:]) for place in range(1, len(words))]
-        if command.program in PASSES_ON:
+        if command.program in REMOTE_RUNNERS:
             texts = (word for word in words[1:] if " " in word and UNKNOWN_PART not in word)
-            rests += [one for text in texts for one in self._parser.parse(text).commands]
+            rests += [command for text in texts for command in self._parser.parse(text).commands]
         return [
             finding._replace(level=Level.DOUBT)
             for rest in rests
             for finding in forbidden.findings(rest, self._ground)
-            if finding.level == Level.FLOOR and finding.key in ANYWHERE
+            if finding.level == Level.FLOOR and finding.key in DESTRUCTIVE_KEYS
         ]
 
 
 def _folders(script: ShellScript, home: str) -> list[str]:
     """Where a script goes; what is not known is no place of ours."""
-    found = []
+    results = []
     for command in script.commands:
         if command.program in {"cd", "pushd", "chdir"}:
             words = [word for word in command.words[1:] if word not in {"-P", "-L", "--"}]
             target = words[0] if words else home
-            found.append(f"/{UNKNOWN_PART}" if UNKNOWN_PART in target or target == "-" else target)
-    return found
+            results.append(
+                f"/{UNKNOWN_PART}" if UNKNOWN_PART in target or target == "-" else target
+            )
+    return results
 
 
 def _reads_code(command: ShellCommand) -> bool:
@@ -246,7 +255,7 @@ def _reads_code(command: ShellCommand) -> bool:
     )
 
 
-def _unknown_script(command: ShellCommand, text: str, way: _Depth) -> RiskFinding:
+def _unknown_script(command: ShellCommand, text: str, way: _Nesting) -> RiskFinding:
     is_all = not text.replace(UNKNOWN_PART, "").strip()
     if way.downloads and is_all and way.is_elevated:
         return RiskFinding("download-to-root-shell", "would run a download as root", Level.FLOOR)

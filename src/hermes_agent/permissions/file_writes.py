@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_agent.permissions.path_zones import Where, where
+from hermes_agent.permissions.path_zones import Zone, zone_of
 from hermes_agent.permissions.shell_words import word_set
 from hermes_agent.permissions.verdicts import Level, RiskFinding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_agent.permissions.path_zones import Ground
+    from hermes_agent.permissions.path_zones import PathContext
     from hermes_agent.permissions.shell_script import ShellCommand
 
 
@@ -27,14 +27,14 @@ class CommandParts(NamedTuple):
         for option in self.options:
             if option.startswith("--"):
                 name = option.partition("=")[0]
-                if len(name) > 2 and any(one.startswith(name) for one in names):
+                if len(name) > 2 and any(item.startswith(name) for item in names):
                     return True
             elif any(letter in option[1:] for letter in letters) or option in names:
                 return True
         return False
 
 
-def parts(command: ShellCommand) -> CommandParts:
+def split_options(command: ShellCommand) -> CommandParts:
     """Options and the rest; after `--` there are no options."""
     options: list[str] = []
     positionals: list[str] = []
@@ -51,10 +51,10 @@ def parts(command: ShellCommand) -> CommandParts:
     return CommandParts(tuple(options), tuple(positionals))
 
 
-EVERY = "rm rmdir unlink touch mkdir tee truncate shred mkfifo mknod mv setfacl"
-AFTER_FIRST = "chmod chown chgrp chattr"
-LAST = "cp install rsync ln scp"
-OPTIONS = {
+ALL_ARGUMENTS = "rm rmdir unlink touch mkdir tee truncate shred mkfifo mknod mv setfacl"
+AFTER_FIRST_ARGUMENT = "chmod chown chgrp chattr"
+LAST_ARGUMENT = "cp install rsync ln scp"
+OUTPUT_OPTIONS = {
     "curl": ("-o", "--output", "--output-dir", "-D", "--dump-header", "-c", "--cookie-jar"),
     "wget": ("-O", "--output-document", "-P", "--directory-prefix", "-o", "-a"),
     "sort": ("-o", "--output"),
@@ -72,20 +72,20 @@ OPTIONS = {
     "clang": ("-o",),
     "go": ("-o",),
 }
-WRITERS = word_set(f"{EVERY} {AFTER_FIRST} {LAST} dd patch unzip")
+WRITERS = word_set(f"{ALL_ARGUMENTS} {AFTER_FIRST_ARGUMENT} {LAST_ARGUMENT} dd patch unzip")
 
 
 def targets(command: ShellCommand) -> Iterator[str]:
     """The files and folders that a command changes, as it names them."""
     program = command.program
     yield from _by_options(command)
-    found = BY_PROGRAM.get(program)
-    if found is not None:
-        yield from found(parts(command))
+    result = BY_PROGRAM.get(program)
+    if result is not None:
+        yield from result(split_options(command))
 
 
 def _by_options(command: ShellCommand) -> Iterator[str]:
-    names = OPTIONS.get(command.program, ())
+    names = OUTPUT_OPTIONS.get(command.program, ())
     words = command.words
     for place, word in enumerate(words[1:], 1):
         name, equals, value = word.partition("=")
@@ -110,45 +110,45 @@ def _in_place(found: CommandParts) -> list[str]:
     """`sed -i` and `perl -i`: the files stand behind the script."""
     if not any(re.match(r"-[a-zA-Z]*i|--in-place", option) for option in found.options):
         return []
-    has_script = any(re.match(r"-\w*[ef]|--(expression|file)", one) for one in found.options)
+    has_script = any(re.match(r"-\w*[ef]|--(expression|file)", option) for option in found.options)
     return list(found.positionals if has_script else found.positionals[1:])
 
 
 BY_PROGRAM: dict[str, Callable[[CommandParts], list[str]]] = {
-    **dict.fromkeys(EVERY.split(), lambda found: list(found.positionals)),
-    **dict.fromkeys(AFTER_FIRST.split(), lambda found: list(found.positionals[1:])),
-    **dict.fromkeys(LAST.split(), lambda found: list(found.positionals[-1:])),
+    **dict.fromkeys(ALL_ARGUMENTS.split(), lambda item: list(item.positionals)),
+    **dict.fromkeys(AFTER_FIRST_ARGUMENT.split(), lambda item: list(item.positionals[1:])),
+    **dict.fromkeys(LAST_ARGUMENT.split(), lambda item: list(item.positionals[-1:])),
     **dict.fromkeys(("sed", "gsed", "perl"), _in_place),
     "dd": _disk_copy,
 }
 
-SAYINGS: dict[Where, tuple[str, str, Level]] = {
-    Where.OUTSIDE: ("write-outside", "writes outside the working folder", Level.RISK),
-    Where.UNKNOWN: ("write-outside", "writes to a path that is only known at run time", Level.RISK),
-    Where.DOTFILE: ("home-dotfile", "changes a hidden file in your home folder", Level.RISK),
-    Where.GIT: ("git-internals", "changes a repository's .git folder", Level.RISK),
-    Where.HERMES: ("hermes-files", "changes the configuration of Hermes", Level.DOUBT),
-    Where.NETWORK: ("network-shell", "writes to a network connection", Level.RISK),
-    Where.APPROVALS: ("own-approvals", "changes what Hermes may do without asking", Level.FLOOR),
-    Where.ACCOUNTS: ("system-accounts", "overwrites system account files", Level.FLOOR),
-    Where.DISK: ("write-disk", "writes directly to a disk device", Level.FLOOR),
-    Where.FREE: ("write", "changes files", Level.WRITE),
+ZONE_FINDINGS: dict[Zone, tuple[str, str, Level]] = {
+    Zone.OUTSIDE: ("write-outside", "writes outside the working folder", Level.RISK),
+    Zone.UNKNOWN: ("write-outside", "writes to a path that is only known at run time", Level.RISK),
+    Zone.DOTFILE: ("home-dotfile", "changes a hidden file in your home folder", Level.RISK),
+    Zone.GIT: ("git-internals", "changes a repository's .git folder", Level.RISK),
+    Zone.HERMES: ("hermes-files", "changes the configuration of Hermes", Level.DOUBT),
+    Zone.NETWORK: ("network-shell", "writes to a network connection", Level.RISK),
+    Zone.APPROVALS: ("own-approvals", "changes what Hermes may do without asking", Level.FLOOR),
+    Zone.ACCOUNTS: ("system-accounts", "overwrites system account files", Level.FLOOR),
+    Zone.DISK: ("write-disk", "writes directly to a disk device", Level.FLOOR),
+    Zone.FREE: ("write", "changes files", Level.WRITE),
 }
 
 
-def judged(target: str, ground: Ground) -> Iterator[RiskFinding]:
+def write_findings(target: str, ground: PathContext) -> Iterator[RiskFinding]:
     """What writing to *target* means."""
-    saying = SAYINGS.get(where(target, ground))
+    saying = ZONE_FINDINGS.get(zone_of(target, ground))
     if saying is not None:
         key, reason, level = saying
         yield RiskFinding(key, reason, level)
 
 
-def findings(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
+def findings(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
     """What the files mean that a command writes."""
     for target in targets(command):
         if command.program in {"rsync", "scp"} and re.match(r"[\w.@-]+:", target):
             continue  # another machine: asked for as such
-        yield from judged(target, ground)
+        yield from write_findings(target, ground)
     if command.program in WRITERS:
         yield RiskFinding("write", "changes files", Level.WRITE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from hermes_agent.permissions.file_writes import parts
+from hermes_agent.permissions.file_writes import split_options
 from hermes_agent.permissions.path_zones import DISKS, holds_home, holds_system
 from hermes_agent.permissions.shell_words import UNKNOWN_PART
 from hermes_agent.permissions.verdicts import Level, RiskFinding
@@ -13,10 +13,10 @@ from hermes_agent.permissions.verdicts import Level, RiskFinding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_agent.permissions.path_zones import Ground
+    from hermes_agent.permissions.path_zones import PathContext
     from hermes_agent.permissions.shell_script import ShellCommand, ShellScript
 
-    Rule = Callable[[ShellCommand, Ground], Iterator[RiskFinding]]
+    Rule = Callable[[ShellCommand, PathContext], Iterator[RiskFinding]]
 
 FORMATTERS = re.compile(r"mkfs(\..*)?|mke2fs|mkswap|blkdiscard|newfs|wipefs")
 PARTITIONERS = frozenset({"fdisk", "gdisk", "sgdisk", "sfdisk", "parted", "cfdisk", "diskutil"})
@@ -32,7 +32,7 @@ def everything(what: str, level: Level = Level.FLOOR) -> RiskFinding:
     return RiskFinding("delete-everything", f"would {what} everything", level)
 
 
-def findings(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
+def findings(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
     """What is never run in one simple command, or may be such a thing."""
     program = command.program
     if FORMATTERS.fullmatch(program):
@@ -55,7 +55,7 @@ def of_script(script: ShellScript) -> Iterator[RiskFinding]:
 
 
 def _lost(
-    paths: tuple[str, ...], ground: Ground, what: str, *, homes: bool
+    paths: tuple[str, ...], ground: PathContext, what: str, *, homes: bool
 ) -> Iterator[RiskFinding]:
     """Whether one of *paths* holds the system, or a home; or may do so when it runs."""
     for path in paths:
@@ -66,17 +66,17 @@ def _lost(
             yield everything(f"perhaps {what}", Level.DOUBT)
 
 
-def _may_be_all(path: str, ground: Ground) -> bool:
+def _may_be_all(path: str, ground: PathContext) -> bool:
     """A variable may be empty, and `"$X/"` is then the root of all files."""
     rest = path.replace(UNKNOWN_PART, "")
     return not rest or holds_system(rest, ground) or holds_home(rest, ground)
 
 
-def _remove(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
-    found = parts(command)
-    if found.has("rR", "--recursive", "--no-preserve-root") or hides_options(command):
-        yield from _lost(found.positionals, ground, "delete", homes=True)
-    if any(UNKNOWN_PART in option for option in found.options):
+def _remove(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
+    result = split_options(command)
+    if result.has("rR", "--recursive", "--no-preserve-root") or hides_options(command):
+        yield from _lost(result.positionals, ground, "delete", homes=True)
+    if any(UNKNOWN_PART in option for option in result.options):
         yield everything("perhaps delete", Level.DOUBT)
 
 
@@ -86,7 +86,7 @@ def hides_options(command: ShellCommand) -> bool:
     return any(UNKNOWN_PART in word and not word.replace(UNKNOWN_PART, "") for word in words[1:])
 
 
-def _find(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
+def _find(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
     words = command.words[1:]
     starts = tuple(word for word in words[: _first_option(words)] if word not in {"-H", "-L", "-P"})
     removes = "-delete" in words or bool({"rm", "shred", "unlink"} & set(words))
@@ -102,27 +102,31 @@ def _first_option(words: tuple[str, ...]) -> int:
     return len(words)
 
 
-def _move(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
-    sources = tuple(one for one in parts(command).positionals[:-1] if UNKNOWN_PART not in one)
+def _move(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
+    sources = tuple(
+        positional
+        for positional in split_options(command).positionals[:-1]
+        if UNKNOWN_PART not in positional
+    )
     yield from _lost(sources, ground, "move", homes=True)
 
 
-def _permissions(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
-    found = parts(command)
-    if found.has("R", "--recursive"):
+def _permissions(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
+    result = split_options(command)
+    if result.has("R", "--recursive"):
         for finding in _lost(
-            found.positionals[1:], ground, "change the permissions of", homes=False
+            result.positionals[1:], ground, "change the permissions of", homes=False
         ):
             yield finding._replace(key="permissions-everywhere")
 
 
-def _partition(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
-    found = parts(command)
-    if not found.has("lp", "--list", "--print") and set(found.positionals[:1]) - {"list", "info"}:
+def _partition(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
+    result = split_options(command)
+    if not result.has("lp", "--list", "--print") and set(result.positionals[:1]) - {"list", "info"}:
         yield RiskFinding("format-disk", "would change disk partitions", Level.FLOOR)
 
 
-def _kill(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
+def _kill(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
     for place, word in enumerate(command.words[1:], 1):
         is_first = place == 1 and SIGNAL_OPTIONS.fullmatch(word) is not None
         if command.words[place - 1] in {"-s", "-n", "--signal"} or is_first:
@@ -131,26 +135,26 @@ def _kill(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
             yield RiskFinding("kill-system", "would kill the system or Hermes itself", Level.FLOOR)
 
 
-def _kill_by_name(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
+def _kill_by_name(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
     if any(OWN_NAMES.search(word) for word in command.words[1:]):
         yield RiskFinding("kill-system", "would kill Hermes itself", Level.FLOOR)
 
 
-def _kill_all(_command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
+def _kill_all(_command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
     yield RiskFinding("kill-system", "would kill every process", Level.FLOOR)
 
 
-def _services(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
+def _services(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
     if set(command.words[1:]) & POWER_WORDS:
         yield RiskFinding("power-off", "would stop the machine", Level.FLOOR)
 
 
-def _wipe(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
-    if any(DISKS.match(word) for word in parts(command).positionals):
+def _wipe(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
+    if any(DISKS.match(word) for word in split_options(command).positionals):
         yield RiskFinding("write-disk", "would overwrite a disk", Level.FLOOR)
 
 
-def _disk_copy(command: ShellCommand, _ground: Ground) -> Iterator[RiskFinding]:
+def _disk_copy(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
     if any(word.startswith("of=") and UNKNOWN_PART in word for word in command.words):
         yield RiskFinding("write-disk", "perhaps overwrites a disk", Level.DOUBT)
 

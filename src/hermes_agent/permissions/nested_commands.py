@@ -99,7 +99,7 @@ def inner_words(command: ShellCommand) -> list[str]:
 def _unwrapped(command: ShellCommand, wrapper: Wrapper) -> Iterator[ShellCommand]:
     words = inner_words(command)
     if command.program == "xargs" and words:
-        places = [one for one in command.words if one in {"-I", "-i", "--replace"}]
+        places = [word for word in command.words if word in {"-I", "-i", "--replace"}]
         mark = command.words[command.words.index("-I") + 1] if "-I" in places else "{}"
         words = [word.replace(mark, UNKNOWN_PART) for word in words] + ["--", UNKNOWN_PART]
     if words:
@@ -133,8 +133,8 @@ def _of_find(command: ShellCommand) -> Iterator[ShellCommand]:
         if word in FIND_RUNS:
             inner = words[place + 1 :]
             ends = [inner.index(end) for end in (";", "+") if end in inner]
-            found = f"{words[1]}/somewhere/below"  # where the search starts
-            inner = [found if one == "{}" else one for one in inner[: min(ends, default=None)]]
+            text = f"{words[1]}/somewhere/below"  # where the search starts
+            inner = [text if item == "{}" else item for item in inner[: min(ends, default=None)]]
             yield command._replace(words=tuple(inner))
 
 
@@ -179,7 +179,7 @@ def _of_shell(command: ShellCommand) -> str | None:
     for place, word in enumerate(words[1:], 1):
         if re.fullmatch(r"[-+]\w+", word) and not word.startswith("--"):
             if "c" in word and word[0] == "-":
-                rest = [one for one in words[place + 1 :] if not re.fullmatch(r"[-+]\w+", one)]
+                rest = [word for word in words[place + 1 :] if not re.fullmatch(r"[-+]\w+", word)]
                 return rest[0] if rest else None
             if word in {"-s", "-"} or "s" in word:
                 return _read_by(command)

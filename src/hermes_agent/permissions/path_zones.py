@@ -10,21 +10,21 @@ from typing import NamedTuple
 
 from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 
-HARMLESS = re.compile(r"/dev/(null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
+HARMLESS_DEVICES = re.compile(r"/dev/(null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
 DISKS = re.compile(
     r"/dev/(?:r?disk\d|[shv]d[a-z]|xvd|nvme\d|mmcblk|md\d|dm-|mapper/|loop\d|sr\d|mem$|kmem$|port$)"
 )
 ACCOUNTS = frozenset({"/etc/passwd", "/etc/shadow", "/etc/gshadow", "/etc/group", "/etc/sudoers"})
 KERNEL = re.compile(r"/proc/sysrq-trigger|/sys/firmware/efi/.*|/boot/.*")
-SYSTEM = word_set(
+SYSTEM_PATHS = word_set(
     "/ /bin /boot /dev /etc /home /lib /lib64 /opt /proc /root /run /sbin /srv /sys /usr /usr/bin "
     "/usr/lib /usr/sbin /usr/local /var /var/lib "
     "/Users /System /Library /Applications /private"
 )
-EVERYTHING = re.compile(r"[*?.!\[\]^{}]+")  # a last part that means all of a folder
+MATCH_ALL_GLOB = re.compile(r"[*?.!\[\]^{}]+")  # a last part that means all of a folder
 
 
-class Where(Enum):
+class Zone(Enum):
     """How a place counts."""
 
     HARMLESS = "harmless"
@@ -40,7 +40,7 @@ class Where(Enum):
     DISK = "disk"
 
 
-class Ground(NamedTuple):
+class PathContext(NamedTuple):
     """What paths are compared with."""
 
     home: Path
@@ -49,7 +49,7 @@ class Ground(NamedTuple):
     bases: tuple[Path, ...]  # folders that relative paths may start from
     own_pid: int
 
-    def moved(self, folders: list[str]) -> Ground:
+    def moved(self, folders: list[str]) -> PathContext:
         """The ground after `cd` to one or more of these: any of them may be the base."""
         bases = list(self.bases)
         for folder in folders:
@@ -61,85 +61,89 @@ def _absolute(path: str, base: Path) -> Path:
     return Path(os.path.normpath("/" + str(base / path).lstrip("/")))
 
 
-def meant(path: str, ground: Ground) -> list[Path]:
+def possible_paths(path: str, ground: PathContext) -> list[Path]:
     """What a path may name: from each base, as written and with symbolic links followed."""
-    found: dict[Path, None] = {}
+    result: dict[Path, None] = {}
     for base in ground.bases:
         written = _absolute(path, base)
-        found[written] = None
-        found[Path(os.path.realpath(written))] = None
-    return list(found)
+        result[written] = None
+        result[Path(os.path.realpath(written))] = None
+    return list(result)
 
 
-def where(path: str, ground: Ground) -> Where:
+def zone_of(path: str, ground: PathContext) -> Zone:
     """How a place counts, the worst that it may be."""
-    certain = [_where(one, ground) for one in meant(path.replace(UNKNOWN_PART, ""), ground)]
-    worst = max(certain, key=list(Where).index)
-    if UNKNOWN_PART in path and worst not in {Where.ACCOUNTS, Where.DISK, Where.APPROVALS}:
-        return Where.UNKNOWN
+    certain = [
+        _zone(possible_path, ground)
+        for possible_path in possible_paths(path.replace(UNKNOWN_PART, ""), ground)
+    ]
+    worst = max(certain, key=list(Zone).index)
+    if UNKNOWN_PART in path and worst not in {Zone.ACCOUNTS, Zone.DISK, Zone.APPROVALS}:
+        return Zone.UNKNOWN
     return worst
 
 
-def _where(path: Path, ground: Ground) -> Where:
+def _zone(path: Path, ground: PathContext) -> Zone:
     text = str(path)
     for pattern, answer in (
-        (HARMLESS, Where.HARMLESS),
-        (re.compile(r"/dev/(tcp|udp)/.*"), Where.NETWORK),
-        (KERNEL, Where.DISK),
+        (HARMLESS_DEVICES, Zone.HARMLESS),
+        (re.compile(r"/dev/(tcp|udp)/.*"), Zone.NETWORK),
+        (KERNEL, Zone.DISK),
     ):
         if pattern.fullmatch(text):
             return answer
     if DISKS.match(text):
-        return Where.DISK
+        return Zone.DISK
     if text in ACCOUNTS or text.startswith("/etc/sudoers.d/"):
-        return Where.ACCOUNTS
+        return Zone.ACCOUNTS
     return _among_files(path, ground)
 
 
-def _among_files(path: Path, ground: Ground) -> Where:
+def _among_files(path: Path, ground: PathContext) -> Zone:
     for home in {ground.hermes_home, Path(os.path.realpath(ground.hermes_home))}:
         if path == home / "approvals.json":
-            return Where.APPROVALS
+            return Zone.APPROVALS
         if path in {home, home / "config.yaml", home / ".env"} or path.is_relative_to(
             home / "plugins"
         ):
-            return Where.HERMES
+            return Zone.HERMES
     if path.is_relative_to(ground.home):
         first = path.relative_to(ground.home).parts[:1]
         if first and first[0].startswith(".") and not _is_free(path, ground, below=ground.home):
-            return Where.DOTFILE
+            return Zone.DOTFILE
     if not _is_free(path, ground):
-        return Where.OUTSIDE
-    return Where.GIT if ".git" in path.parts[:-1] else Where.FREE
+        return Zone.OUTSIDE
+    return Zone.GIT if ".git" in path.parts[:-1] else Zone.FREE
 
 
-def _is_free(path: Path, ground: Ground, below: Path | None = None) -> bool:
+def _is_free(path: Path, ground: PathContext, below: Path | None = None) -> bool:
     """Whether the agent may write there; with *below*, by a folder that is deeper than it."""
     folders = {*ground.free, *(Path(os.path.realpath(folder)) for folder in ground.free)}
     if below is not None:
-        folders = {one for one in folders if one != below and one.is_relative_to(below)}
+        folders = {folder for folder in folders if folder != below and folder.is_relative_to(below)}
     return any(path.is_relative_to(folder) for folder in folders)
 
 
-def holds_system(path: str, ground: Ground) -> bool:
+def holds_system(path: str, ground: PathContext) -> bool:
     """Whether losing this place means losing the machine."""
     text = path.rstrip("/") or "/"
-    if any(str(one) in SYSTEM for one in meant(text, ground)):
+    if any(str(possible_path) in SYSTEM_PATHS for possible_path in possible_paths(text, ground)):
         return True
     head, _slash, last = text.rpartition("/")
     is_glob = re.search(r"[*?\[]", last) is not None
     return is_glob and any(
-        str(one) == "/" or (str(one) in SYSTEM and EVERYTHING.fullmatch(last) is not None)
-        for one in meant(head or ("/" if text.startswith("/") else "."), ground)
+        str(possible_path) == "/"
+        or (str(possible_path) in SYSTEM_PATHS and MATCH_ALL_GLOB.fullmatch(last) is not None)
+        for possible_path in possible_paths(head or ("/" if text.startswith("/") else "."), ground)
     )
 
 
-def holds_home(path: str, ground: Ground) -> bool:
+def holds_home(path: str, ground: PathContext) -> bool:
     """Whether losing this place means losing everything somebody has."""
     text = path.rstrip("/") or "/"
     head, _slash, last = text.rpartition("/")
-    if EVERYTHING.fullmatch(last) and last not in {".", ".."}:
+    if MATCH_ALL_GLOB.fullmatch(last) and last not in {".", ".."}:
         text = head or ("/" if text.startswith("/") else ".")
     homes = {ground.home, Path(os.path.realpath(ground.home)), *ground.home.parents}
-    found = meant(text, ground)
-    return any(one in homes or one.parent == Path("/home") for one in found)
+    result = possible_paths(text, ground)
+    return any(item in homes or item.parent == Path("/home") for item in result)

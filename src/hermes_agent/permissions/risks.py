@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from hermes_agent.permissions.file_writes import judged, parts
+from hermes_agent.permissions.file_writes import split_options, write_findings
 from hermes_agent.permissions.forbidden import hides_options
 from hermes_agent.permissions.nested_commands import INTERPRETERS
 from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
@@ -14,13 +14,13 @@ from hermes_agent.permissions.verdicts import Level, RiskFinding
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_agent.permissions.path_zones import Ground
+    from hermes_agent.permissions.path_zones import PathContext
     from hermes_agent.permissions.shell_script import ShellCommand
 
     Rule = Callable[[ShellCommand], Iterator[RiskFinding]]
 
-WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
-READS = word_set(
+VALUE_OPTIONS = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"})
+READING_SUBCOMMANDS = word_set(
     "status log diff show blame grep ls-files ls-tree ls-remote rev-parse rev-list describe "
     "shortlog cat-file name-rev merge-base for-each-ref count-objects whatchanged help version "
     "check-ignore var"
@@ -31,7 +31,7 @@ def subcommand(command: ShellCommand) -> tuple[str, ...]:
     """The words of a Git command from its subcommand on."""
     words = list(command.words[1:])
     while words and words[0].startswith("-"):
-        del words[: 2 if words[0] in WITH_VALUE else 1]
+        del words[: 2 if words[0] in VALUE_OPTIONS else 1]
     return tuple(words)
 
 
@@ -44,16 +44,16 @@ def reads(command: ShellCommand) -> bool:
         for word in own
     )
     runs = any(
-        re.match(r"--(ext-diff|textconv|output|open-files|upload-pack)|-O", one) for one in words
+        re.match(r"--(ext-diff|textconv|output|open-files|upload-pack)|-O", word) for word in words
     )
     if has_hook or runs or not words:
         return False
     if words[0] in {"branch", "tag", "remote", "stash", "config", "worktree", "reflog", "notes"}:
         return set(words[1:]) <= {"-l", "--list", "-a", "-r", "-v", "-vv", "--show-current", "list"}
-    return words[0] in READS
+    return words[0] in READING_SUBCOMMANDS
 
 
-def git_findings(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]:
+def git_findings(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
     """What is asked for in one Git command."""
     words = subcommand(command)
     if not words:
@@ -61,7 +61,7 @@ def git_findings(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]
     if not reads(command):
         for place, word in enumerate(command.words[:-1]):
             if word in {"-C", "--git-dir", "--work-tree"}:
-                yield from judged(command.words[place + 1], ground)
+                yield from write_findings(command.words[place + 1], ground)
     options = words[1:]
     key = _loss(words[0], options)
     if key:
@@ -70,8 +70,11 @@ def git_findings(command: ShellCommand, ground: Ground) -> Iterator[RiskFinding]
         "--list", "-l", "--get",
     }:  # fmt: skip
         yield RiskFinding("home-dotfile", "changes your Git settings")
-    if words[0] == "clone" and len([one for one in options if not one.startswith("-")]) > 1:
-        yield from judged(options[-1], ground)
+    if (
+        words[0] == "clone"
+        and len([option for option in options if not option.startswith("-")]) > 1
+    ):
+        yield from write_findings(options[-1], ground)
     for text in _started(command, words):
         yield RiskFinding("computed-script", f"starts another program from Git: {text[:60]}")
 
@@ -87,7 +90,7 @@ def _started(command: ShellCommand, words: tuple[str, ...]) -> Iterator[str]:
             yield word
     if words[:2] in {("bisect", "run"), ("submodule", "foreach")} or words[0] == "filter-branch":
         yield " ".join(words)
-    if words[0] == "rebase" and any(re.match(r"(-x|--exec)", one) for one in words):
+    if words[0] == "rebase" and any(re.match(r"(-x|--exec)", word) for word in words):
         yield " ".join(words)
 
 
@@ -111,7 +114,7 @@ def _has(options: tuple[str, ...], letters: str, *names: str) -> bool:
 
 def _loss(verb: str, options: tuple[str, ...]) -> str:
     """The key of what would be lost; empty when nothing would be."""
-    pushes = [one for one in options if one.startswith((":", "+"))]
+    pushes = [option for option in options if option.startswith((":", "+"))]
     checks = {
         "push": ("git-push-force", bool(pushes) or _has(options, "fd", "--force", "--delete",
                                                         "--mirror", "--prune")),
@@ -137,7 +140,7 @@ def _loss(verb: str, options: tuple[str, ...]) -> str:
     return key if is_loss else ""
 
 
-SIMPLE: dict[str, tuple[str, str] | tuple[str, str, Level]] = {
+SIMPLE_RISKS: dict[str, tuple[str, str] | tuple[str, str, Level]] = {
     "crontab": ("crontab", "changes scheduled jobs"),
     "at": ("crontab", "schedules a command"),
     "batch": ("crontab", "schedules a command"),
@@ -187,7 +190,7 @@ DATA_LOSS = re.compile(
     r"\b(drop|delete|truncate|alter|flushall|flushdb|dropdatabase|deletemany|deleteone|unlink)\b",
     re.IGNORECASE,
 )
-INLINE = re.compile(r"-(\w*[ceEr]|-eval|-print|p|pe|ne)")
+INLINE_CODE_OPTION = re.compile(r"-(\w*[ceEr]|-eval|-print|p|pe|ne)")
 SUSPICIOUS = re.compile(
     r"rmtree|\bremove\b|unlink|rmdir|\bsystem\b|subprocess|popen|\bexec|\beval|spawn|child_process"
     r"|\brm\b|rename|shutil|/dev/|mkfs|base64|ctypes|\bkill|truncate|chmod|chown|__import__|getattr"
@@ -202,8 +205,8 @@ DESTROYS_ALL = re.compile(
 def findings(command: ShellCommand) -> Iterator[RiskFinding]:
     """What is asked for in one simple command."""
     program = command.program
-    if program in SIMPLE and not _only_looks(command):
-        yield RiskFinding(*SIMPLE[program])
+    if program in SIMPLE_RISKS and not _only_reads(command):
+        yield RiskFinding(*SIMPLE_RISKS[program])
     if PACKAGERS.fullmatch(program):
         yield from _system_packages(command)
     if INTERPRETERS.fullmatch(program) or program in {"awk", "gawk", "mawk"}:
@@ -215,7 +218,7 @@ def findings(command: ShellCommand) -> Iterator[RiskFinding]:
         yield from rule(command)
 
 
-def _only_looks(command: ShellCommand) -> bool:
+def _only_reads(command: ShellCommand) -> bool:
     """Forms of these programs that change nothing."""
     words = set(command.words[1:])
     looks = {
@@ -253,7 +256,9 @@ def inline_code(command: ShellCommand) -> Iterator[RiskFinding]:
         if is_bad or UNKNOWN_PART in code:
             yield RiskFinding("inline-code", "runs a program inside an awk script")
         return
-    places = [place for place, word in enumerate(words[1:], 1) if INLINE.fullmatch(word)]
+    places = [
+        place for place, word in enumerate(words[1:], 1) if INLINE_CODE_OPTION.fullmatch(word)
+    ]
     code = "\n".join(words[places[0] + 1 :]) if places else ""
     if len(words) == 1 or words[1] == "-":
         code += command.fed if command.fed is not None else ""
@@ -270,7 +275,7 @@ def _database(command: ShellCommand) -> Iterator[RiskFinding]:
 
 
 def _remove(command: ShellCommand) -> Iterator[RiskFinding]:
-    if parts(command).has("rR", "--recursive") or hides_options(command):
+    if split_options(command).has("rR", "--recursive") or hides_options(command):
         yield RiskFinding("rm-recursive", "deletes folders recursively")
 
 
@@ -280,7 +285,7 @@ def _find(command: ShellCommand) -> Iterator[RiskFinding]:
 
 
 def _rights(command: ShellCommand) -> Iterator[RiskFinding]:
-    if parts(command).has("R", "--recursive"):
+    if split_options(command).has("R", "--recursive"):
         name = "chmod-recursive" if command.program == "chmod" else "chown-recursive"
         yield RiskFinding(name, "changes permissions recursively")
 
@@ -288,50 +293,51 @@ def _rights(command: ShellCommand) -> Iterator[RiskFinding]:
 def _rsync(command: ShellCommand) -> Iterator[RiskFinding]:
     if any(word.startswith(("--delete", "--remove-source")) for word in command.words):
         yield RiskFinding("rm-recursive", "deletes files that are missing in the source")
-    if any(re.match(r"[\w.@-]+:", word) for word in parts(command).positionals):
+    if any(re.match(r"[\w.@-]+:", word) for word in split_options(command).positionals):
         yield RiskFinding("ssh", "connects to another machine")
 
 
 def _containers(command: ShellCommand) -> Iterator[RiskFinding]:
-    found = parts(command)
-    words = [word for word in found.positionals if word not in CONTAINER_NOUNS]
+    result = split_options(command)
+    words = [word for word in result.positionals if word not in CONTAINER_NOUNS]
     if set(words[:1]) & CONTAINER_LOSSES:
         yield RiskFinding("docker-remove", "removes containers, images or volumes")
-    if found.has("", "--privileged") or any(re.match(r"/:|.*docker\.sock", one) for one in
-                                            found.positionals):  # fmt: skip
+    if result.has("", "--privileged") or any(
+        re.match(r"/:|.*docker\.sock", argument) for argument in result.positionals
+    ):
         yield RiskFinding("docker-host", "gives a container access to the whole machine")
 
 
 def _cluster(command: ShellCommand) -> Iterator[RiskFinding]:
     losses = {"delete", "drain", "uninstall", "destroy", "replace", "apply", "rollback", "scale"}
-    if set(parts(command).positionals[:3]) & losses:
+    if set(split_options(command).positionals[:3]) & losses:
         yield RiskFinding("kubectl-delete", "changes or deletes cluster or cloud resources")
 
 
 def _pip(command: ShellCommand) -> Iterator[RiskFinding]:
     """Into an environment of the project it is free; anything else is the user's Python."""
-    found = parts(command)
-    words = [word for word in found.positionals if word not in {"pip", "-m"}]
+    result = split_options(command)
+    words = [word for word in result.positionals if word not in {"pip", "-m"}]
     if not words or words[0] not in {"install", "uninstall", "sync"}:
         return
-    is_global = found.has("", "--user", "--break-system-packages", "--system")
+    is_global = result.has("", "--user", "--break-system-packages", "--system")
     is_local = "/" in command.words[0] or command.program == "uv"
     if is_global or not is_local:
         yield RiskFinding("global-packages", "installs packages outside the project")
 
 
 def _node_packages(command: ShellCommand) -> Iterator[RiskFinding]:
-    found = parts(command)
-    if (found.has("g", "--global") or "global" in found.positionals) and (
-        set(found.positionals) & (INSTALLS | {"link"})
+    result = split_options(command)
+    if (result.has("g", "--global") or "global" in result.positionals) and (
+        set(result.positionals) & (INSTALLS | {"link"})
     ):
         yield RiskFinding("global-packages", "installs packages outside the project")
-    if "publish" in found.positionals[:1] or "unpublish" in found.positionals[:1]:
+    if "publish" in result.positionals[:1] or "unpublish" in result.positionals[:1]:
         yield RiskFinding("publish", "publishes a package")
 
 
 def _home_packages(command: ShellCommand) -> Iterator[RiskFinding]:
-    words = parts(command).positionals
+    words = split_options(command).positionals
     if words and words[0] in {"install", "uninstall"}:
         yield RiskFinding("global-packages", "installs programs outside the project")
     if words and words[0] in {"publish", "push", "yank"}:

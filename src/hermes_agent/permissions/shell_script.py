@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-INSIDE = frozenset({"heredoc_body", "heredoc_end", "heredoc_content"})
+HEREDOC_BODY_TYPES = frozenset({"heredoc_body", "heredoc_end", "heredoc_content"})
 
 
 class Extent(NamedTuple):
@@ -53,17 +53,17 @@ def extent(redirect: Node, lines: list[str]) -> Extent | None:
 def is_sound(redirect: Node, text: str) -> bool:
     """Whether the parser saw the same here-document as bash will."""
     lines = text.split("\n")
-    found = extent(redirect, lines)
+    result = extent(redirect, lines)
     ends = [child for child in redirect.children if child.type == "heredoc_end"]
-    if found is None or len(ends) != 1 or ends[0].start_point.row != found.end:
+    if result is None or len(ends) != 1 or ends[0].start_point.row != result.end:
         return False
-    others = [child for child in redirect.children if child.type not in INSIDE]
-    if any(child.end_point.row != found.start for child in others):
+    others = [child for child in redirect.children if child.type not in HEREDOC_BODY_TYPES]
+    if any(child.end_point.row != result.start for child in others):
         return False
-    if lines[found.start].count("<<") > 1:
+    if lines[result.start].count("<<") > 1:
         return False  # several on one line
-    body = "\n".join(lines[found.start + 1 : found.end])
-    return found.is_quoted or ("`" not in body and "\\\n" not in body)
+    body = "\n".join(lines[result.start + 1 : result.end])
+    return result.is_quoted or ("`" not in body and "\\\n" not in body)
 
 
 def body(redirect: Node) -> str | None:
@@ -72,11 +72,11 @@ def body(redirect: Node) -> str | None:
     while root.parent is not None:
         root = root.parent
     lines = b"\n" * root.start_point.row + (root.text or b"")
-    found = extent(redirect, lines.decode(errors="replace").split("\n"))
-    if found is None:
+    result = extent(redirect, lines.decode(errors="replace").split("\n"))
+    if result is None:
         return None
-    rows = lines.decode(errors="replace").split("\n")[found.start + 1 : found.end]
-    return "\n".join(row.lstrip("\t") if found.strips_tabs else row for row in rows) + "\n"
+    rows = lines.decode(errors="replace").split("\n")[result.start + 1 : result.end]
+    return "\n".join(row.lstrip("\t") if result.strips_tabs else row for row in rows) + "\n"
 
 
 MAX_COMMAND_CHARACTERS = 100_000
@@ -86,7 +86,7 @@ NOT_WORDS = frozenset(
 ARGUMENTS = word_set(
     "word string raw_string concatenation simple_expansion expansion number ansi_c_string"
 )
-WHOLE = word_set("variable_assignment concatenation command_name simple_expansion")
+SINGLE_WORD_TYPES = word_set("variable_assignment concatenation command_name simple_expansion")
 ASSIGNERS = frozenset(
     {"read", "mapfile", "readarray", "printf", "getopts", "let", "unset", "wait", "exec"}
 )
@@ -167,9 +167,9 @@ class ShellParser:
         for node in nodes:
             name, value = _assignment(node)
             if name and names.count(name) == 1 and name not in touched:
-                found = fields([value], Values(known, self._home)) if value else [""]
-                if len(found) == 1 and UNKNOWN_PART not in found[0]:
-                    known[name] = found[0], node.end_byte
+                result = fields([value], Values(known, self._home)) if value else [""]
+                if len(result) == 1 and UNKNOWN_PART not in result[0]:
+                    known[name] = result[0], node.end_byte
         return Values(known, self._home)
 
 
@@ -211,7 +211,7 @@ def _is_sound_node(node: Node, data: bytes, text: str) -> bool:
         return _is_comment(node, data)
     if node.type == "heredoc_redirect":
         return is_sound(node, text)
-    if node.type in WHOLE and _is_torn(node, data):
+    if node.type in SINGLE_WORD_TYPES and _is_torn(node, data):
         return False
     return node.type != "word" or re.search(r"(?<!\\)\s", source(node)) is None
 
@@ -235,12 +235,12 @@ def _is_comment(node: Node, data: bytes) -> bool:
 def _joined_lines(root: Node, text: str) -> str:
     """The text without its line continuations; comments and here-documents have none."""
     data = text.encode()
-    kept = [node for node in _walk(root) if node.type in {"comment", "heredoc_body"}]
-    made, at = [], 0
-    for start, end in ((node.start_byte, node.end_byte) for node in kept):
-        made += [CONTINUATION.sub(r"\1", data[at:start].decode()), data[start:end].decode()]
+    matches = [node for node in _walk(root) if node.type in {"comment", "heredoc_body"}]
+    result, at = [], 0
+    for start, end in ((node.start_byte, node.end_byte) for node in matches):
+        result += [CONTINUATION.sub(r"\1", data[at:start].decode()), data[start:end].decode()]
         at = end
-    return "".join([*made, CONTINUATION.sub(r"\1", data[at:].decode())])
+    return "".join([*result, CONTINUATION.sub(r"\1", data[at:].decode())])
 
 
 def _command(node: Node, values: Values) -> ShellCommand:
@@ -249,9 +249,11 @@ def _command(node: Node, values: Values) -> ShellCommand:
     for statement in _redirected(node):
         outer = [child for child in statement.children if child.type.endswith("_redirect")]
         if statement.children[0].end_byte == node.end_byte:
-            words += [word for one in outer for word in _stray_words(one, values)]
+            words += [word for item in outer for word in _stray_words(item, values)]
         redirects += outer
-    fed = next((text for one in redirects if (text := _document(one, values)) is not None), None)
+    fed = next(
+        (text for redirect in redirects if (text := _document(redirect, values)) is not None), None
+    )
     feeder = _feeder(node)
     if fed is None and feeder is not None:
         fed = _printed(feeder, values)
@@ -303,14 +305,14 @@ def _stray_words(redirect: Node, values: Values) -> list[str]:
 
 def _orphans(nodes: list[Node], values: Values) -> list[ShellCommand]:
     """Words behind a redirection that has no command before it."""
-    found = []
+    results = []
     for node in nodes:
         if node.type == "redirected_statement" and not any(
             child.type == "command" for child in node.children
         ):
             words = [word for child in node.children for word in _stray_words(child, values)]
-            found.append(ShellCommand(tuple(words)))
-    return found
+            results.append(ShellCommand(tuple(words)))
+    return results
 
 
 def _declaration(node: Node) -> ShellCommand:
@@ -331,7 +333,11 @@ def _feeder(node: Node) -> Node | None:
     child, parent = node, node.parent
     while parent is not None and parent.type not in {"command_substitution", "program"}:
         if parent.type == "pipeline":
-            before = [one for one in parent.named_children if one.end_byte <= child.start_byte]
+            before = [
+                named_child
+                for named_child in parent.named_children
+                if named_child.end_byte <= child.start_byte
+            ]
             if before:
                 return before[-1]
             outer = parent.parent
@@ -359,8 +365,10 @@ def _targets(nodes: list[Node], values: Values) -> Iterator[str]:
     for node in nodes:
         if node.type != "file_redirect":
             continue
-        operator = next((one.type for one in node.children if not one.is_named), "")
-        named = [one for one in node.children if one.is_named and one.type != "file_descriptor"]
+        operator = next((child.type for child in node.children if not child.is_named), "")
+        named = [
+            child for child in node.children if child.is_named and child.type != "file_descriptor"
+        ]
         if ">" not in operator or not named:
             continue
         if operator in {">&", "<&"} and named[0].type == "number":
@@ -416,12 +424,12 @@ def _may_set_anything(node: Node) -> bool:
 
 def _touched(nodes: list[Node]) -> set[str]:
     """Names that something else than a plain assignment may change."""
-    found: set[str] = set()
+    result: set[str] = set()
     for node in nodes:
         if node.type == "unset_command" or _first_word(node) in ASSIGNERS:
-            found |= set(re.findall(r"\w+", source(node)))
+            result |= set(re.findall(r"\w+", source(node)))
         if node.type in {"compound_statement", "arithmetic_expansion"} and "((" in source(node)[:3]:
-            found |= set(re.findall(r"[A-Za-z_]\w*", source(node)))
+            result |= set(re.findall(r"[A-Za-z_]\w*", source(node)))
         if node.type == "variable_assignment" and node.parent and node.parent.type == "command":
-            found.add(source(node.children[0]))
-    return found
+            result.add(source(node.children[0]))
+    return result

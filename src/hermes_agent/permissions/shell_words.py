@@ -60,7 +60,7 @@ def fields(nodes: list[Node], values: Values) -> list[str]:
         whole = _home(whole, values)
     parts = [part for part in whole.split(SPLIT) if part] if SPLIT in whole else [whole]
     if "{" in written and BRACES.search(written):
-        parts = [one for part in parts for one in _braces(part)]
+        parts = [brace for part in parts for brace in _braces(part)]
     return parts
 
 
@@ -73,10 +73,10 @@ def _home(text: str, values: Values) -> str:
 
 
 def _braces(text: str) -> list[str]:
-    found = [text]
-    while any(BRACES.search(one) for one in found) and len(found) < MAX_FIELDS:
-        found = [made for one in found for made in _one_brace(one)]
-    return found
+    results = [text]
+    while any(BRACES.search(item) for item in results) and len(results) < MAX_FIELDS:
+        results = [item for item in results for item in _one_brace(item)]
+    return results
 
 
 def _one_brace(text: str) -> list[str]:
@@ -125,17 +125,17 @@ def _character(code: int) -> str:
 def _string(node: Node, values: Values) -> str:
     """Between its children a string may have text that belongs to none of them."""
     text = node.text or b""
-    made, at = [], 1
+    result, at = [], 1
     for child in node.children[1:-1]:
         start, end = child.start_byte - node.start_byte, child.end_byte - node.start_byte
-        made.append(_unescaped(text[at:start]))
+        result.append(_unescaped(text[at:start]))
         if child.type == "string_content":
-            made.append(_unescaped(child.text or b""))
+            result.append(_unescaped(child.text or b""))
         else:
-            made.append(_resolved(child, values, is_quoted=True))
+            result.append(_resolved(child, values, is_quoted=True))
         at = end
-    made.append(_unescaped(text[at : len(text) - 1]))
-    return "".join(made)
+    result.append(_unescaped(text[at : len(text) - 1]))
+    return "".join(result)
 
 
 def _unescaped(text: bytes) -> str:

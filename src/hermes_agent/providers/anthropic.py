@@ -10,8 +10,8 @@ import orjson
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import ToolCall, Usage
 from hermes_agent.providers.base import interrupted, is_about_context, too_long
-from hermes_agent.providers.http_stream import Post, client_for, opened, stream_events
-from hermes_agent.providers.known_models import known
+from hermes_agent.providers.http_stream import StreamRequest, client_for, reopened, stream_events
+from hermes_agent.providers.known_models import find_known_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 BASE_URL: Final = "https://api.anthropic.com/v1"
 VERSION: Final = "2023-06-01"
-WINDOW: Final = 200_000  # of a model about which nothing is known
+DEFAULT_WINDOW: Final = 200_000  # of a model about which nothing is known
 MAX_TOKENS: Final = 8192
-CACHED: Final = {"type": "ephemeral"}
+CACHE_CONTROL: Final = {"type": "ephemeral"}
 CACHED_MESSAGES: Final = 3
-FINISH: Final = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+FINISH_REASONS: Final = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
 
 
 class Anthropic:
@@ -38,18 +38,20 @@ class Anthropic:
     def __init__(self, model: str, key: str, base_url: str = BASE_URL, *, window: int = 0) -> None:
         self.model = model
         self.base_url = base_url
-        found = None if window else known(base_url, model)
-        self.window = window or (found.window if found is not None else 0) or WINDOW
+        known_model = None if window else find_known_model(base_url, model)
+        self.window = (
+            window or (known_model.window if known_model is not None else 0) or DEFAULT_WINDOW
+        )
         self._headers = {"x-api-key": key, "anthropic-version": VERSION}
         self._client = client_for(base_url)
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask; deltas as they come, then exactly one Reply or Failed."""
-        answer = _Answer(self.model, cancel)
+        answer = _EventReader(self.model, cancel)
         if not cancel.is_requested:
-            self._client = opened(self._client)
+            self._client = reopened(self._client)
         body = self._body(request)
-        post = Post(self, self._client, "messages", body, self._headers, answer.read)
+        post = StreamRequest(self, self._client, "messages", body, self._headers, answer.read)
         yield from stream_events(post, cancel)
 
     def learn_window(self) -> int:
@@ -69,7 +71,7 @@ class Anthropic:
             "stream": True,
         }
         if system:
-            body["system"] = [{"type": "text", "text": system, "cache_control": CACHED}]
+            body["system"] = [{"type": "text", "text": system, "cache_control": CACHE_CONTROL}]
         if request.tools:
             body["tools"] = [_tool(tool["function"]) for tool in request.tools]
         return body
@@ -85,7 +87,9 @@ def _tool(function: dict[str, Any]) -> dict[str, Any]:
 
 def as_blocks(messages: list[Message]) -> tuple[str, list[dict[str, Any]]]:
     """The system prompt, and messages as alternating turns of blocks."""
-    system = "\n\n".join(str(one["content"]) for one in messages if one["role"] == "system")
+    system = "\n\n".join(
+        str(message["content"]) for message in messages if message["role"] == "system"
+    )
     turns: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "system":
@@ -97,7 +101,7 @@ def as_blocks(messages: list[Message]) -> tuple[str, list[dict[str, Any]]]:
         elif blocks:
             turns.append({"role": role, "content": blocks})
     for turn in turns[-CACHED_MESSAGES:]:
-        turn["content"][-1] = {**turn["content"][-1], "cache_control": CACHED}
+        turn["content"][-1] = {**turn["content"][-1], "cache_control": CACHE_CONTROL}
     return system, turns
 
 
@@ -144,13 +148,13 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
 
 def _object(text: Any) -> dict[str, Any]:
     try:
-        found = json.loads(text or "{}")
+        data = json.loads(text or "{}")
     except (TypeError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
-class _Answer:
+class _EventReader:
     """One streamed answer, put together from its events."""
 
     def __init__(self, model: str, cancel: Cancel) -> None:
@@ -202,7 +206,7 @@ class _Answer:
             ToolCall(call_id, name, arguments or "{}")
             for _, (call_id, name, arguments) in sorted(self._calls.items())
         )
-        finish = FINISH.get(self._finish, self._finish or "stop")
+        finish = FINISH_REASONS.get(self._finish, self._finish or "stop")
         return Reply("".join(self._text), "".join(self._reasoning), calls, finish, self._usage)
 
     def _take(self, event: dict[str, Any]) -> Iterator[ProviderEvent]:
@@ -233,10 +237,10 @@ class _Answer:
 
     def _count(self, usage: dict[str, Any] | None) -> None:
         """Counts come in two parts: what was read first, what was written at the end."""
-        found = usage or {}
+        result = usage or {}
         self._usage = Usage(
-            input=found.get("input_tokens") or self._usage.input,
-            output=found.get("output_tokens") or self._usage.output,
-            cache_read=found.get("cache_read_input_tokens") or self._usage.cache_read,
-            cache_write=found.get("cache_creation_input_tokens") or self._usage.cache_write,
+            input=result.get("input_tokens") or self._usage.input,
+            output=result.get("output_tokens") or self._usage.output,
+            cache_read=result.get("cache_read_input_tokens") or self._usage.cache_read,
+            cache_write=result.get("cache_creation_input_tokens") or self._usage.cache_write,
         )

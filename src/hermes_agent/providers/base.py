@@ -34,7 +34,7 @@ class Provider(Protocol):
 
 
 # How servers say that a conversation is longer than the model can read.
-CONTEXT_WORDS: Final = (
+CONTEXT_PHRASES: Final = (
     "context length",
     "context_length",
     "context limit",
@@ -51,13 +51,13 @@ CONTEXT_WORDS: Final = (
     "reduce the length",
     "too many tokens",
 )
-CREDIT_WORDS: Final = ("insufficient_quota", "credit", "billing", "payment")
+CREDIT_PHRASES: Final = ("insufficient_quota", "credit", "billing", "payment")
 
 
 def http_failure(status: int, text: str, provider: Provider, after: float | None) -> Failed:
     """What an HTTP status means for the user."""
     words = text.lower()
-    if status == 402 or (status in (400, 429) and any(word in words for word in CREDIT_WORDS)):
+    if status == 402 or (status in (400, 429) and any(word in words for word in CREDIT_PHRASES)):
         return Failed(
             FailureKind.CREDIT,
             f"{provider.name} reports that the account has no credit left.",
@@ -85,7 +85,7 @@ def http_failure(status: int, text: str, provider: Provider, after: float | None
 def is_about_context(text: str) -> bool:
     """Whether a server's words mean that the conversation is too long for the model."""
     words = text.lower()
-    return any(word in words for word in CONTEXT_WORDS)
+    return any(word in words for word in CONTEXT_PHRASES)
 
 
 def too_long(model: str) -> Failed:

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 PROMPT: Final = "You are a helpful AI assistant named Hermes."
 WINDOW: Final = 8192
 MAX_TOKENS: Final = 512  # left alone, a model this small may never stop
-BATCH: Final = 128  # tokens read between two looks at whether to stop
+BATCH_TOKENS: Final = 128  # tokens read between two looks at whether to stop
 CLOSE_SECONDS: Final = 10.0
 LISTENER_SECONDS: Final = 10.0
 SETTLE_SECONDS: Final = 0.3
 SAMPLING: Final = {"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1}
-SPOKEN: Final = ("user", "assistant")
-FETCH: Final = "Download it with `hermes models get smollm2`."
-FETCH_ANEW: Final = "Download it again with `hermes models get smollm2 --again`."
+CHAT_ROLES: Final = ("user", "assistant")
+DOWNLOAD_HINT: Final = "Download it with `hermes models get smollm2`."
+REDOWNLOAD_HINT: Final = "Download it again with `hermes models get smollm2 --again`."
 
 
 class LocalModel:
@@ -69,7 +69,7 @@ class LocalModel:
         if cancel.is_requested:
             yield interrupted()
             return
-        answer = _Answer(cancel)
+        answer = _LocalAnswer(cancel)
         forget = cancel.on_request(lambda: answer.events.put(interrupted()))
         work = Step("run the built-in model", lambda: self._answer(request, answer))
         threading.Thread(
@@ -101,20 +101,20 @@ class LocalModel:
             self._lock.release()
 
     def _missing(self) -> Failed | None:
-        if not self._home.is_here:
+        if not self._home.is_installed:
             reason = "The built-in model is not installed."
-            return Failed(FailureKind.MODEL, reason, FETCH)
-        flaw = self._home.flaw()
+            return Failed(FailureKind.MODEL, reason, DOWNLOAD_HINT)
+        flaw = self._home.problem()
         reason = f"The built-in model cannot be used: {flaw}."
-        return Failed(FailureKind.BROKEN, reason, FETCH_ANEW) if flaw else None
+        return Failed(FailureKind.BROKEN, reason, REDOWNLOAD_HINT) if flaw else None
 
-    def _answer(self, request: ModelRequest, answer: _Answer) -> None:
+    def _answer(self, request: ModelRequest, answer: _LocalAnswer) -> None:
         missing = self._missing()
         if missing is not None:
             answer.events.put(missing)
             return
         body = {
-            "messages": spoken(request.messages),
+            "messages": chat_messages(request.messages),
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_progress": True,  # the engine calls, and can be stopped, while it reads
@@ -127,11 +127,11 @@ class LocalModel:
         answer.end()
 
 
-def _run(work: Step, answer: _Answer) -> None:
+def _run(work: Step, answer: _LocalAnswer) -> None:
     failure = attempt(work)
     if failure is not None:
         reason = f"The built-in model cannot run here ({failure.error})."
-        answer.events.put(Failed(FailureKind.BROKEN, reason, FETCH_ANEW))
+        answer.events.put(Failed(FailureKind.BROKEN, reason, REDOWNLOAD_HINT))
 
 
 def load(home: BuiltIn, window: int) -> Any:
@@ -140,7 +140,7 @@ def load(home: BuiltIn, window: int) -> Any:
     wanted = engine.CommonParams()
     wanted.model.path = str(home.weights())
     wanted.n_ctx = window
-    wanted.n_batch = BATCH
+    wanted.n_batch = BATCH_TOKENS
     wanted.n_gpu_layers = 0
     wanted.warmup = False
     wanted.verbosity = -1
@@ -189,11 +189,13 @@ def free_cores() -> int:
     return max(1, round((cores or 1) - busy))
 
 
-def spoken(messages: list[Message]) -> list[Message]:
+def chat_messages(messages: list[Message]) -> list[Message]:
     """What people and models said to each other, without tools and the long prompt."""
-    said = [(str(one.get("role")), _text(one.get("content"))) for one in messages]
-    kept = [{"role": role, "content": text} for role, text in said if role in SPOKEN and text]
-    return [{"role": "system", "content": PROMPT}, *kept]
+    said = [(str(message.get("role")), _text(message.get("content"))) for message in messages]
+    matches = [
+        {"role": role, "content": text} for role, text in said if role in CHAT_ROLES and text
+    ]
+    return [{"role": "system", "content": PROMPT}, *matches]
 
 
 def _text(content: Any) -> str:
@@ -203,7 +205,7 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-class _Answer:
+class _LocalAnswer:
     """One answer, put together from the engine's chunks in the engine's thread."""
 
     def __init__(self, cancel: Cancel) -> None:
@@ -247,12 +249,12 @@ def _usage(found: dict[str, Any]) -> Usage:
 
 
 def _refusal(error: Any) -> Failed:
-    found = error if isinstance(error, dict) else {"message": error}
-    if found.get("type") == "exceed_context_size_error":
+    result = error if isinstance(error, dict) else {"message": error}
+    if result.get("type") == "exceed_context_size_error":
         return Failed(
             FailureKind.CONTEXT,
             "The conversation exceeds the context window of the built-in model "
             f"({WINDOW:,} tokens).",
             "Shorten it with /compress, or choose another model with `hermes setup`.",
         )
-    return Failed(FailureKind.BROKEN, f"The built-in model: {found.get('message')}")
+    return Failed(FailureKind.BROKEN, f"The built-in model: {result.get('message')}")

@@ -1,10 +1,10 @@
-"""A question to the model that nobody watches: for a summary, for a review."""
+"""A request without streaming to the user: for a summary or a review."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_agent.costs import Meter
+from hermes_agent.costs import UsageMeter
 from hermes_agent.events import Failed, FailureKind, Reply
 
 if TYPE_CHECKING:
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from hermes_agent.turn_control import Cancel
 
 
-def asked(
-    patient: FallbackProvider, request: ModelRequest, cancel: Cancel, keeping: ConversationStore
+def complete(
+    provider: FallbackProvider, request: ModelRequest, cancel: Cancel, store: ConversationStore
 ) -> Reply | Failed:
-    """Ask, and count what it costs; the model's last word."""
-    meter = Meter(keeping, patient, request)
-    for event in patient.stream(request, cancel):
+    """Send a request and count its usage; returns the final event."""
+    meter = UsageMeter(store, provider, request)
+    for event in provider.stream(request, cancel):
         if isinstance(event, Reply | Failed):
             return event._replace(usage=meter.settle(event))
-        meter.see(event)
+        meter.observe(event)
     return Failed(FailureKind.BROKEN, "The provider ended the stream without a reply.")

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 300.0
-LONGEST_ERROR: Final = 500
+MAX_ERROR_CHARACTERS: Final = 500
 
 
-class Post(NamedTuple):
+class StreamRequest(NamedTuple):
     """What is sent, by whom and through what; `read` makes events of the lines that come back."""
 
     provider: Provider
@@ -38,7 +38,7 @@ class Post(NamedTuple):
     read: Callable[[Iterator[str]], Iterator[ProviderEvent]]
 
 
-def stream_events(post: Post, cancel: Cancel) -> Iterator[ProviderEvent]:
+def stream_events(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
     """Send it and have the lines of the answer read; failures become events.
 
     The connection has a thread of its own: a stop is obeyed at once, also while a server
@@ -65,13 +65,13 @@ def stream_events(post: Post, cancel: Cancel) -> Iterator[ProviderEvent]:
         forget()
 
 
-def _stream(post: Post, cancel: Cancel) -> Iterator[ProviderEvent]:
+def _stream(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
     provider = post.provider
     try:
         with post.client.stream(
             "POST", post.path, json=post.body, headers=post.headers
         ) as response:
-            forget = cancel.on_request(lambda: _hang_up(response))
+            forget = cancel.on_request(lambda: _abort(response))
             try:
                 if response.status_code != 200:
                     yield _refusal(provider, response)
@@ -92,23 +92,23 @@ def client_for(base_url: str) -> httpx2.Client:
     """A client for one address; connections are kept open between requests."""
     timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
     base = base_url.rstrip("/") + "/"
-    return httpx2.Client(base_url=base, timeout=timeout, verify=certificates())
+    return httpx2.Client(base_url=base, timeout=timeout, verify=ssl_context())
 
 
 @functools.cache
-def certificates() -> ssl.SSLContext:
+def ssl_context() -> ssl.SSLContext:
     """Whom to trust: read once, it takes 30 ms and a megabyte each time."""
     return httpx2.create_ssl_context()
 
 
-def opened(client: httpx2.Client) -> httpx2.Client:
+def reopened(client: httpx2.Client) -> httpx2.Client:
     """The client, or one like it where it was closed: who closes may be asked once more."""
     if not client.is_closed:
         return client
-    return httpx2.Client(base_url=client.base_url, timeout=client.timeout, verify=certificates())
+    return httpx2.Client(base_url=client.base_url, timeout=client.timeout, verify=ssl_context())
 
 
-def _hang_up(response: httpx2.Response) -> None:
+def _abort(response: httpx2.Response) -> None:
     """Wake whoever reads the answer: its connection ends now."""
     stream = response.extensions.get("network_stream")
     raw = stream.get_extra_info("socket") if stream is not None else None
@@ -127,13 +127,13 @@ def _refusal(provider: Provider, response: httpx2.Response) -> Failed:
 def _reason(response: httpx2.Response) -> str:
     """What the server says, without its wrapping."""
     with contextlib.suppress(ValueError):
-        found = response.json()
-        if isinstance(found, dict):
-            error = found.get("error", found)
+        data = response.json()
+        if isinstance(data, dict):
+            error = data.get("error", data)
             message = error.get("message") if isinstance(error, dict) else error
             if isinstance(message, str):
-                return message[:LONGEST_ERROR]
-    return response.text[:LONGEST_ERROR]
+                return message[:MAX_ERROR_CHARACTERS]
+    return response.text[:MAX_ERROR_CHARACTERS]
 
 
 def _broken(provider: Provider, error: Exception, cancel: Cancel) -> Failed:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 TABLE: Final = Path(__file__).with_name("known_models.json")
-DATE: Final = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
+DATE_SUFFIX: Final = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 PRICES: Final = ("input", "cache_read", "cache_write", "output")
 LOOPBACK: Final = ("localhost", "::1")
 
@@ -28,18 +28,18 @@ class KnownModel(NamedTuple):
     version: str  # of the table
 
 
-def known(base_url: str, model: str) -> KnownModel | None:
+def find_known_model(base_url: str, model: str) -> KnownModel | None:
     """What the table says about *model* at an address; None when it is not in it."""
     table = json.loads(TABLE.read_bytes())
     rows = table["hosts"].get(host_of(base_url), [])
-    row = _found(rows, model) or _found(rows, DATE.sub("", model))
+    row = _find_row(rows, model) or _find_row(rows, DATE_SUFFIX.sub("", model))
     if row is None:
         return None
     prices = dict(zip(PRICES, row[3], strict=True))
     return KnownModel(window=row[2], version=f"{table['source']}, {table['date']}", **prices)
 
 
-def _found(rows: list[list[Any]], model: str) -> list[Any] | None:
+def _find_row(rows: list[list[Any]], model: str) -> list[Any] | None:
     """The row that has the name, else the one with the longest beginning of it."""
     for row in rows:
         if model in row[0]:
@@ -47,7 +47,7 @@ def _found(rows: list[list[Any]], model: str) -> list[Any] | None:
     fitting = [
         (len(beginning), row) for row in rows for beginning in row[1] if model.startswith(beginning)
     ]
-    return max(fitting, key=lambda one: one[0])[1] if fitting else None
+    return max(fitting, key=lambda item: item[0])[1] if fitting else None
 
 
 def host_of(base_url: str) -> str:

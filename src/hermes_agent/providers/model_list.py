@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.selection import ModelChoice
 
-QUESTION: Final = "Say hello in one short sentence."
+TRIAL_PROMPT: Final = "Say hello in one short sentence."
 
 
 class Trial(NamedTuple):
@@ -28,13 +28,13 @@ class Trial(NamedTuple):
     failure: Failed | None = None
 
 
-def try_out(provider: Provider) -> Trial:
+def run_trial(provider: Provider) -> Trial:
     """Ask once, without a second try; the provider is let go of afterwards."""
     began = time.monotonic()
     first: float | None = None
     text, failure = "", None
     try:
-        request = ModelRequest([{"role": "user", "content": QUESTION}], [])
+        request = ModelRequest([{"role": "user", "content": TRIAL_PROMPT}], [])
         for event in provider.stream(request, Cancel()):
             first = first if first is not None else time.monotonic() - began
             if isinstance(event, Failed):
@@ -49,9 +49,9 @@ def try_out(provider: Provider) -> Trial:
     return Trial(text, first or seconds, seconds, failure)
 
 
-SECONDS: Final = 15.0
+LIST_SECONDS: Final = 15.0
 # Words in the names of models that do not talk.
-NO_TALKERS: Final = (
+NON_CHAT_WORDS: Final = (
     "audio",
     "dall-e",
     "embed",
@@ -66,14 +66,14 @@ NO_TALKERS: Final = (
 )
 
 
-class Offers(NamedTuple):
+class ModelList(NamedTuple):
     """Names of models that talk, the newest first where that is known; or why there are none."""
 
     names: list[str]
     failure: Failed | None = None
 
 
-def offered(choice: ModelChoice) -> Offers:
+def list_models(choice: ModelChoice) -> ModelList:
     """Ask the address of *choice*; its model may be empty."""
     import httpx2  # noqa: PLC0415 - only while setting up
 
@@ -82,12 +82,12 @@ def offered(choice: ModelChoice) -> Offers:
         answer = httpx2.get(
             f"{provider.base_url.rstrip('/')}/models",
             headers=_headers(choice),
-            timeout=SECONDS,
+            timeout=LIST_SECONDS,
         )
     except httpx2.TimeoutException:
-        return Offers([], timed_out(provider, SECONDS))
+        return ModelList([], timed_out(provider, LIST_SECONDS))
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        return Offers([], unreachable(provider, str(error) or type(error).__name__))
+        return ModelList([], unreachable(provider, str(error) or type(error).__name__))
     finally:
         provider.close()
     return _read(answer, provider)
@@ -101,19 +101,21 @@ def _headers(choice: ModelChoice) -> dict[str, str]:
     return {"Authorization": f"Bearer {choice.key}"} if choice.key else {}
 
 
-def _read(answer: httpx2.Response, provider: Provider) -> Offers:
+def _read(answer: httpx2.Response, provider: Provider) -> ModelList:
     if answer.status_code != 200:
-        return Offers([], http_failure(answer.status_code, answer.text[:500], provider, None))
+        return ModelList([], http_failure(answer.status_code, answer.text[:500], provider, None))
     try:
-        found = [one for one in answer.json()["data"] if isinstance(one.get("id"), str)]
+        matches = [item for item in answer.json()["data"] if isinstance(item.get("id"), str)]
     except (ValueError, KeyError, TypeError, AttributeError):
         reason = f"{provider.base_url} returned no model list in a known format."
-        return Offers([], Failed(FailureKind.BROKEN, reason))
-    found.sort(key=_age, reverse=True)
-    return Offers([one["id"] for one in found if not any(w in one["id"] for w in NO_TALKERS)])
+        return ModelList([], Failed(FailureKind.BROKEN, reason))
+    matches.sort(key=_age, reverse=True)
+    return ModelList(
+        [item["id"] for item in matches if not any(w in item["id"] for w in NON_CHAT_WORDS)]
+    )
 
 
 def _age(model: dict[str, Any]) -> float:
     """When it was made; a list without times keeps its order."""
-    made = model.get("created")
-    return float(made) if isinstance(made, int | float) else 0.0
+    created = model.get("created")
+    return float(created) if isinstance(created, int | float) else 0.0

@@ -11,8 +11,14 @@ import orjson
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import ToolCall, Usage
 from hermes_agent.providers.base import interrupted, is_about_context, too_long
-from hermes_agent.providers.http_stream import Post, certificates, client_for, opened, stream_events
-from hermes_agent.providers.known_models import is_on_this_machine, known
+from hermes_agent.providers.http_stream import (
+    StreamRequest,
+    client_for,
+    reopened,
+    ssl_context,
+    stream_events,
+)
+from hermes_agent.providers.known_models import find_known_model, is_on_this_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,17 +27,22 @@ if TYPE_CHECKING:
     from hermes_agent.messages import ModelRequest
     from hermes_agent.turn_control import Cancel
 
-SECONDS: Final = 0.5  # for each question
+PROBE_SECONDS: Final = 0.5  # for each question
 # What lists of models call it: vLLM; LM Studio, of what is loaded and at most; others.
-LISTED: Final = ("max_model_len", "loaded_context_length", "max_context_length", "context_length")
-OLLAMA_DEFAULT: Final = 4096  # what Ollama lets a model read when nobody says otherwise
+WINDOW_FIELDS: Final = (
+    "max_model_len",
+    "loaded_context_length",
+    "max_context_length",
+    "context_length",
+)
+OLLAMA_DEFAULT_WINDOW: Final = 4096  # what Ollama lets a model read when nobody says otherwise
 NUM_CTX: Final = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 
 
-def told_by_server(base_url: str, model: str, headers: dict[str, str]) -> int:
+def probe_window(base_url: str, model: str, headers: dict[str, str]) -> int:
     """The window the server at *base_url* gives *model*; 0 when it does not say."""
     root = base_url.rstrip("/").removesuffix("/v1")
-    with httpx2.Client(timeout=SECONDS, headers=headers, verify=certificates()) as client:
+    with httpx2.Client(timeout=PROBE_SECONDS, headers=headers, verify=ssl_context()) as client:
         ways: tuple[Callable[[], int], ...] = (
             lambda: _listed(client.get(f"{root}/v1/models").json(), model),
             lambda: _llama_server(client.get(f"{root}/props").json()),
@@ -39,12 +50,12 @@ def told_by_server(base_url: str, model: str, headers: dict[str, str]) -> int:
             lambda: _ollama(client.post(f"{root}/api/show", json={"model": model}).json()),
         )
         try:
-            return next((found for way in ways if (found := _tried(way))), 0)
+            return next((try_probe for way in ways if (try_probe := _try_probe(way))), 0)
         except (httpx2.HTTPError, httpx2.InvalidURL):  # nobody there, or busy: asked no further
             return 0
 
 
-def _tried(way: Callable[[], int]) -> int:
+def _try_probe(way: Callable[[], int]) -> int:
     """What one way of asking finds; a server that does not know it answers in any form."""
     try:
         return way()
@@ -53,8 +64,8 @@ def _tried(way: Callable[[], int]) -> int:
 
 
 def _listed(found: Any, model: str) -> int:
-    entry = next(one for one in [*found["data"], {}] if one.get("id", model) == model)
-    return next((entry[name] for name in LISTED if isinstance(entry.get(name), int)), 0)
+    entry = next(item for item in [*found["data"], {}] if item.get("id", model) == model)
+    return next((entry[name] for name in WINDOW_FIELDS if isinstance(entry.get(name), int)), 0)
 
 
 def _llama_server(found: Any) -> int:
@@ -62,7 +73,7 @@ def _llama_server(found: Any) -> int:
 
 
 def _loaded_by_ollama(found: Any, model: str) -> int:
-    loaded = {one["name"]: one.get("context_length", 0) for one in found["models"]}
+    loaded = {model["name"]: model.get("context_length", 0) for model in found["models"]}
     return int(loaded.get(model) or loaded.get(f"{model}:latest") or 0)
 
 
@@ -72,13 +83,13 @@ def _ollama(found: Any) -> int:
     if chosen is not None:
         return int(chosen[1])
     sizes = (size for name, size in found["model_info"].items() if name.endswith(".context_length"))
-    return min(OLLAMA_DEFAULT, *(int(size) for size in sizes), OLLAMA_DEFAULT)
+    return min(OLLAMA_DEFAULT_WINDOW, *(int(size) for size in sizes), OLLAMA_DEFAULT_WINDOW)
 
 
 DONE: Final = "[DONE]"
-WINDOW: Final = 128_000  # of a model about which nothing is known
+DEFAULT_WINDOW: Final = 128_000  # of a model about which nothing is known
 # Fields of our messages that the endpoint knows.
-SENT: Final = ("role", "content", "tool_calls", "tool_call_id", "name")
+SENT_FIELDS: Final = ("role", "content", "tool_calls", "tool_call_id", "name")
 
 
 class OpenAICompatible:
@@ -107,17 +118,19 @@ class OpenAICompatible:
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask; deltas as they come, then exactly one Reply or Failed."""
-        answer = _Answer(self.name, self.model, cancel)
+        answer = _ChunkReader(self.name, self.model, cancel)
         if not cancel.is_requested:
-            self._client = opened(self._client)
+            self._client = reopened(self._client)
         body = self._body(request)
-        post = Post(self, self._client, "chat/completions", body, self._headers, answer.read)
+        post = StreamRequest(
+            self, self._client, "chat/completions", body, self._headers, answer.read
+        )
         yield from stream_events(post, cancel)
 
     def learn_window(self) -> int:
         """The window; a server on this machine is asked for it once."""
         if not self._is_window_known and is_on_this_machine(self.base_url):
-            self.window = told_by_server(self.base_url, self.model, self._headers) or self.window
+            self.window = probe_window(self.base_url, self.model, self._headers) or self.window
         self._is_window_known = True
         return self.window
 
@@ -128,7 +141,7 @@ class OpenAICompatible:
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [_sent(message) for message in request.messages],
+            "messages": [_wire_message(message) for message in request.messages],
             "stream": True,
             "stream_options": {"include_usage": True},
             **self._extra,
@@ -141,17 +154,17 @@ class OpenAICompatible:
 
 
 def _assumed_window(base_url: str, model: str) -> int:
-    found = None if is_on_this_machine(base_url) else known(base_url, model)
-    return (found.window if found is not None else 0) or WINDOW
+    known_model = None if is_on_this_machine(base_url) else find_known_model(base_url, model)
+    return (known_model.window if known_model is not None else 0) or DEFAULT_WINDOW
 
 
-def _sent(message: dict[str, Any]) -> dict[str, Any]:
-    sent = {name: message[name] for name in SENT if message.get(name) is not None}
+def _wire_message(message: dict[str, Any]) -> dict[str, Any]:
+    sent = {name: message[name] for name in SENT_FIELDS if message.get(name) is not None}
     sent.setdefault("content", "")
     return sent
 
 
-class _Answer:
+class _ChunkReader:
     """One streamed answer, put together from its chunks."""
 
     def __init__(self, name: str, model: str, cancel: Cancel) -> None:

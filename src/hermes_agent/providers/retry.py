@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hermes_agent.providers.base import Provider
     from hermes_agent.turn_control import Cancel
 
-TRIES: Final = 4
+MAX_ATTEMPTS: Final = 4
 BACKOFF: Final = Backoff(0.5, 30.0)
 # What another model may do better.
-ELSEWHERE: Final = frozenset(
+FALLBACK_KINDS: Final = frozenset(
     {
         FailureKind.KEY,
         FailureKind.MODEL,
@@ -47,7 +47,7 @@ class FallbackProvider:
         self,
         providers: Sequence[Provider],
         *,
-        tries: int = TRIES,
+        tries: int = MAX_ATTEMPTS,
         backoff: Backoff = BACKOFF,
         jitter: random.Random | None = None,
     ) -> None:
@@ -60,7 +60,7 @@ class FallbackProvider:
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Ask until somebody answers; exactly one Reply or Failed at the end."""
         failure: Failed | None = None
-        request = _with_pictures(request)
+        request = _with_images(request)
         for number, provider in enumerate(self._providers):
             if failure is not None:  # what it cost is still the former one's
                 yield Retrying(str(failure), 0.0, provider.model, failure.usage)
@@ -69,12 +69,12 @@ class FallbackProvider:
             is_last = number + 1 == len(self._providers)
             if failure is None:
                 return
-            if failure.kind not in ELSEWHERE or is_last:
+            if failure.kind not in FALLBACK_KINDS or is_last:
                 yield failure
                 return
 
-    def twin(self) -> FallbackProvider:
-        """The same providers, asked by somebody else at the same time."""
+    def copy(self) -> FallbackProvider:
+        """The same providers for concurrent requests."""
         return FallbackProvider(self._providers, tries=self._tries, backoff=self._backoff)
 
     def close(self) -> None:
@@ -114,7 +114,9 @@ class FallbackProvider:
         return self._backoff.jittered(attempt, self._jitter)
 
 
-def _with_pictures(request: ModelRequest) -> ModelRequest:
+def _with_images(request: ModelRequest) -> ModelRequest:
     """A request whose pictures are in it; messages hold only where they are kept."""
-    messages = [{**one, "content": embed_media(one.get("content"))} for one in request.messages]
+    messages = [
+        {**message, "content": embed_media(message.get("content"))} for message in request.messages
+    ]
     return request._replace(messages=messages)

@@ -90,10 +90,10 @@ class ModelScript:
     @classmethod
     def parse(cls, text: str, path: Path = Path("script")) -> ModelScript:
         """The script in a text; *path* is named in errors."""
-        found = parse(text, path).get("steps")
-        if not isinstance(found, list):
+        steps = parse(text, path).get("steps")
+        if not isinstance(steps, list):
             raise ConfigError(f"{path} is not a script: it must have a list of `steps`")
-        return cls([_step(one, path) for one in found])
+        return cls([_step(item, path) for item in steps])
 
     def take(self, messages: list[Message]) -> tuple[int, ScriptStep]:
         """The next step and its number."""
@@ -102,7 +102,7 @@ class ModelScript:
             number = self._taken
         if number <= len(self._steps):
             return number, self._steps[number - 1]
-        said = [one.get("content") for one in messages if one.get("role") == "user"]
+        said = [message.get("content") for message in messages if message.get("role") == "user"]
         return number, ScriptStep(say=f"You said: {said[-1] if said else 'nothing'}")
 
 
@@ -113,9 +113,9 @@ def _step(found: Any, path: Path) -> ScriptStep:
     return ScriptStep(**{**found, "calls": tuple(found.get("calls") or ())})
 
 
-def counted(messages: list[Message], said: str) -> Usage:
+def count_usage(messages: list[Message], said: str) -> Usage:
     """Tokens, roughly: a scripted model counts four characters as one."""
-    read = sum(len(str(one.get("content") or "")) for one in messages)
+    read = sum(len(str(message.get("content") or "")) for message in messages)
     return Usage(input=read // 4 + 1, output=len(said) // 4 + 1)
 
 
@@ -136,7 +136,7 @@ class ScriptedProvider:
         """Play the next step."""
         self.requests.append(request)
         number, step = self._script.take(request.messages)
-        usage = counted(request.messages, step.say)
+        usage = count_usage(request.messages, step.say)
         if step.fail is not None:
             status = int(step.fail.get("status", 500))
             yield http_failure(status, str(step.fail.get("message", "")), self, None)

@@ -12,7 +12,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from hermes_agent.providers.scripted import counted
+from hermes_agent.providers.scripted import count_usage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.providers.scripted import ModelScript, ScriptStep
 
-ASKED_AT = ("/chat/completions", "/messages")
+PROMPT_PATHS = ("/chat/completions", "/messages")
 
 
 class ScriptServer:
@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         """A question."""
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length) or b"{}")
-        if not self.path.endswith(ASKED_AT):
+        if not self.path.endswith(PROMPT_PATHS):
             self._json({"error": {"message": "not found"}}, 404)
             return
         self.server.owner.note(body)
@@ -150,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._delta({"tool_calls": [{"index": index, **call.stored()}]})
         finish = "tool_calls" if step.calls else "stop"
         self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
-        usage = counted(body.get("messages") or [], step.say)
+        usage = count_usage(body.get("messages") or [], step.say)
         tokens: dict[str, Any] = {
             "prompt_tokens": usage.input,
             "completion_tokens": usage.output,
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _play_blocks(self, body: dict[str, Any], number: int, step: ScriptStep) -> None:
         """The same step in Anthropic's words."""
-        usage = counted(body.get("messages") or [], step.say)
+        usage = count_usage(body.get("messages") or [], step.say)
         started = {"usage": {"input_tokens": usage.input, "cache_read_input_tokens": 0}}
         self._event("message_start", message=started)
         deltas = [("thinking_delta", "thinking", step.think)] if step.think else []

@@ -20,7 +20,7 @@ OPENAI: Final = "https://api.openai.com/v1"
 OPENROUTER: Final = "https://openrouter.ai/api/v1"
 WINDOW: Final = 128_000
 CURRENT_FOLDER: Final = Path()
-WITH_COST: Final = {"usage": {"include": True}}  # OpenRouter then says what an answer cost
+COST_OPTIONS: Final = {"usage": {"include": True}}  # OpenRouter then says what an answer cost
 
 
 class LocalServer(NamedTuple):
@@ -71,11 +71,11 @@ class ModelChoice(NamedTuple):
         )
 
         base_url = self.base_url or OPENAI
-        extra = WITH_COST if base_url.rstrip("/") == OPENROUTER else None
+        extra = COST_OPTIONS if base_url.rstrip("/") == OPENROUTER else None
         return OpenAICompatible(self.model, base_url, self.key, window=self.window, extra=extra)
 
 
-def chosen(settings: Settings) -> ModelChoice | None:
+def configured_model(settings: Settings) -> ModelChoice | None:
     """What the settings say; None when nothing was chosen."""
     model = settings.get_str("llm.model")
     if not model:
@@ -114,7 +114,7 @@ def key_name(api: str, base_url: str) -> str:
     return "llm.key"
 
 
-def named(settings: Settings, name: str, current: ModelChoice | None) -> ModelChoice:
+def model_by_name(settings: Settings, name: str, current: ModelChoice | None) -> ModelChoice:
     """Another model by name: `anthropic:NAME`, `URL#NAME`, `smollm2`, …, or plain."""
     if name == BUILT_IN:
         return ModelChoice("local", BUILT_IN)
@@ -141,13 +141,13 @@ def named(settings: Settings, name: str, current: ModelChoice | None) -> ModelCh
     return current._replace(model=name)
 
 
-def found_here() -> ModelChoice | None:
+def find_local_model() -> ModelChoice | None:
     """A model on this machine: the first that a program here serves, else the built-in one."""
     for server in local_servers():
-        models = served(server)
+        models = list_served_models(server)
         if models:
             return ModelChoice("openai", models[0], server.base_url)
-    return ModelChoice("local", BUILT_IN) if BuiltIn.of_home().is_here else None
+    return ModelChoice("local", BUILT_IN) if BuiltIn.of_home().is_installed else None
 
 
 def local_servers() -> list[LocalServer]:
@@ -166,12 +166,12 @@ def _ollama_url(host: str) -> str:
     return f"{scheme if separator else 'http'}://{name}:{port or OLLAMA_PORT}/v1"
 
 
-def served(server: LocalServer) -> list[str]:
+def list_served_models(server: LocalServer) -> list[str]:
     """The models that a program on this machine offers; none when it does not run."""
     import httpx2  # noqa: PLC0415 - only when somebody looks for servers
 
     try:
         answer = httpx2.get(f"{server.base_url}/models", timeout=0.5)
-        return [str(one["id"]) for one in answer.json()["data"]]
+        return [str(item["id"]) for item in answer.json()["data"]]
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError):
         return []

@@ -21,7 +21,7 @@ class ToolError(HermesError):
     """A tool cannot do what was asked; the text goes to the model."""
 
 
-def answering(run: Run) -> Run:
+def reporting_errors(run: Run) -> Run:
     """Make a failure of *run* an answer: of its arguments, of files, of the system."""
 
     @functools.wraps(run)
@@ -31,14 +31,14 @@ def answering(run: Run) -> Run:
         except ToolError as error:
             return failure(str(error))
         except OSError as error:
-            return failure(described(error))
+            return failure(describe_os_error(error))
         except UnicodeEncodeError:
             return failure("The text contains characters that are not valid Unicode.")
 
     return answered
 
 
-def described(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """An error of the system with the file it is about."""
     where = f": {error.filename}" if error.filename else ""
     return f"{error.strerror or error}{where}"
@@ -86,7 +86,7 @@ def flag(arguments: dict[str, Any], name: str) -> bool:
     return bool(value)
 
 
-def place(path: str, cwd: Path) -> Path:
+def resolve_path(path: str, cwd: Path) -> Path:
     """A path as the model wrote it: relative to *cwd*, `~` is the home folder."""
     if not path.strip() or "\0" in path:
         raise ToolError("`path` is not a path.")
@@ -102,6 +102,6 @@ def schema(required: str, **properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required.split()}
 
 
-def takes(kind: str, description: str = "", **more: Any) -> dict[str, Any]:
+def parameter(kind: str, description: str = "", **more: Any) -> dict[str, Any]:
     """One parameter."""
     return {"type": kind, **({"description": description} if description else {}), **more}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hermes_agent.turn_control import Cancel
 
 
-class Asks(Protocol):
+class Prompter(Protocol):
     """Somebody who can be asked: a person in a terminal, a chat, a web page."""
 
     def approve(self, request: ApprovalRequest) -> str:
@@ -45,7 +45,7 @@ class ToolContext(NamedTuple):
     call_id: str
     cwd: Path
     cancel: Cancel
-    asks: Asks
+    asks: Prompter
     show: Callable[[str], None]  # output while it runs, for people
 
 
@@ -68,7 +68,7 @@ class Tool(NamedTuple):
         return {"type": "function", "function": function}
 
 
-def answer(**facts: Any) -> str:
+def success(**facts: Any) -> str:
     """A tool's answer as JSON; success is `error: null`."""
     facts.setdefault("error", None)
     return json.dumps(facts, ensure_ascii=False)

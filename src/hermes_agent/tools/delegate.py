@@ -11,18 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.events import ToolStarted, TurnEnd, TurnFinished
-from hermes_agent.tools.arguments import ToolError, answering, schema, takes
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema
+from hermes_agent.tools.base import Tool, success
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_agent.agent import AIAgent
     from hermes_agent.tools.base import ToolContext
-    from hermes_agent.turn_hooks import Announces
+    from hermes_agent.turn_hooks import HookInvoker
 
 MAX_TASKS: Final = 3
-NOT_FOR_CHILDREN: Final = frozenset({"delegate_task", "clarify", "memory"})
+EXCLUDED_TOOLS: Final = frozenset({"delegate_task", "clarify", "memory"})
 ROLE: Final = "sub-agent"
 
 
@@ -37,14 +37,14 @@ class Task(NamedTuple):
         return f"{self.goal}\n\n{self.context}".strip()
 
 
-class Delegating:
+class TaskDelegation:
     """Runs tasks; *begin* makes the agent of a child conversation of a session."""
 
     def __init__(
         self,
         begin: Callable[[str], AIAgent],
         end: Callable[[str, str], object],
-        announce: Announces,
+        announce: HookInvoker,
     ) -> None:
         self._begin = begin
         self._end = end
@@ -52,13 +52,13 @@ class Delegating:
 
     def tool(self) -> Tool:
         """The tool."""
-        item = schema("goal", goal=takes("string"), context=takes("string"))
+        item = schema("goal", goal=parameter("string"), context=parameter("string"))
         return Tool(
             "delegate_task",
             "Let sub-agents do up to 3 independent tasks at the same time. They see only what "
             "you write here, and answer with a report.",
-            schema("tasks", tasks=takes("array", items=item)),
-            answering(self._run),
+            schema("tasks", tasks=parameter("array", items=item)),
+            reporting_errors(self._run),
             is_parallel=False,
         )
 
@@ -66,7 +66,7 @@ class Delegating:
         tasks = _tasks(arguments)
         with ThreadPoolExecutor(len(tasks), thread_name_prefix="hermes-sub-agent") as pool:
             results = list(pool.map(lambda task: self._work(task, context), tasks))
-        return answer(results=results)
+        return success(results=results)
 
     def _work(self, task: Task, context: ToolContext) -> dict[str, Any]:
         agent = self._begin(context.session_id)
@@ -116,16 +116,16 @@ class Delegating:
 
 def _tasks(arguments: dict[str, Any]) -> list[Task]:
     """The tasks; one alone may be given as `goal`, as older models do."""
-    found = arguments.get("tasks")
-    if found is None and isinstance(arguments.get("goal"), str):
-        found = [arguments]
-    if not isinstance(found, list) or not found:
+    result = arguments.get("tasks")
+    if result is None and isinstance(arguments.get("goal"), str):
+        result = [arguments]
+    if not isinstance(result, list) or not result:
         raise ToolError("`tasks` must be a list of objects with a `goal`.")
-    if len(found) > MAX_TASKS:
-        raise ToolError(f"At most {MAX_TASKS} tasks at once; these are {len(found)}.")
+    if len(result) > MAX_TASKS:
+        raise ToolError(f"At most {MAX_TASKS} tasks at once; these are {len(result)}.")
     tasks = []
-    for one in found:
-        if not isinstance(one, dict) or not isinstance(one.get("goal"), str) or not one["goal"]:
+    for item in result:
+        if not isinstance(item, dict) or not isinstance(item.get("goal"), str) or not item["goal"]:
             raise ToolError("Every task needs a `goal`, a text.")
-        tasks.append(Task(one["goal"], str(one.get("context") or "")))
+        tasks.append(Task(item["goal"], str(item.get("context") or "")))
     return tasks

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_agent.tools.arguments import (
     ToolError,
-    answering,
     number,
-    place,
+    parameter,
+    reporting_errors,
+    resolve_path,
     schema,
-    takes,
     text,
 )
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.tools.base import Tool, success
 from hermes_core.atomic_files import sync_folder
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from hermes_agent.tools.base import ToolContext
 
-SNIFFED_BYTES = 8_192
-EDITABLE_BYTES = 20_000_000
-UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-UTF_8_MARK = b"\xef\xbb\xbf"
-PICTURES = {
+SNIFF_BYTES = 8_192
+MAX_EDIT_BYTES = 20_000_000
+UTF_16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+UTF_8_BOM = b"\xef\xbb\xbf"
+MAGIC_BYTES = {
     b"\x89PNG\r\n": "PNG image",
     b"\xff\xd8\xff": "JPEG image",
     b"GIF8": "GIF image",
@@ -57,12 +57,12 @@ class TextFile(NamedTuple):
 
 def kind_of_binary(start: bytes) -> str | None:
     """What a file is that begins like this, if it is no text."""
-    if start.startswith(UTF_16_MARKS):
+    if start.startswith(UTF_16_BOMS):
         return None
     is_binary = b"\0" in start
     if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
         return "WebP image"
-    for mark, name in PICTURES.items():
+    for mark, name in MAGIC_BYTES.items():
         if start.startswith(mark) and (is_binary or len(mark) > 2):
             return name
     return "binary file" if is_binary else None
@@ -70,12 +70,12 @@ def kind_of_binary(start: bytes) -> str | None:
 
 def encoding_of(start: bytes) -> str:
     """The encoding of a text that begins like this; the mark of UTF-16 stays in the text."""
-    if start.startswith(UTF_16_MARKS):
+    if start.startswith(UTF_16_BOMS):
         return "utf-16-le" if start[:1] == b"\xff" else "utf-16-be"
-    return "utf-8-sig" if start.startswith(UTF_8_MARK) else "utf-8"
+    return "utf-8-sig" if start.startswith(UTF_8_BOM) else "utf-8"
 
 
-def must_be_text(path: Path, start: bytes) -> None:
+def require_text(path: Path, start: bytes) -> None:
     """Refuse what is no text, and say what it is."""
     kind = kind_of_binary(start)
     if kind is not None:
@@ -83,7 +83,7 @@ def must_be_text(path: Path, start: bytes) -> None:
         raise ToolError(f"{path} is {article} {kind}; this tool handles text only.")
 
 
-def must_be_file(path: Path) -> os.stat_result:
+def require_regular_file(path: Path) -> os.stat_result:
     """Refuse what cannot be read to its end: devices, pipes, sockets."""
     facts = path.stat()
     if stat.S_ISDIR(facts.st_mode):
@@ -95,10 +95,10 @@ def must_be_file(path: Path) -> os.stat_result:
 
 def load(path: Path) -> TextFile:
     """The whole text of a file, such that it can be written back byte for byte."""
-    if must_be_file(path).st_size > EDITABLE_BYTES:
+    if require_regular_file(path).st_size > MAX_EDIT_BYTES:
         raise ToolError(f"{path} is too large to edit; use `terminal`.")
     data = path.read_bytes()
-    must_be_text(path, data[:SNIFFED_BYTES])
+    require_text(path, data[:SNIFF_BYTES])
     encoding = encoding_of(data)
     if encoding.startswith("utf-16"):
         try:
@@ -108,19 +108,19 @@ def load(path: Path) -> TextFile:
     return TextFile(data.decode(encoding, errors="surrogateescape"), encoding)
 
 
-def presentable(text: str) -> str:
+def displayable_text(text: str) -> str:
     """A text that can be shown and stored: bytes that are no UTF-8 become question marks."""
     return text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")
 
 
-def write_whole(path: Path, data: bytes) -> bool:
+def replace_file(path: Path, data: bytes) -> bool:
     """Replace a file in one step; whether it is new.
 
     The permissions and, where we may, the owner stay; a new file gets what the umask
     leaves. A symbolic link stays one: the file that it points to is replaced.
     """
     target = path.resolve() if path.is_symlink() else path
-    before = must_be_file(target) if target.exists() else None
+    before = require_regular_file(target) if target.exists() else None
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.parent / f".{target.name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
@@ -149,8 +149,8 @@ DEFAULT_LINES = 500
 MAX_LINES = 2_000
 LINE_CHARACTERS = 2_000
 PAGE_CHARACTERS = 60_000
-COUNTED_BYTES = 50_000_000
-LISTED_ENTRIES = 300
+MAX_COUNTED_BYTES = 50_000_000
+MAX_LISTED_ENTRIES = 300
 
 
 def file_tools() -> list[Tool]:
@@ -161,32 +161,32 @@ def file_tools() -> list[Tool]:
             "Read a text file with line numbers, or list a folder.",
             schema(
                 "path",
-                path=takes("string"),
-                offset=takes("integer", "first line, from 1"),
-                limit=takes("integer", "lines, default 500"),
+                path=parameter("string"),
+                offset=parameter("integer", "first line, from 1"),
+                limit=parameter("integer", "lines, default 500"),
             ),
-            answering(_read),
+            reporting_errors(_read),
         ),
         Tool(
             "write_file",
             "Create a file or replace all of it; makes missing folders.",
-            schema("path content", path=takes("string"), content=takes("string")),
-            answering(_write),
+            schema("path content", path=parameter("string"), content=parameter("string")),
+            reporting_errors(_write),
             is_parallel=False,
         ),
     ]
 
 
 def _read(arguments: dict[str, Any], context: ToolContext) -> str:
-    path = place(text(arguments, "path"), context.cwd)
+    path = resolve_path(text(arguments, "path"), context.cwd)
     if path.is_dir():
         return _list(path)
-    size = must_be_file(path).st_size
+    size = require_regular_file(path).st_size
     first = number(arguments, "offset", 1, 1, 2**53)
     limit = number(arguments, "limit", DEFAULT_LINES, 1, MAX_LINES)
     with path.open("rb") as file:
-        start = file.read(SNIFFED_BYTES)
-        must_be_text(path, start)
+        start = file.read(SNIFF_BYTES)
+        require_text(path, start)
         file.seek(0)
         return _page(_lines(file, encoding_of(start)), first, limit, size)
 
@@ -214,7 +214,7 @@ def _page(lines: Iterator[str], first: int, limit: int, size: int) -> str:
             continue
         if len(shown) >= limit or length > PAGE_CHARACTERS:
             more = True
-            if size > COUNTED_BYTES:
+            if size > MAX_COUNTED_BYTES:
                 break
             continue
         shown.append(_numbered(total, line))
@@ -224,9 +224,9 @@ def _page(lines: Iterator[str], first: int, limit: int, size: int) -> str:
     facts: dict[str, Any] = {"content": "\n".join(shown), "lines": total}
     if more:
         facts["next_offset"] = first + len(shown)
-        if size > COUNTED_BYTES:
+        if size > MAX_COUNTED_BYTES:
             facts["lines"] = f"more than {total}"
-    return answer(**facts)
+    return success(**facts)
 
 
 def _numbered(line_number: int, line: str) -> str:
@@ -241,15 +241,15 @@ def _list(path: Path) -> str:
     names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
     facts: dict[str, Any] = {
         "folder": str(path),
-        "entries": [presentable(name) for name in names[:LISTED_ENTRIES]],
+        "entries": [displayable_text(name) for name in names[:MAX_LISTED_ENTRIES]],
     }
-    if len(names) > LISTED_ENTRIES:
-        facts["not_listed"] = len(names) - LISTED_ENTRIES
-    return answer(**facts)
+    if len(names) > MAX_LISTED_ENTRIES:
+        facts["not_listed"] = len(names) - MAX_LISTED_ENTRIES
+    return success(**facts)
 
 
 def _write(arguments: dict[str, Any], context: ToolContext) -> str:
-    path = place(text(arguments, "path"), context.cwd)
+    path = resolve_path(text(arguments, "path"), context.cwd)
     data = text(arguments, "content").encode()
-    is_new = write_whole(path, data)
-    return answer(path=str(path), bytes=len(data), new=is_new)
+    is_new = replace_file(path, data)
+    return success(path=str(path), bytes=len(data), new=is_new)

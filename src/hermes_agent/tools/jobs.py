@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-DEFAULT_CHARACTERS = 30_000
+MAX_OUTPUT_CHARACTERS = 30_000
 
 
 class OutputBuffer:
     """Text of any length in bounded memory: the head and the tail stay."""
 
-    def __init__(self, limit: int = DEFAULT_CHARACTERS) -> None:
+    def __init__(self, limit: int = MAX_OUTPUT_CHARACTERS) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._head_limit = limit // 2
         self._tail_limit = limit - self._head_limit
@@ -81,9 +81,9 @@ class OutputBuffer:
 GRACE_SECONDS = 2.0
 POLL_SECONDS = 0.05
 DRAIN_SECONDS = 0.3  # how long we listen to what a command left running
-KEPT_JOBS = 50
+MAX_FINISHED_JOBS = 50
 # The gate opens when a line comes; when we die before, `read` fails and nothing runs.
-GATE = 'read -r _ || exit 130; exec "$1" -c "$2" </dev/null'
+GATE_SCRIPT = 'read -r _ || exit 130; exec "$1" -c "$2" </dev/null'
 
 
 class CommandJob:
@@ -191,7 +191,7 @@ class Jobs:
         if self._is_closed:
             raise ToolError("Hermes is shutting down; no new work is started.")
         process = subprocess.Popen(
-            ["/bin/sh", "-c", GATE, "hermes-gate", self._shell, command],
+            ["/bin/sh", "-c", GATE_SCRIPT, "hermes-gate", self._shell, command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -224,7 +224,7 @@ class Jobs:
     def follow(self, job: CommandJob) -> None:
         """Keep a command that nobody waits for, and listen to it."""
         threading.Thread(target=job.listen_on, name=f"hermes {job.id}", daemon=True).start()
-        for old in [one for one in self.all() if not one.is_running][:-KEPT_JOBS]:
+        for old in [item for item in self.all() if not item.is_running][:-MAX_FINISHED_JOBS]:
             self.forget(old)
 
     def forget(self, job: CommandJob) -> None:

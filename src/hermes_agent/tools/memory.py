@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hermes_agent.memory.files import MEMORY_KINDS, SEPARATOR, used_characters
 from hermes_agent.tools.arguments import (
     ToolError,
-    answering,
     choice,
     number,
+    parameter,
+    reporting_errors,
     schema,
-    takes,
     text,
 )
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.tools.base import Tool, success
 
 if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
@@ -43,12 +43,12 @@ def memory_tool(files: MemoryFiles) -> Tool:
         "Keep them short; they are included in every prompt.",
         schema(
             "action",
-            action=takes("string", enum=list(ACTIONS)),
-            target=takes("string", enum=list(MEMORY_KINDS)),
-            text=takes("string"),
-            old=takes("string", "piece of the entry to replace or remove"),
+            action=parameter("string", enum=list(ACTIONS)),
+            target=parameter("string", enum=list(MEMORY_KINDS)),
+            text=parameter("string"),
+            old=parameter("string", "piece of the entry to replace or remove"),
         ),
-        answering(lambda arguments, _context: _memory(files, arguments)),
+        reporting_errors(lambda arguments, _context: _memory(files, arguments)),
         is_parallel=False,
     )
 
@@ -89,7 +89,7 @@ def _state(target: str, entries: list[str], *, with_entries: bool = False) -> st
     facts: dict[str, Any] = {"target": target, "entries": len(entries), "used": used}
     if with_entries:
         facts["entries"] = entries
-    return answer(**facts)
+    return success(**facts)
 
 
 def session_search_tool(history: SearchesHistory) -> Tool:
@@ -97,8 +97,8 @@ def session_search_tool(history: SearchesHistory) -> Tool:
     return Tool(
         "session_search",
         'Find what was said in earlier sessions: words, "phrases", prefix*, a OR b, -not.',
-        schema("query", query=takes("string"), limit=takes("integer", "default 10")),
-        answering(lambda arguments, _context: _session_search(history, arguments)),
+        schema("query", query=parameter("string"), limit=parameter("integer", "default 10")),
+        reporting_errors(lambda arguments, _context: _session_search(history, arguments)),
     )
 
 
@@ -108,7 +108,7 @@ def _session_search(history: SearchesHistory, arguments: dict[str, Any]) -> str:
     titles = {hit["session_id"]: "" for hit in hits}
     for session_id in titles:
         titles[session_id] = history.get_session_title(session_id) or ""
-    return answer(results=[_hit(hit, titles[hit["session_id"]]) for hit in hits])
+    return success(results=[_hit(hit, titles[hit["session_id"]]) for hit in hits])
 
 
 def _hit(hit: dict[str, Any], title: str) -> dict[str, Any]:

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 from hermes_agent.tools import files
 from hermes_agent.tools.arguments import (
     ToolError,
-    answering,
     flag,
-    place,
+    parameter,
+    reporting_errors,
+    resolve_path,
     schema,
-    takes,
     text,
 )
-from hermes_agent.tools.base import Tool, answer, failure
+from hermes_agent.tools.base import Tool, failure, success
 
 if TYPE_CHECKING:
     from hermes_agent.tools.base import ToolContext
 
 DIFF_CHARACTERS = 20_000
-COMPARED_LINES = 5_000
-LISTED_MATCHES = 10
+MAX_COMPARED_LINES = 5_000
+MAX_LISTED_MATCHES = 10
 
 
 def patch_tool() -> Tool:
@@ -32,18 +32,18 @@ def patch_tool() -> Tool:
         "Replace old_string, which must occur exactly once unless replace_all.",
         schema(
             "path old_string new_string",
-            path=takes("string"),
-            old_string=takes("string"),
-            new_string=takes("string"),
-            replace_all=takes("boolean"),
+            path=parameter("string"),
+            old_string=parameter("string"),
+            new_string=parameter("string"),
+            replace_all=parameter("boolean"),
         ),
-        answering(_patch),
+        reporting_errors(_patch),
         is_parallel=False,
     )
 
 
 def _patch(arguments: dict[str, Any], context: ToolContext) -> str:
-    path = place(text(arguments, "path"), context.cwd)
+    path = resolve_path(text(arguments, "path"), context.cwd)
     old, new = text(arguments, "old_string"), text(arguments, "new_string")
     if not old:
         raise ToolError("`old_string` is empty; use write_file for a new file.")
@@ -60,8 +60,8 @@ def _patch(arguments: dict[str, Any], context: ToolContext) -> str:
             lines=_line_numbers(file.text, old),
         )
     changed = file.text.replace(old, new)
-    files.write_whole(path, file.encoded(changed))
-    return answer(diff=_diff(file.text, changed, path.name), replaced=count)
+    files.replace_file(path, file.encoded(changed))
+    return success(diff=_diff(file.text, changed, path.name), replaced=count)
 
 
 def _with_line_ends(content: str, old: str, new: str) -> tuple[str, str]:
@@ -80,7 +80,7 @@ def _with_line_ends(content: str, old: str, new: str) -> tuple[str, str]:
 def _line_numbers(content: str, piece: str) -> list[int]:
     numbers: list[int] = []
     start = content.find(piece)
-    while start >= 0 and len(numbers) < LISTED_MATCHES:
+    while start >= 0 and len(numbers) < MAX_LISTED_MATCHES:
         numbers.append(content.count("\n", 0, start) + 1)
         start = content.find(piece, start + len(piece))
     return numbers
@@ -89,13 +89,13 @@ def _line_numbers(content: str, piece: str) -> list[int]:
 def _hints(content: str, old: str) -> dict[str, Any]:
     """What stands in the file that looks most like what was looked for."""
     wanted = next((line.strip() for line in old.splitlines() if line.strip()), "")
-    lines = content.splitlines()[:COMPARED_LINES]
+    lines = content.splitlines()[:MAX_COMPARED_LINES]
     if not wanted or not lines:
         return {}
     by_text = {line.strip(): number for number, line in reversed(list(enumerate(lines, 1)))}
-    found = difflib.get_close_matches(wanted, by_text, n=3, cutoff=0.6)
-    closest = [f"{by_text[one]}|{lines[by_text[one] - 1]}"[:300] for one in found]
-    facts: dict[str, Any] = {"closest": [files.presentable(line) for line in closest]}
+    close_matches = difflib.get_close_matches(wanted, by_text, n=3, cutoff=0.6)
+    closest = [f"{by_text[item]}|{lines[by_text[item] - 1]}"[:300] for item in close_matches]
+    facts: dict[str, Any] = {"closest": [files.displayable_text(line) for line in closest]}
     if " ".join(old.split()) in " ".join(content.split()):
         facts["hint"] = "Only white space differs: copy it exactly from read_file."
     return facts
@@ -105,7 +105,7 @@ def _diff(before: str, after: str, name: str) -> str:
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
     )
-    diff = files.presentable("\n".join(lines))
+    diff = files.displayable_text("\n".join(lines))
     if len(diff) > DIFF_CHARACTERS:
         return f"{diff[:DIFF_CHARACTERS]}\n[… {len(diff) - DIFF_CHARACTERS:,} characters cut …]"
     return diff

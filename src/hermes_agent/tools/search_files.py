@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hermes_agent.tools import files
 from hermes_agent.tools.arguments import (
     ToolError,
-    answering,
     choice,
     number,
-    place,
+    parameter,
+    reporting_errors,
+    resolve_path,
     schema,
-    takes,
     text,
 )
-from hermes_agent.tools.base import Tool, answer
+from hermes_agent.tools.base import Tool, success
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from hermes_agent.tools.base import ToolContext
     from hermes_agent.turn_control import Cancel
 
-SECONDS = 60.0
+MAX_SEARCH_SECONDS = 60.0
 LINE_CHARACTERS = 300
 MAX_BYTES = 10_000_000
-SKIPPED = frozenset({"node_modules", "__pycache__", "venv"})
-NOTHING_FOUND = 1  # exit code of ripgrep
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv"})
+RIPGREP_NO_MATCH = 1  # exit code of ripgrep
 
 
 class FileQuery(NamedTuple):
@@ -62,42 +62,42 @@ def search_tool() -> Tool:
         "Search file contents by regex (mode content) or file names by glob (mode files).",
         schema(
             "pattern",
-            pattern=takes("string"),
-            path=takes("string"),
-            glob=takes("string", "only these files"),
-            mode=takes("string", enum=["content", "files"]),
-            limit=takes("integer", "default 50"),
+            pattern=parameter("string"),
+            path=parameter("string"),
+            glob=parameter("string", "only these files"),
+            mode=parameter("string", enum=["content", "files"]),
+            limit=parameter("integer", "default 50"),
         ),
-        answering(_search),
+        reporting_errors(_search),
     )
 
 
 def _search(arguments: dict[str, Any], context: ToolContext) -> str:
     wish = FileQuery(
         text(arguments, "pattern"),
-        place(text(arguments, "path", "."), context.cwd),
+        resolve_path(text(arguments, "path", "."), context.cwd),
         text(arguments, "glob", ""),
         choice(arguments, "mode", ("content", "files")) == "content",
         context.cancel,
-        time.monotonic() + SECONDS,
+        time.monotonic() + MAX_SEARCH_SECONDS,
     )
     limit = number(arguments, "limit", 50, 1, 500)
     if not wish.path.exists():
         raise ToolError(f"{wish.path} does not exist.")
     program = shutil.which("rg")
     lines = _by_ripgrep(program, wish) if program else _by_python(wish)
-    found = [_short(line, context.cwd) for line in itertools.islice(lines, limit + 1)]
+    results = [_short(line, context.cwd) for line in itertools.islice(lines, limit + 1)]
     lines.close()  # type: ignore[attr-defined]
-    facts: dict[str, Any] = {"matches": found[:limit], "count": min(len(found), limit)}
-    if len(found) > limit:
+    facts: dict[str, Any] = {"matches": results[:limit], "count": min(len(results), limit)}
+    if len(results) > limit:
         facts["more"] = True
     if wish.is_over:
         facts["incomplete"] = "The search was stopped before it finished."
-    return answer(**facts)
+    return success(**facts)
 
 
 def _short(line: str, cwd: Path) -> str:
-    line = files.presentable(line).removeprefix(f"{cwd}/")
+    line = files.displayable_text(line).removeprefix(f"{cwd}/")
     return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]} […]"
 
 
@@ -124,7 +124,7 @@ def _by_ripgrep(program: str, wish: FileQuery) -> Iterator[str]:
         try:
             yield from (line.rstrip("\r\n") for line in process.stdout or ())
             complaint = process.stderr.read() if process.stderr else ""
-            if process.wait() > NOTHING_FOUND and complaint:
+            if process.wait() > RIPGREP_NO_MATCH and complaint:
                 raise ToolError(complaint.strip()[:500])
         finally:
             forget()
@@ -144,11 +144,11 @@ def _by_python(wish: FileQuery) -> Iterator[str]:
     except re.error as error:
         raise ToolError(f"`pattern` is not a valid regular expression: {error}.") from None
     for file in _files(wish):
-        if not wish.glob or _fits(file, wish):
+        if not wish.glob or _matches_glob(file, wish):
             yield from _matches(file, pattern, wish)
 
 
-def _fits(file: Path, wish: FileQuery) -> bool:
+def _matches_glob(file: Path, wish: FileQuery) -> bool:
     if "/" not in wish.glob:
         return fnmatch.fnmatch(file.name, wish.glob)
     return fnmatch.fnmatch(str(file.relative_to(wish.path)), wish.glob.replace("**/", "*"))
@@ -161,7 +161,7 @@ def _files(wish: FileQuery) -> Iterator[Path]:
         return
     for folder, folders, names in os.walk(wish.path):
         folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and name not in SKIPPED
+            name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS
         )
         for name in sorted(names):
             if wish.is_over:
@@ -177,7 +177,7 @@ def _matches(file: Path, pattern: re.Pattern[str], wish: FileQuery) -> Iterator[
         data = file.read_bytes()
     except OSError:
         return  # gone or not ours to read: as ripgrep does
-    if b"\0" in data[: files.SNIFFED_BYTES]:
+    if b"\0" in data[: files.SNIFF_BYTES]:
         return
     for line_number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
         if wish.is_over:

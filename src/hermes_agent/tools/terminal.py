@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_agent.tools.arguments import (
     ToolError,
-    answering,
     choice,
     flag,
     number,
-    place,
+    parameter,
+    reporting_errors,
+    resolve_path,
     schema,
-    takes,
     text,
 )
-from hermes_agent.tools.base import Tool, answer, failure
+from hermes_agent.tools.base import Tool, failure, success
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
     from hermes_agent.tools.base import ToolContext
     from hermes_agent.tools.jobs import CommandJob, Jobs
 
-TIMED_OUT = 124
-INTERRUPTED = 130
+TIMEOUT_EXIT_CODE = 124
+INTERRUPTED_EXIT_CODE = 130
 DEFAULT_SECONDS = 120
 MAX_SECONDS = 3600
-LAST_WORDS_SECONDS = 0.2
+FINAL_OUTPUT_SECONDS = 0.2
 INTERRUPT_GRACE_SECONDS = 0.5
 TAIL_CHARACTERS = 8_000
 
@@ -41,23 +41,23 @@ def terminal_tools(jobs: Jobs) -> list[Tool]:
             "long work set background, then use `process`.",
             schema(
                 "command",
-                command=takes("string"),
-                timeout=takes("integer", "seconds, default 120"),
-                background=takes("boolean"),
-                cwd=takes("string"),
+                command=parameter("string"),
+                timeout=parameter("integer", "seconds, default 120"),
+                background=parameter("boolean"),
+                cwd=parameter("string"),
             ),
-            answering(lambda arguments, context: _terminal(jobs, arguments, context)),
+            reporting_errors(lambda arguments, context: _terminal(jobs, arguments, context)),
         ),
         Tool(
             "process",
             "Manage background jobs.",
             schema(
                 "action",
-                action=takes("string", enum=list(ACTIONS)),
-                job=takes("string"),
-                timeout=takes("integer", "seconds for wait"),
+                action=parameter("string", enum=list(ACTIONS)),
+                job=parameter("string"),
+                timeout=parameter("integer", "seconds for wait"),
             ),
-            answering(lambda arguments, context: _process(jobs, arguments, context)),
+            reporting_errors(lambda arguments, context: _process(jobs, arguments, context)),
         ),
     ]
 
@@ -65,18 +65,18 @@ def terminal_tools(jobs: Jobs) -> list[Tool]:
 def _terminal(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str:
     command = text(arguments, "command")
     seconds = number(arguments, "timeout", DEFAULT_SECONDS, 1, MAX_SECONDS)
-    cwd = place(text(arguments, "cwd", "."), context.cwd)
+    cwd = resolve_path(text(arguments, "cwd", "."), context.cwd)
     if not cwd.is_dir():
         raise ToolError(f"{cwd} does not exist.")
     if not command.strip():
         raise ToolError("`command` is empty.")
     if context.cancel.is_requested:
-        return failure("Interrupted before it started.", output="", exit_code=INTERRUPTED)
+        return failure("Interrupted before it started.", output="", exit_code=INTERRUPTED_EXIT_CODE)
     jobs.settle()
     job = jobs.start(command, cwd)
     if flag(arguments, "background"):
         jobs.follow(job)
-        return answer(job=job.id, pid=job.pid)
+        return success(job=job.id, pid=job.pid)
     return _wait_for(jobs, job, seconds, context)
 
 
@@ -85,17 +85,17 @@ def _wait_for(jobs: Jobs, job: CommandJob, seconds: int, context: ToolContext) -
     deadline = time.monotonic() + seconds
     _listen(job, context, deadline)
     if job.exit_code is not None and not context.cancel.is_requested:
-        return _ended(jobs, job)
+        return _finished_result(jobs, job)
     is_stopped = context.cancel.is_requested
     job.end(*([INTERRUPT_GRACE_SECONDS] if is_stopped else []))
-    last_words = time.monotonic() + LAST_WORDS_SECONDS
+    last_words = time.monotonic() + FINAL_OUTPUT_SECONDS
     job.listen(lambda: time.monotonic() > last_words, lambda piece: _show(context, piece))
     jobs.leave(job)
     if is_stopped:
-        why, code = f"Stopped: {context.cancel.reason}.", INTERRUPTED
+        why, code = f"Stopped: {context.cancel.reason}.", INTERRUPTED_EXIT_CODE
     else:
         why = f"Stopped after {seconds} s. Give a longer timeout, or run it in the background."
-        code = TIMED_OUT
+        code = TIMEOUT_EXIT_CODE
     return failure(why, output=job.output.text(), exit_code=code)
 
 
@@ -106,11 +106,11 @@ def _listen(job: CommandJob, context: ToolContext, deadline: float) -> None:
     job.listen(is_over, lambda piece: _show(context, piece))
 
 
-def _ended(jobs: Jobs, job: CommandJob) -> str:
+def _finished_result(jobs: Jobs, job: CommandJob) -> str:
     facts: dict[str, Any] = {"output": job.output.text(), "exit_code": job.exit_code}
     if jobs.leave(job):
         facts["still_running"] = job.id
-    return answer(**facts)
+    return success(**facts)
 
 
 def _show(context: ToolContext, piece: str) -> None:
@@ -122,13 +122,13 @@ def _process(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str
     action = choice(arguments, "action", tuple(ACTIONS))
     jobs.settle()
     if action == "list":
-        return answer(jobs=[_facts(job) for job in jobs.all()])
+        return success(jobs=[_job_fields(job) for job in jobs.all()])
     job = jobs.find(text(arguments, "job"))
     if action == "kill":
         job.end()
     if action == "wait":
         _wait(job, number(arguments, "timeout", 60, 0, MAX_SECONDS), context)
-    return answer(**_facts(job), output=job.output.tail(TAIL_CHARACTERS))
+    return success(**_job_fields(job), output=job.output.tail(TAIL_CHARACTERS))
 
 
 def _wait(job: CommandJob, seconds: int, context: ToolContext) -> None:
@@ -136,10 +136,10 @@ def _wait(job: CommandJob, seconds: int, context: ToolContext) -> None:
     while job.exit_code is None and time.monotonic() < deadline:
         if context.cancel.wait(0.05):
             return
-    time.sleep(LAST_WORDS_SECONDS if job.pipe_is_open else 0)
+    time.sleep(FINAL_OUTPUT_SECONDS if job.pipe_is_open else 0)
 
 
-def _facts(job: CommandJob) -> dict[str, Any]:
+def _job_fields(job: CommandJob) -> dict[str, Any]:
     """A job that was left running after its command ended has an exit code and runs."""
     return {
         "job": job.id,

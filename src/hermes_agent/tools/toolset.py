@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_agent.tools.arguments import ToolError, answering, schema, takes, text
-from hermes_agent.tools.base import Tool, answer, failure
+from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
+from hermes_agent.tools.base import Tool, failure, success
 from hermes_agent.tools.files import file_tools
 from hermes_agent.tools.memory import memory_tool, session_search_tool
 from hermes_agent.tools.patch import patch_tool
@@ -28,10 +28,10 @@ def clarify_tool() -> Tool:
         "Ask the user a question when you cannot continue without the answer.",
         schema(
             "question",
-            question=takes("string"),
-            choices=takes("array", items={"type": "string"}),
+            question=parameter("string"),
+            choices=parameter("array", items={"type": "string"}),
         ),
-        answering(_clarify),
+        reporting_errors(_clarify),
         is_parallel=False,
     )
 
@@ -41,25 +41,25 @@ def _clarify(arguments: dict[str, Any], context: ToolContext) -> str:
     choices = arguments.get("choices") or []
     if not question:
         raise ToolError("`question` is empty.")
-    if not isinstance(choices, list) or not all(isinstance(one, str) for one in choices):
+    if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
         raise ToolError("`choices` must be a list of strings.")
     reply = context.asks.clarify(question, choices[:MAX_CHOICES])
     if not reply.strip():
         return failure("No answer was given. Decide yourself and state your assumption.")
-    return answer(answer=reply)
+    return success(answer=reply)
 
 
 def standard_tools(
     jobs: Jobs, memory: MemoryFiles, history: SearchesHistory | None = None
 ) -> list[Tool]:
     """Every tool; without a history, none that searches it."""
-    found = [session_search_tool(history)] if history is not None else []
+    results = [session_search_tool(history)] if history is not None else []
     return [
         *terminal_tools(jobs),
         *file_tools(),
         patch_tool(),
         search_tool(),
         memory_tool(memory),
-        *found,
+        *results,
         clarify_tool(),
     ]

@@ -1,10 +1,9 @@
-"""What a history amounts to, held in memory and kept up to date behind the answers.
+"""Aggregates of a history, held in memory and updated in the background.
 
-Sums of tokens and costs come from the store. When something was said, and which tools
-were used, comes from the statistics ledger that achievements stand on too: it is brought
-up to date by the same scan, whether or not anybody wants achievements. Whoever asks gets
-what is known at once; reading goes on in the background, the first time in processes of
-its own.
+Token and cost sums come from the store. Message times and tool calls come from the
+statistics ledger, which achievements use too; the same scan updates it, whether or not
+achievements are enabled. A request gets the current data at once; reading continues in
+a background thread, the first time in separate processes.
 """
 
 from __future__ import annotations
@@ -39,27 +38,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 2.0  # how often it is worth a look whether anything was written
-MAX_LOOK_SECONDS: Final = 10.0  # and where looking takes long
+CHECK_SECONDS: Final = 2.0  # minimum interval between checks for new data
+MAX_CHECK_SECONDS: Final = 10.0  # maximum interval where a check is slow
 RETRY: Final = Backoff(2.0, 60.0)
-SHARE: Final = 10  # of the time, one part at most is spent on looking
-PATIENCE_SECONDS: Final = 0.5  # how long an answer waits for what has just been written
-BUSY_SECONDS: Final = 0.5  # between two looks while another process scans
-PARTIAL_EVERY: Final = 10  # looks after which what it has found so far is read
-FEW_SESSIONS: Final = 300  # that are read here sooner than another process starts
+PAUSE_FACTOR: Final = 10  # pause per second of work, which limits the load
+MAX_WAIT_SECONDS: Final = 0.5  # how long a request waits for a running refresh
+BUSY_RETRY_SECONDS: Final = 0.5  # between checks while another process scans
+PARTIAL_READ_INTERVAL: Final = 10  # checks between reads of its partial results
+MAX_INLINE_SESSIONS: Final = 300  # fewer are read faster in this process
 
 
 class AnalyticsData(NamedTuple):
-    """Everything that is known now; it does not change while somebody works with it."""
+    """An immutable snapshot of the data."""
 
     numbers: dict[str, SessionNumbers]
-    models: dict[str, list[ModelNumbers]]  # of sessions that had several
+    models: dict[str, list[ModelNumbers]]  # of sessions with several models
     activities: dict[str, Activity]
     zone: str
     is_complete: bool
     progress: tuple[int, int] | None
-    edition: int  # another one as soon as anything is different
-    error: str | None = None  # why the statistics cannot be used
+    edition: int  # increases with every change
+    error: str | None = None  # why the statistics are unavailable
 
     @property
     def calendar(self) -> Calendar:
@@ -68,39 +67,39 @@ class AnalyticsData(NamedTuple):
 
     @property
     def today(self) -> str:
-        """The day it is for the user."""
+        """Today's date in the user's zone."""
         return self.calendar.day(time.time())
 
 
 class Analysis:
-    """The numbers of one history."""
+    """The aggregates of one history."""
 
     def __init__(self, db: SessionDB) -> None:
         self._db = db
         self._process = ScanProcess()
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._is_closed = threading.Event()
         self._idle = threading.Event()
         self._idle.set()
         self._numbers: dict[str, SessionNumbers] = {}
         self._models: dict[str, list[ModelNumbers]] = {}
         self._activities: dict[str, Activity] = {}
-        self._marks: dict[str, tuple[float, ...]] = {}
+        self._entry_marks: dict[str, tuple[float, ...]] = {}
         self._zone = ""
         self._is_complete = False
         self._progress: tuple[int, int] | None = None
         self._version: int | None = None
-        self._looked_at = -MAX_LOOK_SECONDS
-        self._took_seconds = 0.0
+        self._checked_at = -MAX_CHECK_SECONDS
+        self._refresh_seconds = 0.0
         self._edition = 0
         self._failures = 0
-        self.error: str | None = None  # why the statistics cannot be used, if they cannot
+        self.error: str | None = None  # why the statistics are unavailable
 
-    def known(self) -> AnalyticsData:
-        """What is known now, after a moment for what has just been written."""
-        self.look()
-        if self._took_seconds <= PATIENCE_SECONDS:
-            self._idle.wait(PATIENCE_SECONDS)
+    def data(self) -> AnalyticsData:
+        """The current data, after a short wait for a running refresh."""
+        self.check()
+        if self._refresh_seconds <= MAX_WAIT_SECONDS:
+            self._idle.wait(MAX_WAIT_SECONDS)
         with self._lock:
             return AnalyticsData(
                 self._numbers,
@@ -113,96 +112,98 @@ class Analysis:
                 self.error,
             )
 
-    def look(self) -> None:
-        """Begin to read what was written since the last time, if anything was."""
+    def check(self) -> None:
+        """Start a background refresh if the history has changed."""
         with self._lock:
             now = time.monotonic()
-            if self._over.is_set() or not self._idle.is_set():
+            if self._is_closed.is_set() or not self._idle.is_set():
                 return
-            if now - self._looked_at < self._pause():
+            if now - self._checked_at < self._pause():
                 return
-            self._looked_at = now
+            self._checked_at = now
             version = self._db.engine.version()
             if version == self._version and self._is_complete:
                 return
             self._idle.clear()
             threading.Thread(
-                target=self._work, args=(version,), name="hermes-analysis", daemon=True
+                target=self._run_refresh, args=(version,), name="hermes-analysis", daemon=True
             ).start()
 
     def _pause(self) -> float:
-        """How long it is left alone after a look."""
+        """Seconds until the next check."""
         if self._failures:
             return RETRY.delay(self._failures)
-        return min(max(LOOK_SECONDS, SHARE * self._took_seconds), MAX_LOOK_SECONDS)
+        return min(max(CHECK_SECONDS, PAUSE_FACTOR * self._refresh_seconds), MAX_CHECK_SECONDS)
 
-    def _work(self, version: int) -> None:
-        failure = attempt(Step("read the history for analytics", lambda: self._try(version)))
+    def _run_refresh(self, version: int) -> None:
+        failure = attempt(
+            Step("read the history for analytics", lambda: self._try_refresh(version))
+        )
         if failure is not None:
             self._fail(failure.error)
-        self._took_seconds = time.monotonic() - self._looked_at
+        self._refresh_seconds = time.monotonic() - self._checked_at
         self._idle.set()
 
-    def _try(self, version: int) -> None:
-        """What can be expected to go wrong is told where the answer is, and logged once."""
+    def _try_refresh(self, version: int) -> None:
+        """Refresh; expected errors are reported in the data and logged once."""
         try:
             self._refresh(version)
         except (HermesError, OSError) as error:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        if self._over.is_set():
+        if self._is_closed.is_set():
             return
-        text = f"The statistics cannot be used: {error}"
+        text = f"Statistics are unavailable: {error}"
         if text != self.error:
-            log.warning("%s; analytics show what was known before", text)
+            log.warning("%s; analytics show older data", text)
         with self._lock:
             self._failures += 1
             self._is_complete, self.error = False, text
             self._edition += 1
 
     def _refresh(self, version: int) -> None:
-        self._take_numbers()
+        self._load_numbers()
         source = achievements.source(self._db.db_path)
         if source.zone != self._zone:
             self._replace({}, source.zone)
         with contextlib.closing(LedgerFile(self._db.db_path)) as ledger:
-            for turn in itertools.count(1):
+            for attempt_number in itertools.count(1):
                 if _is_free(ledger) and self._scan(source):
                     break
-                self._follow(ledger, turn)
-                if self._over.wait(BUSY_SECONDS):
+                self._show_progress(ledger, attempt_number)
+                if self._is_closed.wait(BUSY_RETRY_SECONDS):
                     return
-            self._take_activities(ledger)
+            self._load_activities(ledger)
         with self._lock:
             self._is_complete, self._version = True, version
             self._failures, self.error = 0, None
             self._edition += 1
 
-    def _take_numbers(self) -> None:
-        found = {one.id: one for one in self._db.session_numbers()}
+    def _load_numbers(self) -> None:
+        numbers = {session.id: session for session in self._db.session_numbers()}
         models = self._db.several_models()
         with self._lock:
-            self._numbers, self._models = found, models
+            self._numbers, self._models = numbers, models
             self._edition += 1
 
     def _replace(self, activities: dict[str, Activity], zone: str) -> None:
         with self._lock:
-            self._activities, self._zone, self._marks = activities, zone, {}
+            self._activities, self._zone, self._entry_marks = activities, zone, {}
             self._edition += 1
 
-    def _follow(self, ledger: LedgerFile, turn: int) -> None:
-        """Another process scans, or the achievements of this one: show how far that is."""
+    def _show_progress(self, ledger: LedgerFile, attempt_number: int) -> None:
+        """Show the progress of a scan by another process or by the achievements."""
         done, total = ledger.count(), len(self._numbers)
         with self._lock:
             self._progress = (min(done, total), total)
-        if turn % PARTIAL_EVERY == 0:
-            self._take_activities(ledger)
+        if attempt_number % PARTIAL_READ_INTERVAL == 0:
+            self._load_activities(ledger)
 
     def _scan(self, source: Source) -> bool:
         """Bring the ledger up to date; False while another process is doing it."""
         order = Order(source.open_history, source.open_ledger, source.zone, (), {})
-        is_first = not self._is_complete and len(self._numbers) > FEW_SESSIONS
+        is_first = not self._is_complete and len(self._numbers) > MAX_INLINE_SESSIONS
         try:
             if is_first and source.can_travel:
                 survey_elsewhere(order, self._report, self._process.started)
@@ -215,67 +216,75 @@ class Analysis:
     def _report(self, report: Report) -> None:
         with self._lock:
             self._progress = (report.sessions, report.total)
-        if self._over.is_set():
-            raise ScanError("the dashboard is about to end")
+        if self._is_closed.is_set():
+            raise ScanError("the dashboard is shutting down")
 
-    def _take_activities(self, ledger: LedgerFile) -> None:
-        """Read the books that have changed."""
+    def _load_activities(self, ledger: LedgerFile) -> None:
+        """Read the ledger entries that have changed."""
         marks = ledger.book_marks()
-        changed = [one for one, mark in marks.items() if self._marks.get(one) != mark]
+        changed = [
+            session_id
+            for session_id, mark in marks.items()
+            if self._entry_marks.get(session_id) != mark
+        ]
         if not changed:
             return
-        found = dict(self._activities)
+        activities = dict(self._activities)
 
-        def take(session_id: str, activity: Activity) -> None:
-            if self._over.is_set():
-                raise ScanError("the dashboard is about to end")
-            found[session_id] = activity
-            self._marks[session_id] = marks[session_id]
+        def add(session_id: str, activity: Activity) -> None:
+            if self._is_closed.is_set():
+                raise ScanError("the dashboard is shutting down")
+            activities[session_id] = activity
+            self._entry_marks[session_id] = marks[session_id]
 
-        if len(changed) <= FEW_SESSIONS:
-            read_here(ledger, self._zone, changed, take)
+        if len(changed) <= MAX_INLINE_SESSIONS:
+            read_here(ledger, self._zone, changed, add)
         else:
             open_ledger = functools.partial(LedgerFile, self._db.db_path)
-            read_elsewhere(open_ledger, self._zone, changed, take, self._process.started)
+            read_elsewhere(open_ledger, self._zone, changed, add, self._process.started)
         with self._lock:
-            self._activities = found
+            self._activities = activities
             self._edition += 1
 
-    def sessions_with(self, asked: SessionQuery) -> frozenset[str]:
-        """The sessions that were active as a list is asked for."""
-        known = self.known()
-        return frozenset(one for one, found in known.activities.items() if _fits(found, asked))
+    def sessions_with(self, query: SessionQuery) -> frozenset[str]:
+        """The sessions whose activity matches a list query."""
+        data = self.data()
+        return frozenset(
+            session_id
+            for session_id, activity in data.activities.items()
+            if _matches(activity, query)
+        )
 
     def close(self) -> None:
-        """Read no more."""
-        self._over.set()
+        """Stop reading."""
+        self._is_closed.set()
         self._process.close()
         self._idle.wait(10)
 
 
 def _is_free(ledger: LedgerFile) -> bool:
-    """Whether nobody is working on the ledger; asked before a process is started for it."""
+    """Whether no other scan holds the ledger; checked before starting a process."""
     with ledger.alone() as is_alone:
         return is_alone
 
 
-def _fits(activity: Activity, asked: SessionQuery) -> bool:
-    day = None if asked.day is None else asked.day.isoformat()
-    days = [one for one in activity.days if day is None or one.day == day]
+def _matches(activity: Activity, query: SessionQuery) -> bool:
+    date = None if query.day is None else query.day.isoformat()
+    days = [day for day in activity.days if date is None or day.day == date]
     if not days:
         return False
-    tools = [use for one in days for use in one.tools]
+    tools = [use for date in days for use in date.tools]
     return (
-        (asked.tool is None or any(use.tool == asked.tool and use.calls for use in tools))
+        (query.tool is None or any(use.tool == query.tool and use.calls for use in tools))
         and (
-            asked.failed_tool is None
-            or any(use.tool == asked.failed_tool and use.failures for use in tools)
+            query.failed_tool is None
+            or any(use.tool == query.failed_tool and use.failures for use in tools)
         )
-        and any(_is_then(one.day, one.hours, asked) for one in days)
+        and any(_is_at_time(date.day, date.hours, query) for date in days)
     )
 
 
-def _is_then(day: str, hours: tuple[tuple[int, int], ...], asked: SessionQuery) -> bool:
-    if asked.weekday is not None and periods.weekday(day) != asked.weekday:
+def _is_at_time(day: str, hours: tuple[tuple[int, int], ...], query: SessionQuery) -> bool:
+    if query.weekday is not None and periods.weekday(day) != query.weekday:
         return False
-    return asked.hour is None or any(hour == asked.hour for hour, _ in hours)
+    return query.hour is None or any(hour == query.hour for hour, _ in hours)

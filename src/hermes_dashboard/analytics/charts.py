@@ -1,8 +1,8 @@
-"""Sums over some days of a history: pure functions of what is known.
+"""Sums over a period of a history: pure functions of the analytics data.
 
-A session has one sum of tokens and costs. It is spread over the days on which it was
-active in proportion to the messages of each day, so that a chat of months does not put
-everything on the day it began.
+The store has one sum of tokens and costs per session. It is distributed over the active
+days in proportion to the messages of each day, so that a chat of several months is not
+counted on its first day only.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from hermes_state.sessions.totals import ModelNumbers
 
 DASH: Final = "\N{EN DASH}"
-LAST_DAY: Final = date(9998, 12, 31)  # clocks know no day behind the next year's
-LENGTHS: Final = ((1, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 199), (200, None))
-DURATIONS: Final = (
+MAX_DATE: Final = date(9998, 12, 31)  # datetime cannot represent the midnight after year 9999
+LENGTH_BUCKETS: Final = ((1, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 199), (200, None))
+DURATION_BUCKETS: Final = (
     ("< 1 min", 0, 60),
     (f"1{DASH}5 min", 60, 300),
     (f"5{DASH}15 min", 300, 900),
@@ -41,34 +41,34 @@ DURATIONS: Final = (
 
 
 class Size(NamedTuple):
-    """How long one conversation is."""
+    """The length of one conversation."""
 
     messages: int
     seconds: float
 
 
-def bars(known: AnalyticsData, span: Span) -> dict[str, Any]:
-    """Both pictures."""
-    sizes = list(_sizes(known, span))
+def histograms(data: AnalyticsData, span: Span) -> dict[str, Any]:
+    """The distributions of lengths and durations."""
+    sizes = list(_sizes(data, span))
     return {"lengths": _lengths(sizes), "durations": _durations(sizes)}
 
 
-def _sizes(known: AnalyticsData, span: Span) -> Iterator[Size]:
-    zone = known.calendar.zone
+def _sizes(data: AnalyticsData, span: Span) -> Iterator[Size]:
+    zone = data.calendar.zone
     begin = _midnight(date.fromisoformat(span.first), zone)
-    end = _midnight(min(date.fromisoformat(span.last), LAST_DAY) + timedelta(days=1), zone)
-    for one in known.numbers.values():
-        if one.shown == LISTED and begin <= one.last_active < end and span.wants(one):
-            yield Size(one.messages, one.last_active - _began(known, one))
+    end = _midnight(min(date.fromisoformat(span.last), MAX_DATE) + timedelta(days=1), zone)
+    for session in data.numbers.values():
+        if session.shown == LISTED and begin <= session.last_active < end and span.matches(session):
+            yield Size(session.messages, session.last_active - _started_at(data, session))
 
 
 def _midnight(day: date, zone: Any) -> float:
     return datetime.combine(day, clock_time.min, zone).timestamp()
 
 
-def _began(known: AnalyticsData, one: SessionNumbers) -> float:
-    root = known.numbers.get(one.root_id)
-    return (root and root.started_at) or one.started_at
+def _started_at(data: AnalyticsData, session: SessionNumbers) -> float:
+    root = data.numbers.get(session.root_id)
+    return (root and root.started_at) or session.started_at
 
 
 def _lengths(sizes: list[Size]) -> list[dict[str, Any]]:
@@ -79,7 +79,7 @@ def _lengths(sizes: list[Size]) -> list[dict[str, Any]]:
             "max": high,
             "sessions": sum(low <= n and (not high or n <= high) for n, _ in sizes),
         }
-        for low, high in LENGTHS
+        for low, high in LENGTH_BUCKETS
     ]
 
 
@@ -91,20 +91,20 @@ def _durations(sizes: list[Size]) -> list[dict[str, Any]]:
             "max_seconds": high,
             "sessions": sum(low <= n and (not high or n < high) for _, n in sizes),
         }
-        for label, low, high in DURATIONS
+        for label, low, high in DURATION_BUCKETS
     ]
 
 
 class Span(NamedTuple):
-    """Days from *first* to *last*, both included; and what sessions are asked for."""
+    """Days from *first* to *last*, both included, and a filter for sessions."""
 
     first: str
     last: str
     source: str | None = None
     model: str | None = None
 
-    def before(self) -> Span:
-        """As many days before."""
+    def previous(self) -> Span:
+        """The period of the same length before this one."""
         begin, end = date.fromisoformat(self.first), date.fromisoformat(self.last)
         last = begin - timedelta(days=1)
         return self._replace(first=(last - (end - begin)).isoformat(), last=last.isoformat())
@@ -113,27 +113,27 @@ class Span(NamedTuple):
         """Every day."""
         return periods.every_day(self.first, self.last)
 
-    def wants(self, numbers: SessionNumbers) -> bool:
-        """Whether a session is one of those that are asked for."""
+    def matches(self, numbers: SessionNumbers) -> bool:
+        """Whether the session matches the filter."""
         if self.source is not None and numbers.source != self.source:
             return False
         return not self.model or self.model.lower() in (numbers.model or "").lower()
 
 
-class Part(NamedTuple):
-    """What a session adds to one day."""
+class DayShare(NamedTuple):
+    """The contribution of a session to one day."""
 
     day: str
-    share: float  # of its tokens and costs
+    fraction: float  # of the session's tokens and costs
     activity: DayActivity | None
 
 
-def gone(activity: Activity, known: AnalyticsData) -> SessionNumbers:
-    """The numbers of a session that was removed for good, as the ledger remembers them."""
+def purged_numbers(activity: Activity, data: AnalyticsData) -> SessionNumbers:
+    """The numbers of a permanently deleted session, from the ledger."""
     row = activity.row
     return SessionNumbers(
         row.id,
-        _first_row(activity, known),
+        _first_row(activity, data),
         "root" if activity.is_conversation else DELEGATE,
         PURGED,
         row.source,
@@ -149,53 +149,53 @@ def gone(activity: Activity, known: AnalyticsData) -> SessionNumbers:
     )
 
 
-def _first_row(activity: Activity, known: AnalyticsData) -> str:
-    """The row with which the conversation of a removed one began."""
+def _first_row(activity: Activity, data: AnalyticsData) -> str:
+    """The first row of a deleted session's conversation."""
     row = activity.row
-    seen = {row.id}
-    while row.kind == Kind.CONTINUATION and row.parent_id and row.parent_id not in seen:
-        if row.parent_id in known.numbers:
-            return known.numbers[row.parent_id].root_id
-        if row.parent_id not in known.activities:
+    visited = {row.id}
+    while row.kind == Kind.CONTINUATION and row.parent_id and row.parent_id not in visited:
+        if row.parent_id in data.numbers:
+            return data.numbers[row.parent_id].root_id
+        if row.parent_id not in data.activities:
             return row.parent_id
-        row = known.activities[row.parent_id].row
-        seen.add(row.id)
+        row = data.activities[row.parent_id].row
+        visited.add(row.id)
     return row.id
 
 
-def sessions_of(known: AnalyticsData) -> Iterator[tuple[SessionNumbers, Activity | None]]:
-    """Every session there is or was, with its activity where that is known."""
-    for session_id, numbers in known.numbers.items():
-        yield numbers, known.activities.get(session_id)
-    for session_id, activity in known.activities.items():
-        if session_id not in known.numbers:
-            yield gone(activity, known), activity
+def sessions_of(data: AnalyticsData) -> Iterator[tuple[SessionNumbers, Activity | None]]:
+    """Every existing or deleted session, with its activity if available."""
+    for session_id, numbers in data.numbers.items():
+        yield numbers, data.activities.get(session_id)
+    for session_id, activity in data.activities.items():
+        if session_id not in data.numbers:
+            yield purged_numbers(activity, data), activity
 
 
-def parts_of(
+def day_shares(
     numbers: SessionNumbers, activity: Activity | None, span: Span, calendar: Calendar
-) -> list[Part]:
-    """The days of a session that lie in *span*."""
+) -> list[DayShare]:
+    """The active days of a session within *span*."""
     days = activity.days if activity is not None else ()
     if not days:
         started = calendar.day(numbers.started_at)
-        return [Part(started, 1.0, None)] if span.first <= started <= span.last else []
+        return [DayShare(started, 1.0, None)] if span.first <= started <= span.last else []
     if days[-1].day < span.first or days[0].day > span.last:
         return []
     if len(days) == 1:
-        return [Part(days[0].day, 1.0, days[0])]
-    total = sum(one.messages for one in days)
+        return [DayShare(days[0].day, 1.0, days[0])]
+    total = sum(day.messages for day in days)
     return [
-        Part(one.day, one.messages / total if total else 1 / len(days), one)
-        for one in days
-        if span.first <= one.day <= span.last
+        DayShare(day.day, day.messages / total if total else 1 / len(days), day)
+        for day in days
+        if span.first <= day.day <= span.last
     ]
 
 
 class Sums:
-    """Everything that charts show of some days."""
+    """All sums of a period."""
 
-    def __init__(self, known: AnalyticsData, span: Span) -> None:
+    def __init__(self, data: AnalyticsData, span: Span) -> None:
         self.span = span
         self.days: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         self.totals: dict[str, float] = defaultdict(float)
@@ -207,71 +207,73 @@ class Sums:
         self._roots: set[str] = set()
         self._roots_of_day: dict[str, set[str]] = defaultdict(set)
         self._roots_of: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self._several = known.models
-        self._read(known)
+        self._multiple_models = data.models
+        self._add_all(data)
 
-    def _read(self, known: AnalyticsData) -> None:
-        calendar = known.calendar
-        for numbers, activity in sessions_of(known):
-            if not self.span.wants(numbers):
+    def _add_all(self, data: AnalyticsData) -> None:
+        calendar = data.calendar
+        for numbers, activity in sessions_of(data):
+            if not self.span.matches(numbers):
                 continue
-            parts = parts_of(numbers, activity, self.span, calendar)
-            if parts:
-                self._add(numbers, parts)
+            shares = day_shares(numbers, activity, self.span, calendar)
+            if shares:
+                self._add(numbers, shares)
         for day, roots in self._roots_of_day.items():
             self.days[day]["sessions"] = len(roots)
         self.totals["sessions"] = len(self._roots)
-        self.totals["active_days"] = sum(1 for one in self.days.values() if one["messages"])
+        self.totals["active_days"] = sum(1 for day in self.days.values() if day["messages"])
 
-    def _add(self, numbers: SessionNumbers, parts: list[Part]) -> None:
-        is_talk = numbers.kind != DELEGATE
+    def _add(self, numbers: SessionNumbers, shares: list[DayShare]) -> None:
+        is_conversation = numbers.kind != DELEGATE
         tools: set[str] = set()
-        for part in parts:
-            self._spread(numbers, part)
-            if part.activity is not None:
-                self._count(numbers, part.activity, is_talk=is_talk)
-                tools.update(use.tool for use in part.activity.tools)
-            if is_talk:
-                self._roots_of_day[part.day].add(numbers.root_id)
+        for share in shares:
+            self._add_amounts(numbers, share)
+            if share.activity is not None:
+                self._add_activity(numbers, share.activity, is_conversation=is_conversation)
+                tools.update(use.tool for use in share.activity.tools)
+            if is_conversation:
+                self._roots_of_day[share.day].add(numbers.root_id)
         for tool in tools:
             self.tools[tool][2] += 1
-        if is_talk:
+        if is_conversation:
             root = numbers.root_id
             self._roots.add(root)
             self._roots_of["source", numbers.source].add(root)
-            for one in self._models_of(numbers):
-                self._roots_of["model", one.model or ""].add(root)
+            for model in self._models_of(numbers):
+                self._roots_of["model", model.model or ""].add(root)
 
-    def _spread(self, numbers: SessionNumbers, part: Part) -> None:
-        """Tokens and costs, which a session has as a whole."""
-        _add_share(numbers, part.share, self.totals, self.days[part.day])
-        _add_share(numbers, part.share, self.sources[numbers.source])
-        for one in self._models_of(numbers):
-            name = one.model or ""
-            _add_share(one, part.share, self.models[name])
-            held = self.model_days[name].setdefault(part.day, [0.0, 0.0])
-            held[0] += (one.input_tokens + one.output_tokens) * part.share
-            held[1] += one.cost_usd * part.share
+    def _add_amounts(self, numbers: SessionNumbers, share: DayShare) -> None:
+        """Add the day's share of the session's tokens and costs."""
+        _add_share(numbers, share.fraction, self.totals, self.days[share.day])
+        _add_share(numbers, share.fraction, self.sources[numbers.source])
+        for model in self._models_of(numbers):
+            name = model.model or ""
+            _add_share(model, share.fraction, self.models[name])
+            amounts = self.model_days[name].setdefault(share.day, [0.0, 0.0])
+            amounts[0] += (model.input_tokens + model.output_tokens) * share.fraction
+            amounts[1] += model.cost_usd * share.fraction
 
     def _models_of(self, numbers: SessionNumbers) -> Sequence[SessionNumbers | ModelNumbers]:
-        """Who answered in a session: most often one model, which its row names."""
-        return self._several.get(numbers.id) or ([numbers] if numbers.model else [])
+        """The models of a session; usually one, which its row names."""
+        return self._multiple_models.get(numbers.id) or ([numbers] if numbers.model else [])
 
-    def _count(self, numbers: SessionNumbers, day: DayActivity, *, is_talk: bool) -> None:
-        """Messages, tools and hours, which happened on that day."""
-        here = self.days[day.day]
+    def _add_activity(
+        self, numbers: SessionNumbers, day: DayActivity, *, is_conversation: bool
+    ) -> None:
+        """Add the messages, tool calls and hours of a day."""
+        day_sums = self.days[day.day]
         calls = failures = 0
         for use in day.tools:
-            held = self.tools[use.tool]
-            held[0] += use.calls
-            held[1] += use.failures
+            counts = self.tools[use.tool]
+            counts[0] += use.calls
+            counts[1] += use.failures
             calls += use.calls
             failures += use.failures
-        for place in (here, self.totals):
-            place["tool_calls"] += calls
-            place["tool_failures"] += failures
-        if is_talk:
-            here["messages"] += day.messages
+        for target in (day_sums, self.totals):
+            target["tool_calls"] += calls
+            target["tool_failures"] += failures
+        if is_conversation:
+            day_sums["messages"] += day.messages
             self.totals["messages"] += day.messages
             self.totals["active_seconds"] += day.active_seconds
             self.sources[numbers.source]["messages"] += day.messages
@@ -279,114 +281,116 @@ class Sums:
             for hour, messages in day.hours:
                 row[hour] += messages
 
-    def count_of(self, what: str, name: str) -> int:
-        """How many conversations have that source or model."""
-        return len(self._roots_of[what, name])
+    def count_of(self, dimension: str, name: str) -> int:
+        """The number of conversations with that source or model."""
+        return len(self._roots_of[dimension, name])
 
 
-AMOUNTS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cost_usd")
+SHARED_FIELDS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cost_usd")
 
 
 def _add_share(
-    numbers: SessionNumbers | ModelNumbers, share: float, *places: dict[str, float]
+    numbers: SessionNumbers | ModelNumbers, share: float, *targets: dict[str, float]
 ) -> None:
-    for name in AMOUNTS:
+    for name in SHARED_FIELDS:
         amount = getattr(numbers, name) * share
-        for place in places:
-            place[name] += amount
+        for target in targets:
+            target[name] += amount
 
 
-def analytics(known: AnalyticsData, span: Span) -> dict[str, Any]:
-    """Everything that the analytics page shows."""
-    sums = Sums(known, span)
+def analytics(data: AnalyticsData, span: Span) -> dict[str, Any]:
+    """The data of the analytics page."""
+    sums = Sums(data, span)
     return {
         "since": span.first,
         "until": span.last,
-        "zone": known.zone,
-        **progress_of(known),
+        "zone": data.zone,
+        **progress_of(data),
         "totals": totals_of(sums),
-        "before": totals_of(Sums(known, span.before())),
-        "days": [{"day": day, **_whole(sums.days.get(day, {}), DAY)} for day in span.days()],
+        "before": totals_of(Sums(data, span.previous())),
+        "days": [
+            {"day": day, **_rounded(sums.days.get(day, {}), DAY_FIELDS)} for day in span.days()
+        ],
         "hours": sums.hours,
         "models": _models(sums),
         "sources": _sources(sums),
         "tools": _tools(sums),
-        **bars(known, span),
+        **histograms(data, span),
     }
 
 
-def progress_of(known: AnalyticsData) -> dict[str, Any]:
-    """How far the history has been read."""
-    done = known.progress and dict(zip(("done", "total"), known.progress, strict=True))
-    return {"is_complete": known.is_complete, "progress": done, "error": known.error}
+def progress_of(data: AnalyticsData) -> dict[str, Any]:
+    """The progress of reading the history."""
+    done = data.progress and dict(zip(("done", "total"), data.progress, strict=True))
+    return {"is_complete": data.is_complete, "progress": done, "error": data.error}
 
 
-DAY: Final = (
+DAY_FIELDS: Final = (
     "sessions", "messages", "tool_calls", "tool_failures", "input_tokens", "output_tokens",
 )  # fmt: skip
-TOTAL: Final = (*DAY, "cache_read_tokens", "active_days", "active_seconds")
+TOTAL_FIELDS: Final = (*DAY_FIELDS, "cache_read_tokens", "active_days", "active_seconds")
 
 
-def _whole(sums: Mapping[str, float], names: tuple[str, ...]) -> dict[str, Any]:
+def _rounded(sums: Mapping[str, float], names: tuple[str, ...]) -> dict[str, Any]:
     counts = {name: round(sums.get(name, 0)) for name in names}
     return {**counts, "cost_usd": round(sums.get("cost_usd", 0.0), 6)}
 
 
 def totals_of(sums: Sums) -> dict[str, Any]:
-    """The sums over all days."""
-    return _whole(sums.totals, TOTAL)
+    """The sums over the period."""
+    return _rounded(sums.totals, TOTAL_FIELDS)
 
 
 def _models(sums: Sums) -> list[dict[str, Any]]:
-    found = [
+    models = [
         {
             "model": name,
             "sessions": sums.count_of("model", name),
-            **_whole(one, ("input_tokens", "output_tokens")),
+            **_rounded(amounts, ("input_tokens", "output_tokens")),
             "days": {
                 day: {"tokens": round(tokens), "cost_usd": round(cost, 6)}
                 for day, (tokens, cost) in sorted(sums.model_days[name].items())
                 if tokens or cost
             },
         }
-        for name, one in sums.models.items()
+        for name, amounts in sums.models.items()
     ]
-    return sorted(found, key=lambda m: (-m["input_tokens"] - m["output_tokens"], m["model"]))
+    return sorted(models, key=lambda m: (-m["input_tokens"] - m["output_tokens"], m["model"]))
 
 
 def _sources(sums: Sums) -> list[dict[str, Any]]:
-    found = [
+    sources = [
         {
             "source": name,
             "sessions": sums.count_of("source", name),
-            "tokens": round(one["input_tokens"] + one["output_tokens"]),
-            **_whole(one, ("messages",)),
+            "tokens": round(amounts["input_tokens"] + amounts["output_tokens"]),
+            **_rounded(amounts, ("messages",)),
         }
-        for name, one in sums.sources.items()
+        for name, amounts in sums.sources.items()
     ]
-    return sorted(found, key=lambda s: (-s["sessions"], s["source"]))
+    return sorted(sources, key=lambda s: (-s["sessions"], s["source"]))
 
 
 def _tools(sums: Sums) -> list[dict[str, Any]]:
-    found = [
+    tools = [
         {"tool": name, "calls": calls, "failures": failures, "sessions": sessions}
         for name, (calls, failures, sessions) in sums.tools.items()
     ]
-    return sorted(found, key=lambda t: (-t["calls"], t["tool"]))
+    return sorted(tools, key=lambda t: (-t["calls"], t["tool"]))
 
 
-def first_day(known: AnalyticsData) -> date | None:
-    """The first day with anything on it."""
-    days = [one.days[0].day for one in known.activities.values() if one.days]
-    moments = [one.started_at for one in known.numbers.values()]
-    days += [known.calendar.day(min(moments))] if moments else []
+def first_day(data: AnalyticsData) -> date | None:
+    """The first day with any activity."""
+    days = [activity.days[0].day for activity in data.activities.values() if activity.days]
+    timestamps = [session.started_at for session in data.numbers.values()]
+    days += [data.calendar.day(min(timestamps))] if timestamps else []
     return date.fromisoformat(min(days)) if days else None
 
 
-def sent_by_day(known: AnalyticsData) -> dict[str, dict[str, int]]:
-    """What people wrote on each day, as streaks are told by."""
-    found: dict[str, int] = defaultdict(int)
-    for activity in known.activities.values():
+def sent_by_day(data: AnalyticsData) -> dict[str, dict[str, int]]:
+    """Messages of the user by day, as streaks are computed from."""
+    sent: dict[str, int] = defaultdict(int)
+    for activity in data.activities.values():
         for day in activity.days:
-            found[day.day] += day.sent
-    return {day: {SENT: number} for day, number in found.items()}
+            sent[day.day] += day.sent
+    return {day: {SENT: number} for day, number in sent.items()}

@@ -1,4 +1,4 @@
-"""Who may come in: doors, links, cookies, the password and the word for programs, together."""
+"""Authentication: allowed origins, sign-in links, cookies, the password and the bearer token."""
 
 from __future__ import annotations
 
@@ -21,82 +21,82 @@ if TYPE_CHECKING:
     from hermes_dashboard.auth.allowed_origins import AllowedOrigins
 
 WINDOW_SECONDS: Final = 60.0
-MAX_FAILURES: Final = 5  # failures of one address in the window
-MAX_TOGETHER: Final = 50  # of all addresses
-EVERYBODY: Final = ""
+MAX_FAILURES: Final = 5  # of one address in the window
+MAX_TOTAL_FAILURES: Final = 50  # of all addresses together
+ALL_ADDRESSES: Final = ""
 
 
-class Rates:
-    """Failures in the last minute, by address. A try counts as one until it has succeeded."""
+class LoginRateLimit:
+    """Failed attempts in the last minute, by address; an attempt counts until it succeeds."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._tries: dict[str, deque[float]] = {}
+        self._attempts: dict[str, deque[float]] = {}
         self._lock = threading.Lock()
 
     def begin(self, address: str) -> float:
-        """Note a try; 0, or how many seconds to wait before one is allowed."""
+        """Count an attempt; 0, or the seconds to wait before the next one is allowed."""
         with self._lock:
             now = self._clock.monotonic()
-            self._forget(now)
-            for name, most in ((address, MAX_FAILURES), (EVERYBODY, MAX_TOGETHER)):
-                tries = self._tries.get(name, deque())
-                if len(tries) >= most:
-                    return max(tries[0] + WINDOW_SECONDS - now, 1.0)
-            for name in (address, EVERYBODY):
-                self._tries.setdefault(name, deque()).append(now)
+            self._expire(now)
+            for name, limit in ((address, MAX_FAILURES), (ALL_ADDRESSES, MAX_TOTAL_FAILURES)):
+                attempts = self._attempts.get(name, deque())
+                if len(attempts) >= limit:
+                    return max(attempts[0] + WINDOW_SECONDS - now, 1.0)
+            for name in (address, ALL_ADDRESSES):
+                self._attempts.setdefault(name, deque()).append(now)
             return 0.0
 
     def succeed(self, address: str) -> None:
-        """The try was right: nothing is held against the address any more."""
+        """Record a success, which clears the failures of the address."""
         with self._lock:
-            forgiven = len(self._tries.pop(address, ()))
-            together = self._tries.get(EVERYBODY, deque())
-            for _ in range(min(forgiven, len(together))):
-                together.pop()
+            cleared = len(self._attempts.pop(address, ()))
+            total = self._attempts.get(ALL_ADDRESSES, deque())
+            for _ in range(min(cleared, len(total))):
+                total.pop()
 
-    def _forget(self, now: float) -> None:
-        for name in list(self._tries):
-            tries = self._tries[name]
-            while tries and tries[0] <= now - WINDOW_SECONDS:
-                tries.popleft()
-            if not tries:
-                del self._tries[name]
+    def _expire(self, now: float) -> None:
+        for name in list(self._attempts):
+            attempts = self._attempts[name]
+            while attempts and attempts[0] <= now - WINDOW_SECONDS:
+                attempts.popleft()
+            if not attempts:
+                del self._attempts[name]
 
 
 Caller = Literal["cookie", "bearer"]
 
-MAX_TRIED: Final = 4  # cookies of one name in one request
+MAX_COOKIES_TRIED: Final = 4  # cookies of one name in one request
 
 
 class Access:
-    """Answers whether a request may pass; every answer is about this moment."""
+    """Checks credentials; files are read again whenever they change."""
 
-    def __init__(self, home: Path, doors: AllowedOrigins, clock: Clock | None = None) -> None:
+    def __init__(self, home: Path, origins: AllowedOrigins, clock: Clock | None = None) -> None:
         clock = clock or SystemClock()
-        run = home / "run"
-        self.doors = doors
+        run_folder = home / "run"
+        self.origins = origins
         self.links = Links(clock)
-        self.cookies = Cookies(run, clock)
+        self.cookies = Cookies(run_folder, clock)
         self.password = PasswordFile(home)
-        self.rates = Rates(clock)
-        self._bearer: SmallFile[str] = SmallFile(run / DASHBOARD.file_name, _token, "")
+        self.rate_limit = LoginRateLimit(clock)
+        self._bearer: SmallFile[str] = SmallFile(run_folder / DASHBOARD.file_name, _token, "")
 
-    def cookie_fits(self, given: list[str]) -> bool:
-        """Whether one of the cookies of a request lets it in."""
+    def is_valid_cookie(self, cookies: list[str]) -> bool:
+        """Whether one of the cookies of a request is valid."""
         stamp = self.password.stamp
-        return any(self.cookies.is_good(one, stamp) for one in given[:MAX_TRIED])
+        return any(self.cookies.is_valid(cookie, stamp) for cookie in cookies[:MAX_COOKIES_TRIED])
 
-    def bearer_fits(self, given: str) -> bool:
-        """Whether a program knows the word in `run/dashboard.json`, as it stands there now."""
+    def is_valid_bearer(self, token: str) -> bool:
+        """Whether the token is the current one in `run/dashboard.json`."""
         expected = self._bearer.value()
-        return bool(expected) and hmac.compare_digest(_bytes(given), _bytes(expected))
+        return bool(expected) and hmac.compare_digest(_bytes(token), _bytes(expected))
 
     def link(self) -> str:
-        """An address that logs a browser in, once; with a password, just the address."""
-        if self.doors.login == "password":
-            return f"{self.doors.url}/"
-        return f"{self.doors.url}/#token={self.links.make()}"
+        """A single-use sign-in URL; with a password, the plain URL."""
+        if self.origins.login == "password":
+            return f"{self.origins.url}/"
+        return f"{self.origins.url}/#token={self.links.create()}"
 
 
 def _bytes(text: str) -> bytes:
@@ -105,8 +105,8 @@ def _bytes(text: str) -> bytes:
 
 def _token(data: bytes) -> str:
     try:
-        found = json.loads(data)
+        record = json.loads(data)
     except ValueError:
         return ""
-    token = found.get("token") if isinstance(found, dict) else None
+    token = record.get("token") if isinstance(record, dict) else None
     return token if isinstance(token, str) else ""

@@ -1,7 +1,7 @@
-"""Under which names the dashboard is reached, and from which pages: a fixed list.
+"""The fixed list of hosts and origins that the dashboard accepts.
 
-A page of the web that points its own name at this machine sends that name; it is not in the
-list, so nothing here answers it.
+It defends against DNS rebinding: a website that points its own name at this machine sends
+that name as Host, which is not in the list, and is refused.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 Login = Literal["link", "password"]
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-ANY: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to recognise, not to bind to
-USUAL_PORTS: Final = {"http": 80, "https": 443}
+WILDCARD_HOSTS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - to recognise, not to bind to
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class AllowedOrigins(NamedTuple):
-    """The hosts and origins that are answered, and how one gets in."""
+    """The accepted hosts and origins, and the sign-in method."""
 
     hosts: frozenset[str]
     origins: frozenset[str]
@@ -34,16 +34,16 @@ class AllowedOrigins(NamedTuple):
 
     @property
     def cookie(self) -> str:
-        """The cookie's name; browsers share cookies between ports, so the port is in it."""
+        """The cookie's name; it includes the port, because browsers share cookies between ports."""
         return f"hermes_dashboard_{self.port}"
 
     def is_secure_for(self, host: str) -> bool:
-        """Whether a browser that asked for *host* came over TLS, be it a proxy's."""
+        """Whether a browser reached *host* over TLS, possibly that of a proxy."""
         return self.is_secure or f"https://{host}" in self.origins
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens on *host*."""
+    """Whether *host* is reachable from this machine only."""
     if host.lower() == "localhost":
         return True
     try:
@@ -52,28 +52,28 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def doors(
+def allowed_origins(
     host: str, port: int, names: Iterable[str] = (), *, is_secure: bool = False
 ) -> AllowedOrigins:
-    """The doors of a server that listens on *host* and *port*, with further *names*."""
+    """The allowed origins of a server on *host* and *port*, with additional *names*."""
     scheme = "https" if is_secure else "http"
-    own = [*LOOPBACK, *([] if host in ANY else [host])]
-    origins = {_origin(scheme, _bracketed(name), port) for name in own}
-    origins |= {_named(name, scheme, port) for name in names}
-    expanded = {one for origin in origins for one in _forms(origin)}
-    shown = "127.0.0.1" if is_loopback(host) and host != "::1" else _shown(host)
+    own_hosts = [*LOOPBACK, *([] if host in WILDCARD_HOSTS else [host])]
+    origins = {_origin(scheme, _bracketed(name), port) for name in own_hosts}
+    origins |= {_parse_entry(name, scheme, port) for name in names}
+    expanded = {form for origin in origins for form in _forms(origin)}
+    display_host = "127.0.0.1" if is_loopback(host) and host != "::1" else _display_host(host)
     return AllowedOrigins(
-        frozenset(urlsplit(one).netloc for one in expanded),
+        frozenset(urlsplit(form).netloc for form in expanded),
         frozenset(expanded),
         "link" if is_loopback(host) else "password",
         is_secure,
         port,
-        _origin(scheme, shown, port),
+        _origin(scheme, display_host, port),
     )
 
 
-def _shown(host: str) -> str:
-    return "localhost" if host in ANY else _bracketed(host)
+def _display_host(host: str) -> str:
+    return "localhost" if host in WILDCARD_HOSTS else _bracketed(host)
 
 
 def _bracketed(name: str) -> str:
@@ -84,26 +84,26 @@ def _origin(scheme: str, name: str, port: int) -> str:
     return f"{scheme}://{name}:{port}".lower()
 
 
-def _named(written: str, scheme: str, port: int) -> str:
-    """The origin that an entry of the settings means: a name, with a port, or a whole origin."""
-    text = written.strip().lower()
+def _parse_entry(entry: str, scheme: str, port: int) -> str:
+    """The origin of a `dashboard.hosts` entry: a name, a name with port, or an origin."""
+    text = entry.strip().lower()
     parts = urlsplit(text if "://" in text else f"{scheme}://{text}")
     try:
-        chosen = parts.port
+        entry_port = parts.port
     except ValueError:
-        chosen = -1
+        entry_port = -1
     is_bare = not (parts.path.strip("/") or parts.query or parts.fragment or parts.username)
-    if parts.scheme not in USUAL_PORTS or not parts.hostname or not is_bare or chosen == -1:
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname or not is_bare or entry_port == -1:
         raise ConfigError(
-            f"dashboard.hosts: {written!r} is not a host; write NAME, NAME:PORT or https://NAME."
+            f"dashboard.hosts: {entry!r} is not a host; write NAME, NAME:PORT or https://NAME."
         )
-    if chosen is None:
-        chosen = USUAL_PORTS[parts.scheme] if "://" in text else port
-    return _origin(parts.scheme, _bracketed(parts.hostname), chosen)
+    if entry_port is None:
+        entry_port = DEFAULT_PORTS[parts.scheme] if "://" in text else port
+    return _origin(parts.scheme, _bracketed(parts.hostname), entry_port)
 
 
 def _forms(origin: str) -> list[str]:
-    """An origin as browsers write it: the usual port is left out."""
+    """The origin with and without its default port, which browsers omit."""
     parts = urlsplit(origin)
-    bare = origin.removesuffix(f":{USUAL_PORTS[parts.scheme]}")
+    bare = origin.removesuffix(f":{DEFAULT_PORTS[parts.scheme]}")
     return [origin] if bare == origin else [origin, bare]

@@ -1,7 +1,7 @@
-"""In front of everything: who asks, under which name, from which page.
+"""The access gate: checks Host, Origin and credentials before everything else.
 
-Nothing behind it is reached without passing, be it a plugin's route, a file or a WebSocket;
-and no answer leaves without the headers that keep a browser strict.
+Every route of the application and of plugins, every file and every WebSocket is behind it,
+and every response gets the security headers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 import secrets
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_core.command_name import with_command_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -21,15 +23,17 @@ if TYPE_CHECKING:
 
 GUARDED: Final = ("/api", "/metrics", "/dashboard-plugins", "/openapi.json")
 OPEN_POSTS: Final = frozenset({"/api/auth/launch", "/api/auth/login"})
-MAX_OPEN_POST: Final = 8192
-OWN_SITES: Final = frozenset({"same-origin", "none"})  # a page on another port is neither
-READING: Final = frozenset({"GET", "HEAD"})
-AGAIN_SECONDS: Final = 2.0  # between two looks whether an open connection is still somebody's
-LOGGED_OUT: Final = 4401  # the code with which sockets are closed then
-NOT_ANY_MORE: Final = "you are signed out"
+MAX_OPEN_POST_BYTES: Final = 8192
+TRUSTED_FETCH_SITES: Final = frozenset(
+    {"same-origin", "none"}
+)  # a page on another port sends another value
+SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+RECHECK_SECONDS: Final = 2.0  # between checks of the sign-in of an open connection
+SIGNED_OUT_CODE: Final = 4401  # WebSocket close code
+SIGNED_OUT_REASON: Final = "you are signed out"
 NONCE: Final = "hermes.nonce"
 CALLER: Final = "hermes.caller"
-POLICY: Final = (
+CONTENT_SECURITY_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
     "img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; "
     "worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -41,20 +45,22 @@ HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "x-frame-options": "DENY",
 }
-NO_HOST: Final = (
-    "The dashboard is not served under this name. Open it with `hermes dashboard`; further "
-    "names are given in the setting dashboard.hosts."
+UNKNOWN_HOST: Final = (
+    "The dashboard is not served under this host name. Open it with `hermes dashboard`, or add "
+    "the name to the setting dashboard.hosts."
 )
-NO_ORIGIN: Final = "Another page asks; only the dashboard's own page may."
-ORIGIN_MISSING: Final = "A change needs an Origin header of the dashboard's own page."
-NOBODY: Final = {
-    "link": "You are not logged in. Run `hermes dashboard` and open the link it prints.",
-    "password": "You are not logged in. Log in with the password.",
+FOREIGN_ORIGIN: Final = (
+    "Cross-origin request refused; only the dashboard's own page may send requests."
+)
+ORIGIN_MISSING: Final = "A change requires the Origin header of the dashboard's own page."
+NOT_SIGNED_IN: Final = {
+    "link": "You are not signed in. Run `hermes dashboard` and open the link it prints.",
+    "password": "You are not signed in. Sign in with the password.",
 }
 
 
 class Refusal(NamedTuple):
-    """Why somebody does not come in."""
+    """The response to a refused request."""
 
     status: int
     detail: str
@@ -62,9 +68,12 @@ class Refusal(NamedTuple):
 
     @property
     def body(self) -> bytes:
-        """As JSON."""
-        facts = {"detail": self.detail, **({"login": self.login} if self.login else {})}
-        return json.dumps(facts).encode()
+        """The JSON body."""
+        fields = {
+            "detail": with_command_name(self.detail),
+            **({"login": self.login} if self.login else {}),
+        }
+        return json.dumps(fields).encode()
 
 
 class Gate:
@@ -79,14 +88,14 @@ class Gate:
             await self._app(scope, receive, send)
             return
         scope[NONCE] = nonce = secrets.token_urlsafe(16)
-        strict = _strict(send, nonce, is_private=is_guarded(scope))
+        strict = _with_security_headers(send, nonce, is_private=is_guarded(scope))
         refusal = self._refusal(scope)
         if refusal is None:
             await self._app(scope, receive, strict)
         elif scope["type"] == "websocket":
-            await _turn_away(scope, strict, refusal)
+            await _reject_websocket(scope, strict, refusal)
         else:
-            await _answer("http", strict, refusal)
+            await _send_refusal("http", strict, refusal)
 
     def _refusal(self, scope: Scope) -> Refusal | None:
         foreign = self._foreign(scope)
@@ -94,63 +103,67 @@ class Gate:
             return foreign
         caller = scope[CALLER] = caller_of(scope, self._access)
         if caller == "cookie" and is_guarded(scope):
-            return _from_elsewhere(scope)
+            return _cross_site_refusal(scope)
         if caller is None and is_guarded(scope):
-            return Refusal(401, NOBODY[self._access.doors.login], self._access.doors.login)
-        if caller is None and not _reads(scope) and not _is_small(scope):
-            return Refusal(413, "This is too large for a login.")
+            return Refusal(
+                401, NOT_SIGNED_IN[self._access.origins.login], self._access.origins.login
+            )
+        if caller is None and not _is_read(scope) and not _is_small(scope):
+            return Refusal(413, "The request body is too large for a sign-in.")
         return None
 
     def _foreign(self, scope: Scope) -> Refusal | None:
-        """Another name than ours, or another page."""
+        """The refusal of a foreign Host or Origin."""
         hosts = _values(scope, b"host")
-        if len(hosts) != 1 or hosts[0].lower() not in self._access.doors.hosts:
-            return Refusal(403, NO_HOST)
-        if any(one not in self._access.doors.origins for one in _values(scope, b"origin")):
-            return Refusal(403, NO_ORIGIN)
+        if len(hosts) != 1 or hosts[0].lower() not in self._access.origins.hosts:
+            return Refusal(403, UNKNOWN_HOST)
+        if any(value not in self._access.origins.origins for value in _values(scope, b"origin")):
+            return Refusal(403, FOREIGN_ORIGIN)
         return None
 
 
 def caller_of(scope: Scope, access: Access) -> Caller | None:
-    """Who asks, as far as it lets them in at this moment."""
-    for one in _values(scope, b"authorization"):
-        kind, _, word = one.partition(" ")
-        if kind.lower() == "bearer" and access.bearer_fits(word.strip()):
+    """The valid credential of a request, or None."""
+    for header in _values(scope, b"authorization"):
+        scheme, _, token = header.partition(" ")
+        if scheme.lower() == "bearer" and access.is_valid_bearer(token.strip()):
             return "bearer"
-    given = cookies(scope, access.doors.cookie)
-    return "cookie" if given and access.cookie_fits(given) else None
+    values = cookies(scope, access.origins.cookie)
+    return "cookie" if values and access.is_valid_cookie(values) else None
 
 
-async def let_out(scope: Scope, access: Access) -> None:
-    """Until whoever opened a connection would not be let in any more: logged out, or expired."""
-    while caller_of(scope, access) is not None:  # noqa: ASYNC110 - files and clocks tell nobody
-        await asyncio.sleep(AGAIN_SECONDS)
+async def wait_for_sign_out(scope: Scope, access: Access) -> None:
+    """Return when the credentials of a connection are no longer valid (signed out or expired)."""
+    while caller_of(scope, access) is not None:  # noqa: ASYNC110 - files and clocks have no event
+        await asyncio.sleep(RECHECK_SECONDS)
 
 
-def _from_elsewhere(scope: Scope) -> Refusal | None:
-    """Browsers send cookies by themselves: what another page made them ask for is refused."""
+def _cross_site_refusal(scope: Scope) -> Refusal | None:
+    """The refusal of a cross-site request: browsers send cookies automatically (CSRF)."""
     sites = set(_values(scope, b"sec-fetch-site"))
-    if sites - OWN_SITES:
-        return Refusal(403, NO_ORIGIN)
-    if _reads(scope) or _values(scope, b"origin") or "same-origin" in sites:
+    if sites - TRUSTED_FETCH_SITES:
+        return Refusal(403, FOREIGN_ORIGIN)
+    if _is_read(scope) or _values(scope, b"origin") or "same-origin" in sites:
         return None
     return Refusal(403, ORIGIN_MISSING)
 
 
 def is_guarded(scope: Scope) -> bool:
-    """Whether one has to be let in; in doubt, yes."""
+    """Whether a request needs credentials; true in case of doubt."""
     if scope["type"] == "websocket":
         return True
     path = scope["path"]
-    if scope["method"] not in READING:
+    if scope["method"] not in SAFE_METHODS:
         return path not in OPEN_POSTS or scope["method"] != "POST"
-    plain = re.sub(r"/+", "/", path).lower()
-    return any(plain == one or plain.startswith(f"{one}/") for one in GUARDED)
+    normalized = re.sub(r"/+", "/", path).lower()
+    return any(normalized == prefix or normalized.startswith(f"{prefix}/") for prefix in GUARDED)
 
 
 def cookies(scope: Scope, name: str) -> list[str]:
-    """Every value of a cookie; there may be several of one name."""
-    pairs = (one.partition("=") for line in _values(scope, b"cookie") for one in line.split(";"))
+    """Every value of a cookie; a request may have several with the same name."""
+    pairs = (
+        pair.partition("=") for header in _values(scope, b"cookie") for pair in header.split(";")
+    )
     return [value.strip() for key, _, value in pairs if key.strip() == name]
 
 
@@ -158,47 +171,51 @@ def _values(scope: Scope, name: bytes) -> list[str]:
     return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
 
 
-def _reads(scope: Scope) -> bool:
-    return scope["type"] == "http" and scope["method"] in READING
+def _is_read(scope: Scope) -> bool:
+    return scope["type"] == "http" and scope["method"] in SAFE_METHODS
 
 
 def _is_small(scope: Scope) -> bool:
-    """Whether a request of nobody in particular says that it is small."""
+    """Whether an unauthenticated request declares a small body."""
     lengths = _values(scope, b"content-length")
     is_counted = not _values(scope, b"transfer-encoding")
-    return is_counted and all(one.isdecimal() and int(one) <= MAX_OPEN_POST for one in lengths)
+    return is_counted and all(
+        length.isdecimal() and int(length) <= MAX_OPEN_POST_BYTES for length in lengths
+    )
 
 
-# What leaves
+# Responses
 
 
-def _strict(send: Send, nonce: str, *, is_private: bool) -> Send:
-    """Every answer with the headers; an answer's own are kept only where we have none."""
-    ours = {**HEADERS, "content-security-policy": POLICY.format(nonce=nonce)}
-    added = [(name.encode(), value.encode()) for name, value in ours.items()]
+def _with_security_headers(send: Send, nonce: str, *, is_private: bool) -> Send:
+    """Wrap *send* to add the security headers, which replace those of the response."""
+    security = {**HEADERS, "content-security-policy": CONTENT_SECURITY_POLICY.format(nonce=nonce)}
+    added = [(name.encode(), value.encode()) for name, value in security.items()]
     names = {name for name, _ in added}
 
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] in {"http.response.start", "websocket.http.response.start"}:
-            own: Iterable[tuple[bytes, bytes]] = message.get("headers", [])
-            kept = [(key, value) for key, value in own if key.lower() not in names]
-            if is_private and not any(key.lower() == b"cache-control" for key, _ in kept):
-                kept.append((b"cache-control", b"no-store"))
-            message = {**message, "headers": [*kept, *added]}
+            headers: Iterable[tuple[bytes, bytes]] = message.get("headers", [])
+            matches = [(key, value) for key, value in headers if key.lower() not in names]
+            if is_private and not any(key.lower() == b"cache-control" for key, _ in matches):
+                matches.append((b"cache-control", b"no-store"))
+            message = {**message, "headers": [*matches, *added]}
         await send(message)
 
-    return sending
+    return send_with_headers
 
 
-async def _turn_away(scope: Scope, send: Send, refusal: Refusal) -> None:
-    """Before the connection is accepted; with the reason where the server can say it."""
+async def _reject_websocket(scope: Scope, send: Send, refusal: Refusal) -> None:
+    """Reject a connection before it is accepted, with the reason if the server supports it."""
     if "websocket.http.response" in (scope.get("extensions") or {}):
-        await _answer("websocket.http", send, refusal)
+        await _send_refusal("websocket.http", send, refusal)
     else:
-        await send({"type": "websocket.close", "code": 1008, "reason": refusal.detail})
+        await send(
+            {"type": "websocket.close", "code": 1008, "reason": with_command_name(refusal.detail)}
+        )
 
 
-async def _answer(kind: str, send: Send, refusal: Refusal) -> None:
+async def _send_refusal(kind: str, send: Send, refusal: Refusal) -> None:
     headers: list[Any] = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(refusal.body)).encode()),

@@ -1,4 +1,4 @@
-"""The dashboard's password: kept as what scrypt makes of it, in a file of its own."""
+"""The dashboard's password, stored as a scrypt hash in its own file."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from hermes_dashboard.small_file import SmallFile
 if TYPE_CHECKING:
     from pathlib import Path
 
-KIND: Final = "scrypt"
+ALGORITHM: Final = "scrypt"
 COST: Final = 2**15
 BLOCK: Final = 8
 PARALLEL: Final = 1
 MEMORY_BYTES: Final = 64 * 1024 * 1024
 SALT_BYTES: Final = 16
 KEY_BYTES: Final = 32
-SHORTEST: Final = 8
+MIN_PASSWORD_CHARACTERS: Final = 8
 MAX_PASSWORD_CHARACTERS: Final = 1024
 PASSWORD_FILE_NAME: Final = "dashboard-password"  # noqa: S105 - a file name
 
 
 class PasswordHash(NamedTuple):
-    """What is kept of a password."""
+    """A scrypt hash with its parameters."""
 
     cost: int
     block: int
@@ -38,7 +38,7 @@ class PasswordHash(NamedTuple):
 
 
 class PasswordFile:
-    """The password of a Hermes folder, if one was set."""
+    """The password of a Hermes folder, if set."""
 
     def __init__(self, home: Path) -> None:
         self.path = home / PASSWORD_FILE_NAME
@@ -46,45 +46,48 @@ class PasswordFile:
 
     @property
     def is_set(self) -> bool:
-        """Whether there is one."""
+        """Whether a password is set."""
         return self._file.value() is not None
 
     @property
     def stamp(self) -> str:
-        """What changes whenever the password does; says nothing about it."""
-        kept = self._file.value()
-        return "" if kept is None else hashlib.sha256(b"stamp" + kept.salt).hexdigest()[:32]
+        """A value that changes with the password and reveals nothing about it."""
+        stored = self._file.value()
+        return "" if stored is None else hashlib.sha256(b"stamp" + stored.salt).hexdigest()[:32]
 
     def set(self, password: str) -> None:
-        """Keep a new one; whoever was logged in is no longer."""
-        if not SHORTEST <= len(password) <= MAX_PASSWORD_CHARACTERS:
-            raise UsageError(f"a password has {SHORTEST} to {MAX_PASSWORD_CHARACTERS} characters")
+        """Set a new password; all sign-ins become invalid."""
+        if not MIN_PASSWORD_CHARACTERS <= len(password) <= MAX_PASSWORD_CHARACTERS:
+            raise UsageError(
+                f"The password must have {MIN_PASSWORD_CHARACTERS} to {MAX_PASSWORD_CHARACTERS} "
+                "characters."
+            )
         salt = secrets.token_bytes(SALT_BYTES)
-        kept = PasswordHash(COST, BLOCK, PARALLEL, salt, b"")
-        fields = (KIND, COST, BLOCK, PARALLEL, _text(salt), _text(_key(password, kept)))
-        write_atomically(self.path, "$".join(map(str, fields)) + "\n")
+        stored = PasswordHash(COST, BLOCK, PARALLEL, salt, b"")
+        parts = (ALGORITHM, COST, BLOCK, PARALLEL, _text(salt), _text(_key(password, stored)))
+        write_atomically(self.path, "$".join(map(str, parts)) + "\n")
 
     def remove(self) -> bool:
-        """Have none; whether there was one."""
-        had = self.path.exists()
+        """Remove the password; whether there was one."""
+        existed = self.path.exists()
         self.path.unlink(missing_ok=True)
-        return had
+        return existed
 
-    def fits(self, password: str) -> bool:
-        """Whether this is it; takes its time, as scrypt is meant to."""
-        kept = self._file.value()
-        if kept is None or len(password) > MAX_PASSWORD_CHARACTERS:
+    def matches(self, password: str) -> bool:
+        """Whether the password is right; slow, as scrypt is meant to be."""
+        stored = self._file.value()
+        if stored is None or len(password) > MAX_PASSWORD_CHARACTERS:
             return False
-        return hmac.compare_digest(_key(password, kept), kept.key)
+        return hmac.compare_digest(_key(password, stored), stored.key)
 
 
-def _key(password: str, kept: PasswordHash) -> bytes:
+def _key(password: str, stored: PasswordHash) -> bytes:
     return hashlib.scrypt(
         password.encode("utf-8", "surrogatepass"),
-        salt=kept.salt,
-        n=kept.cost,
-        r=kept.block,
-        p=kept.parallel,
+        salt=stored.salt,
+        n=stored.cost,
+        r=stored.block,
+        p=stored.parallel,
         maxmem=MEMORY_BYTES,
         dklen=KEY_BYTES,
     )
@@ -97,9 +100,9 @@ def _text(data: bytes) -> str:
 def _read(data: bytes) -> PasswordHash | None:
     try:
         kind, cost, block, parallel, salt, key = data.decode().strip().split("$")
-        kept = PasswordHash(
+        stored = PasswordHash(
             int(cost), int(block), int(parallel), base64.b64decode(salt), base64.b64decode(key)
         )
     except ValueError:
         return None
-    return kept if kind == KIND and len(kept.key) == KEY_BYTES else None
+    return stored if kind == ALGORITHM and len(stored.key) == KEY_BYTES else None

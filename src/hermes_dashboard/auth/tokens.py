@@ -1,6 +1,6 @@
-"""The words that let one in: links that work once, and the cookies they are exchanged for.
+"""Sign-in tokens: single-use links, and the cookies they are exchanged for.
 
-Of a cookie only its hash is kept, so that whoever reads the file gets in nowhere.
+Only hashes of cookies are stored, so the file alone gives no access.
 """
 
 from __future__ import annotations
@@ -24,83 +24,87 @@ LINK_SECONDS: Final = 600.0
 COOKIE_SECONDS: Final = 30 * 24 * 3600
 MAX_LINKS: Final = 100
 MAX_COOKIES: Final = 200
-FILE: Final = "dashboard-sessions.json"
+FILE_NAME: Final = "dashboard-sessions.json"
 
 
-def hashed(word: str) -> str:
-    """What is kept and compared of a word: looking a hash up tells nothing about the word."""
-    return hashlib.sha256(word.encode("utf-8", "surrogatepass")).hexdigest()
+def hash_token(token: str) -> str:
+    """The hash of a token; comparing hashes leaks nothing about the token by timing."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Links:
-    """Launch tokens: each lets one in, once, for a while."""
+    """Launch tokens: single-use and short-lived."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._until: dict[str, float] = {}
+        self._expires_at: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def make(self) -> str:
-        """A new one."""
-        word = secrets.token_urlsafe(32)
+    def create(self) -> str:
+        """Create a token."""
+        token = secrets.token_urlsafe(32)
         with self._lock:
-            while len(self._until) >= MAX_LINKS:
-                self._until.pop(next(iter(self._until)))
-            self._until[hashed(word)] = self._clock.monotonic() + LINK_SECONDS
-        return word
+            while len(self._expires_at) >= MAX_LINKS:
+                self._expires_at.pop(next(iter(self._expires_at)))
+            self._expires_at[hash_token(token)] = self._clock.monotonic() + LINK_SECONDS
+        return token
 
-    def use(self, word: str) -> bool:
-        """Whether it was good; now it is not any more."""
+    def use(self, token: str) -> bool:
+        """Use up a token; whether it was valid."""
         with self._lock:
-            until = self._until.pop(hashed(word), 0.0)
-        return self._clock.monotonic() < until
+            expires_at = self._expires_at.pop(hash_token(token), 0.0)
+        return self._clock.monotonic() < expires_at
 
 
 class Cookies:
-    """Who is logged in; kept in a file, so that a restart logs nobody out."""
+    """The valid cookies, stored in a file so that sign-ins survive a restart."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
-        self._path = folder / FILE
+        self._path = folder / FILE_NAME
         self._clock = clock
         self._lock = threading.Lock()
-        self._known = self._read()
+        self._cookies = self._read()
 
-    def make(self, stamp: str) -> str:
-        """A new one, good as long as the password's *stamp* is this."""
-        word = secrets.token_urlsafe(32)
+    def create(self, stamp: str) -> str:
+        """Create a cookie that is valid while the password has this *stamp*."""
+        token = secrets.token_urlsafe(32)
         with self._lock:
-            self._forget()
-            while len(self._known) >= MAX_COOKIES:
-                self._known.pop(next(iter(self._known)))
-            until = self._clock.now() + COOKIE_SECONDS
-            self._known[hashed(word)] = {"until": until, "stamp": stamp}
-            write_json(self._path, self._known)
-        return word
+            self._expire()
+            while len(self._cookies) >= MAX_COOKIES:
+                self._cookies.pop(next(iter(self._cookies)))
+            expires_at = self._clock.now() + COOKIE_SECONDS
+            self._cookies[hash_token(token)] = {"until": expires_at, "stamp": stamp}
+            write_json(self._path, self._cookies)
+        return token
 
-    def is_good(self, word: str, stamp: str) -> bool:
-        """Whether it lets one in."""
+    def is_valid(self, token: str, stamp: str) -> bool:
+        """Whether the cookie is valid."""
         with self._lock:
-            found = self._known.get(hashed(word))
-        return found is not None and found["stamp"] == stamp and self._clock.now() < found["until"]
+            cookie = self._cookies.get(hash_token(token))
+        return (
+            cookie is not None and cookie["stamp"] == stamp and self._clock.now() < cookie["until"]
+        )
 
-    def forget(self, word: str) -> None:
-        """Log out."""
+    def forget(self, token: str) -> None:
+        """Invalidate a cookie."""
         with self._lock:
-            if self._known.pop(hashed(word), None) is not None:
-                write_json(self._path, self._known)
+            if self._cookies.pop(hash_token(token), None) is not None:
+                write_json(self._path, self._cookies)
 
-    def _forget(self) -> None:
+    def _expire(self) -> None:
         now = self._clock.now()
-        self._known = {key: one for key, one in self._known.items() if one["until"] > now}
+        self._cookies = {
+            key: cookie for key, cookie in self._cookies.items() if cookie["until"] > now
+        }
 
     def _read(self) -> dict[str, dict[str, Any]]:
-        found = read_json(self._path, {}, self._clock).value
-        if not isinstance(found, dict):
+        stored = read_json(self._path, {}, self._clock).value
+        if not isinstance(stored, dict):
             return {}
         return {
-            key: {"until": float(one["until"]), "stamp": str(one["stamp"])}
-            for key, one in found.items()
-            if isinstance(one, dict)
-            and isinstance(one.get("until"), int | float)
-            and "stamp" in one
+            key: {"until": float(cookie["until"]), "stamp": str(cookie["stamp"])}
+            for key, cookie in stored.items()
+            if isinstance(cookie, dict)
+            and isinstance(cookie.get("until"), int | float)
+            and "stamp" in cookie
         }

@@ -1,15 +1,15 @@
-"""What a history amounts to, as the dashboard draws it."""
+"""Response models of analytics and the overview."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
 from hermes_dashboard.models.sessions import ProgressView, SessionItem
-from hermes_dashboard.models.text import Words
+from hermes_dashboard.models.text import Text
 
 
 class TotalsView(BaseModel):
-    """Sums over some days."""
+    """Sums over a period."""
 
     sessions: int
     messages: int
@@ -46,7 +46,7 @@ class ModelDay(BaseModel):
 class ModelUse(BaseModel):
     """Usage of a model."""
 
-    model: Words
+    model: Text
     sessions: int
     input_tokens: int
     output_tokens: int
@@ -57,7 +57,7 @@ class ModelUse(BaseModel):
 class SourceUse(BaseModel):
     """Numbers of one source."""
 
-    source: Words
+    source: Text
     sessions: int
     messages: int
     tokens: int
@@ -67,7 +67,7 @@ class SourceUse(BaseModel):
 class ToolUsage(BaseModel):
     """How often a tool was used, and how often it failed."""
 
-    tool: Words
+    tool: Text
     calls: int
     failures: int
     sessions: int
@@ -92,14 +92,14 @@ class Duration(BaseModel):
 
 
 class Analytics(BaseModel):
-    """Some days of a history."""
+    """Analytics of a period."""
 
     since: str
     until: str
     zone: str
     is_complete: bool
     progress: ProgressView | None
-    error: Words | None = Field(description="Error of the statistics, if any.")
+    error: Text | None = Field(description="Error of the statistics, if any.")
     totals: TotalsView
     before: TotalsView
     days: list[DayOfAnalytics]
@@ -126,7 +126,7 @@ class CalendarView(BaseModel):
     first: str
     last: str
     days: list[CalendarDay]
-    error: Words | None = Field(description="Error of the statistics, if any.")
+    error: Text | None = Field(description="Error of the statistics, if any.")
 
 
 class Today(BaseModel):
@@ -167,8 +167,8 @@ class HistorySize(BaseModel):
 class PlatformState(BaseModel):
     """A platform and its state."""
 
-    name: Words
-    state: Words
+    name: Text
+    state: Text
 
 
 class GatewayGlance(BaseModel):
@@ -183,7 +183,7 @@ class HealthGlance(BaseModel):
     """Warnings, as sentences."""
 
     status: str
-    notes: list[Words]
+    notes: list[Text]
 
 
 class Overview(BaseModel):
@@ -198,5 +198,5 @@ class Overview(BaseModel):
     gateway: GatewayGlance
     health: HealthGlance
     version: str
-    home: Words
+    home: Text
     is_demo: bool

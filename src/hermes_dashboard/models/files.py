@@ -1,4 +1,4 @@
-"""Files that come and go."""
+"""Models of export and import."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from hermes_dashboard.models.text import Named, Words
+from hermes_dashboard.models.text import Identifier, Text
 
-# How a body is documented that is a file as it is.
+# OpenAPI documentation of a raw file as request body.
 ANY_BYTES: Final = {
     "requestBody": {
         "required": True,
@@ -20,7 +20,7 @@ ANY_BYTES: Final = {
 class ExportOrder(BaseModel):
     """Conversations to export; all without `ids`."""
 
-    ids: Annotated[list[Named], Field(max_length=1000)] | None = None
+    ids: Annotated[list[Identifier], Field(max_length=1000)] | None = None
     format: Literal["jsonl"] = "jsonl"
 
 
@@ -30,9 +30,9 @@ class ImportReportView(BaseModel):
     imported: int
     messages: int
     unchanged: int
-    skipped: list[Words]
-    renamed: dict[str, Words]
-    retitled: dict[str, Words]
+    skipped: list[Text]
+    renamed: dict[str, Text]
+    retitled: dict[str, Text]
     is_redacted: bool
     is_dry_run: bool
 

@@ -1,4 +1,4 @@
-"""Conversations as the dashboard tells of them."""
+"""Models of conversations, messages and search results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from hermes_dashboard.models.text import MessageId, Named, Words
+from hermes_dashboard.models.text import Identifier, MessageId, Text
 
 Tag = Annotated[str, StringConstraints(max_length=80)]
 
@@ -14,27 +14,27 @@ Tag = Annotated[str, StringConstraints(max_length=80)]
 class SessionItem(BaseModel):
     """A conversation in a list; one that was continued is shown as its last row."""
 
-    id: Words
-    title: Words | None
-    preview: Words
-    source: Words
-    model: Words | None
+    id: Text
+    title: Text | None
+    preview: Text
+    source: Text
+    model: Text | None
     started_at: float
     last_active: float
     ended_at: float | None
-    end_reason: Words | None
+    end_reason: Text | None
     message_count: int
     tool_call_count: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-    cwd: Words | None
+    cwd: Text | None
     pinned: bool
     archived: bool
     unread: bool
-    tags: list[Words]
+    tags: list[Text]
     kind: str
-    parent_id: Words | None
+    parent_id: Text | None
     is_open: bool
     is_running: bool
     trashed_at: float | None
@@ -43,16 +43,16 @@ class SessionItem(BaseModel):
 class SessionDetail(SessionItem):
     """All data of a conversation except its messages."""
 
-    root_id: Words
-    system_prompt: Words | None
+    root_id: Text
+    system_prompt: Text | None
     cache_read_tokens: int
     cache_write_tokens: int
     reasoning_tokens: int
     api_call_count: int
-    session_key: Words | None
-    git_branch: Words | None
-    resume_command: Words
-    rows: list[Words]
+    session_key: Text | None
+    git_branch: Text | None
+    resume_command: Text
+    rows: list[Text]
 
 
 class SessionPageView(BaseModel):
@@ -66,7 +66,7 @@ class SessionPageView(BaseModel):
 class FacetCount(BaseModel):
     """A name and its number of conversations."""
 
-    name: Words
+    name: Text
     count: int
 
 
@@ -90,11 +90,11 @@ class FacetsView(BaseModel):
 class Relative(BaseModel):
     """One session of a family."""
 
-    id: Words
-    title: Words | None
-    preview: Words
+    id: Text
+    title: Text | None
+    preview: Text
     kind: str
-    parent_id: Words | None
+    parent_id: Text | None
     started_at: float
     last_active: float
     message_count: int
@@ -111,28 +111,28 @@ class SessionFamily(BaseModel):
 class ToolCallView(BaseModel):
     """A tool call; the arguments are JSON text."""
 
-    id: Words
-    name: Words
-    arguments: Words
+    id: Text
+    name: Text
+    arguments: Text
 
 
 class MessageView(BaseModel):
     """One message of a conversation."""
 
     id: int
-    session_id: Words
-    role: Words
-    text: Words
-    reasoning: Words | None
+    session_id: Text
+    role: Text
+    text: Text
+    reasoning: Text | None
     tool_calls: list[ToolCallView]
-    tool_call_id: Words | None
-    tool_name: Words | None
+    tool_call_id: Text | None
+    tool_name: Text | None
     is_failure: bool | None
     timestamp: float
-    finish_reason: Words | None
+    finish_reason: Text | None
     token_count: int | None
     state: Literal["active", "undone", "compacted"]
-    images: list[Words]
+    images: list[Text]
 
 
 class MessagePageView(BaseModel):
@@ -152,15 +152,15 @@ class SessionChange(BaseModel):
     tags: Annotated[list[Tag], Field(max_length=50)] | None = None
     is_read: Literal[True] | None = None
 
-    def is_given(self, name: str) -> bool:
-        """Whether the caller said anything about it."""
+    def has_field(self, name: str) -> bool:
+        """Whether the request has this field."""
         return name in self.model_fields_set
 
 
 class BulkChange(BaseModel):
     """One change of many conversations."""
 
-    ids: Annotated[list[Named], Field(max_length=1000)]
+    ids: Annotated[list[Identifier], Field(max_length=1000)]
     action: Literal["pin", "unpin", "archive", "unarchive", "trash", "restore", "tag", "untag"]
     tag: Tag | None = None
 
@@ -168,22 +168,22 @@ class BulkChange(BaseModel):
 class NotDone(BaseModel):
     """A conversation that was not changed, with the reason."""
 
-    id: Words
-    detail: Words
+    id: Text
+    detail: Text
 
 
 class BulkReport(BaseModel):
     """Result of a bulk change."""
 
-    done: list[Words] = Field(description="Conversations in the requested state.")
-    changed: list[Words] = Field(description="Those of them that were changed.")
+    done: list[Text] = Field(description="Conversations in the requested state.")
+    changed: list[Text] = Field(description="Those of them that were changed.")
     failed: list[NotDone]
 
 
 class Trashed(BaseModel):
     """Sessions moved to the trash."""
 
-    trashed: list[Words]
+    trashed: list[Text]
 
 
 class Purged(BaseModel):
@@ -195,13 +195,13 @@ class Purged(BaseModel):
 class SearchHit(BaseModel):
     """A search result; `marks` are positions in the snippet, in characters."""
 
-    session_id: Words
-    session_title: Words | None
-    source: Words
+    session_id: Text
+    session_title: Text | None
+    source: Text
     message_id: MessageId
-    role: Words
+    role: Text
     timestamp: float
-    snippet: Words
+    snippet: Text
     marks: list[tuple[int, int]]
 
 
@@ -229,12 +229,12 @@ def item_of(row: dict[str, Any]) -> dict[str, Any]:
         "cost_usd": row.get("estimated_cost_usd") if cost is None else cost,
         "parent_id": row.get("parent_session_id"),
         "is_open": row["ended_at"] is None,
-        **{name: row.get(name) or 0 for name in NUMBERS},
+        **{name: row.get(name) or 0 for name in COUNT_FIELDS},
         **{name: bool(row.get(name)) for name in ("pinned", "archived", "unread")},
     }
 
 
-NUMBERS = (
+COUNT_FIELDS = (
     "message_count",
     "tool_call_count",
     "input_tokens",

@@ -1,4 +1,4 @@
-"""The gateway, hooks, settings, plugins and health as the dashboard tells of them."""
+"""Models of the gateway, hooks, settings, plugins and health."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from hermes_dashboard.models.text import Named, NotedMoment, Words
+from hermes_dashboard.models.text import Identifier, OptionalTimestamp, Text
 
-Choosable = bool | int | float | str | list[str]
+SettingValue = bool | int | float | str | list[str]
 
 
 class PlatformView(BaseModel):
     """A chat platform and its state."""
 
-    name: Words
-    state: Words
-    detail: Words = ""
-    account: Words | None = None
-    since: NotedMoment = None
+    name: Text
+    state: Text
+    detail: Text = ""
+    account: Text | None = None
+    since: OptionalTimestamp = None
 
 
 class Queue(BaseModel):
@@ -35,32 +35,32 @@ class Queue(BaseModel):
 class Chat(BaseModel):
     """A place and its conversation."""
 
-    key: Words
-    platform: Words
-    name: Words
-    kind: Words
-    session_id: Words
-    title: Words | None
-    last_active: NotedMoment
+    key: Text
+    platform: Text
+    name: Text
+    kind: Text
+    session_id: Text
+    title: Text | None
+    last_active: OptionalTimestamp
 
 
 class LoggedError(BaseModel):
     """An error."""
 
     at: float
-    level: Words
-    logger: Words
-    message: Words
+    level: Text
+    logger: Text
+    message: Text
 
 
 class Unsent(BaseModel):
     """A reply that failed permanently, or that may have arrived."""
 
     id: int
-    platform: Words
-    target: Words
-    state: Words
-    error: Words | None
+    platform: Text
+    target: Text
+    state: Text
+    error: Text | None
     attempts: int
     created_at: float
 
@@ -68,18 +68,18 @@ class Unsent(BaseModel):
 class Asking(BaseModel):
     """A user with a pending code."""
 
-    platform: Words
-    user_id: Words
-    user_name: Words
+    platform: Text
+    user_id: Text
+    user_name: Text
     asked_at: float
 
 
 class Allowed(BaseModel):
     """An approved user."""
 
-    platform: Words
-    user_id: Words
-    user_name: Words
+    platform: Text
+    user_id: Text
+    user_name: Text
     since: float
 
 
@@ -88,8 +88,8 @@ class GatewayState(BaseModel):
 
     is_running: bool
     pid: int | None
-    started_at: NotedMoment
-    version: Words | None
+    started_at: OptionalTimestamp
+    version: Text | None
     platforms: list[PlatformView]
     queue: Queue
     chats: list[Chat]
@@ -102,15 +102,15 @@ class GatewayState(BaseModel):
 class Pairing(BaseModel):
     """A pairing code that a user received in a chat."""
 
-    platform: Named
+    platform: Identifier
     code: Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
 class Paired(BaseModel):
     """The approved user."""
 
-    user_id: Words
-    user_name: Words
+    user_id: Text
+    user_name: Text
 
 
 class Hook(BaseModel):
@@ -118,8 +118,8 @@ class Hook(BaseModel):
 
     name: str
     help: str
-    listeners: list[Words]
-    last_error: Words | None
+    listeners: list[Text]
+    last_error: Text | None
 
 
 class Hooks(BaseModel):
@@ -132,19 +132,19 @@ class Hooks(BaseModel):
 class Boundary(BaseModel):
     """A session boundary and its delivery to plugins."""
 
-    event_id: Words
+    event_id: Text
     sequence: int
-    session_id: Words
-    session_title: Words | None
-    kind: Words
-    reason: Words
-    old_session_id: Words | None
-    new_session_id: Words | None
-    platform: Words
+    session_id: Text
+    session_title: Text | None
+    kind: Text
+    reason: Text
+    old_session_id: Text | None
+    new_session_id: Text | None
+    platform: Text
     at: float
-    state: Words
+    state: Text
     attempts: int
-    error: Words | None
+    error: Text | None
 
 
 class Boundaries(BaseModel):
@@ -157,7 +157,7 @@ class Boundaries(BaseModel):
 class Replayed(BaseModel):
     """The event that is being delivered again."""
 
-    event_id: Words
+    event_id: Text
 
 
 class SettingItem(BaseModel):
@@ -166,8 +166,8 @@ class SettingItem(BaseModel):
     name: str
     section: str
     kind: Literal["bool", "int", "float", "str", "list", "choice"]
-    value: Choosable | None
-    default: Choosable | None
+    value: SettingValue | None
+    default: SettingValue | None
     help: str
     choices: list[str]
     minimum: float | None
@@ -177,13 +177,13 @@ class SettingItem(BaseModel):
     is_set: bool
     origin: Literal["default", "file", "environment"]
     variable: str
-    problem: Words | None = Field(description="Why the stored value is invalid.")
+    problem: Text | None = Field(description="Why the stored value is invalid.")
 
 
 class SettingList(BaseModel):
     """All settings and the path of their file."""
 
-    path: Words
+    path: Text
     items: list[SettingItem]
 
 
@@ -202,14 +202,14 @@ class NewValue(BaseModel):
 class PluginItem(BaseModel):
     """A plugin and its state."""
 
-    key: Words
-    name: Words
-    version: Words
-    description: Words
-    source: Words
+    key: Text
+    name: Text
+    version: Text
+    description: Text
+    source: Text
     is_enabled: bool
     is_loaded: bool
-    error: Words | None
+    error: Text | None
     hooks: list[str]
     has_dashboard: bool
 
@@ -225,7 +225,7 @@ class Checked(BaseModel):
 
     name: str
     status: Literal["ok", "warn", "fail"]
-    detail: Words
+    detail: Text
 
 
 class Health(BaseModel):

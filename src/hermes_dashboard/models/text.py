@@ -1,4 +1,4 @@
-"""Text on its way through JSON, and the form in which errors are told."""
+"""Field types for JSON, and the model of error responses."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic import BaseModel, BeforeValidator, Field, StringConstraints
 MAX_ROW_ID: Final = 2**63 - 1
 
 
-def carriable(value: Any) -> Any:
-    """Text that UTF-8 can carry, whatever a file of another program holds in its place."""
+def encodable_text(value: Any) -> Any:
+    """Any stored value as text that UTF-8 can encode."""
     if value is None:
         return None
     if isinstance(value, bytes):
@@ -25,8 +25,8 @@ def carriable(value: Any) -> Any:
     return value
 
 
-def moment_of(value: Any) -> Any:
-    """Seconds since 1970, of what a file of another process says; None if it is no moment."""
+def timestamp_of(value: Any) -> Any:
+    """The Unix timestamp of a value written by another process, or None."""
     if isinstance(value, str):
         try:
             return datetime.fromisoformat(value).timestamp()
@@ -35,12 +35,12 @@ def moment_of(value: Any) -> Any:
     return value if isinstance(value, (int, float)) else None
 
 
-Words = Annotated[str, BeforeValidator(carriable)]
-# What a caller may name: an id, the beginning of one, or a title.
-Named = Annotated[str, StringConstraints(min_length=1, max_length=300)]
+Text = Annotated[str, BeforeValidator(encodable_text)]
+# An ID, the beginning of an ID, or a title.
+Identifier = Annotated[str, StringConstraints(min_length=1, max_length=300)]
 MessageId = Annotated[int, Field(ge=0, le=MAX_ROW_ID)]
-NotedMoment = Annotated[float | None, BeforeValidator(moment_of)]
-Moment = Annotated[float, Field(allow_inf_nan=False)]
+OptionalTimestamp = Annotated[float | None, BeforeValidator(timestamp_of)]
+Timestamp = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class ProblemView(BaseModel):
@@ -50,11 +50,11 @@ class ProblemView(BaseModel):
 
 
 def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """The errors that an endpoint documents."""
-    return {code: {"model": ProblemView, "description": MEANINGS[code]} for code in codes}
+    """The documented error responses of an endpoint."""
+    return {code: {"model": ProblemView, "description": ERROR_DESCRIPTIONS[code]} for code in codes}
 
 
-MEANINGS: Final = {
+ERROR_DESCRIPTIONS: Final = {
     400: "The request is invalid.",
     403: "Not allowed from a page.",
     404: "Not found.",

@@ -1,4 +1,4 @@
-"""The Python of plugins' tabs: imported when first needed, served apart, never trusted to work."""
+"""Python APIs of plugin tabs: imported on first use, mounted separately, isolated from errors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from starlette.concurrency import run_in_threadpool
 from hermes_core.errors import PluginError
 from hermes_core.isolate import Failure, Step, attempt, attempt_async
 from hermes_dashboard import errors
-from hermes_dashboard.auth.gate import LOGGED_OUT, NOT_ANY_MORE, let_out
+from hermes_dashboard.auth.gate import SIGNED_OUT_CODE, SIGNED_OUT_REASON, wait_for_sign_out
 from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.plugins.tabs import module_name
-from hermes_dashboard.safe_path import inside
+from hermes_dashboard.safe_path import resolve_inside
 from hermes_plugin_host.importer import import_file
 
 if TYPE_CHECKING:
@@ -31,171 +31,179 @@ if TYPE_CHECKING:
     from hermes_dashboard.auth.access import Access
     from hermes_dashboard.plugins.tabs import Tab
 
-    Find = Callable[[], dict[str, Tab]]
+    FindTabs = Callable[[], dict[str, Tab]]
 
 log = logging.getLogger(__name__)
 
 PREFIX: Final = "/api/plugins"
-LOAD_SECONDS: Final = 10.0  # how long others wait for a plugin's Python
+LOAD_SECONDS: Final = 10.0  # how long a request waits for the import
 REFUSED: Final = 1008
 FAILED: Final = 1011
-LONGEST_REASON: Final = 120  # bytes of a close frame are counted
+MAX_REASON_BYTES: Final = 120  # limit of a close frame
 
 
-class Loaded(NamedTuple):
-    """A plugin's application, or why there is none."""
+class LoadedApi(NamedTuple):
+    """A plugin's application, or the error of its import."""
 
     app: ASGIApp | None
     error: str | None = None
 
 
-class Label(NamedTuple):
-    """What requests to a plugin are counted under."""
+class RouteLabel(NamedTuple):
+    """The metrics label of requests to a plugin."""
 
     path: str
 
 
-class Loading:
-    """A plugin's Python on its way in, in a thread of its own: it may take forever."""
+class ApiLoader:
+    """Imports a plugin's module in a separate thread, because the import may never end."""
 
     def __init__(self, tab: Tab) -> None:
-        self._until = time.monotonic() + LOAD_SECONDS
-        self._ended: Future[Loaded] = Future()
-        self._ended.set_running_or_notify_cancel()  # nobody who waits can call it off
+        self._deadline = time.monotonic() + LOAD_SECONDS
+        self._future: Future[LoadedApi] = Future()
+        self._future.set_running_or_notify_cancel()  # a waiting request cannot cancel it
         name = f"hermes-plugin-{tab.name}"
         threading.Thread(target=self._run, args=(tab,), name=name, daemon=True).start()
 
     def _run(self, tab: Tab) -> None:
-        found = Loaded(None, "it ended its thread while being loaded")
+        loaded = LoadedApi(None, "the import ended its thread")
         try:
-            found = _load(tab)
+            loaded = _load(tab)
         finally:
-            self._ended.set_result(found)
+            self._future.set_result(loaded)
 
-    def now(self) -> Loaded:
-        """What is known now; one that takes long counts when it is there."""
-        if self._ended.done():
-            return self._ended.result()
-        is_late = time.monotonic() >= self._until
-        return Loaded(None, f"it did not load in {LOAD_SECONDS:g} seconds" if is_late else None)
+    def now(self) -> LoadedApi:
+        """The current result; a late import counts as soon as it ends."""
+        if self._future.done():
+            return self._future.result()
+        is_late = time.monotonic() >= self._deadline
+        return LoadedApi(
+            None, f"the import took longer than {LOAD_SECONDS:g} seconds" if is_late else None
+        )
 
-    async def wait(self) -> Loaded:
-        """The application, after a while at most; no thread waits meanwhile."""
-        left = self._until - time.monotonic()
-        if left > 0 and not self._ended.done():
-            waiting = asyncio.wrap_future(self._ended)
+    async def wait(self) -> LoadedApi:
+        """The result, after a bounded wait that blocks no thread."""
+        left = self._deadline - time.monotonic()
+        if left > 0 and not self._future.done():
+            waiting = asyncio.wrap_future(self._future)
             await asyncio.wait([waiting], timeout=left)
-            waiting.cancel()  # it may end when this loop is long closed
+            waiting.cancel()  # the import may end after this loop is closed
         return self.now()
 
 
 class PluginApis:
-    """Serves `/api/plugins/NAME/…` to the plugin of that name, as long as it is enabled."""
+    """Routes `/api/plugins/NAME/…` to the enabled plugin of that name."""
 
-    def __init__(self, find: Find, access: Access) -> None:
+    def __init__(self, find: FindTabs, access: Access) -> None:
         self._find = find
         self._access = access
-        self._loading: dict[Tab, Loading] = {}
+        self._loaders: dict[Tab, ApiLoader] = {}
         self._lock = threading.Lock()
 
     def tabs(self) -> dict[str, Tab]:
-        """The tabs that count now."""
+        """The enabled tabs."""
         return self._find()
 
     def error_of(self, tab: Tab) -> str | None:
-        """What is known to be wrong with a tab; its Python begins to load for that."""
-        return tab.error or (self._begun(tab).now().error if tab.api else None)
+        """The known error of a tab; starts the import of its API."""
+        return tab.error or (self._loader(tab).now().error if tab.api else None)
 
-    def _begun(self, tab: Tab) -> Loading:
-        """A plugin's Python, imported once."""
+    def _loader(self, tab: Tab) -> ApiLoader:
+        """The loader of a plugin's API; each API is imported once."""
         with self._lock:
-            if tab not in self._loading:
-                self._loading[tab] = Loading(tab)
-            return self._loading[tab]
+            if tab not in self._loaders:
+                self._loaders[tab] = ApiLoader(tab)
+            return self._loaders[tab]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         name, _, rest = scope["path"].removeprefix(f"{PREFIX}/").partition("/")
-        loading = await run_in_threadpool(self._wanted, name)
-        if loading is None:
+        loader = await run_in_threadpool(self._loader_for, name)
+        if loader is None:
             text = f"No enabled plugin {name!r} with an API."
             await _refuse(404, text, scope, receive, send)
             return
-        found = await loading.wait()
-        if found.app is None:
-            text = f"The plugin {name} could not be loaded: {found.error}"
+        loaded = await loader.wait()
+        if loaded.app is None:
+            text = f"The plugin {name} could not be loaded: {loaded.error}"
             await _refuse(502, text, scope, receive, send)
         else:
-            scope["route"] = Label(f"{PREFIX}/{name}")
+            scope["route"] = RouteLabel(f"{PREFIX}/{name}")
             inner = {**scope, "path": f"/{rest}", "root_path": "", "raw_path": f"/{rest}".encode()}
-            work = _isolated(found.app, name, inner, receive, send)
-            await (work if scope["type"] == "http" else self._while_let_in(work, scope, send))
+            handler = _run_isolated(loaded.app, name, inner, receive, send)
+            await (
+                handler if scope["type"] == "http" else self._until_sign_out(handler, scope, send)
+            )
 
-    async def _while_let_in(
-        self, work: Coroutine[Any, Any, None], scope: Scope, send: Send
+    async def _until_sign_out(
+        self, handler: Coroutine[Any, Any, None], scope: Scope, send: Send
     ) -> None:
-        """A socket ends when whoever opened it is logged out."""
-        socket = asyncio.create_task(work)
-        login = asyncio.create_task(let_out(scope, self._access))
-        tasks = (socket, login)
+        """Close a WebSocket when its client is signed out."""
+        socket = asyncio.create_task(handler)
+        sign_out = asyncio.create_task(wait_for_sign_out(scope, self._access))
+        tasks = (socket, sign_out)
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for one in tasks:
-                one.cancel()
+            for task in tasks:
+                task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         if socket.cancelled():
-            with contextlib.suppress(RuntimeError, OSError):  # the page may be gone
-                await send(_close(LOGGED_OUT, NOT_ANY_MORE))
+            with contextlib.suppress(RuntimeError, OSError):  # the client may be disconnected
+                await send(_close(SIGNED_OUT_CODE, SIGNED_OUT_REASON))
 
-    def _wanted(self, name: str) -> Loading | None:
+    def _loader_for(self, name: str) -> ApiLoader | None:
         tab = self._find().get(name)
-        return None if tab is None or tab.api is None else self._begun(tab)
+        return None if tab is None or tab.api is None else self._loader(tab)
 
 
-def _load(tab: Tab) -> Loaded:
-    made: list[ASGIApp] = []
-    failure = attempt(Step(f"load the API of {tab.name}", lambda: made.append(_application(tab))))
+def _load(tab: Tab) -> LoadedApi:
+    apps: list[ASGIApp] = []
+    failure = attempt(Step(f"load the API of {tab.name}", lambda: apps.append(_build_app(tab))))
     if failure is None:
-        return Loaded(made[0])
-    return Loaded(None, f"{type(failure.error).__name__}: {failure.error}")
+        return LoadedApi(apps[0])
+    return LoadedApi(None, f"{type(failure.error).__name__}: {failure.error}")
 
 
-def _application(tab: Tab) -> ASGIApp:
-    router = getattr(_imported(tab), "router", None)
+def _build_app(tab: Tab) -> ASGIApp:
+    router = getattr(_import_module(tab), "router", None)
     if not isinstance(router, APIRouter):
-        raise PluginError("it has no `router` (a FastAPI APIRouter)")
+        raise PluginError("the module has no `router` (a FastAPI APIRouter)")
     app = FastAPI(title=tab.label, docs_url=None, redoc_url=None)
     app.include_router(router)
-    errors.install(app, lambda error: _failed(tab.name, error))
+    errors.install(app, lambda error: _failure_text(tab.name, error))
     return app
 
 
-def _imported(tab: Tab) -> ModuleType:
-    """The module that the manifest names."""
-    path = inside(tab.folder, tab.api or "")
+def _import_module(tab: Tab) -> ModuleType:
+    """Import the module named in the manifest."""
+    path = resolve_inside(tab.folder, tab.api or "")
     if path is None or path.suffix != ".py":
         raise PluginError(f"`api` is {tab.api!r}; it must be a .py file inside {tab.folder}")
     return import_file(module_name(tab.name), path)
 
 
-async def _isolated(app: ASGIApp, name: str, scope: Scope, receive: Receive, send: Send) -> None:
-    """Run a plugin's handler; what it throws is told, and stops nobody else."""
-    sent = ""
+async def _run_isolated(
+    app: ASGIApp, name: str, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Run a plugin's handler; an exception becomes an error response."""
+    last_type = ""
 
-    async def sending(message: Message) -> None:
-        nonlocal sent
-        sent = message["type"]
+    async def send_tracked(message: Message) -> None:
+        nonlocal last_type
+        last_type = message["type"]
         await send(message)
 
-    ended = await attempt_async(f"plugin {name}: {scope['path']}", app(scope, receive, sending))
+    result = await attempt_async(
+        f"plugin {name}: {scope['path']}", app(scope, receive, send_tracked)
+    )
     is_socket = scope["type"] == "websocket"
-    is_over = sent == "websocket.close" if is_socket else bool(sent)
-    if isinstance(ended, Failure) and not is_over:
-        with contextlib.suppress(RuntimeError, OSError):  # whoever asked may be gone
-            await _refuse(500, _failed(name, ended.error), scope, receive, send)
+    has_response = last_type == "websocket.close" if is_socket else bool(last_type)
+    if isinstance(result, Failure) and not has_response:
+        with contextlib.suppress(RuntimeError, OSError):  # the client may be disconnected
+            await _refuse(500, _failure_text(name, result.error), scope, receive, send)
 
 
-def _failed(name: str, error: Exception) -> str:
+def _failure_text(name: str, error: Exception) -> str:
     return f"The plugin {name} failed: {type(error).__name__}: {error}"
 
 
@@ -207,5 +215,5 @@ async def _refuse(status: int, detail: str, scope: Scope, receive: Receive, send
 
 
 def _close(code: int, detail: str) -> Message:
-    reason = detail.encode(errors="replace")[:LONGEST_REASON].decode(errors="ignore")
+    reason = detail.encode(errors="replace")[:MAX_REASON_BYTES].decode(errors="ignore")
     return {"type": "websocket.close", "code": code, "reason": reason}

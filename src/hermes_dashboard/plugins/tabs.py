@@ -1,8 +1,7 @@
-"""Tabs that plugins add to the dashboard: found by their `dashboard/manifest.json`.
+"""Tabs that plugins add to the dashboard with a `dashboard/manifest.json`.
 
-Bundled plugins come first, and of two with one name the first wins. What a user's plugin
-brings counts only while the plugin is enabled. A manifest that cannot be used becomes a tab
-that says why.
+Bundled plugins come first; of two with the same name the first wins. Tabs of user plugins
+are active only while the plugin is enabled. An invalid manifest becomes a tab with an error.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ Origin = Literal["bundled", "user"]
 
 FOLDER: Final = "dashboard"
 MANIFEST: Final = "manifest.json"
-MAX_MANIFEST: Final = 100_000
+MAX_MANIFEST_BYTES: Final = 100_000
 PLUGIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-PLACE: Final = re.compile(r"/([A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)?")
-HOUSE: Final = frozenset(
+TAB_PATH: Final = re.compile(r"/([A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)?")
+BUILT_IN_PATHS: Final = frozenset(
     {"/", "/chat", "/sessions", "/analytics", "/gateway", "/hooks", "/plugins", "/settings"}
 )
-NOT_REPLACED: Final = frozenset({"/plugins", "/settings"})  # where a plugin is put off again
+FIXED_PATHS: Final = frozenset({"/plugins", "/settings"})  # needed to disable a plugin
 POSITION: Final = re.compile(r"end|(after|before):[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
 class Tab:
-    """What a plugin shows, or why it cannot."""
+    """A tab of a plugin, or its error."""
 
     name: str
     origin: Origin
@@ -57,51 +56,51 @@ class Tab:
 
     @property
     def has_page(self) -> bool:
-        """Whether it is opened under its path."""
+        """Whether the tab has a page at its path."""
         return not self.is_hidden and self.override is None
 
 
 def tabs(home: Path, bundled: Path | None = None) -> dict[str, Tab]:
-    """Every tab that counts now, by name."""
+    """All active tabs by name."""
     enabled, disabled, hidden = _choices()
-    found: dict[str, Tab] = {}
-    taken: set[str] = set()
-    for key, tab in _all(bundled or bundled_folder(), home / "plugins"):
+    active: dict[str, Tab] = {}
+    modules: set[str] = set()
+    for key, tab in _all_tabs(bundled or bundled_folder(), home / "plugins"):
         if key in disabled or (tab.origin == "user" and key not in enabled):
             continue
         module = module_name(tab.name)
-        if module not in taken and not {tab.name, key} & hidden:
-            found[tab.name] = tab
-        taken.add(module)
-    return _in_place(found)
+        if module not in modules and not {tab.name, key} & hidden:
+            active[tab.name] = tab
+        modules.add(module)
+    return _check_paths(active)
 
 
-def _in_place(found: dict[str, Tab]) -> dict[str, Tab]:
-    """The same; one that wants a place that is somebody else's says so."""
+def _check_paths(candidates: dict[str, Tab]) -> dict[str, Tab]:
+    """The tabs, with an error where a path is not available."""
     owners: dict[str, str] = {}
-    placed: dict[str, Tab] = {}
-    for name, tab in found.items():
-        problem = tab.error or _misplaced(tab, owners)
-        placed[name] = replace(tab, error=problem)
+    checked: dict[str, Tab] = {}
+    for name, tab in candidates.items():
+        problem = tab.error or _path_problem(tab, owners)
+        checked[name] = replace(tab, error=problem)
         if problem is None and tab.has_page:
             owners[tab.path] = name
-    return placed
+    return checked
 
 
-def _misplaced(tab: Tab, owners: dict[str, str]) -> str | None:
-    if tab.override in NOT_REPLACED:
-        return f"`tab.override` cannot be {tab.override}: that page is not replaced"
+def _path_problem(tab: Tab, owners: dict[str, str]) -> str | None:
+    if tab.override in FIXED_PATHS:
+        return f"`tab.override` cannot be {tab.override}: that page cannot be replaced"
     if not tab.has_page:
         return None
-    if tab.path == "/" or f"/{tab.path.split('/')[1]}" in HOUSE:
+    if tab.path == "/" or f"/{tab.path.split('/')[1]}" in BUILT_IN_PATHS:
         return f"`tab.path` cannot be {tab.path}: that is the dashboard's own page"
     if tab.path in owners:
-        return f"`tab.path` cannot be {tab.path}: the plugin {owners[tab.path]} is there"
+        return f"`tab.path` cannot be {tab.path}: it is used by the plugin {owners[tab.path]}"
     return None
 
 
 def module_name(name: str) -> str:
-    """Under which name a plugin's Python is imported."""
+    """The module name under which a plugin's API is imported."""
     return f"hermes_dashboard_plugin_{name.replace('-', '_')}"
 
 
@@ -109,16 +108,16 @@ def _choices() -> tuple[set[str], set[str], set[str]]:
     settings = ConfigFile.of_home().settings()
     names = ("plugins.enabled", "plugins.disabled", "dashboard.hidden_plugins")
     try:
-        enabled, disabled, hidden = (set(settings.get_list(one)) for one in names)
+        enabled, disabled, hidden = (set(settings.get_list(name)) for name in names)
     except ConfigError:
-        return set(), set(), set()  # `hermes config check` says what is wrong
+        return set(), set(), set()  # `hermes config check` reports the problem
     return enabled, disabled, hidden
 
 
-def _all(bundled: Path, users: Path) -> Iterator[tuple[str, Tab]]:
-    """Each with the key under which its plugin is enabled."""
-    places: Iterable[tuple[Origin, Path]] = (("bundled", bundled), ("user", users))
-    for origin, root in places:
+def _all_tabs(bundled: Path, users: Path) -> Iterator[tuple[str, Tab]]:
+    """All tabs, each with the key of its plugin."""
+    roots: Iterable[tuple[Origin, Path]] = (("bundled", bundled), ("user", users))
+    for origin, root in roots:
         for key, folder in _folders(root):
             yield key, _tab(folder / FOLDER, folder.name, origin)
 
@@ -136,54 +135,54 @@ def _tab(folder: Path, name: str, origin: Origin) -> Tab:
     try:
         return _read(folder, name, origin)
     except PluginError as error:
-        usable = re.sub(r"[^A-Za-z0-9_-]", "_", name)
-        return Tab(usable, origin, folder, name, error=f"{folder / MANIFEST}: {error}")
+        safe_name = re.sub(r"[^A-Za-z0-9_-]", "_", name)
+        return Tab(safe_name, origin, folder, name, error=f"{folder / MANIFEST}: {error}")
 
 
 def _read(folder: Path, name: str, origin: Origin) -> Tab:
-    facts = _document(folder / MANIFEST)
-    name = _text(facts, "name", name)
+    manifest = _document(folder / MANIFEST)
+    name = _text(manifest, "name", name)
     if not PLUGIN_NAME.fullmatch(name):
-        raise PluginError(f"`name` is {name!r}; it has letters, digits, - and _")
-    place = facts.get("tab", {})
-    if not isinstance(place, dict):
+        raise PluginError(f"`name` is {name!r}; only letters, digits, - and _ are allowed")
+    tab = manifest.get("tab", {})
+    if not isinstance(tab, dict):
         raise PluginError("`tab` must be an object")
-    slots = facts.get("slots", [])
-    if not isinstance(slots, list) or not all(isinstance(one, str) for one in slots):
+    slots = manifest.get("slots", [])
+    if not isinstance(slots, list) or not all(isinstance(item, str) for item in slots):
         raise PluginError("`slots` must be a list of names")
     return Tab(
         name,
         origin,
         folder,
-        _text(facts, "label", name),
-        _text(facts, "description", ""),
-        _text(facts, "icon", "Puzzle"),
-        _text(facts, "version", ""),
-        _fitting(_text(place, "path", f"/{name}"), PLACE, "tab.path"),
-        _fitting(_text(place, "position", "end"), POSITION, "tab.position"),
-        _fitting(_text(place, "override", ""), PLACE, "tab.override") or None,
-        place.get("hidden") is True,
+        _text(manifest, "label", name),
+        _text(manifest, "description", ""),
+        _text(manifest, "icon", "Puzzle"),
+        _text(manifest, "version", ""),
+        _matching(_text(tab, "path", f"/{name}"), TAB_PATH, "tab.path"),
+        _matching(_text(tab, "position", "end"), POSITION, "tab.position"),
+        _matching(_text(tab, "override", ""), TAB_PATH, "tab.override") or None,
+        tab.get("hidden") is True,
         tuple(slots),
-        _text(facts, "entry", "dist/index.js"),
-        _text(facts, "css", "") or None,
-        _text(facts, "api", "") or None,
+        _text(manifest, "entry", "dist/index.js"),
+        _text(manifest, "css", "") or None,
+        _text(manifest, "api", "") or None,
     )
 
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > MAX_MANIFEST:
-            raise PluginError("it is too large for a manifest")
-        facts = json.loads(path.read_bytes())
+        if path.stat().st_size > MAX_MANIFEST_BYTES:
+            raise PluginError(f"the file is larger than {MAX_MANIFEST_BYTES} bytes")
+        manifest = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise PluginError(f"it cannot be read: {error}") from error
-    if not isinstance(facts, dict):
-        raise PluginError("it must be an object")
-    return facts
+        raise PluginError(f"the file cannot be read: {error}") from error
+    if not isinstance(manifest, dict):
+        raise PluginError("the manifest must be a JSON object")
+    return manifest
 
 
-def _text(facts: dict[str, Any], key: str, default: str) -> str:
-    value = facts.get(key)
+def _text(fields: dict[str, Any], key: str, default: str) -> str:
+    value = fields.get(key)
     if value is None:
         return default
     if not isinstance(value, str):
@@ -191,7 +190,7 @@ def _text(facts: dict[str, Any], key: str, default: str) -> str:
     return value or default
 
 
-def _fitting(text: str, pattern: re.Pattern[str], name: str) -> str:
+def _matching(text: str, pattern: re.Pattern[str], name: str) -> str:
     if text and not pattern.fullmatch(text):
         raise PluginError(f"`{name}` cannot be {text!r}")
     return text

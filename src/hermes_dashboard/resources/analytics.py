@@ -1,4 +1,4 @@
-"""Analytics: what a history amounts to, by day, hour, model, source and tool."""
+"""Analytics of a history by day, hour, model, source and tool."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ if TYPE_CHECKING:
     from hermes_dashboard.analytics.analysis import AnalyticsData
     from hermes_dashboard.context import DashboardContext
 
-USUAL_DAYS: Final = 90
+DEFAULT_DAYS: Final = 90
 MAX_DAYS: Final = 3700
 WEEKS: Final = 53
-MAX_HELD: Final = 32
-EARLIEST: Final = date(1970, 1, 2)
+MAX_CACHED: Final = 32
+MIN_DATE: Final = date(1970, 1, 2)
 
 Name = Annotated[str, Query(max_length=300)]
 Year = Annotated[int, Query(ge=1970, le=9000)]
 
 
-class Drawn:
-    """The last answers, good as long as nothing is different."""
+class AnalyticsCache:
+    """The last responses, valid until the data changes."""
 
     def __init__(self) -> None:
-        self._held: tuple[int, dict[Span, dict[str, Any]]] = (-1, {})
+        self._cached: tuple[int, dict[Span, dict[str, Any]]] = (-1, {})
 
-    def of(self, known: AnalyticsData, span: Span) -> dict[str, Any]:
-        """The answer for *span*."""
-        held = self._held
-        if held[0] != known.edition or len(held[1]) > MAX_HELD:
-            held = self._held = (known.edition, {})
-        if span not in held[1]:
-            held[1][span] = analytics(known, span)
-        return {**held[1][span], **progress_of(known)}
+    def get(self, data: AnalyticsData, span: Span) -> dict[str, Any]:
+        """The response for *span*."""
+        cached = self._cached
+        if cached[0] != data.edition or len(cached[1]) > MAX_CACHED:
+            cached = self._cached = (data.edition, {})
+        if span not in cached[1]:
+            cached[1][span] = analytics(data, span)
+        return {**cached[1][span], **progress_of(data)}
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The addresses of analytics."""
-    engine = parts.analysis
-    drawn = Drawn()
+def router(context: DashboardContext) -> APIRouter:
+    """The routes of analytics."""
+    analysis = context.analysis
+    cache = AnalyticsCache()
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
         yield
-        engine.close()
+        analysis.close()
 
     routes = APIRouter(prefix="/api/analytics", tags=["analytics"], lifespan=lifespan)
 
@@ -66,49 +66,48 @@ def router(parts: DashboardContext) -> APIRouter:
     ) -> dict[str, Any]:
         """Statistics of a period; by default the last 90 days.
 
-        `before` are the sums of as many days before. `model` is a part of the name. While
-        the history is being read for the first time, `is_complete` is false. A `since` before
-        the first day with anything on it becomes that day; the answer says which.
+        `before` has the sums of the preceding period of the same length. `model` is a part of
+        the name. While the history is being read for the first time, `is_complete` is false.
+        A `since` before the first active day becomes that day; the response has the day used.
         """
-        known = engine.known()
-        first, last = days_of(known, since, until)
+        data = analysis.data()
+        first, last = days_of(data, since, until)
         span = Span(first.isoformat(), last.isoformat(), source or None, model or None)
-        return drawn.of(known, span)
+        return cache.get(data, span)
 
     @routes.get("/calendar", response_model=CalendarView, responses=problems(503))
     def show_calendar(year: Year | None = None) -> dict[str, Any]:
         """Days with activity, of a year or of the last 53 weeks."""
-        known = engine.known()
-        last = date.fromisoformat(known.today)
+        data = analysis.data()
+        last = date.fromisoformat(data.today)
         monday = last - timedelta(days=last.weekday())
         first = monday - timedelta(weeks=WEEKS - 1)
         if year is not None:
             first, last = date(year, 1, 1), date(year, 12, 31)
-        found = Sums(known, Span(first.isoformat(), last.isoformat())).days
+        sums = Sums(data, Span(first.isoformat(), last.isoformat())).days
         names = ("messages", "tool_calls", "sessions")
         days = [
-            {"day": day, **{name: round(found[day][name]) for name in names}}
-            for day in sorted(found)
+            {"day": day, **{name: round(sums[day][name]) for name in names}} for day in sorted(sums)
         ]
         return {
             "first": first.isoformat(),
             "last": last.isoformat(),
             "days": days,
-            "error": known.error,
+            "error": data.error,
         }
 
     return routes
 
 
-def days_of(known: AnalyticsData, since: date | None, until: date | None) -> tuple[date, date]:
-    """The first and the last day that are meant; empty days before everything are left out."""
-    last = until or date.fromisoformat(known.today)
-    if last < EARLIEST:
-        raise UsageError(f"`until` is {last}; no history is older than {EARLIEST}")
+def days_of(data: AnalyticsData, since: date | None, until: date | None) -> tuple[date, date]:
+    """The first and last day of a request; days before the first activity are omitted."""
+    last = until or date.fromisoformat(data.today)
+    if last < MIN_DATE:
+        raise UsageError(f"`until` ({last}) must not be before {MIN_DATE}.")
     if since is None:
-        return max(last - timedelta(days=USUAL_DAYS - 1), EARLIEST), last
+        return max(last - timedelta(days=DEFAULT_DAYS - 1), MIN_DATE), last
     if since > last:
-        raise UsageError(f"`since` ({since}) comes after `until` ({last})")
-    began = first_day(known) or last - timedelta(days=USUAL_DAYS - 1)
-    first = max(since, EARLIEST, last - timedelta(days=min(MAX_DAYS, last.toordinal()) - 1))
-    return (max(first, began) if began <= last else first), last
+        raise UsageError(f"`since` ({since}) is after `until` ({last}).")
+    first_active = first_day(data) or last - timedelta(days=DEFAULT_DAYS - 1)
+    first = max(since, MIN_DATE, last - timedelta(days=min(MAX_DAYS, last.toordinal()) - 1))
+    return (max(first, first_active) if first_active <= last else first), last

@@ -1,4 +1,4 @@
-"""Getting in: a link from the terminal, or the password."""
+"""Sign-in with a link from the terminal or with the password."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import APIRouter, HTTPException, Request, Response
 from pydantic import BaseModel, Field
 
+from hermes_core.command_name import with_command_name
 from hermes_dashboard.auth.gate import CALLER, cookies
 from hermes_dashboard.auth.tokens import COOKIE_SECONDS
 from hermes_dashboard.errors import PlainJson
@@ -15,20 +16,22 @@ from hermes_dashboard.errors import PlainJson
 if TYPE_CHECKING:
     from hermes_dashboard.auth.access import Access
 
-LINK_IS_USED: Final = "This link is used up, or too old. Run `hermes dashboard` for a new one."
-WRONG: Final = "This is not the password."
-ONLY_LINKS: Final = "This dashboard is opened with a link; run `hermes dashboard`."
-TOO_OFTEN: Final = "That was wrong too often. Wait a minute."
-ONLY_PROGRAMS: Final = "Links are made for programs that know the token in run/dashboard.json."
-NOBODY: Final = "?"
+LINK_IS_USED: Final = (
+    "This link was already used or has expired. Run `hermes dashboard` for a new one."
+)
+WRONG_PASSWORD: Final = "Wrong password."  # noqa: S105 - a message
+ONLY_LINKS: Final = "This dashboard is opened with a link. Run `hermes dashboard`."
+TOO_MANY_ATTEMPTS: Final = "Too many failed attempts. Try again in a minute."
+ONLY_PROGRAMS: Final = "Creating a link requires the token in run/dashboard.json."
+UNKNOWN_ADDRESS: Final = "?"
 
 UNAUTHORIZED: Final[dict[int | str, dict[str, Any]]] = {
     400: {"description": "invalid JSON"},
     401: {"description": "not authenticated"},
 }
-LIMITED: Final[dict[int | str, dict[str, Any]]] = {
+RATE_LIMITED: Final[dict[int | str, dict[str, Any]]] = {
     **UNAUTHORIZED,
-    429: {"description": "wrong too often; Retry-After says how long to wait"},
+    429: {"description": "too many failed attempts; see Retry-After"},
 }
 
 
@@ -55,27 +58,27 @@ def router(access: Access) -> APIRouter:
     routes = APIRouter(prefix="/api/auth", tags=["auth"])
 
     @routes.post("/launch", status_code=204, responses=UNAUTHORIZED)
-    def launch(wish: Launch, request: Request) -> Response:
+    def launch(body: Launch, request: Request) -> Response:
         """Exchange the token of a sign-in link for a cookie."""
-        if access.doors.login != "link" or not access.links.use(wish.token):
+        if access.origins.login != "link" or not access.links.use(body.token):
             return _refused(LINK_IS_USED, access)
-        return _let_in(access, request)
+        return _signed_in(access, request)
 
-    @routes.post("/login", status_code=204, responses=LIMITED)
-    def login(wish: Login, request: Request) -> Response:
+    @routes.post("/login", status_code=204, responses=RATE_LIMITED)
+    def login(body: Login, request: Request) -> Response:
         """Exchange the password for a cookie."""
-        if access.doors.login != "password":
+        if access.origins.login != "password":
             return _refused(ONLY_LINKS, access)
-        return _judged(wish.password, access, request)
+        return _check_password(body.password, access, request)
 
     @routes.post("/logout", status_code=204)
     def logout(request: Request) -> Response:
         """Sign out: invalidate the cookie."""
-        for one in cookies(request.scope, access.doors.cookie):
-            access.cookies.forget(one)
-        left = Response(status_code=204)
-        left.delete_cookie(access.doors.cookie, path="/", httponly=True, samesite="strict")
-        return left
+        for cookie in cookies(request.scope, access.origins.cookie):
+            access.cookies.forget(cookie)
+        response = Response(status_code=204)
+        response.delete_cookie(access.origins.cookie, path="/", httponly=True, samesite="strict")
+        return response
 
     @routes.post("/links", responses={403: {"description": "not for pages"}})
     def link(request: Request) -> LoginLink:
@@ -87,32 +90,32 @@ def router(access: Access) -> APIRouter:
     return routes
 
 
-def _judged(password: str, access: Access, request: Request) -> Response:
-    """Let in who knows the password, and slow down who guesses."""
-    address = request.client.host if request.client else NOBODY
-    seconds = access.rates.begin(address)
+def _check_password(password: str, access: Access, request: Request) -> Response:
+    """Check the password, with a rate limit against guessing."""
+    address = request.client.host if request.client else UNKNOWN_ADDRESS
+    seconds = access.rate_limit.begin(address)
     if seconds:
         headers = {"Retry-After": str(math.ceil(seconds))}
-        return PlainJson({"detail": TOO_OFTEN}, 429, headers)
-    if not access.password.fits(password):
-        return _refused(WRONG, access)
-    access.rates.succeed(address)
-    return _let_in(access, request)
+        return PlainJson({"detail": TOO_MANY_ATTEMPTS}, 429, headers)
+    if not access.password.matches(password):
+        return _refused(WRONG_PASSWORD, access)
+    access.rate_limit.succeed(address)
+    return _signed_in(access, request)
 
 
 def _refused(detail: str, access: Access) -> Response:
-    return PlainJson({"detail": detail, "login": access.doors.login}, 401)
+    return PlainJson({"detail": with_command_name(detail), "login": access.origins.login}, 401)
 
 
-def _let_in(access: Access, request: Request) -> Response:
-    welcome = Response(status_code=204)
-    welcome.set_cookie(
-        access.doors.cookie,
-        access.cookies.make(access.password.stamp),
+def _signed_in(access: Access, request: Request) -> Response:
+    response = Response(status_code=204)
+    response.set_cookie(
+        access.origins.cookie,
+        access.cookies.create(access.password.stamp),
         max_age=COOKIE_SECONDS,
         path="/",
         httponly=True,
         samesite="strict",
-        secure=access.doors.is_secure_for(request.headers["host"].lower()),
+        secure=access.origins.is_secure_for(request.headers["host"].lower()),
     )
-    return welcome
+    return response

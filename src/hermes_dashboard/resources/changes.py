@@ -1,4 +1,4 @@
-"""Changing conversations: names, pins, tags, the archive and the trash."""
+"""Changes of conversations: titles, pins, tags, the archive and the trash."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hermes_dashboard.models.sessions import (
     SessionItem,
     Trashed,
 )
-from hermes_dashboard.models.text import Named, problems
-from hermes_dashboard.resources.sessions import item
+from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.resources.sessions import session_item
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,43 +24,45 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
 
-CHANGING = problems(400, 404, 409, 503)
+CHANGE_PROBLEMS = problems(400, 404, 409, 503)
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The addresses that change conversations."""
+def router(context: DashboardContext) -> APIRouter:
+    """The routes that change conversations."""
     routes = APIRouter(prefix="/api", tags=["sessions"])
-    db = parts.db
+    db = context.db
 
     @routes.post("/sessions/bulk", response_model=BulkReport, responses=problems(400, 503))
-    def change_many(asked: BulkChange) -> dict[str, Any]:
+    def change_many(change: BulkChange) -> dict[str, Any]:
         """Apply a change to many conversations; a failure does not affect the others."""
-        return changed_all(db, asked)
+        return apply_bulk_change(db, change)
 
-    @routes.patch("/sessions/{session_id}", response_model=SessionItem, responses=CHANGING)
-    def change_session(session_id: Named, asked: SessionChange) -> dict[str, Any]:
+    @routes.patch("/sessions/{session_id}", response_model=SessionItem, responses=CHANGE_PROBLEMS)
+    def change_session(session_id: Identifier, change: SessionChange) -> dict[str, Any]:
         """Rename, pin, archive or tag a conversation, or mark it as read."""
-        found = kept(db, session_id)
-        change(db, found, asked)
-        return item(db, found)
+        resolved = resolve_untrashed(db, session_id)
+        apply_change(db, resolved, change)
+        return session_item(db, resolved)
 
-    @routes.delete("/sessions/{session_id}", response_model=Trashed, responses=CHANGING)
-    def trash_session(session_id: Named) -> dict[str, Any]:
+    @routes.delete("/sessions/{session_id}", response_model=Trashed, responses=CHANGE_PROBLEMS)
+    def trash_session(session_id: Identifier) -> dict[str, Any]:
         """Move a conversation to the trash, with the tasks delegated from it."""
-        found = kept(db, session_id)
-        db.delete_session(found)
-        return {"trashed": db.family_in_trash(found)}
+        resolved = resolve_untrashed(db, session_id)
+        db.delete_session(resolved)
+        return {"trashed": db.family_in_trash(resolved)}
 
-    @routes.post("/sessions/{session_id}/restore", response_model=SessionItem, responses=CHANGING)
-    def restore_session(session_id: Named) -> dict[str, Any]:
+    @routes.post(
+        "/sessions/{session_id}/restore", response_model=SessionItem, responses=CHANGE_PROBLEMS
+    )
+    def restore_session(session_id: Identifier) -> dict[str, Any]:
         """Restore a conversation from the trash."""
         db.restore_session(session_id)
-        return item(db, session_id)
+        return session_item(db, session_id)
 
     @routes.delete(
-        "/trash/{session_id}", status_code=204, response_class=Response, responses=CHANGING
+        "/trash/{session_id}", status_code=204, response_class=Response, responses=CHANGE_PROBLEMS
     )
-    def purge_session(session_id: Named) -> None:
+    def purge_session(session_id: Identifier) -> None:
         """Delete a conversation permanently; it must be in the trash."""
         if not db.family_in_trash(session_id):
             raise SessionNotFoundError(f"session {session_id} is not in the trash")
@@ -74,56 +76,56 @@ def router(parts: DashboardContext) -> APIRouter:
     return routes
 
 
-def kept(db: SessionDB, name: str) -> str:
-    """The conversation meant, which must not lie in the trash."""
-    found = db.resolve(name)
-    if db.family_in_trash(found):
-        raise HTTPException(409, "this conversation lies in the trash; restore it first")
-    return found
+def resolve_untrashed(db: SessionDB, name: str) -> str:
+    """The session ID of *name*; a 409 error if it is in the trash."""
+    session_id = db.resolve(name)
+    if db.family_in_trash(session_id):
+        raise HTTPException(409, "This conversation is in the trash. Restore it first.")
+    return session_id
 
 
-def change(db: SessionDB, session_id: str, asked: SessionChange) -> None:
-    """Everything that was asked for; what can be refused comes first."""
-    if asked.is_given("title"):
-        db.set_session_title(session_id, asked.title)
-    if asked.tags is not None:
-        db.set_session_tags(session_id, asked.tags)
-    if asked.pinned is not None:
-        db.set_session_pinned(session_id, asked.pinned)
-    if asked.archived is not None:
-        db.set_session_archived(session_id, asked.archived)
-    if asked.is_read:
+def apply_change(db: SessionDB, session_id: str, change: SessionChange) -> None:
+    """Apply all fields of *change*; those that can be rejected come first."""
+    if change.has_field("title"):
+        db.set_session_title(session_id, change.title)
+    if change.tags is not None:
+        db.set_session_tags(session_id, change.tags)
+    if change.pinned is not None:
+        db.set_session_pinned(session_id, change.pinned)
+    if change.archived is not None:
+        db.set_session_archived(session_id, change.archived)
+    if change.is_read:
         db.mark_session_read(session_id)
 
 
-def changed_all(db: SessionDB, asked: BulkChange) -> dict[str, Any]:
-    """Do one thing to many conversations, one after the other."""
-    act = _action(db, asked)
+def apply_bulk_change(db: SessionDB, change: BulkChange) -> dict[str, Any]:
+    """Apply a change to many conversations in sequence."""
+    action = _action(db, change)
     done: list[str] = []
     changed: list[str] = []
     failed: list[dict[str, str]] = []
-    for one in dict.fromkeys(asked.ids):
-        is_so = _is_so(db, one, asked)
+    for session_id in dict.fromkeys(change.ids):
+        is_unchanged = _is_in_state(db, session_id, change)
         try:
-            if asked.action not in ("restore", "trash") and db.family_in_trash(one):
-                raise UsageError("it lies in the trash; restore it first")
-            if not is_so and act(one) is False:
-                raise SessionNotFoundError(f"session not found: {one}")
+            if change.action not in ("restore", "trash") and db.family_in_trash(session_id):
+                raise UsageError("It is in the trash. Restore it first.")
+            if not is_unchanged and action(session_id) is False:
+                raise SessionNotFoundError(f"session not found: {session_id}")
         except HermesError as error:
-            failed.append({"id": one, "detail": str(error)})
+            failed.append({"id": session_id, "detail": str(error)})
         else:
-            done.append(one)
-            changed += [] if is_so else [one]
+            done.append(session_id)
+            changed += [] if is_unchanged else [session_id]
     return {"done": done, "changed": changed, "failed": failed}
 
 
-def _is_so(db: SessionDB, session_id: str, asked: BulkChange) -> bool:
-    """Whether a conversation is already as it is asked to be."""
+def _is_in_state(db: SessionDB, session_id: str, change: BulkChange) -> bool:
+    """Whether a conversation is already in the requested state."""
     rows = db.session_items([session_id])
     if not rows:
         return False
-    row, tag = rows[0], (asked.tag or "").strip().casefold()
-    has_tag = tag in {one.casefold() for one in row["tags"]}
+    row, tag = rows[0], (change.tag or "").strip().casefold()
+    has_tag = tag in {existing.casefold() for existing in row["tags"]}
     states: dict[str, bool] = {
         "pin": bool(row.get("pinned")),
         "unpin": not row.get("pinned"),
@@ -133,21 +135,21 @@ def _is_so(db: SessionDB, session_id: str, asked: BulkChange) -> bool:
         "tag": has_tag,
         "untag": not has_tag,
     }
-    return states.get(asked.action, False)
+    return states.get(change.action, False)
 
 
-def _action(db: SessionDB, asked: BulkChange) -> Callable[[str], object]:
-    tag = asked.tag or ""
-    if asked.action in ("tag", "untag") and not tag.strip():
-        raise UsageError("`tag` says which one")
+def _action(db: SessionDB, change: BulkChange) -> Callable[[str], object]:
+    tag = change.tag or ""
+    if change.action in ("tag", "untag") and not tag.strip():
+        raise UsageError("`tag` is missing.")
     actions: dict[str, Callable[[str], object]] = {
         "pin": db.set_session_pinned,
-        "unpin": lambda one: db.set_session_pinned(one, False),
+        "unpin": lambda session_id: db.set_session_pinned(session_id, False),
         "archive": db.set_session_archived,
-        "unarchive": lambda one: db.set_session_archived(one, False),
+        "unarchive": lambda session_id: db.set_session_archived(session_id, False),
         "trash": db.delete_session,
         "restore": db.restore_session,
-        "tag": lambda one: db.change_session_tag(one, tag),
-        "untag": lambda one: db.change_session_tag(one, tag, False),
+        "tag": lambda session_id: db.change_session_tag(session_id, tag),
+        "untag": lambda session_id: db.change_session_tag(session_id, tag, False),
     }
-    return actions[asked.action]
+    return actions[change.action]

@@ -1,4 +1,4 @@
-"""The page talks to the agent: its WebSocket is one of the daemon's, frame by frame."""
+"""The page's WebSocket, relayed frame by frame to the daemon."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from hermes_core.errors import HermesError
-from hermes_dashboard.auth.gate import LOGGED_OUT, NOT_ANY_MORE, let_out
+from hermes_dashboard.auth.gate import SIGNED_OUT_CODE, SIGNED_OUT_REASON, wait_for_sign_out
 from tui_gateway import daemon, frames
 
 if TYPE_CHECKING:
@@ -28,116 +28,120 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-REFUSED: Final = frozenset({"gateway.shutdown", "shell.exec", "config.set", "config.get"})
-MAX_BYTES: Final = 32 * 1024 * 1024  # from the page; what is too long for the daemon is told
-TRIES: Final = 5
+FORBIDDEN_METHODS: Final = frozenset({"gateway.shutdown", "shell.exec", "config.set", "config.get"})
+MAX_BYTES: Final = (
+    32 * 1024 * 1024
+)  # from the page; above the daemon's limit, to answer with an error
+CONNECT_ATTEMPTS: Final = 5
 PAUSE_SECONDS: Final = 0.1
-LONGEST_REASON: Final = 120  # bytes of a close frame are counted
+MAX_REASON_BYTES: Final = 120  # limit of a close frame
 NORMAL: Final = 1000
 TEXT_ONLY: Final = 1003
-GONE: Final = 1012
+SERVICE_RESTART: Final = 1012
 TRY_AGAIN: Final = 1013
 PAGE_LEFT: Final = 1005
 
 
 class ChatEnd(NamedTuple):
-    """Why a conversation over the wire is over, for the page."""
+    """The close code and reason for the page."""
 
     code: int
     reason: str
 
 
-def router(access: Access, farewell: ShutdownSignal, meters: DashboardMetrics) -> APIRouter:
-    """The socket."""
+def router(access: Access, shutdown_signal: ShutdownSignal, metrics: DashboardMetrics) -> APIRouter:
+    """The WebSocket route."""
     routes = APIRouter(tags=["chat"])
-    daemons = Daemons()
+    connector = DaemonConnector()
 
     @routes.websocket("/api/ws")
     async def talk(page: WebSocket) -> None:
-        """Pass frames on in both directions, until either side goes."""
+        """Relay frames in both directions until one side disconnects."""
         await page.accept()
-        meters.sockets.inc()
+        metrics.sockets.inc()
         try:
-            ended = await _talk(page, daemons, access, farewell)
+            end = await _relay(page, connector, access, shutdown_signal)
             if page.application_state is WebSocketState.CONNECTED:
-                with contextlib.suppress(RuntimeError, WebSocketDisconnect):  # it may be gone
-                    await page.close(ended.code, ended.reason[:LONGEST_REASON])
+                with contextlib.suppress(
+                    RuntimeError, WebSocketDisconnect
+                ):  # the page may be disconnected
+                    await page.close(end.code, end.reason[:MAX_REASON_BYTES])
         finally:
-            meters.sockets.dec()
+            metrics.sockets.dec()
 
     return routes
 
 
-async def _talk(
-    page: WebSocket, daemons: Daemons, access: Access, farewell: ShutdownSignal
+async def _relay(
+    page: WebSocket, connector: DaemonConnector, access: Access, shutdown_signal: ShutdownSignal
 ) -> ChatEnd:
     try:
-        async with daemons.connected() as connection:
-            return await _first(
+        async with connector.connected() as connection:
+            return await _first_completed(
                 _from_page(page, connection),
                 _from_daemon(page, connection),
-                _end_of(farewell),
+                _shutdown(shutdown_signal),
                 _logout(page, access),
             )
     except (HermesError, OSError, WebSocketException) as error:
-        log.warning("the daemon cannot be reached: %s", error)
+        log.warning("daemon unreachable: %s", error)
         return ChatEnd(TRY_AGAIN, str(error))
 
 
-class Daemons:
-    """The daemon of this folder, now this one, later another."""
+class DaemonConnector:
+    """Connects to the daemon of this folder, which may be replaced by another process."""
 
     def __init__(self) -> None:
-        self._known: set[int] = set()
+        self._pids: set[int] = set()
 
     @contextlib.asynccontextmanager
     async def connected(self) -> AsyncIterator[ClientConnection]:
-        """A connection to it, started if none runs; past one that is just dying."""
-        connection = await self._connection(TRIES)
+        """A connection; starts a daemon if none runs, retries while one is exiting."""
+        connection = await self._connect(CONNECT_ATTEMPTS)
         try:
             yield connection
         finally:
             await connection.close()
 
-    async def _connection(self, tries: int) -> ClientConnection:
-        place = await asyncio.to_thread(daemon.summoned)
-        self._bury()
-        self._known.add(place.pid)
+    async def _connect(self, attempts: int) -> ClientConnection:
+        record = await asyncio.to_thread(daemon.ensure_running)
+        self._reap()
+        self._pids.add(record.pid)
         try:
             return await connect(
-                place.url,
-                additional_headers={"Authorization": f"Bearer {place.token}"},
+                record.url,
+                additional_headers={"Authorization": f"Bearer {record.token}"},
                 compression=None,
-                max_size=None,  # a long history is one answer
+                max_size=None,  # a long history is one response
                 proxy=None,
             )
         except (OSError, WebSocketException):
-            if tries <= 1:
+            if attempts <= 1:
                 raise
         await asyncio.sleep(PAUSE_SECONDS)
-        return await self._connection(tries - 1)
+        return await self._connect(attempts - 1)
 
-    def _bury(self) -> None:
-        """A daemon that this process started is its child; one that ended is waited for."""
-        for pid in list(self._known):
+    def _reap(self) -> None:
+        """Reap daemons that this process started and that have exited."""
+        for pid in list(self._pids):
             try:
-                is_over = os.waitpid(pid, os.WNOHANG)[0] == pid
+                has_exited = os.waitpid(pid, os.WNOHANG)[0] == pid
             except ChildProcessError:
-                is_over = True  # somebody else's
-            if is_over:
-                self._known.discard(pid)
+                has_exited = True  # not a child of this process
+            if has_exited:
+                self._pids.discard(pid)
 
 
-async def _first(*works: object) -> ChatEnd:
-    """What the first to end says; the others are stopped."""
-    tasks = [asyncio.ensure_future(one) for one in works]  # type: ignore[call-overload]
+async def _first_completed(*coroutines: object) -> ChatEnd:
+    """The result of the first task to complete; the others are cancelled."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]  # type: ignore[call-overload]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        found: ChatEnd = next(iter(done)).result()
-        return found
+        end: ChatEnd = next(iter(done)).result()
+        return end
     finally:
-        for one in tasks:
-            one.cancel()
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
@@ -148,7 +152,7 @@ async def _from_page(page: WebSocket, connection: ClientConnection) -> ChatEnd:
             return ChatEnd(PAGE_LEFT, "")
         text = message.get("text")
         if text is None:
-            return ChatEnd(TEXT_ONLY, "frames are text")
+            return ChatEnd(TEXT_ONLY, "only text frames are accepted")
         refusal = await _refusal(text)
         try:
             if refusal is None:
@@ -167,41 +171,41 @@ async def _from_daemon(page: WebSocket, connection: ClientConnection) -> ChatEnd
             await page.send_text(frame if isinstance(frame, str) else frame.decode())
     except ConnectionClosed:
         return _lost(connection)
-    except (WebSocketDisconnect, RuntimeError):  # sending to a page that has left
+    except (WebSocketDisconnect, RuntimeError):  # the page is disconnected
         return ChatEnd(PAGE_LEFT, "")
     return _lost(connection)
 
 
-async def _end_of(farewell: ShutdownSignal) -> ChatEnd:
-    await farewell.wait()
-    return ChatEnd(GONE, "the dashboard ends")
+async def _shutdown(shutdown_signal: ShutdownSignal) -> ChatEnd:
+    await shutdown_signal.wait()
+    return ChatEnd(SERVICE_RESTART, "the dashboard is shutting down")
 
 
 async def _logout(page: WebSocket, access: Access) -> ChatEnd:
-    await let_out(page.scope, access)
-    return ChatEnd(LOGGED_OUT, NOT_ANY_MORE)
+    await wait_for_sign_out(page.scope, access)
+    return ChatEnd(SIGNED_OUT_CODE, SIGNED_OUT_REASON)
 
 
 def _lost(connection: ClientConnection) -> ChatEnd:
-    reason = connection.close_reason or "connect again to start another"
-    return ChatEnd(GONE, f"the daemon is gone: {reason}")
+    reason = connection.close_reason or "reconnect to start a new one"
+    return ChatEnd(SERVICE_RESTART, f"the daemon has stopped: {reason}")
 
 
 async def _refusal(text: str) -> str | None:
-    """The answer to a frame that is not for the daemon; None for all others."""
+    """The error response to a frame that must not reach the daemon, or None."""
     if len(text) < frames.MAX_FRAME_BYTES // 64:
-        return _judged(text)
-    return await asyncio.to_thread(_judged, text)
+        return _check_frame(text)
+    return await asyncio.to_thread(_check_frame, text)
 
 
-def _judged(text: str) -> str | None:
+def _check_frame(text: str) -> str | None:
     line = text.encode("utf-8", "surrogatepass")
     try:
         request = frames.parse(line)
     except frames.RpcError as error:
-        answer = frames.error(frames.id_of(line), error.code, str(error))
-        return frames.encode(answer).decode()
-    if request.method not in REFUSED:
+        response = frames.error(frames.id_of(line), error.code, str(error))
+        return frames.encode(response).decode()
+    if request.method not in FORBIDDEN_METHODS:
         return None
-    why = f"{request.method} is not for pages"
-    return frames.encode(frames.error(request.id, frames.UNKNOWN_METHOD, why)).decode()
+    message = f"{request.method} is not available to pages"
+    return frames.encode(frames.error(request.id, frames.UNKNOWN_METHOD, message)).decode()

@@ -1,4 +1,4 @@
-"""Exports, imports, and the pictures that came with messages."""
+"""Exports, imports, and files attached to messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, StreamingResponse
 
 from hermes_core import media_store
 from hermes_dashboard.models.files import ANY_BYTES, ExportOrder, Imported
-from hermes_dashboard.models.text import Named, problems
+from hermes_dashboard.models.text import Identifier, problems
 from hermes_state.portable import html, markdown, readable
 
 if TYPE_CHECKING:
@@ -25,55 +25,68 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 Format = Literal["jsonl", "json", "markdown", "html"]
-Kept = Annotated[str, Path(pattern=r"^[0-9a-f]{64}(\.[A-Za-z0-9]{1,10})?$")]
+MediaName = Annotated[str, Path(pattern=r"^[0-9a-f]{64}(\.[A-Za-z0-9]{1,10})?$")]
 
 SUFFIXES: Final = {"jsonl": "jsonl", "json": "json", "markdown": "md", "html": "html"}
-TYPES: Final = {
+MEDIA_TYPES: Final = {
     "jsonl": "application/x-ndjson",
     "json": "application/json",
     "markdown": "text/markdown; charset=utf-8",
     "html": "text/html; charset=utf-8",
 }
-# Shown in the page; anything else, SVG too, may hold a program and is only given out.
-HARMLESS: Final = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp")
+# Displayed inline; other types, SVG included, may contain scripts and are downloaded.
+INLINE_TYPES: Final = (
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "image/webp",
+    "image/avif",
+    "image/bmp",
+)
 
 
-def a_file(*kinds: str) -> dict[int | str, dict[str, Any]]:
-    """How an answer is documented that is a file."""
-    content: dict[str, Any] = {kind.partition(";")[0]: {} for kind in kinds}
+def file_response(*media_types: str) -> dict[int | str, dict[str, Any]]:
+    """The OpenAPI documentation of a file response."""
+    content: dict[str, Any] = {media_type.partition(";")[0]: {} for media_type in media_types}
     return {200: {"description": "The file.", "content": content}}
 
 
-IN_MEMORY: Final = 8 * 1024 * 1024
+MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The addresses of files."""
+def router(context: DashboardContext) -> APIRouter:
+    """The routes of files."""
     routes = APIRouter(prefix="/api", tags=["files"])
-    db = parts.db
+    db = context.db
 
     @routes.get(
         "/sessions/{session_id}/export",
         response_class=StreamingResponse,
-        responses=a_file(*TYPES.values()) | problems(400, 404, 409, 503),
+        responses=file_response(*MEDIA_TYPES.values()) | problems(400, 404, 409, 503),
     )
-    def export_session(session_id: Named, format: Format = "markdown") -> StreamingResponse:  # noqa: A002
+    def export_session(session_id: Identifier, format: Format = "markdown") -> StreamingResponse:  # noqa: A002
         """Export a conversation; `jsonl` can be imported again, other formats are to read."""
-        found = db.resolve(session_id)
-        name = re.sub(r"[^A-Za-z0-9._-]", "_", found).lstrip(".")[:150] or "session"
-        return _attachment(pieces(db, found, format), f"{name}.{SUFFIXES[format]}", format)
+        resolved = db.resolve(session_id)
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", resolved).lstrip(".")[:150] or "session"
+        return _attachment(
+            export_chunks(db, resolved, format), f"{name}.{SUFFIXES[format]}", format
+        )
 
     @routes.post(
         "/export",
         response_class=StreamingResponse,
-        responses=a_file(TYPES["jsonl"]) | problems(400, 404, 409, 503),
+        responses=file_response(MEDIA_TYPES["jsonl"]) | problems(400, 404, 409, 503),
     )
-    def export_many(asked: ExportOrder) -> StreamingResponse:
+    def export_many(body: ExportOrder) -> StreamingResponse:
         """Export many conversations, or all, as a file that can be imported again."""
         ids = db.sessions_to_export()
-        if asked.ids is not None:
-            wanted = {row for one in asked.ids for row in db.conversation_rows(db.resolve(one))}
-            ids = [one for one in ids if one in wanted]
+        if body.ids is not None:
+            selected = {
+                row
+                for session_id in body.ids
+                for row in db.conversation_rows(db.resolve(session_id))
+            }
+            ids = [session_id for session_id in ids if session_id in selected]
         return _attachment(db.iter_export_file(ids), "hermes-export.jsonl", "jsonl")
 
     @routes.post(
@@ -85,35 +98,35 @@ def router(parts: DashboardContext) -> APIRouter:
         on_conflict: Literal["skip", "rename", "fail"] = "skip",
     ) -> dict[str, Any]:
         """Import an export file; a damaged one is rejected before anything changes."""
-        with tempfile.SpooledTemporaryFile(IN_MEMORY) as file:
+        with tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES) as file:
             async for piece in request.stream():
                 await run_in_threadpool(file.write, piece)
-            return await run_in_threadpool(_take_in, db, file, on_conflict, is_dry_run=dry_run)
+            return await run_in_threadpool(_import, db, file, on_conflict, is_dry_run=dry_run)
 
     @routes.get(
         "/media/{name}",
         response_class=FileResponse,
-        responses=a_file(*HARMLESS, media_store.UNKNOWN_MIME) | problems(404),
+        responses=file_response(*INLINE_TYPES, media_store.UNKNOWN_MIME) | problems(404),
     )
-    def show_media(name: Kept) -> FileResponse:
+    def show_media(name: MediaName) -> FileResponse:
         """A file attached to a message; images are displayed, other files downloaded."""
         path = media_store.of_home().path_of(f"{media_store.REFERENCE_SCHEME}{name[:2]}/{name}")
         if not path.is_file():
-            raise HTTPException(404, "this file is no longer there")
-        kind = mimetypes.guess_type(name)[0] or media_store.UNKNOWN_MIME
-        if kind in HARMLESS:
-            return FileResponse(path, media_type=kind, headers={"Cache-Control": "private"})
+            raise HTTPException(404, "The file no longer exists.")
+        media_type = mimetypes.guess_type(name)[0] or media_store.UNKNOWN_MIME
+        if media_type in INLINE_TYPES:
+            return FileResponse(path, media_type=media_type, headers={"Cache-Control": "private"})
         return FileResponse(path, media_type=media_store.UNKNOWN_MIME, filename=name)
 
     return routes
 
 
-def _attachment(found: Iterator[bytes], name: str, form: str) -> StreamingResponse:
+def _attachment(chunks: Iterator[bytes], name: str, export_format: str) -> StreamingResponse:
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(found, media_type=TYPES[form], headers=headers)
+    return StreamingResponse(chunks, media_type=MEDIA_TYPES[export_format], headers=headers)
 
 
-def _take_in(
+def _import(
     db: SessionDB, file: IO[bytes], on_conflict: Any, *, is_dry_run: bool
 ) -> dict[str, Any]:
     file.seek(0)
@@ -121,31 +134,33 @@ def _take_in(
     return {"report": dataclasses.asdict(report)}
 
 
-def pieces(db: SessionDB, session_id: str, form: Format) -> Iterator[bytes]:
-    """A conversation, all rows of it, in one of the formats."""
+def export_chunks(db: SessionDB, session_id: str, export_format: Format) -> Iterator[bytes]:
+    """All rows of a conversation in one of the formats."""
     rows = db.conversation_rows(session_id)
-    if form == "jsonl":
+    if export_format == "jsonl":
         return db.iter_export_file(rows)
-    if form == "json":
+    if export_format == "json":
         return _as_json(db, rows)
-    return _as_pages(db, rows, form)
+    return _as_document(db, rows, export_format)
 
 
 def _as_json(db: SessionDB, rows: list[str]) -> Iterator[bytes]:
-    """A list of the rows, each with its messages; ASCII, which carries whatever was said."""
-    for number, one in enumerate(rows):
+    """A list of the rows with their messages; ASCII, so lone surrogates are escaped."""
+    for number, row in enumerate(rows):
         yield b"[" if not number else b",\n"
-        yield json.dumps(db.export_session(one), default=str).encode("ascii")
+        yield json.dumps(db.export_session(row), default=str).encode("ascii")
     yield b"]\n"
 
 
-def _as_pages(db: SessionDB, rows: list[str], form: Format) -> Iterator[bytes]:
-    reading = readable.ReadOptions(db)
-    found = [one for one in map(reading.conversation, rows) if one is not None]
+def _as_document(db: SessionDB, rows: list[str], export_format: Format) -> Iterator[bytes]:
+    options = readable.ReadOptions(db)
+    conversations = [
+        conversation for conversation in map(options.conversation, rows) if conversation is not None
+    ]
     texts = (
-        markdown.pages(iter(found))
-        if form == "markdown"
-        else html.pages(iter(found), [one.title for one in found])
+        markdown.pages(iter(conversations))
+        if export_format == "markdown"
+        else html.pages(iter(conversations), [conversation.title for conversation in conversations])
     )
     for text in texts:
         yield readable.to_utf8(text)

@@ -1,4 +1,4 @@
-"""The chat gateway: what it does, what waits in it, and who may talk."""
+"""The chat gateway: state, queues and approved users."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import APIRouter, HTTPException, Response
 
 from hermes_dashboard.models.system import GatewayState, Paired, Pairing
-from hermes_dashboard.models.text import Named, problems
+from hermes_dashboard.models.text import Identifier, problems
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
@@ -19,46 +19,44 @@ MAX_ERRORS: Final = 50
 MAX_UNSENT: Final = 50
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The addresses of the gateway."""
+def router(context: DashboardContext) -> APIRouter:
+    """The routes of the gateway."""
     routes = APIRouter(prefix="/api/gateway", tags=["gateway"])
-    db = parts.db
+    db = context.db
 
     @routes.get("", response_model=GatewayState, responses=problems(503))
     def show_gateway() -> dict[str, Any]:
         """Platforms, chats, the queue, errors, approved users and pending requests."""
-        state = parts.gateway.state()
-        named = ("pid", "started_at", "version")
+        state = context.gateway.state()
+        fields = ("pid", "started_at", "version")
         return {
             "is_running": bool(state.get("is_running")),
-            **{name: state.get(name) for name in named},
+            **{name: state.get(name) for name in fields},
             "platforms": state.get("platforms") or [],
             "queue": queue_of(db),
             "chats": [
-                {**one, "title": db.get_session_title(one["session_id"])}
-                for one in parts.gateway.chats(MAX_CHATS)
+                {**chat, "title": db.get_session_title(chat["session_id"])}
+                for chat in context.gateway.chats(MAX_CHATS)
             ],
-            "errors": parts.gateway.errors(MAX_ERRORS),
-            "unsent": [_unsent(one) for one in db.unsent_replies(MAX_UNSENT)],
-            "asking": [{**one, "asked_at": one["created_at"]} for one in db.asking_users()],
-            "allowed": [{**one, "since": one["allowed_at"]} for one in db.allowed_users()],
+            "errors": context.gateway.errors(MAX_ERRORS),
+            "unsent": [_unsent(reply) for reply in db.unsent_replies(MAX_UNSENT)],
+            "asking": [{**user, "asked_at": user["created_at"]} for user in db.asking_users()],
+            "allowed": [{**user, "since": user["allowed_at"]} for user in db.allowed_users()],
         }
 
     @routes.post("/pairings", response_model=Paired, responses=problems(400, 404, 429, 503))
-    def approve(asked: Pairing) -> dict[str, str]:
+    def approve(pairing: Pairing) -> dict[str, str]:
         """Approve the user with this code; codes are single-use and expire after an hour."""
-        platform = asked.platform.strip().lower()
-        approved = db.approve_pairing(platform, asked.code)
+        platform = pairing.platform.strip().lower()
+        approved = db.approve_pairing(platform, pairing.code)
         if approved is not None:
             return {"user_id": approved.user_id, "user_name": approved.user_name}
         if db.is_pairing_locked(platform):
-            raise HTTPException(
-                429, f"too many wrong codes were given for {platform}; wait an hour"
-            )
+            raise HTTPException(429, f"Too many wrong codes for {platform}. Try again in an hour.")
         raise HTTPException(
             404,
-            f"unknown or expired code for {platform} "
-            "(codes are single-use and expire after an hour)",
+            f"Unknown or expired code for {platform} "
+            "(codes are single-use and expire after an hour).",
         )
 
     @routes.delete(
@@ -67,32 +65,32 @@ def router(parts: DashboardContext) -> APIRouter:
         response_class=Response,
         responses=problems(404, 503),
     )
-    def revoke(platform: Named, user_id: Named) -> None:
+    def revoke(platform: Identifier, user_id: Identifier) -> None:
         """Revoke a user's access."""
         if not db.revoke_user(platform.lower(), user_id):
-            raise HTTPException(404, f"user {user_id} has no access on {platform}")
+            raise HTTPException(404, f"User {user_id} has no access on {platform}.")
 
     return routes
 
 
 def queue_of(db: SessionDB) -> dict[str, Any]:
-    """How many messages are in which state."""
+    """The number of messages by state."""
     counts = db.mail_counts()
 
     def number(box: str, *states: str) -> int:
-        return sum(many for (_, state), many in counts[box].items() if state in states)
+        return sum(count for (_, state), count in counts[box].items() if state in states)
 
     return {
         "waiting": number("inbox", "waiting"),
         "handling": number("inbox", "claimed"),
         "owed": number("outbox", "waiting", "sending"),
         "ambiguous": number("outbox", "ambiguous"),
-        "failed": sum(one["state"] == "failed" for one in db.unsent_replies(MAX_UNSENT)),
+        "failed": sum(reply["state"] == "failed" for reply in db.unsent_replies(MAX_UNSENT)),
         "oldest_waiting_at": db.oldest_waiting(),
     }
 
 
 def _unsent(row: dict[str, Any]) -> dict[str, Any]:
     target = row["target"]
-    words = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
-    return {**row, "id": row["outbox_id"], "target": words}
+    text = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
+    return {**row, "id": row["outbox_id"], "target": text}

@@ -1,4 +1,4 @@
-"""Whether everything is sound: what a quick look can tell."""
+"""Quick health checks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter
 
+from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, StoreError
 from hermes_dashboard.models.system import Health
@@ -16,32 +17,32 @@ if TYPE_CHECKING:
 
     from hermes_dashboard.context import DashboardContext
 
-    Found = tuple[str, str]
+    CheckResult = tuple[str, str]
 
 OK: Final = "ok"
 WARN: Final = "warn"
 FAIL: Final = "fail"
-SCARCE_BYTES: Final = 1024**3
+MIN_FREE_BYTES: Final = 1024**3
 GIGA: Final = 1024**3
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The address of the check-up."""
+def router(context: DashboardContext) -> APIRouter:
+    """The route of the checks."""
     routes = APIRouter(prefix="/api/health", tags=["health"])
 
     @routes.get("", response_model=Health)
     def show_health() -> dict[str, Any]:
         """Quick checks only; `hermes doctor` runs all checks."""
-        checks = examine(parts)
-        is_fine = all(one["status"] == OK for one in checks)
+        checks = run_checks(context)
+        is_fine = all(check["status"] == OK for check in checks)
         return {"status": "ok" if is_fine else "attention", "checks": checks}
 
     return routes
 
 
-def examine(parts: DashboardContext) -> list[dict[str, str]]:
-    """Every check; one that cannot be done is a finding."""
-    looks: dict[str, Callable[[DashboardContext], Found]] = {
+def run_checks(context: DashboardContext) -> list[dict[str, str]]:
+    """Run every check; a check that raises counts as failed."""
+    checks: dict[str, Callable[[DashboardContext], CheckResult]] = {
         "history": _history,
         "journal": _journal,
         "index": _index,
@@ -52,74 +53,76 @@ def examine(parts: DashboardContext) -> list[dict[str, str]]:
         "gateway": _gateway,
         "replies": _replies,
     }
-    return [_looked(name, look, parts) for name, look in looks.items()]
+    return [_run_check(name, check, context) for name, check in checks.items()]
 
 
-def _looked(
-    name: str, look: Callable[[DashboardContext], Found], parts: DashboardContext
+def _run_check(
+    name: str, check: Callable[[DashboardContext], CheckResult], context: DashboardContext
 ) -> dict[str, str]:
     try:
-        status, detail = look(parts)
+        status, detail = check(context)
     except HermesError as error:
         status, detail = FAIL, str(error)
-    return {"name": name, "status": status, "detail": detail}
+    return {"name": name, "status": status, "detail": with_command_name(detail)}
 
 
-def _history(parts: DashboardContext) -> Found:
-    version = parts.db.engine.version()
+def _history(context: DashboardContext) -> CheckResult:
+    version = context.db.engine.version()
     if version < 0:
-        raise StoreError(f"another file lies at {parts.db.db_path}; restart the dashboard")
-    return OK, str(parts.db.db_path)
+        raise StoreError(
+            f"{context.db.db_path} was replaced by another file; restart the dashboard"
+        )
+    return OK, str(context.db.db_path)
 
 
-def _journal(parts: DashboardContext) -> Found:
-    trouble = parts.db.trouble()
-    return (OK, "nothing waits") if trouble is None else (FAIL, trouble)
+def _journal(context: DashboardContext) -> CheckResult:
+    trouble = context.db.trouble()
+    return (OK, "no pending entries") if trouble is None else (FAIL, trouble)
 
 
-def _index(parts: DashboardContext) -> Found:
-    progress = parts.db.index_progress()
+def _index(context: DashboardContext) -> CheckResult:
+    progress = context.db.index_progress()
     if progress is None:
         return OK, "complete"
     done, total = progress
     return WARN, f"being built: {done} of {total} sessions"
 
 
-def _search(parts: DashboardContext) -> Found:
-    progress = parts.db.search_progress()
+def _search(context: DashboardContext) -> CheckResult:
+    progress = context.db.search_progress()
     if progress is None:
         return OK, "complete"
     done, total = progress
-    return OK, f"{100 * done // max(total, 1)} % indexed; the rest is read when it is asked for"
+    return OK, f"{100 * done // max(total, 1)} % indexed; the rest is read on demand"
 
 
-def _analytics(parts: DashboardContext) -> Found:
-    error = parts.analysis.error
-    return (OK, "nothing is known to be wrong") if error is None else (WARN, error)
+def _analytics(context: DashboardContext) -> CheckResult:
+    error = context.analysis.error
+    return (OK, "no problems") if error is None else (WARN, error)
 
 
-def _disk(parts: DashboardContext) -> Found:
-    free = shutil.disk_usage(parts.home).free
+def _disk(context: DashboardContext) -> CheckResult:
+    free = shutil.disk_usage(context.home).free
     text = f"{free / GIGA:.1f} GB free"
-    return (OK, text) if free >= SCARCE_BYTES else (WARN, f"only {text}; make room")
+    return (OK, text) if free >= MIN_FREE_BYTES else (WARN, f"only {text}; free up disk space")
 
 
-def _settings(_parts: DashboardContext) -> Found:
-    problems = [one for one in ConfigFile.of_home().check() if one.is_error]
-    return (WARN, problems[0].message) if problems else (OK, "all can be used as written")
+def _settings(_context: DashboardContext) -> CheckResult:
+    problems = [problem for problem in ConfigFile.of_home().check() if problem.is_error]
+    return (WARN, problems[0].message) if problems else (OK, "all valid")
 
 
-def _gateway(parts: DashboardContext) -> Found:
-    waiting = parts.db.waiting_places()
-    if parts.gateway.state().get("is_running"):
-        return OK, f"running, {waiting} chats wait"
+def _gateway(context: DashboardContext) -> CheckResult:
+    waiting = context.db.waiting_places()
+    if context.gateway.state().get("is_running"):
+        return OK, f"running, {waiting} chats waiting"
     if waiting:
-        return WARN, f"{waiting} chats have unanswered messages; run: hermes gateway start"
-    return OK, "not running, and nothing waits"
+        return WARN, f"{waiting} chats have unanswered messages; run `hermes gateway start`"
+    return OK, "not running, no chats waiting"
 
 
-def _replies(parts: DashboardContext) -> Found:
-    lost = [one for one in parts.db.unsent_replies() if one["state"] == "failed"]
-    if not lost:
-        return OK, "none was given up"
-    return WARN, f"{len(lost)} could not be sent, the last one: {lost[0]['error']}"
+def _replies(context: DashboardContext) -> CheckResult:
+    failed = [reply for reply in context.db.unsent_replies() if reply["state"] == "failed"]
+    if not failed:
+        return OK, "no failed replies"
+    return WARN, f"{len(failed)} failed to send; last error: {failed[0]['error']}"

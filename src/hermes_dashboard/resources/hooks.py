@@ -1,4 +1,4 @@
-"""Hooks, who listens to them, and the log of session boundaries."""
+"""Hooks, their plugins, and the log of session boundaries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi import APIRouter, BackgroundTasks, HTTPException, Query
 import hermes_plugin_host
 from hermes_core.hooks import HOOKS
 from hermes_dashboard.models.system import Boundaries, Hooks, Replayed
-from hermes_dashboard.models.text import MAX_ROW_ID, Named, problems
+from hermes_dashboard.models.text import MAX_ROW_ID, Identifier, problems
 from hermes_plugin_host.delivery import Delivery
 
 if TYPE_CHECKING:
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The addresses of hooks and boundaries."""
+def router(context: DashboardContext) -> APIRouter:
+    """The routes of hooks and boundaries."""
     routes = APIRouter(prefix="/api", tags=["hooks"])
-    db = parts.db
+    db = context.db
 
     @routes.get("/hooks", response_model=Hooks, responses=problems(503))
     def list_hooks() -> dict[str, Any]:
         """All hooks and the plugins registered for them."""
-        return {"hooks": [_hook(one) for one in HOOKS], "pending": db.pending_boundaries()}
+        return {"hooks": [_hook(hook) for hook in HOOKS], "pending": db.pending_boundaries()}
 
     @routes.get("/boundaries", response_model=Boundaries, responses=problems(400, 404, 409, 503))
     def list_boundaries(
         limit: Annotated[int, Query(ge=1, le=500)] = 50,
-        session_id: Named | None = None,
+        session_id: Identifier | None = None,
         before: Annotated[int, Query(ge=0, le=MAX_ROW_ID)] | None = None,
     ) -> dict[str, Any]:
         """Session boundaries, newest first, and their delivery to plugins."""
-        one = None if session_id is None else _meant(db, session_id)
-        rows = db.list_boundaries(one, limit + 1, before=before)
+        resolved = None if session_id is None else _resolve(db, session_id)
+        rows = db.list_boundaries(resolved, limit + 1, before=before)
         titles = {row["session_id"]: db.get_session_title(row["session_id"]) for row in rows}
-        shown = [
+        items = [
             {**row, "at": row["occurred_at"], "session_title": titles[row["session_id"]]}
             for row in rows[:limit]
         ]
-        return {"items": shown, "has_more": len(rows) > limit}
+        return {"items": items, "has_more": len(rows) > limit}
 
     @routes.post(
         "/boundaries/{event_id}/replay",
@@ -50,18 +50,18 @@ def router(parts: DashboardContext) -> APIRouter:
         response_model=Replayed,
         responses=problems(404, 503),
     )
-    def replay(event_id: Named, later: BackgroundTasks) -> dict[str, str]:
+    def replay(event_id: Identifier, background: BackgroundTasks) -> dict[str, str]:
         """Deliver a boundary to plugins again, with the same event ID."""
         if not db.replay_boundary(event_id):
-            raise HTTPException(404, f"event not found: {event_id}")
-        later.add_task(Delivery(db, hermes_plugin_host.active()).deliver_due)
+            raise HTTPException(404, f"Event not found: {event_id}")
+        background.add_task(Delivery(db, hermes_plugin_host.active()).deliver_due)
         return {"event_id": event_id}
 
     return routes
 
 
-def _meant(db: SessionDB, name: str) -> str:
-    """A session that is there, or one that is gone and has left its boundaries."""
+def _resolve(db: SessionDB, name: str) -> str:
+    """The session ID of *name*; a deleted session counts while its boundaries exist."""
     return name if db.list_boundaries(name, 1) else db.resolve(name)
 
 
@@ -70,6 +70,8 @@ def _hook(hook: HookSpec) -> dict[str, Any]:
     return {
         "name": hook.name,
         "help": hook.moment,
-        "listeners": [one.plugin for one in callbacks],
-        "last_error": next((one.last_error for one in callbacks if one.last_error), None),
+        "listeners": [callback.plugin for callback in callbacks],
+        "last_error": next(
+            (callback.last_error for callback in callbacks if callback.last_error), None
+        ),
     }

@@ -1,4 +1,4 @@
-"""Changes as they happen, for pages that are open: `/api/live`."""
+"""Server-sent events about changes, for open pages: `/api/live`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starlette.responses import StreamingResponse
 from hermes_core import __version__
 from hermes_core.errors import StoreError
 from hermes_core.isolate import Step, attempt
-from hermes_dashboard.auth.gate import let_out
+from hermes_dashboard.auth.gate import wait_for_sign_out
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -29,40 +29,40 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 0.25
-GATEWAY_LOOKS: Final = 4  # every so many looks
-MAX_NAMED: Final = 50
-CALM_SECONDS: Final = 2.0  # between two words that mean everything
-MAX_WAITING: Final = 32
+POLL_SECONDS: Final = 0.25
+GATEWAY_POLL_INTERVAL: Final = 4  # in polls
+MAX_NAMED_SESSIONS: Final = 50
+FULL_RELOAD_SECONDS: Final = 2.0  # minimum interval between events that reload everything
+MAX_QUEUED_EVENTS: Final = 32
 
 
-class News(NamedTuple):
-    """Something to tell."""
+class LiveEvent(NamedTuple):
+    """An event for the page."""
 
     kind: str
-    facts: dict[str, Any]
+    data: dict[str, Any]
 
 
-EVERYTHING: Final = News("change", {"sessions": []})
+FULL_RELOAD: Final = LiveEvent("change", {"sessions": []})
 
 
-class Watcher:
-    """One for an application; everything but the looking itself happens in the event loop."""
+class LiveEvents:
+    """Distributes events to open pages; only polling runs outside the event loop."""
 
-    def __init__(self, parts: DashboardContext) -> None:
-        self._sight = Sight(parts)
-        self._listeners: set[asyncio.Queue[News]] = set()
+    def __init__(self, context: DashboardContext) -> None:
+        self._detector = ChangeDetector(context)
+        self._listeners: set[asyncio.Queue[LiveEvent]] = set()
         self._task: asyncio.Task[None] | None = None
 
     @contextlib.asynccontextmanager
-    async def listening(self) -> AsyncIterator[asyncio.Queue[News]]:
-        """What happens from now on."""
-        queue: asyncio.Queue[News] = asyncio.Queue(MAX_WAITING)
+    async def subscribe(self) -> AsyncIterator[asyncio.Queue[LiveEvent]]:
+        """A queue of the events from now on."""
+        queue: asyncio.Queue[LiveEvent] = asyncio.Queue(MAX_QUEUED_EVENTS)
         if self._task is None:
-            await asyncio.to_thread(self._sight.begin)
+            await asyncio.to_thread(self._detector.begin)
         self._listeners.add(queue)
         if self._task is None:
-            self._task = asyncio.create_task(self._look(), name="hermes-watcher")
+            self._task = asyncio.create_task(self._poll_forever(), name="hermes-watcher")
         try:
             yield queue
         finally:
@@ -71,104 +71,109 @@ class Watcher:
                 self._task.cancel()
                 self._task = None
 
-    async def _look(self) -> None:
+    async def _poll_forever(self) -> None:
         number = 0
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             number += 1
-            is_gateway_due = number % GATEWAY_LOOKS == 0
-            for news in await asyncio.to_thread(self._sight.news, is_gateway_due=is_gateway_due):
-                self._tell(news)
+            is_gateway_due = number % GATEWAY_POLL_INTERVAL == 0
+            for event in await asyncio.to_thread(
+                self._detector.poll, is_gateway_due=is_gateway_due
+            ):
+                self._publish(event)
 
-    def _tell(self, news: News) -> None:
+    def _publish(self, event: LiveEvent) -> None:
         for queue in self._listeners:
-            if queue.full():  # it has not listened for long: one word stands for all it missed
+            if queue.full():  # a slow reader: one reload replaces the missed events
                 while not queue.empty():
                     queue.get_nowait()
-                queue.put_nowait(EVERYTHING)
-            queue.put_nowait(news)
+                queue.put_nowait(FULL_RELOAD)
+            queue.put_nowait(event)
 
 
-class Sight:
-    """What was seen last; used by one thread at a time."""
+class ChangeDetector:
+    """The state at the last poll; used by one thread at a time."""
 
-    def __init__(self, parts: DashboardContext) -> None:
-        self._history = parts.db.history()
-        self._gateway = parts.gateway
+    def __init__(self, context: DashboardContext) -> None:
+        self._history = context.db.history()
+        self._gateway = context.gateway
         self._version = 0
         self._mark: Mark | None = None
         self._state = ""
-        self._is_owed = False
-        self._told_at = float("-inf")
+        self._is_reload_pending = False
+        self._reloaded_at = float("-inf")
 
     def begin(self) -> None:
-        """Take what is there now as known."""
-        attempt(Step("look at the history", self._settle))
-        attempt(Step("look at the gateway", self._gateway_changed))
+        """Record the current state as the baseline."""
+        attempt(Step("poll the history", self._record_history))
+        attempt(Step("poll the gateway", self._gateway_changed))
 
-    def _settle(self) -> None:
+    def _record_history(self) -> None:
         version = self._history.version()
         self._mark, self._version = self._history.mark(), version
 
-    def news(self, *, is_gateway_due: bool) -> list[News]:
-        """What happened since the last look; a look that fails sees nothing."""
-        found: list[News] = []
-        attempt(Step("look at the history", lambda: found.extend(self._history_news())))
+    def poll(self, *, is_gateway_due: bool) -> list[LiveEvent]:
+        """The events since the last poll; a poll that fails returns none."""
+        events: list[LiveEvent] = []
+        attempt(Step("poll the history", lambda: events.extend(self._poll_history())))
         if is_gateway_due:
             attempt(
                 Step(
-                    "look at the gateway",
-                    lambda: found.extend([News("gateway", {})] * self._gateway_changed()),
+                    "poll the gateway",
+                    lambda: events.extend([LiveEvent("gateway", {})] * self._gateway_changed()),
                 )
             )
-        return found
+        return events
 
-    def _history_news(self) -> list[News]:
+    def _poll_history(self) -> list[LiveEvent]:
         try:
             version = self._history.version()
         except StoreError:
-            return []  # whoever asks for something is told why
+            return []  # requests report the error
         if version != self._version:
-            mark = self._history.mark()  # one that fails is looked for again
+            mark = self._history.mark()  # raises before the state changes, so it is tried again
             before, self._mark, self._version = self._mark, mark, version
-            named = self._named(before)
-            if named:
-                return [News("change", {"sessions": named})]
-            self._is_owed = True
-        return self._everything()
+            session_ids = self._changed_sessions(before)
+            if session_ids:
+                return [LiveEvent("change", {"sessions": session_ids})]
+            self._is_reload_pending = True
+        return self._pending_reload()
 
-    def _named(self, before: Mark | None) -> list[str]:
-        """The sessions whose rows changed; none where that cannot be said, or there are many."""
+    def _changed_sessions(self, before: Mark | None) -> list[str]:
+        """The sessions whose rows changed; empty if unknown or too many."""
         if before is None or not self._history.is_same(before):
             return []
-        found = sorted({one.session_id for one in self._history.changed_since(before)})
-        return found if len(found) <= MAX_NAMED else []
+        session_ids = sorted({row.session_id for row in self._history.changed_since(before)})
+        return session_ids if len(session_ids) <= MAX_NAMED_SESSIONS else []
 
-    def _everything(self) -> list[News]:
-        """The word that means everything; a draft that grows does not make it a flood."""
+    def _pending_reload(self) -> list[LiveEvent]:
+        """A reload of everything, at most once per interval."""
         now = time.monotonic()
-        if not self._is_owed or now - self._told_at < CALM_SECONDS:
+        if not self._is_reload_pending or now - self._reloaded_at < FULL_RELOAD_SECONDS:
             return []
-        self._is_owed, self._told_at = False, now
-        return [EVERYTHING]
+        self._is_reload_pending, self._reloaded_at = False, now
+        return [FULL_RELOAD]
 
     def _gateway_changed(self) -> bool:
         state = json.dumps(self._gateway.state(), sort_keys=True, default=str)
-        is_other, self._state = state != self._state, state
-        return is_other
+        has_changed, self._state = state != self._state, state
+        return has_changed
 
 
-BEAT_SECONDS: Final = 15.0
-BEAT: Final = ": still here\n\n"
-END: Final = News("", {})
+HEARTBEAT_SECONDS: Final = 15.0
+HEARTBEAT: Final = ": keep-alive\n\n"
+END: Final = LiveEvent("", {})
 
 
 def router(
-    parts: DashboardContext, access: Access, farewell: ShutdownSignal, meters: DashboardMetrics
+    context: DashboardContext,
+    access: Access,
+    shutdown_signal: ShutdownSignal,
+    metrics: DashboardMetrics,
 ) -> APIRouter:
-    """The stream."""
+    """The route of the stream."""
     routes = APIRouter(tags=["live"])
-    watcher = Watcher(parts)
+    live_events = LiveEvents(context)
 
     @routes.get(
         "/api/live",
@@ -178,7 +183,12 @@ def router(
     async def live(request: Request) -> StreamingResponse:
         """Server-sent events: `hello`, `change` and `gateway`; the stream ends with the sign-in."""
         return StreamingResponse(
-            _told(watcher, farewell, meters, functools.partial(let_out, request.scope, access)),
+            _event_stream(
+                live_events,
+                shutdown_signal,
+                metrics,
+                functools.partial(wait_for_sign_out, request.scope, access),
+            ),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
@@ -186,46 +196,46 @@ def router(
     return routes
 
 
-async def _told(
-    watcher: Watcher,
-    farewell: ShutdownSignal,
-    meters: DashboardMetrics,
-    logout: Callable[[], Coroutine[Any, Any, None]],
+async def _event_stream(
+    live_events: LiveEvents,
+    shutdown_signal: ShutdownSignal,
+    metrics: DashboardMetrics,
+    signed_out: Callable[[], Coroutine[Any, Any, None]],
 ) -> AsyncIterator[str]:
-    async with watcher.listening() as queue:
-        forget = farewell.hear(lambda: _end(queue))
-        login = asyncio.create_task(logout())
-        login.add_done_callback(functools.partial(_logged_out, queue))
-        meters.listeners.inc()
+    async with live_events.subscribe() as queue:
+        unsubscribe = shutdown_signal.subscribe(lambda: _end(queue))
+        sign_out = asyncio.create_task(signed_out())
+        sign_out.add_done_callback(functools.partial(_logged_out, queue))
+        metrics.listeners.inc()
         try:
-            yield _event(News("hello", {"version": __version__}))
-            while not (farewell.is_said or login.done()):
+            yield _event(LiveEvent("hello", {"version": __version__}))
+            while not (shutdown_signal.is_set or sign_out.done()):
                 try:
-                    news = await asyncio.wait_for(queue.get(), BEAT_SECONDS)
+                    event = await asyncio.wait_for(queue.get(), HEARTBEAT_SECONDS)
                 except TimeoutError:
-                    yield BEAT
+                    yield HEARTBEAT
                     continue
-                if news is END:
+                if event is END:
                     return
-                yield _event(news)
+                yield _event(event)
         finally:
-            login.cancel()
-            meters.listeners.dec()
-            forget()
+            sign_out.cancel()
+            metrics.listeners.dec()
+            unsubscribe()
 
 
-def _logged_out(queue: asyncio.Queue[News], login: asyncio.Task[None]) -> None:
-    if not login.cancelled():
-        if error := login.exception():  # in doubt, nobody is logged in
-            log.warning("whether a page is still logged in cannot be said: %s", error)
+def _logged_out(queue: asyncio.Queue[LiveEvent], sign_out: asyncio.Task[None]) -> None:
+    if not sign_out.cancelled():
+        if error := sign_out.exception():  # treated as signed out
+            log.warning("sign-in check of a live page failed: %s", error)
         _end(queue)
 
 
-def _end(queue: asyncio.Queue[News]) -> None:
+def _end(queue: asyncio.Queue[LiveEvent]) -> None:
     while not queue.empty():
         queue.get_nowait()
     queue.put_nowait(END)
 
 
-def _event(news: News) -> str:
-    return f"event: {news.kind}\ndata: {json.dumps(news.facts)}\n\n"
+def _event(event: LiveEvent) -> str:
+    return f"event: {event.kind}\ndata: {json.dumps(event.data)}\n\n"

@@ -1,4 +1,4 @@
-"""Which models could answer."""
+"""The available models."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Models(BaseModel):
     items: list[Model]
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The list."""
+def router(context: DashboardContext) -> APIRouter:
+    """The route of the list."""
     routes = APIRouter(tags=["chat"])
 
     @routes.get("/api/models")
     def models() -> Models:
         """The selected model, the models of local servers, and the built-in model."""
-        items = [Model.model_validate(one) for one in parts.models()]
-        current = next((one.name for one in items if one.is_current), None)
+        items = [Model.model_validate(model) for model in context.models()]
+        current = next((item.name for item in items if item.is_current), None)
         return Models(current=current, items=items)
 
     return routes

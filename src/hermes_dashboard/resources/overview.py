@@ -1,4 +1,4 @@
-"""Everything at a glance: today, the streak, what goes on, and whether all is well."""
+"""The overview: today, the streak, recent and running conversations, health."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from hermes_dashboard.models.analytics import Overview
 from hermes_dashboard.models.sessions import item_of
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.resources.gateway import queue_of
-from hermes_dashboard.resources.health import OK, examine
+from hermes_dashboard.resources.health import OK, run_checks
 
 if TYPE_CHECKING:
     from hermes_dashboard.analytics.analysis import AnalyticsData
     from hermes_dashboard.context import DashboardContext
 
-RECENT: Final = 8
+RECENT_SESSIONS: Final = 8
 WEEK_DAYS: Final = 14
-FORGIVEN: Final = 2  # days since the last active one that do not end a streak yet
+MAX_STREAK_GAP_DAYS: Final = 2  # inactive days that do not end a streak
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The address of the overview."""
+def router(context: DashboardContext) -> APIRouter:
+    """The route of the overview."""
     routes = APIRouter(prefix="/api/overview", tags=["overview"])
-    db = parts.db
+    db = context.db
 
     @routes.get("", response_model=Overview, responses=problems(503))
     def show_overview() -> dict[str, Any]:
         """Data of the overview page."""
-        known = parts.analysis.known()
+        data = context.analysis.data()
         running = db.session_items(sorted(db.running_turns()))
         stats = db.stats()
-        days = _last_days(known)
+        days = _last_days(data)
         return {
-            "today": _today(days, known.today),
-            "streak": streak_of(sent_by_day(known), known.today),
-            "recent": [item_of(row) for row in db.session_page(limit=RECENT).rows],
+            "today": _today(days, data.today),
+            "streak": streak_of(sent_by_day(data), data.today),
+            "recent": [item_of(row) for row in db.session_page(limit=RECENT_SESSIONS).rows],
             "running": [item_of(row) for row in running],
             "week": [
                 {"day": day, "messages": round(days.days[day]["messages"])}
@@ -52,42 +52,42 @@ def router(parts: DashboardContext) -> APIRouter:
                 "first_started_at": stats["first_started_at"],
                 "database_bytes": stats["database_bytes"],
             },
-            "gateway": _gateway(parts),
-            "health": _health(parts),
+            "gateway": _gateway(context),
+            "health": _health(context),
             "version": __version__,
-            "home": str(parts.home),
-            "is_demo": parts.is_demo,
+            "home": str(context.home),
+            "is_demo": context.is_demo,
         }
 
     return routes
 
 
-def _last_days(known: AnalyticsData) -> Sums:
-    last = date.fromisoformat(known.today)
+def _last_days(data: AnalyticsData) -> Sums:
+    last = date.fromisoformat(data.today)
     first = last - timedelta(days=WEEK_DAYS - 1)
-    return Sums(known, Span(first.isoformat(), last.isoformat()))
+    return Sums(data, Span(first.isoformat(), last.isoformat()))
 
 
 def _today(sums: Sums, today: str) -> dict[str, Any]:
-    found = sums.days[today]
+    day = sums.days[today]
     return {
-        "sessions": round(found["sessions"]),
-        "messages": round(found["messages"]),
-        "tool_calls": round(found["tool_calls"]),
-        "tokens": round(found["input_tokens"] + found["output_tokens"]),
-        "cost_usd": round(found["cost_usd"], 6),
+        "sessions": round(day["sessions"]),
+        "messages": round(day["messages"]),
+        "tool_calls": round(day["tool_calls"]),
+        "tokens": round(day["input_tokens"] + day["output_tokens"]),
+        "cost_usd": round(day["cost_usd"], 6),
     }
 
 
 def streak_of(days: dict[str, dict[str, int]], today: str) -> dict[str, Any]:
-    """The streak that is going on, if one is, and the longest there was."""
-    found = streaks(days)
-    last_day, length = found[-1] if found else (None, 0)
+    """The current streak and the longest one."""
+    history = streaks(days)
+    last_day, length = history[-1] if history else (None, 0)
     since = 0 if last_day is None else _days_between(last_day, today)
-    is_over = last_day is None or since > FORGIVEN
+    is_over = last_day is None or since > MAX_STREAK_GAP_DAYS
     return {
         "days": 0 if is_over else length,
-        "longest": max((one for _, one in found), default=0),
+        "longest": max((length for _, length in history), default=0),
         "last_day": last_day,
         "is_today_done": last_day == today,
     }
@@ -97,16 +97,22 @@ def _days_between(first: str, last: str) -> int:
     return (date.fromisoformat(last) - date.fromisoformat(first)).days
 
 
-def _gateway(parts: DashboardContext) -> dict[str, Any]:
-    state = parts.gateway.state()
+def _gateway(context: DashboardContext) -> dict[str, Any]:
+    state = context.gateway.state()
     platforms = state.get("platforms") or []
     return {
         "is_running": bool(state.get("is_running")),
-        "platforms": [{"name": one["name"], "state": one["state"]} for one in platforms],
-        "waiting": queue_of(parts.db)["waiting"],
+        "platforms": [
+            {"name": platform["name"], "state": platform["state"]} for platform in platforms
+        ],
+        "waiting": queue_of(context.db)["waiting"],
     }
 
 
-def _health(parts: DashboardContext) -> dict[str, Any]:
-    notes = [f"{one['name']}: {one['detail']}" for one in examine(parts) if one["status"] != OK]
+def _health(context: DashboardContext) -> dict[str, Any]:
+    notes = [
+        f"{check['name']}: {check['detail']}"
+        for check in run_checks(context)
+        if check["status"] != OK
+    ]
     return {"status": "attention" if notes else "ok", "notes": notes}

@@ -1,4 +1,4 @@
-"""Tabs of plugins: the list that the page reads, and their files."""
+"""Tabs of plugins: the list and the files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from starlette.responses import FileResponse
 
 from hermes_dashboard.models.text import problems
-from hermes_dashboard.safe_path import inside
+from hermes_dashboard.safe_path import resolve_inside
 
 if TYPE_CHECKING:
     from hermes_dashboard.plugins.apis import PluginApis
@@ -23,7 +23,7 @@ SUFFIXES: Final = frozenset(
         ".ico", ".woff2", ".woff", ".ttf", ".otf", ".map",
     }
 )  # fmt: skip
-TYPES: Final = {
+MEDIA_TYPES: Final = {
     ".js": "text/javascript",
     ".mjs": "text/javascript",
     ".map": "application/json",
@@ -59,13 +59,13 @@ class PluginTab(BaseModel):
 
 
 def router(apis: PluginApis) -> APIRouter:
-    """The list and the files."""
+    """The routes of the list and the files."""
     routes = APIRouter(tags=["plugins"])
 
     @routes.get("/api/dashboard/plugins")
     def listed() -> list[PluginTab]:
         """All tabs; an unusable one has its error, as soon as that is known."""
-        return [_told(tab, apis.error_of(tab)) for tab in apis.tabs().values()]
+        return [_tab_view(tab, apis.error_of(tab)) for tab in apis.tabs().values()]
 
     @routes.get(
         "/dashboard-plugins/{name}/{path:path}",
@@ -76,16 +76,18 @@ def router(apis: PluginApis) -> APIRouter:
         """A file of a plugin's dashboard folder."""
         tab = apis.tabs().get(name)
         suffix = PurePosixPath(path).suffix.lower()
-        found = inside(tab.folder, path) if tab and suffix in SUFFIXES else None
-        if found is None or found.suffix.lower() not in SUFFIXES:
+        resolved = resolve_inside(tab.folder, path) if tab and suffix in SUFFIXES else None
+        if resolved is None or resolved.suffix.lower() not in SUFFIXES:
             raise HTTPException(404, "No such file in an enabled plugin.")
-        kind = TYPES.get(suffix) or mimetypes.guess_type(path)[0] or "application/octet-stream"
-        return FileResponse(found, media_type=kind, headers={"Cache-Control": "no-store"})
+        media_type = (
+            MEDIA_TYPES.get(suffix) or mimetypes.guess_type(path)[0] or "application/octet-stream"
+        )
+        return FileResponse(resolved, media_type=media_type, headers={"Cache-Control": "no-store"})
 
     return routes
 
 
-def _told(tab: Tab, error: str | None) -> PluginTab:
+def _tab_view(tab: Tab, error: str | None) -> PluginTab:
     return PluginTab(
         name=tab.name,
         label=tab.label,

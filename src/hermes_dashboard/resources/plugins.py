@@ -1,4 +1,4 @@
-"""Plugins: which there are, which are on, and switching them."""
+"""The plugin list, and enabling and disabling plugins."""
 
 from __future__ import annotations
 
@@ -18,60 +18,60 @@ if TYPE_CHECKING:
     from hermes_plugin_host.discovery import DiscoveredPlugin
 
 Name = Annotated[str, Path(min_length=1, max_length=150)]
-SWITCHING: Final = problems(400, 404)
+SWITCH_PROBLEMS: Final = problems(400, 404)
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The addresses of plugins."""
+def router(context: DashboardContext) -> APIRouter:
+    """The routes of plugins."""
     routes = APIRouter(prefix="/api/plugins", tags=["plugins"])
 
     @routes.get("", response_model=PluginList)
     def list_plugins() -> dict[str, Any]:
         """All plugins and their states."""
-        return {"items": [shown(one) for one in present()]}
+        return {"items": [plugin_item(plugin) for plugin in all_plugins()]}
 
-    @routes.post("/{key}/enable", response_model=PluginItem, responses=SWITCHING)
+    @routes.post("/{key}/enable", response_model=PluginItem, responses=SWITCH_PROBLEMS)
     def enable(key: Name) -> dict[str, Any]:
         """Enable a plugin; `error` is set if it does not load."""
-        return shown(activation.enable(_known(key), parts.db))
+        return plugin_item(activation.enable(_known_key(key), context.db))
 
-    @routes.post("/{group}/{name}/enable", response_model=PluginItem, responses=SWITCHING)
+    @routes.post("/{group}/{name}/enable", response_model=PluginItem, responses=SWITCH_PROBLEMS)
     def enable_inner(group: Name, name: Name) -> dict[str, Any]:
         """The same for a plugin in a group folder."""
-        return shown(activation.enable(_known(f"{group}/{name}"), parts.db))
+        return plugin_item(activation.enable(_known_key(f"{group}/{name}"), context.db))
 
-    @routes.post("/{key}/disable", response_model=PluginItem, responses=SWITCHING)
+    @routes.post("/{key}/disable", response_model=PluginItem, responses=SWITCH_PROBLEMS)
     def disable(key: Name) -> dict[str, Any]:
         """Disable a plugin."""
-        return shown(activation.disable(_known(key)))
+        return plugin_item(activation.disable(_known_key(key)))
 
-    @routes.post("/{group}/{name}/disable", response_model=PluginItem, responses=SWITCHING)
+    @routes.post("/{group}/{name}/disable", response_model=PluginItem, responses=SWITCH_PROBLEMS)
     def disable_inner(group: Name, name: Name) -> dict[str, Any]:
         """The same for a plugin in a group folder."""
-        return shown(activation.disable(_known(f"{group}/{name}")))
+        return plugin_item(activation.disable(_known_key(f"{group}/{name}")))
 
     return routes
 
 
-def present() -> list[Plugin]:
-    """Every plugin that is there now, also one that was put there since this process began."""
+def all_plugins() -> list[Plugin]:
+    """All installed plugins, including those installed since the process started."""
     known = hermes_plugin_host.active().plugins
-    return [known.get(key) or _new(one) for key, one in discover().items()]
+    return [known.get(key) or _new(discovered) for key, discovered in discover().items()]
 
 
-def _new(found: DiscoveredPlugin) -> Plugin:
-    return Plugin(found, "failed" if found.problem else "available", found.problem)
+def _new(discovered: DiscoveredPlugin) -> Plugin:
+    return Plugin(discovered, "failed" if discovered.problem else "available", discovered.problem)
 
 
-def _known(key: str) -> str:
+def _known_key(key: str) -> str:
     if key not in hermes_plugin_host.active().plugins:
         if key not in discover():
-            raise HTTPException(404, f"plugin not found: {key}")
-        hermes_plugin_host.active.cache_clear()  # it was put there since
+            raise HTTPException(404, f"Plugin not found: {key}")
+        hermes_plugin_host.active.cache_clear()  # installed since the process started
     return key
 
 
-def shown(plugin: Plugin) -> dict[str, Any]:
+def plugin_item(plugin: Plugin) -> dict[str, Any]:
     """A plugin as the page shows it."""
     manifest, folder = plugin.discovered.manifest, plugin.discovered.folder
     return {

@@ -1,4 +1,4 @@
-"""Finding what was said, with the found words marked."""
+"""Full-text search of messages, with marked matches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 
 from hermes_core.isolate import Step, attempt
 from hermes_dashboard.models.sessions import Hits
-from hermes_dashboard.models.text import Moment, problems
+from hermes_dashboard.models.text import Timestamp, problems
 from hermes_state.search.candidates import Patience
 
 if TYPE_CHECKING:
@@ -19,59 +19,59 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
 
-READ_SECONDS: Final = 1.5  # what the index does not cover, in one search
+UNINDEXED_READ_SECONDS: Final = 1.5  # for messages outside the index, per search
 FILL_SECONDS: Final = 0.1
-PAUSE_SECONDS: Final = 0.3  # others are let through meanwhile
+PAUSE_SECONDS: Final = 0.3  # between steps, so that other writers get the lock
 
 Text = Annotated[str, Query(max_length=500)]
 Names = Annotated[list[str], Query(max_length=50)]
 
 
 class SearchIndexUpdater:
-    """Brings the search index up to date behind searches, in small steps."""
+    """Updates the search index in the background, in small steps."""
 
     def __init__(self, db: SessionDB) -> None:
         self._db = db
-        self._over = threading.Event()
+        self._is_closed = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Go on filling, unless that is being done."""
+        """Start the update unless it is running."""
         with self._lock:
-            if self._over.is_set() or (self._thread is not None and self._thread.is_alive()):
+            if self._is_closed.is_set() or (self._thread is not None and self._thread.is_alive()):
                 return
             self._thread = threading.Thread(
-                target=lambda: attempt(Step("fill the search index", self._fill)),
+                target=lambda: attempt(Step("fill the search index", self._update)),
                 name="hermes-search-filling",
                 daemon=True,
             )
             self._thread.start()
 
-    def _fill(self) -> None:
+    def _update(self) -> None:
         before = None
-        while not self._over.wait(PAUSE_SECONDS) and not self._db.fill_search(FILL_SECONDS):
+        while not self._is_closed.wait(PAUSE_SECONDS) and not self._db.fill_search(FILL_SECONDS):
             done = self._db.search_progress()
             if done == before:
-                return  # the file cannot be used now
+                return  # no progress: the file is unusable at the moment
             before = done
 
     def close(self) -> None:
-        """Fill no more."""
-        self._over.set()
+        """Stop the update."""
+        self._is_closed.set()
         if self._thread is not None:
             self._thread.join()
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The search."""
-    db = parts.db
-    filling = SearchIndexUpdater(db)
+def router(context: DashboardContext) -> APIRouter:
+    """The route of the search."""
+    db = context.db
+    updater = SearchIndexUpdater(db)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: object) -> AsyncIterator[None]:
         yield
-        filling.close()
+        updater.close()
 
     routes = APIRouter(prefix="/api/search", tags=["sessions"], lifespan=lifespan)
 
@@ -82,18 +82,17 @@ def router(parts: DashboardContext) -> APIRouter:
         offset: Annotated[int, Query(ge=0, le=10_000)] = 0,
         source: Names = [],  # noqa: B006 - FastAPI copies it
         role: Names = [],  # noqa: B006
-        since: Moment | None = None,
-        until: Moment | None = None,
+        since: Timestamp | None = None,
+        until: Timestamp | None = None,
         with_tools: bool = False,
     ) -> dict[str, Any]:
         """Messages that match the query, newest first.
 
-        Words, "phrases", prefix*, one OR two, -not. While the index is being filled,
-        `progress` tells how far it is; the newest of the rest is read meanwhile. Tool
-        output that the index does not cover is read for a moment; `is_partial` says that
-        there was not time for all of it.
+        Syntax: words, "phrases", prefix*, one OR two, -not. While the index is being built,
+        `progress` is set and the newest unindexed messages are read directly. Tool output
+        outside the index is read for a limited time; `is_partial` is true if some was skipped.
         """
-        patience = Patience(READ_SECONDS)
+        patience = Patience(UNINDEXED_READ_SECONDS)
         hits = db.search_messages(
             q,
             source_filter=source,
@@ -107,7 +106,7 @@ def router(parts: DashboardContext) -> APIRouter:
         )
         progress = db.search_progress()
         if progress is not None:
-            filling.start()
+            updater.start()
         return {
             "items": _shown(db, hits[:limit]),
             "has_more": len(hits) > limit,
@@ -119,18 +118,18 @@ def router(parts: DashboardContext) -> APIRouter:
 
 
 def _shown(db: SessionDB, hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    sessions = {one["session_id"] for one in hits}
-    titles = {one: db.get_session_title(one) for one in sessions}
+    sessions = {hit["session_id"] for hit in hits}
+    titles = {session: db.get_session_title(session) for session in sessions}
     return [
         {
-            "session_id": one["session_id"],
-            "session_title": titles[one["session_id"]],
-            "source": one["source"],
-            "message_id": one["id"],
-            "role": one["role"],
-            "timestamp": one["timestamp"],
-            "snippet": one["snippet_text"],
-            "marks": one["offsets"],
+            "session_id": hit["session_id"],
+            "session_title": titles[hit["session_id"]],
+            "source": hit["source"],
+            "message_id": hit["id"],
+            "role": hit["role"],
+            "timestamp": hit["timestamp"],
+            "snippet": hit["snippet_text"],
+            "marks": hit["offsets"],
         }
-        for one in hits
+        for hit in hits
     ]

@@ -1,4 +1,4 @@
-"""Conversations: lists of them, what they can be chosen by, and one of them."""
+"""Conversation lists, facets for filters, and single conversations."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from hermes_core.command_name import command_name
 from hermes_core.errors import SessionNotFoundError
-from hermes_dashboard.models.session_query import PagedQuery, cursor_of, place_of
+from hermes_dashboard.models.session_query import PagedQuery, cursor_of, position_of
 from hermes_dashboard.models.sessions import (
     FacetsView,
     SessionDetail,
@@ -16,73 +17,75 @@ from hermes_dashboard.models.sessions import (
     SessionPageView,
     item_of,
 )
-from hermes_dashboard.models.text import Named, problems
+from hermes_dashboard.models.text import Identifier, problems
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The addresses below /api/sessions that only read."""
+def router(context: DashboardContext) -> APIRouter:
+    """The read-only routes below /api/sessions."""
     routes = APIRouter(prefix="/api/sessions", tags=["sessions"])
-    db = parts.db
+    db = context.db
 
     @routes.get("", response_model=SessionPageView, responses=problems(400, 503))
-    def list_sessions(asked: Annotated[PagedQuery, Query()]) -> dict[str, Any]:
+    def list_sessions(query: Annotated[PagedQuery, Query()]) -> dict[str, Any]:
         """A page of conversations, most recently active first.
 
         `next` is the cursor of the next page; only the first page has `total`.
         """
-        active = parts.analysis.sessions_with(asked) if asked.asks_for_activity else None
-        choice = asked.choice(active)
-        after = None if asked.cursor is None else place_of(asked.cursor)
-        page = db.session_page(choice, asked.limit, after)
+        active = context.analysis.sessions_with(query) if query.needs_activity else None
+        page_filter = query.to_filter(active)
+        after = None if query.cursor is None else position_of(query.cursor)
+        page = db.session_page(page_filter, query.limit, after)
         return {
             "items": [item_of(row) for row in page.rows],
             "next": None if page.next is None else cursor_of(page.next),
-            "total": None if after else db.count_sessions(choice),
+            "total": None if after else db.count_sessions(page_filter),
         }
 
     @routes.get("/facets", response_model=FacetsView, responses=problems(503))
     def list_facets() -> dict[str, Any]:
         """All sources, models and tags, with the number of conversations of each."""
-        found = db.session_facets()
+        facets = db.session_facets()
         return {
-            **{name: _counted(getattr(found, name)) for name in ("sources", "models", "tags")},
+            **{
+                name: _facet_counts(getattr(facets, name)) for name in ("sources", "models", "tags")
+            },
             "counts": {
-                "active": found.active,
-                "archived": found.archived,
-                "trash": found.trash,
+                "active": facets.active,
+                "archived": facets.archived,
+                "trash": facets.trash,
             },
         }
 
     @routes.get(
         "/{session_id}", response_model=SessionDetail, responses=problems(400, 404, 409, 503)
     )
-    def show_session(session_id: Named) -> dict[str, Any]:
+    def show_session(session_id: Identifier) -> dict[str, Any]:
         """One conversation, by ID, the beginning of its ID, or title."""
         return detail_of(db, db.resolve(session_id))
 
     @routes.get(
         "/{session_id}/tree", response_model=SessionFamily, responses=problems(400, 404, 409, 503)
     )
-    def show_family(session_id: Named) -> dict[str, Any]:
+    def show_family(session_id: Identifier) -> dict[str, Any]:
         """All sessions with the same root: branches, delegated tasks."""
-        found = db.resolve(session_id)
-        rows = db.session_family(found)
-        nodes = [row | {"is_current": row["id"] == found} for row in rows]
+        resolved = db.resolve(session_id)
+        rows = db.session_family(resolved)
+        nodes = [row | {"is_current": row["id"] == resolved} for row in rows]
         return {"nodes": [node | {"message_count": node["message_count"] or 0} for node in nodes]}
 
     return routes
 
 
-def _counted(counts: dict[str, int]) -> list[dict[str, Any]]:
+def _facet_counts(counts: dict[str, int]) -> list[dict[str, Any]]:
     return [{"name": name, "count": number} for name, number in counts.items()]
 
 
-def item(db: SessionDB, session_id: str) -> dict[str, Any]:
-    """A conversation as lists show it."""
+def session_item(db: SessionDB, session_id: str) -> dict[str, Any]:
+    """A conversation as a list item."""
     rows = db.session_items([session_id])
     if not rows:
         raise SessionNotFoundError(f"session not found: {session_id}")
@@ -90,13 +93,13 @@ def item(db: SessionDB, session_id: str) -> dict[str, Any]:
 
 
 def detail_of(db: SessionDB, session_id: str) -> dict[str, Any]:
-    """A conversation with everything that is known about it."""
-    shown = item(db, session_id)
+    """All data of a conversation except its messages."""
+    fields = session_item(db, session_id)
     return {
-        **shown,
+        **fields,
         "system_prompt": (db.get_session(session_id) or {}).get("system_prompt"),
-        "session_key": shown.get("session_key"),
-        "git_branch": shown.get("git_branch"),
-        "resume_command": shlex.join(["hermes", "chat", "--resume", session_id]),
+        "session_key": fields.get("session_key"),
+        "git_branch": fields.get("git_branch"),
+        "resume_command": f"{command_name()} {shlex.join(['chat', '--resume', session_id])}",
         "rows": db.conversation_rows(session_id),
     }

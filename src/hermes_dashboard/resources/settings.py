@@ -1,4 +1,4 @@
-"""Settings: what there is to decide, what was decided, and deciding it."""
+"""Settings: list, change and reset."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, HTTPException
 
+from hermes_core.command_name import with_command_name
 from hermes_core.config import values
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, UsageError
 from hermes_dashboard.models.system import NewValue, SettingItem, SettingList
-from hermes_dashboard.models.text import Named, problems
+from hermes_dashboard.models.text import Identifier, problems
 
 if TYPE_CHECKING:
     from hermes_core.config.schema import Setting
@@ -25,65 +26,69 @@ ORIGINS: Final = {
 }
 
 
-def router(_parts: DashboardContext) -> APIRouter:
-    """The addresses of settings."""
+def router(_context: DashboardContext) -> APIRouter:
+    """The routes of settings."""
     routes = APIRouter(prefix="/api/settings", tags=["settings"])
 
     @routes.get("", response_model=SettingList)
     def list_settings() -> dict[str, Any]:
         """All settings; an invalid one does not hide the others."""
         config = ConfigFile.of_home()
-        return {"path": str(config.path), "items": [shown(config, one) for one in SETTINGS]}
+        return {
+            "path": str(config.path),
+            "items": [setting_item(config, setting) for setting in SETTINGS],
+        }
 
     @routes.put("/{name}", response_model=SettingItem, responses=problems(400, 403, 404))
-    def put_setting(name: Named, asked: NewValue) -> dict[str, Any]:
+    def put_setting(name: Identifier, body: NewValue) -> dict[str, Any]:
         """Change a setting; an invalid value is rejected and nothing is written."""
-        setting = changeable(name)
+        setting = find_writable_setting(name)
         config = ConfigFile.of_home()
-        config.set(setting.name, text_of(setting, asked.value))
-        return shown(ConfigFile.of_home(), setting)
+        config.set(setting.name, text_of(setting, body.value))
+        return setting_item(ConfigFile.of_home(), setting)
 
     @routes.delete("/{name}", response_model=SettingItem, responses=problems(400, 403, 404))
-    def unset_setting(name: Named) -> dict[str, Any]:
+    def unset_setting(name: Identifier) -> dict[str, Any]:
         """Reset a setting to its default."""
-        setting = changeable(name)
+        setting = find_writable_setting(name)
         ConfigFile.of_home().unset(setting.name)
-        return shown(ConfigFile.of_home(), setting)
+        return setting_item(ConfigFile.of_home(), setting)
 
     return routes
 
 
-def known(name: str) -> Setting:
-    """A setting of the table; nothing else can be read or written here."""
+def find_setting(name: str) -> Setting:
+    """A setting of the table; other keys cannot be read or written here."""
     for setting in SETTINGS:
         if setting.name == name:
             return setting
-    raise HTTPException(404, f"unknown setting: {name}")
+    raise HTTPException(404, f"Unknown setting: {name}")
 
 
-def changeable(name: str) -> Setting:
-    """The same, unless it says what is run or who is let in: a page must not decide that."""
-    setting = known(name)
+def find_writable_setting(name: str) -> Setting:
+    """A setting that a page may change; not those that select commands or grant access."""
+    setting = find_setting(name)
     if setting.only_by_hand:
-        raise HTTPException(403, f"{name} is set in a terminal: hermes config set {name} VALUE")
+        hint = f"{name} can only be changed in a terminal: `hermes config set {name} VALUE`"
+        raise HTTPException(403, with_command_name(hint))
     return setting
 
 
 def text_of(setting: Setting, value: bool | float | str | list[str]) -> str:
-    """What was sent as a person would type it."""
+    """The value as text of the settings file."""
     if setting.secret and not (isinstance(value, str) and value):
-        raise UsageError(f"{setting.name} is a secret: a text that is not empty")
+        raise UsageError(f"{setting.name} must be a non-empty text.")
     if isinstance(value, list):
         if setting.kind != "list":
             raise UsageError(f"{setting.name} must be {values.describe_allowed(setting)}.")
-        if any("," in one for one in value):
-            raise UsageError(f"the names in {setting.name} cannot have commas in them")
+        if any("," in item for item in value):
+            raise UsageError(f"Values in {setting.name} must not contain commas.")
         return ", ".join(value)
     return values.format_value(value)
 
 
-def shown(config: ConfigFile, setting: Setting) -> dict[str, Any]:
-    """A setting as the page shows it, without what a secret is."""
+def setting_item(config: ConfigFile, setting: Setting) -> dict[str, Any]:
+    """A setting as a list item; the value of a secret is omitted."""
     problem = None
     value, origin = setting.default, "default"
     try:

@@ -1,4 +1,4 @@
-"""What was said: the messages of a conversation, page by page."""
+"""The messages of a conversation, in pages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hermes_achievements.classification.tool_kinds import does
 from hermes_core import media_store
 from hermes_core.messages import plain_text
 from hermes_dashboard.models.sessions import MessagePageView
-from hermes_dashboard.models.text import MessageId, Named, problems
+from hermes_dashboard.models.text import Identifier, MessageId, problems
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
 
-PICTURES: Final = ("image_url", "input_image", "image")
-MEDIA_ADDRESS: Final = "/api/media/"
+IMAGE_TYPES: Final = ("image_url", "input_image", "image")
+MEDIA_PATH: Final = "/api/media/"
 
 
 def message_of(row: dict[str, Any]) -> dict[str, Any]:
@@ -44,54 +44,54 @@ def message_of(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def state_of(row: dict[str, Any]) -> str:
-    """Whether the model still reads it, and if not, why."""
+    """Whether the message is active, undone or compacted."""
     if row.get("compacted"):
         return "compacted"
     return "active" if row.get("active") in (None, 1) else "undone"
 
 
 def text_of(content: Any) -> str:
-    """The words of a message, without its pictures."""
+    """The text of a message, without its images."""
     if isinstance(content, list):
-        content = [part for part in content if not _is_picture(part)]
+        content = [part for part in content if not _is_image(part)]
     return plain_text(content)
 
 
-def _is_picture(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") in PICTURES and bool(_address(part))
+def _is_image(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in IMAGE_TYPES and bool(_image_url(part))
 
 
 def images_of(content: Any) -> list[str]:
-    """Where the pictures of a message are: in it, or kept beside the history."""
-    parts = content if isinstance(content, list) else [content]
-    found = [_address(part) for part in parts if isinstance(part, dict)]
-    return [address for address in found if address]
+    """The URLs of the images of a message: inline data or stored media."""
+    context = content if isinstance(content, list) else [content]
+    urls = [_image_url(part) for part in context if isinstance(part, dict)]
+    return [url for url in urls if url]
 
 
-def _address(part: dict[str, Any]) -> str:
-    """What the page may load; nothing that lies on other machines."""
+def _image_url(part: dict[str, Any]) -> str:
+    """The URL of an image if the page may load it; never of other hosts."""
     image = part.get("image_url")
     url = image if isinstance(image, str) else media_store.url_of(part)
     if url.startswith(media_store.REFERENCE_SCHEME):
-        return MEDIA_ADDRESS + url.removeprefix(media_store.REFERENCE_SCHEME).rpartition("/")[2]
+        return MEDIA_PATH + url.removeprefix(media_store.REFERENCE_SCHEME).rpartition("/")[2]
     return url if url.startswith("data:image/") else ""
 
 
-def calls_of(stored: Any) -> list[dict[str, str]]:
-    """The tool calls of a message, in whatever shape a program wrote them."""
-    calls = stored if isinstance(stored, list) else []
-    return [_call(one) for one in calls if isinstance(one, dict)]
+def calls_of(value: Any) -> list[dict[str, str]]:
+    """The tool calls of a message, in any of the stored formats."""
+    calls = value if isinstance(value, list) else []
+    return [_call(call) for call in calls if isinstance(call, dict)]
 
 
-def _call(one: dict[str, Any]) -> dict[str, str]:
-    function = one.get("function")
+def _call(call: dict[str, Any]) -> dict[str, str]:
+    function = call.get("function")
     if not isinstance(function, dict):
-        function = one
+        function = call
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
         arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
     return {
-        "id": str(one.get("id") or one.get("call_id") or ""),
+        "id": str(call.get("id") or call.get("call_id") or ""),
         "name": str(function.get("name") or "unnamed tool"),
         "arguments": arguments,
     }
@@ -106,10 +106,10 @@ def _has_failed(row: dict[str, Any], text: str) -> bool:
 Inactive = Annotated[bool, Query(description="Include undone messages.")]
 
 
-def router(parts: DashboardContext) -> APIRouter:
-    """The messages of a conversation."""
+def router(context: DashboardContext) -> APIRouter:
+    """The route of the messages."""
     routes = APIRouter(prefix="/api/sessions", tags=["sessions"])
-    db = parts.db
+    db = context.db
 
     @routes.get(
         "/{session_id}/messages",
@@ -117,7 +117,7 @@ def router(parts: DashboardContext) -> APIRouter:
         responses=problems(400, 404, 409, 503),
     )
     def list_messages(
-        session_id: Named,
+        session_id: Identifier,
         limit: Annotated[int, Query(ge=1, le=500)] = 100,
         before: MessageId | None = None,
         after: MessageId | None = None,

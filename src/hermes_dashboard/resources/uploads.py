@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 FOLDER: Final = "uploads"
 MAX_MB: Final = 25
 MAX_BYTES: Final = MAX_MB * 1024 * 1024
-LONGEST_NAME: Final = 100
+MAX_NAME_CHARACTERS: Final = 100
 TOO_LARGE: Final = f"A file has at most {MAX_MB} MB."
-ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     400: {"description": "the connection was lost in the middle"},
     413: {"description": "the file is too large"},
 }
@@ -48,7 +48,7 @@ def router(parts: DashboardContext) -> APIRouter:
     """The one route."""
     routes = APIRouter(tags=["chat"])
 
-    @routes.post("/api/uploads", responses=ANSWERS, openapi_extra=ANY_BYTES)
+    @routes.post("/api/uploads", responses=RESPONSES, openapi_extra=ANY_BYTES)
     async def upload(
         request: Request, name: Annotated[str, Query(min_length=1, max_length=500)]
     ) -> Upload:
@@ -58,7 +58,7 @@ def router(parts: DashboardContext) -> APIRouter:
             raise HTTPException(413, TOO_LARGE)
         path = await run_in_threadpool(_new_path, parts.home, name)
         try:
-            size = await _received(request, path)
+            size = await _write_body(request, path)
         except BaseException:
             path.unlink(missing_ok=True)
             raise
@@ -74,7 +74,7 @@ def router(parts: DashboardContext) -> APIRouter:
     return routes
 
 
-async def _received(request: Request, path: Path) -> int:
+async def _write_body(request: Request, path: Path) -> int:
     """Write the body as it comes; how long it is."""
     size = 0
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
@@ -101,4 +101,4 @@ def safe_name(written: str) -> str:
     base = re.split(r"[/\\]", written)[-1]
     plain = re.sub(r"[^\w.()+@=, -]", "_", base).strip(". ")
     stem, suffix = os.path.splitext(plain)  # noqa: PTH122 - of a name, not of a path
-    return (stem[: LONGEST_NAME - len(suffix[:20])] + suffix[:20]) or "file"
+    return (stem[: MAX_NAME_CHARACTERS - len(suffix[:20])] + suffix[:20]) or "file"

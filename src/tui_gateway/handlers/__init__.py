@@ -1,1 +1,1 @@
-"""What each method does: a handler gets the connection and checked parameters."""
+"""Handlers of the RPC methods; each gets the connection and validated parameters."""

@@ -1,4 +1,4 @@
-"""An open conversation: say something, take it back, go another way, answer its questions."""
+"""Handlers for an open conversation: messages, history changes, branches, questions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from hermes_conversation import slash_commands
 from hermes_core import human_format
 from tui_gateway.frames import BUSY, INVALID_PARAMS, NOTHING_TO_DO, RpcError
-from tui_gateway.handlers.environment import told
-from tui_gateway.handlers.sessions import open_as_wished, stored
-from tui_gateway.live_session import OCCUPIED
+from tui_gateway.handlers.environment import as_rpc
+from tui_gateway.handlers.sessions import open_session, resolve_stored
+from tui_gateway.live_session import TURN_RUNNING
 from tui_gateway.questions import CHOICES
 from tui_gateway.turn_view import usage as usage_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tui_gateway.dispatcher import Dispatcher
     from tui_gateway.live_session import LiveSession
 
-    Opened = dict[str, Any]
+    OpenedState = dict[str, Any]
     from collections.abc import Iterator
 
     from hermes_conversation.conversation import Conversation
@@ -27,39 +27,45 @@ if TYPE_CHECKING:
     Params = dict[str, Any]
 
 
-def move(peer: Dispatcher, live: LiveSession, command: str, words: str) -> Opened | None:
-    """Carry out a command that goes elsewhere; None when it is none of those."""
+def switch_by_command(
+    peer: Dispatcher, live: LiveSession, command: str, argument: str
+) -> OpenedState | None:
+    """Run a command that switches to another conversation; None for other commands."""
     if command == "new":
-        opened = _go(peer, live, None, "new_session")
+        opened = _switch(peer, live, None, "new_session")
         return {**opened, "output": f"A new conversation: {opened['stored_session_id']}"}
-    if command == "resume" and words:
-        opened = _go(peer, live, stored(peer, words), "resumed_other")
+    if command == "resume" and argument:
+        opened = _switch(peer, live, resolve_stored(peer, argument), "resumed_other")
         name = opened["info"]["title"] or opened["stored_session_id"]
-        said = human_format.plural(opened["message_count"], "message")
-        return {**opened, "output": f"Resumed {name} ({said})"}
+        count = human_format.plural(opened["message_count"], "message")
+        return {**opened, "output": f"Resumed {name} ({count})"}
     if command == "branch":
-        opened = open_branch(peer, live, words)
+        opened = open_branch(peer, live, argument)
         return {**opened, "output": f"Switched to branch: {opened['stored_session_id']}"}
     return None
 
 
-def open_branch(peer: Dispatcher, live: LiveSession, title: str, before_message: int = 0) -> Opened:
-    """Go on in a second conversation that begins as this one, or ends before a message."""
+def open_branch(
+    peer: Dispatcher, live: LiveSession, title: str, before_message: int = 0
+) -> OpenedState:
+    """Continue in a branch of this conversation, cut before a message if given."""
     if live.is_running:
-        raise RpcError(BUSY, OCCUPIED)
-    found = told(lambda: live.conversation.create_branch(title, before_message))
-    return _go(peer, live, found, "branched")
+        raise RpcError(BUSY, TURN_RUNNING)
+    branch_id = as_rpc(lambda: live.conversation.create_branch(title, before_message))
+    return _switch(peer, live, branch_id, "branched")
 
 
-def _go(peer: Dispatcher, live: LiveSession, session_id: str | None, reason: str) -> Opened:
-    """Look at another conversation; one that is left alone and idle is ended."""
+def _switch(
+    peer: Dispatcher, live: LiveSession, session_id: str | None, reason: str
+) -> OpenedState:
+    """Switch to another conversation; the old one is closed if idle and without clients."""
     if session_id == live.conversation.session_id:
-        return peer.hub.look(live, peer)
+        return peer.hub.attach(live, peer)
     wish = live.conversation.options._replace(
         session_id=session_id, cwd=live.conversation.agent.cwd
     )
-    opened = open_as_wished(peer, wish)
-    peer.hub.turn_away(live, peer, reason)
+    opened = open_session(peer, wish)
+    peer.hub.detach(live, peer, reason)
     return opened
 
 
@@ -77,12 +83,12 @@ def steer(peer: Dispatcher, params: Params) -> Any:
 
 
 def queue(peer: Dispatcher, params: Params) -> Any:
-    return {"status": "streaming" if _live(peer, params).say(params["text"]) else "queued"}
+    return {"status": "streaming" if _live(peer, params).send(params["text"]) else "queued"}
 
 
 def title(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
-    return {"title": told(lambda: live.conversation.title(params.get("title") or ""))}
+    return {"title": as_rpc(lambda: live.conversation.title(params.get("title") or ""))}
 
 
 def history(peer: Dispatcher, params: Params) -> Any:
@@ -100,13 +106,13 @@ def status(peer: Dispatcher, params: Params) -> Any:
 
 def set_folder(peer: Dispatcher, params: Params) -> Any:
     with _changing(peer, params) as conversation:
-        found = told(lambda: conversation.move_to(Path(params["cwd"]).expanduser()))
-    return {"cwd": str(found)}
+        folder = as_rpc(lambda: conversation.move_to(Path(params["cwd"]).expanduser()))
+    return {"cwd": str(folder)}
 
 
 def attach_image(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
-    picture = told(lambda: live.conversation.attach(Path(params["path"]).expanduser()))
+    picture = as_rpc(lambda: live.conversation.attach(Path(params["path"]).expanduser()))
     return {"attached": picture.name, "count": len(live.conversation.pictures)}
 
 
@@ -121,17 +127,17 @@ def detach_image(peer: Dispatcher, params: Params) -> Any:
 
 def undo(peer: Dispatcher, params: Params) -> Any:
     with _changing(peer, params) as conversation:
-        return {"removed": told(lambda: conversation.undo(params.get("count") or 1))}
+        return {"removed": as_rpc(lambda: conversation.undo(params.get("count") or 1))}
 
 
 def redo(peer: Dispatcher, params: Params) -> Any:
     with _changing(peer, params) as conversation:
-        return {"restored": told(conversation.redo)}
+        return {"restored": as_rpc(conversation.redo)}
 
 
 def retry(peer: Dispatcher, params: Params) -> Any:
     with _changing(peer, params) as conversation:
-        text = told(conversation.undo_last_prompt)
+        text = as_rpc(conversation.undo_last_prompt)
     _live(peer, params).submit(text)
     return {"status": "streaming", "text": text}
 
@@ -145,31 +151,33 @@ def branch(peer: Dispatcher, params: Params) -> Any:
 
 
 def prompts(peer: Dispatcher, params: Params) -> Any:
-    found = _live(peer, params).conversation.prompts()
-    return {"prompts": [{"message_id": one.message_id, "text": one.text} for one in found]}
+    result = _live(peer, params).conversation.prompts()
+    return {
+        "prompts": [{"message_id": prompt.message_id, "text": prompt.text} for prompt in result]
+    }
 
 
 def rewind(peer: Dispatcher, params: Params) -> Any:
     with _changing(peer, params) as conversation:
-        return {"text": told(lambda: conversation.rewind_to(params["message_id"]))}
+        return {"text": as_rpc(lambda: conversation.rewind_to(params["message_id"]))}
 
 
 def tree(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
     names = ("id", "title", "parent_session_id", "started_at", "message_count", "end_reason")
-    rows = told(live.conversation.related_sessions)
+    rows = as_rpc(live.conversation.related_sessions)
     return {"sessions": [{name: row.get(name) for name in names} for row in rows]}
 
 
 def compress(peer: Dispatcher, params: Params) -> Any:
     with _changing(peer, params) as conversation:
-        found = told(lambda: conversation.compress(params.get("focus_topic") or ""))
-    return {"before": found.before, "after": found.after, "summary": found.summary}
+        result = as_rpc(lambda: conversation.compress(params.get("focus_topic") or ""))
+    return {"before": result.before, "after": result.after, "summary": result.summary}
 
 
 def save(peer: Dispatcher, params: Params) -> Any:
     return {
-        "file": str(told(lambda: _live(peer, params).conversation.save(params.get("path") or "")))
+        "file": str(as_rpc(lambda: _live(peer, params).conversation.save(params.get("path") or "")))
     }
 
 
@@ -202,13 +210,13 @@ def catalog(_peer: Dispatcher, _params: Params) -> Any:
     return {
         "commands": [
             {
-                "name": f"/{one.name}",
-                "hint": one.hint,
-                "help": one.help,
-                "aliases": [f"/{alias}" for alias in one.aliases],
-                "while_busy": one.while_busy,
+                "name": f"/{command.name}",
+                "hint": command.hint,
+                "help": command.help,
+                "aliases": [f"/{alias}" for alias in command.aliases],
+                "while_busy": command.while_busy,
             }
-            for one in slash_commands.COMMANDS
+            for command in slash_commands.COMMANDS
         ]
     }
 
@@ -216,19 +224,19 @@ def catalog(_peer: Dispatcher, _params: Params) -> Any:
 def dispatch(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
     name = params["name"].removeprefix("/").lower()
-    words = params.get("arg") or ""
-    command = told(lambda: slash_commands.find(name))
-    opened = move(peer, live, command.name, words)
+    argument = params.get("arg") or ""
+    command = as_rpc(lambda: slash_commands.find(name))
+    opened = switch_by_command(peer, live, command.name, argument)
     if opened is not None:
-        facts = {"type": "exec", "message": "", "output": opened["output"], "changed": True}
-        return {**facts, "session_id": opened["session_id"]}
-    line = f"/{name} {words}".rstrip()
+        fields = {"type": "exec", "message": "", "output": opened["output"], "changed": True}
+        return {**fields, "session_id": opened["session_id"]}
+    line = f"/{name} {argument}".rstrip()
     if command.while_busy:
-        outcome, is_changed = told(lambda: slash_commands.run(live.conversation, line)), False
+        outcome, is_changed = as_rpc(lambda: slash_commands.run(live.conversation, line)), False
     else:
         outcome, is_changed = _changed(peer, live, line)
     if not live.follow(outcome):
-        raise RpcError(NOTHING_TO_DO, f"there is nothing to /{command.name}")
+        raise RpcError(NOTHING_TO_DO, f"nothing to /{command.name}")
     live.emit("session.info", live.info())
     return {**_kind(outcome), "changed": is_changed, "session_id": live.id}
 
@@ -236,11 +244,11 @@ def dispatch(peer: Dispatcher, params: Params) -> Any:
 def _changed(
     peer: Dispatcher, live: LiveSession, line: str
 ) -> tuple[slash_commands.CommandOutcome, bool]:
-    """Run a command that may change the history; whether it did. Others who look are told."""
+    """Run a command; whether it changed the history. Other clients are notified."""
     with live.changing() as conversation:
-        before = [one["id"] for one in live.messages()]
-        outcome = told(lambda: slash_commands.run(conversation, line))
-        is_changed = before != [one["id"] for one in live.messages()]
+        before = [message["id"] for message in live.messages()]
+        outcome = as_rpc(lambda: slash_commands.run(conversation, line))
+        is_changed = before != [message["id"] for message in live.messages()]
     if is_changed:
         live.emit("session.changed", {}, but=peer)
     return outcome, is_changed
@@ -262,7 +270,7 @@ def _live(peer: Dispatcher, params: Params) -> LiveSession:
 
 @contextlib.contextmanager
 def _changing(peer: Dispatcher, params: Params) -> Iterator[Conversation]:
-    """The conversation for a change, which others who look are told of."""
+    """The conversation for an exclusive change; other clients are notified."""
     live = _live(peer, params)
     with live.changing() as conversation:
         yield conversation

@@ -1,4 +1,4 @@
-"""Around a conversation: completion, settings, the shell, and the end of it all."""
+"""Handlers for completion, settings, the shell and the shutdown."""
 
 from __future__ import annotations
 
@@ -18,39 +18,44 @@ if TYPE_CHECKING:
     Params = dict[str, Any]
     from collections.abc import Callable
 
-MAX_PATHS: Final = 50
+MAX_COMPLETIONS: Final = 50
 SHELL_SECONDS: Final = 60
 
 
 def complete_slash(_peer: Dispatcher, params: Params) -> Any:
     text = params["text"].removeprefix("/")
-    names = [f"/{one.name}" for one in slash_commands.COMMANDS if one.name.startswith(text)]
+    names = [
+        f"/{command.name}" for command in slash_commands.COMMANDS if command.name.startswith(text)
+    ]
     return {"items": names, "replace_from": 0}
 
 
 def complete_path(_peer: Dispatcher, params: Params) -> Any:
-    word = os.path.expanduser(params["word"])  # noqa: PTH111 - the text matters, not the path
+    word = os.path.expanduser(params["word"])  # noqa: PTH111 - text, not a path
     base = Path(params.get("cwd") or ".")
     folder, _, start = word.rpartition("/")
-    place = base / folder if folder or not word.startswith("/") else Path("/")
+    parent = base / folder if folder or not word.startswith("/") else Path("/")
     try:
-        found = sorted(one for one in place.iterdir() if one.name.startswith(start))
+        matches = sorted(path for path in parent.iterdir() if path.name.startswith(start))
     except (OSError, ValueError):
         return {"items": []}
     prefix = f"{folder}/" if "/" in word else ""
-    hidden = [one for one in found if start or not one.name.startswith(".")]
+    visible = [path for path in matches if start or not path.name.startswith(".")]
     return {
-        "items": [f"{prefix}{one.name}{'/' if one.is_dir() else ''}" for one in hidden[:MAX_PATHS]]
+        "items": [
+            f"{prefix}{path.name}{'/' if path.is_dir() else ''}"
+            for path in visible[:MAX_COMPLETIONS]
+        ]
     }
 
 
 def config_get(_peer: Dispatcher, params: Params) -> Any:
-    entry = told(lambda: ConfigFile.of_home().entry(params["key"]))
+    entry = as_rpc(lambda: ConfigFile.of_home().entry(params["key"]))
     return {"key": params["key"], "value": entry.text, "source": entry.source}
 
 
 def config_set(_peer: Dispatcher, params: Params) -> Any:
-    told(lambda: ConfigFile.of_home().set(params["key"], params["value"]))
+    as_rpc(lambda: ConfigFile.of_home().set(params["key"], params["value"]))
     return {"key": params["key"]}
 
 
@@ -81,8 +86,8 @@ def shutdown(peer: Dispatcher, _params: Params) -> Any:
 T = TypeVar("T")
 
 
-def told(work: Callable[[], T]) -> T:
-    """Do *work*; what a person did wrong is told in the words of the error."""
+def as_rpc(work: Callable[[], T]) -> T:
+    """Run *work*; a UsageError becomes an RpcError with the same message."""
     try:
         return work()
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""Which conversation: begin one, find one, open it, close it, throw it away."""
+"""Handlers to create, list, open, close and delete conversations."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     Params = dict[str, Any]
 
-LISTED: Final = 200
-NAMED: Final = 1000  # so many recent ones are looked at by name; what was said is searched in all
+DEFAULT_LIST_LIMIT: Final = 200
+MAX_TITLE_MATCHES: Final = 1000  # recent sessions matched by title; message text is searched in all
 FIELDS: Final = (
     "id", "title", "preview", "started_at", "last_active", "message_count", "source", "cwd",
 )  # fmt: skip
@@ -31,12 +31,12 @@ def create(peer: Dispatcher, params: Params) -> Any:
 
 
 def resume(peer: Dispatcher, params: Params) -> Any:
-    found = stored(peer, params["session_id"])
-    return {**_open(peer, params, found), "resumed": found}
+    resolved = resolve_stored(peer, params["session_id"])
+    return {**_open(peer, params, resolved), "resumed": resolved}
 
 
-def stored(peer: Dispatcher, text: str) -> str:
-    """The stored conversation a text means; one that is open and still empty is not stored."""
+def resolve_stored(peer: Dispatcher, text: str) -> str:
+    """The session ID for a text; an open, empty conversation is not stored yet."""
     if peer.hub.live_of(text) is not None:
         return text
     try:
@@ -47,47 +47,49 @@ def stored(peer: Dispatcher, text: str) -> str:
 
 def _open(peer: Dispatcher, params: Params, session_id: str | None) -> dict[str, Any]:
     cwd = Path(params["cwd"]).expanduser() if params.get("cwd") else None
-    wish = ConversationOptions(
+    options = ConversationOptions(
         session_id, params.get("model") or "", params.get("source") or "tui", "tui", cwd
     )
-    opened = open_as_wished(peer, wish)
+    opened = open_session(peer, options)
     live = peer.hub.live(opened["session_id"])
     live.closes_when_alone = bool(params.get("close_on_disconnect"))
     return opened
 
 
-def open_as_wished(peer: Dispatcher, wish: ConversationOptions) -> dict[str, Any]:
-    """Open a conversation; what is wrong with the model is told as such."""
+def open_session(peer: Dispatcher, options: ConversationOptions) -> dict[str, Any]:
+    """Open a conversation; errors of the model setup get their own code."""
     try:
-        return peer.hub.open(wish, peer)
+        return peer.hub.open(options, peer)
     except HermesError as error:
         raise RpcError(NO_AGENT, str(error)) from error
 
 
 def listed(peer: Dispatcher, params: Params) -> Any:
-    limit = params.get("limit") or LISTED
-    words = params.get("search") or ""
+    limit = params.get("limit") or DEFAULT_LIST_LIMIT
+    search = params.get("search") or ""
     folder = params.get("cwd") or None
     db = peer.hub.db
-    if words:
-        rows = _matching(db, words, limit, folder)
+    if search:
+        rows = _matching(db, search, limit, folder)
     else:
         rows = db.list_sessions_rich(limit=limit, order_by_last_active=True, cwd_prefix=folder)
     return {"sessions": [{name: row.get(name) for name in FIELDS} for row in rows]}
 
 
-def _matching(db: SessionDB, words: str, limit: int, folder: str | None) -> list[dict[str, Any]]:
-    """Recent conversations with the words in their name, then those in which they were said."""
-    recent = db.list_sessions_rich(limit=NAMED, order_by_last_active=True, cwd_prefix=folder)
-    wanted = words.casefold()
-    found = {row["id"]: row for row in recent if wanted in _name(row)}
-    known = {row["id"]: row for row in recent}
-    for hit in db.search_messages(words, limit=limit):
+def _matching(db: SessionDB, search: str, limit: int, folder: str | None) -> list[dict[str, Any]]:
+    """Recent conversations with matching titles, then those with matching messages."""
+    recent = db.list_sessions_rich(
+        limit=MAX_TITLE_MATCHES, order_by_last_active=True, cwd_prefix=folder
+    )
+    needle = search.casefold()
+    matches = {row["id"]: row for row in recent if needle in _name(row)}
+    recent_by_id = {row["id"]: row for row in recent}
+    for hit in db.search_messages(search, limit=limit):
         tip = db.get_compression_tip(hit["session_id"])
-        row = known.get(tip) or (None if folder else db.get_session(tip))
+        row = recent_by_id.get(tip) or (None if folder else db.get_session(tip))
         if row is not None:
-            found.setdefault(tip, row)
-    return list(found.values())[:limit]
+            matches.setdefault(tip, row)
+    return list(matches.values())[:limit]
 
 
 def _name(row: dict[str, Any]) -> str:
@@ -95,7 +97,7 @@ def _name(row: dict[str, Any]) -> str:
 
 
 def most_recent(peer: Dispatcher, params: Params) -> Any:
-    """The latest one, of a folder if one is named."""
+    """The latest conversation, optionally of a folder."""
     db, folder = peer.hub.db, params.get("cwd")
     if folder is None:
         row = next(iter(db.list_sessions_rich(limit=1, order_by_last_active=True)), None)
@@ -107,7 +109,7 @@ def most_recent(peer: Dispatcher, params: Params) -> Any:
 
 
 def activate(peer: Dispatcher, params: Params) -> Any:
-    return peer.hub.look(peer.hub.live(params["session_id"]), peer)
+    return peer.hub.attach(peer.hub.live(params["session_id"]), peer)
 
 
 def active_list(peer: Dispatcher, _params: Params) -> Any:
@@ -120,7 +122,7 @@ def active_list(peer: Dispatcher, _params: Params) -> Any:
 
 
 def close(peer: Dispatcher, params: Params) -> Any:
-    """End it, unless somebody else looks at it: then only this one looks away."""
+    """Close a conversation; if another client has it open, only detach."""
     live = peer.hub.live(params["session_id"])
     live.detach(peer)
     if not live.is_alone or (params.get("unless_running") and live.is_running):
@@ -131,9 +133,9 @@ def close(peer: Dispatcher, params: Params) -> Any:
 
 def delete(peer: Dispatcher, params: Params) -> Any:
     try:
-        found = peer.hub.db.resolve(params["session_id"])
+        resolved = peer.hub.db.resolve(params["session_id"])
     except UsageError as error:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
-    if peer.hub.live_of(found) is not None:
+    if peer.hub.live_of(resolved) is not None:
         raise RpcError(LIVE_SESSION, "this conversation is open; close it first")
-    return {"deleted": peer.hub.db.delete_session(found)}
+    return {"deleted": peer.hub.db.delete_session(resolved)}

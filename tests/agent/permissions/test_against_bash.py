@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hermes_agent.permissions.command_review import Judge
-from hermes_agent.permissions.path_zones import Ground
+from hermes_agent.permissions.command_review import CommandReviewer
+from hermes_agent.permissions.path_zones import PathContext
 
 BASH = shutil.which("bash")
 LIMITS = "ulimit -t 1 -f 100\n"
@@ -70,11 +70,13 @@ def explodes(script, room):
 
 def is_seen(script, room):
     """Whether our own reading of the script knows of `boom`, or that it does not know."""
-    ground = Ground(room, room / "hermes", (room,), (room,), 1)
-    judge = Judge(ground)
+    ground = PathContext(room, room / "hermes", (room,), (room,), 1)
+    judge = CommandReviewer(ground)
     programs = [command.program for command in judge.seen(script)]
     doubts = {"unparsable", "computed-command", "computed-script", "pipe-to-shell"}
-    return "boom" in programs or bool(doubts & {one.key for one in judge.judge(script).findings})
+    return "boom" in programs or bool(
+        doubts & {finding.key for finding in judge.judge(script).findings}
+    )
 
 
 @st.composite

@@ -225,13 +225,13 @@ SPACES = [" ", "  ", "\t", " \\\n "]
 @st.composite
 def respelled(draw):
     words = draw(st.sampled_from(FLOOR)).split()
-    made = [
+    results = [
         word
         if {"~", "*"} & set(word)
         else SPELLINGS[draw(st.sampled_from(sorted(SPELLINGS)))](word)
         for word in words
     ]
-    return draw(st.sampled_from(SPACES)).join(made)
+    return draw(st.sampled_from(SPACES)).join(results)
 
 
 def single(text):

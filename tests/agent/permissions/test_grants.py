@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.permissions.approvals import Approvals, Grants, Guarding
+from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, Grants
 from hermes_agent.permissions.verdicts import Allow, NeedsApproval, Refuse
 from hermes_agent.tools.base import ToolContext
 from hermes_agent.turn_control import Cancel
-from hermes_agent.turn_hooks import nobody
+from hermes_agent.turn_hooks import no_plugins
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 
@@ -162,7 +162,7 @@ def guarded(approvals, caller, person, command):
     context = ToolContext(
         caller.session_id, caller.turn_id, "c1", caller.workspace, Cancel(), person, print
     )
-    return Guarding(approvals, nobody, "test")("terminal", {"command": command}, context)
+    return ApprovalGuard(approvals, no_plugins, "test")("terminal", {"command": command}, context)
 
 
 @pytest.mark.parametrize(("reply", "runs"), [("once", True), ("session", True), ("deny", False)])

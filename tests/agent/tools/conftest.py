@@ -49,7 +49,10 @@ class Bench:
     def __init__(self, cwd, jobs):
         self.cwd, self.jobs = cwd, jobs
         self.person, self.history = Person(), History()
-        self.tools = {one.name: one for one in standard_tools(jobs, MemoryFiles(), self.history)}
+        self.tools = {
+            standard_tool.name: standard_tool
+            for standard_tool in standard_tools(jobs, MemoryFiles(), self.history)
+        }
         self.cancel = Cancel()
         self.shown = []
 

@@ -17,8 +17,8 @@ def file(bench):
 
 def test_lines_are_numbered(bench, file):
     file.write_text("one\ntwo\r\nthree")
-    found = bench("read_file", path="a.txt")
-    assert found == {"content": "1|one\n2|two\n3|three", "lines": 3, "error": None}
+    result = bench("read_file", path="a.txt")
+    assert result == {"content": "1|one\n2|two\n3|three", "lines": 3, "error": None}
 
 
 def test_a_long_file_comes_in_pages(bench, file):
@@ -32,10 +32,10 @@ def test_a_long_file_comes_in_pages(bench, file):
 
 def test_long_lines_and_pages_are_cut(bench, file):
     file.write_text("x" * 5000 + "\n" + ("y" * 1999 + "\n") * 100)
-    found = bench("read_file", path="a.txt")
-    assert "line cut" in found["content"].splitlines()[0]
-    assert len(found["content"]) < 63_000
-    assert found["next_offset"] < 40
+    result = bench("read_file", path="a.txt")
+    assert "line cut" in result["content"].splitlines()[0]
+    assert len(result["content"]) < 63_000
+    assert result["next_offset"] < 40
 
 
 def test_an_empty_file_is_empty(bench, file):
@@ -90,8 +90,8 @@ def test_home_is_expanded(bench, tmp_path):
 
 
 def test_a_new_file_gets_its_folders(bench):
-    found = bench("write_file", path="x/y/z.txt", content="é")
-    assert (found["bytes"], found["new"]) == (2, True)
+    result = bench("write_file", path="x/y/z.txt", content="é")
+    assert (result["bytes"], result["new"]) == (2, True)
     assert (bench.cwd / "x/y/z.txt").read_text() == "é"
 
 
@@ -104,7 +104,7 @@ def test_writing_keeps_permissions_and_links(bench, file):
     assert script.read_text() == "new"
     assert stat.S_IMODE(script.stat().st_mode) == 0o755
     assert (bench.cwd / "link").is_symlink()
-    assert sorted(one.name for one in bench.cwd.iterdir()) == ["link", "run.sh"]
+    assert sorted(path.name for path in bench.cwd.iterdir()) == ["link", "run.sh"]
 
 
 def test_a_failed_write_leaves_the_old_file(bench, file, monkeypatch):
@@ -126,18 +126,18 @@ def test_text_that_is_no_unicode_is_refused(bench, file):
 
 def test_a_patch_replaces_exactly_one_place(bench, file):
     file.write_text("def a():\n    pass\n\ndef b():\n    pass\n")
-    found = bench(
+    result = bench(
         "patch", path="a.txt", old_string="def a():\n    pass", new_string="def a():\n    go()"
     )
     assert file.read_text() == "def a():\n    go()\n\ndef b():\n    pass\n"
-    assert "-    pass\n+    go()" in found["diff"]
+    assert "-    pass\n+    go()" in result["diff"]
 
 
 def test_a_piece_that_occurs_often_needs_to_be_told_apart(bench, file):
     file.write_text("x\ny\nx\n")
-    found = bench("patch", path="a.txt", old_string="x", new_string="z")
-    assert "occurs 2 times" in found["error"]
-    assert found["lines"] == [1, 3]
+    result = bench("patch", path="a.txt", old_string="x", new_string="z")
+    assert "occurs 2 times" in result["error"]
+    assert result["lines"] == [1, 3]
     assert file.read_text() == "x\ny\nx\n"
     assert (
         bench("patch", path="a.txt", old_string="x", new_string="z", replace_all=True)["replaced"]
@@ -148,8 +148,8 @@ def test_a_piece_that_occurs_often_needs_to_be_told_apart(bench, file):
 
 def test_a_piece_that_is_not_there_is_answered_with_what_looks_like_it(bench, file):
     file.write_text("import os\n\ndef compute_total(items):\n\treturn sum(items)\n")
-    found = bench("patch", path="a.txt", old_string="def compute_totals(items):", new_string="x")
-    assert found["closest"] == ["3|def compute_total(items):"]
+    result = bench("patch", path="a.txt", old_string="def compute_totals(items):", new_string="x")
+    assert result["closest"] == ["3|def compute_total(items):"]
     spaces = bench("patch", path="a.txt", old_string="(items):\n    return sum", new_string="x")
     assert "white space" in spaces["hint"]
 
@@ -191,6 +191,6 @@ def test_a_patch_changes_nothing_around_it(bench, file, before, after, new):
     before, after = (part.replace(b"\0", b"").replace(b"\r", b"") for part in (before, after))
     before = b"#" + before
     file.write_bytes(before + b"@@MARK@@" + after)
-    found = bench("patch", path="a.txt", old_string="@@MARK@@", new_string=new)
-    if found["error"] is None:
+    result = bench("patch", path="a.txt", old_string="@@MARK@@", new_string=new)
+    if result["error"] is None:
         assert file.read_bytes() == before + new.encode() + after

@@ -102,7 +102,7 @@ def test_closing_ends_everything_twice_over(tmp_path):
 
 
 def test_closing_while_others_start_leaves_nothing(tmp_path):
-    jobs, found = Jobs(), []
+    jobs, result = Jobs(), []
 
     def start():
         for _ in range(50):
@@ -111,7 +111,7 @@ def test_closing_while_others_start_leaves_nothing(tmp_path):
             except ToolError:
                 return
             jobs.follow(job)
-            found.append(job)
+            result.append(job)
 
     threads = [threading.Thread(target=start) for _ in range(4)]
     for thread in threads:
@@ -120,8 +120,8 @@ def test_closing_while_others_start_leaves_nothing(tmp_path):
     jobs.close()
     for thread in threads:
         thread.join()
-    assert found
-    wait_until(lambda: not any(is_alive(job.pid) for job in found), "the end of all jobs")
+    assert result
+    wait_until(lambda: not any(is_alive(job.pid) for job in result), "the end of all jobs")
 
 
 def test_a_watchdog_that_died_is_replaced(tmp_path):

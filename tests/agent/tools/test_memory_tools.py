@@ -30,9 +30,9 @@ def test_facts_are_added_replaced_removed_and_read(bench, hermes_home):
 
 def test_a_full_memory_says_what_to_do(bench):
     bench("memory", action="add", target="user", text="a" * 1000)
-    found = bench("memory", action="add", target="user", text="b" * 400)
-    assert "1,375" in found["error"]
-    assert "remove" in found["error"]
+    result = bench("memory", action="add", target="user", text="b" * 400)
+    assert "1,375" in result["error"]
+    assert "remove" in result["error"]
     assert bench("memory", action="add", target="user", text="b" * 372)["error"] is None
 
 
@@ -94,9 +94,9 @@ def test_the_real_store_is_such_a_history(bench):
         db.append_message("s1", "user", content="where is the blue teapot")
         bench.history.search_messages = db.search_messages
         bench.history.get_session_title = db.get_session_title
-        found = bench("session_search", query="teapot")
-    assert found["results"][0]["session"] == "s1"
-    assert "blue teapot" in found["results"][0]["text"]
+        result = bench("session_search", query="teapot")
+    assert result["results"][0]["session"] == "s1"
+    assert "blue teapot" in result["results"][0]["text"]
 
 
 def test_a_question_is_asked_and_answered(bench):

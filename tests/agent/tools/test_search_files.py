@@ -25,9 +25,9 @@ def tree(bench, request, monkeypatch):
 
 
 def test_contents_are_found_with_file_and_line(tree):
-    found = tree("search_files", pattern=r"find_\w+me|find_me")
-    assert found["matches"] == ["src/a.py:3:def find_me():", "src/b.txt:1:find_me too"]
-    assert found["count"] == 2
+    result = tree("search_files", pattern=r"find_\w+me|find_me")
+    assert result["matches"] == ["src/a.py:3:def find_me():", "src/b.txt:1:find_me too"]
+    assert result["count"] == 2
 
 
 def test_a_glob_narrows_the_files(tree):
@@ -39,8 +39,8 @@ def test_files_are_found_by_name(tree):
 
 
 def test_a_limit_holds_and_says_that_there_is_more(tree):
-    found = tree("search_files", pattern="find_me", limit=1)
-    assert (found["count"], found["more"]) == (1, True)
+    result = tree("search_files", pattern="find_me", limit=1)
+    assert (result["count"], result["more"]) == (1, True)
 
 
 def test_long_lines_are_cut(tree):

@@ -26,8 +26,8 @@ def number_in(path):
 
 
 def test_a_command_gives_its_output_and_exit_code(bench):
-    found = bench("terminal", command="echo out; echo err >&2; exit 3")
-    assert found == {"output": "out\nerr\n", "exit_code": 3, "error": None}
+    result = bench("terminal", command="echo out; echo err >&2; exit 3")
+    assert result == {"output": "out\nerr\n", "exit_code": 3, "error": None}
 
 
 def test_output_is_shown_while_the_command_runs(bench):
@@ -55,22 +55,22 @@ def test_a_front_end_that_fails_does_not_end_the_command(bench):
 
 def test_there_is_no_input_and_the_folder_is_the_given_one(bench):
     (bench.cwd / "sub").mkdir()
-    found = bench("terminal", command="cat; pwd", cwd="sub")
-    assert found["output"].strip().endswith("/work/sub")
+    result = bench("terminal", command="cat; pwd", cwd="sub")
+    assert result["output"].strip().endswith("/work/sub")
     assert "does not exist" in bench("terminal", command="ls", cwd="none")["error"]
 
 
 def test_long_output_keeps_its_head_and_tail(bench):
-    found = bench("terminal", command="echo first; seq 1 100000; echo last")
-    assert found["output"].startswith("first\n1\n2\n")
-    assert found["output"].endswith("100000\nlast\n")
-    assert "characters cut" in found["output"]
-    assert len(found["output"]) < 30_100
+    result = bench("terminal", command="echo first; seq 1 100000; echo last")
+    assert result["output"].startswith("first\n1\n2\n")
+    assert result["output"].endswith("100000\nlast\n")
+    assert "characters cut" in result["output"]
+    assert len(result["output"]) < 30_100
 
 
 def test_bytes_that_are_no_text_are_replaced(bench):
-    found = bench("terminal", command="printf 'a\\377b\\303\\251'")
-    assert found["output"] == "a\ufffdbé"
+    result = bench("terminal", command="printf 'a\\377b\\303\\251'")
+    assert result["output"] == "a\ufffdbé"
 
 
 def test_a_signal_counts_as_128_and_its_number(bench):
@@ -79,29 +79,29 @@ def test_a_signal_counts_as_128_and_its_number(bench):
 
 def test_a_timeout_ends_the_whole_group(bench):
     mark = bench.cwd / "pid"
-    found = bench(
+    result = bench(
         "terminal", command=f"sleep 100 & echo $! > {mark}; echo started; wait", timeout=1
     )
-    assert found["exit_code"] == 124
-    assert found["output"] == "started\n"
-    assert "1 s" in found["error"]
+    assert result["exit_code"] == 124
+    assert result["output"] == "started\n"
+    assert "1 s" in result["error"]
     assert not is_alive(number_in(mark))
 
 
 def test_a_group_that_ignores_terminate_is_killed(bench):
-    found = bench(
+    result = bench(
         "terminal", command="trap '' TERM; echo deaf; while :; do sleep 0.1; done", timeout=1
     )
-    assert found["exit_code"] == 124
+    assert result["exit_code"] == 124
     assert bench("process", action="list")["jobs"] == []
 
 
 def test_a_stop_ends_the_command_at_once_and_keeps_what_was_printed(bench):
     mark = bench.cwd / "pid"
     stopping = when(lambda: mark.exists() and mark.read_text(), bench.cancel.request)
-    found = bench("terminal", command=f"echo before; echo $$ > {mark}; sleep 600; echo after")
-    assert found["exit_code"] == 130
-    assert found["output"] == "before\n"
+    result = bench("terminal", command=f"echo before; echo $$ > {mark}; sleep 600; echo after")
+    assert result["exit_code"] == 130
+    assert result["output"] == "before\n"
     assert not is_alive(number_in(mark))
     stopping.join()
 
@@ -113,10 +113,10 @@ def test_nothing_starts_after_a_stop(bench):
 
 
 def test_a_daemon_that_keeps_the_pipe_does_not_hold_us(bench):
-    found = bench("terminal", command="(while :; do echo tick; sleep 0.05; done) & echo up")
-    assert found["exit_code"] == 0
-    assert "up\n" in found["output"]
-    job = found["still_running"]
+    result = bench("terminal", command="(while :; do echo tick; sleep 0.05; done) & echo up")
+    assert result["exit_code"] == 0
+    assert "up\n" in result["output"]
+    job = result["still_running"]
     ticks = lambda: bench("process", action="output", job=job)["output"].count("tick")  # noqa: E731
     wait_until(lambda: ticks() > 3, "ticks")
     assert bench("process", action="kill", job=job)["running"] is False
@@ -124,20 +124,20 @@ def test_a_daemon_that_keeps_the_pipe_does_not_hold_us(bench):
 
 def test_a_daemon_of_its_own_session_does_not_hold_us(bench):
     mark = bench.cwd / "pid"
-    found = bench("terminal", command=f"setsid sh -c 'echo $$ > {mark}; exec sleep 600' & echo up")
-    assert "up" in found["output"]
+    result = bench("terminal", command=f"setsid sh -c 'echo $$ > {mark}; exec sleep 600' & echo up")
+    assert "up" in result["output"]
     os.kill(number_in(mark), 9)
 
 
 def test_a_command_that_closes_its_output_is_waited_for(bench):
-    found = bench("terminal", command="exec >&- 2>&-; sleep 0.4; exit 7")
-    assert found["exit_code"] == 7
+    result = bench("terminal", command="exec >&- 2>&-; sleep 0.4; exit 7")
+    assert result["exit_code"] == 7
 
 
 def test_a_background_job_is_listed_waited_for_and_read(bench):
-    found = bench("terminal", command="echo start; sleep 0.5; echo end; exit 4", background=True)
-    job = found["job"]
-    assert is_alive(found["pid"])
+    result = bench("terminal", command="echo start; sleep 0.5; echo end; exit 4", background=True)
+    job = result["job"]
+    assert is_alive(result["pid"])
     assert bench("process", action="list")["jobs"][0]["running"] is True
     assert bench("process", action="wait", job=job, timeout=0)["exit_code"] is None
     ended = bench("process", action="wait", job=job, timeout=100)

@@ -80,9 +80,9 @@ def _warn_of_demo_model(conversation: Conversation, out: CommandOutput, *, is_js
     if conversation.agent.model != built_in.MODEL_NAME or conversation.exists:
         return
     if is_json:
-        out.json_line(event_as_dict(Notice(built_in.TOY)))
+        out.json_line(event_as_dict(Notice(built_in.DEMO_NOTICE)))
     else:
-        out.note(built_in.TOY)
+        out.note(built_in.DEMO_NOTICE)
 
 
 def _question(arguments: argparse.Namespace) -> str | None:

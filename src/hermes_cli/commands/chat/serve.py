@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
             out.note("Daemon running. Press Ctrl+C to stop.")
         else:
             os.chdir("/")  # do not keep the start folder busy
-        if daemon.serve(port=arguments.port, stays=not arguments.until_idle) is not None:
+        if daemon.serve(port=arguments.port, is_permanent=not arguments.until_idle) is not None:
             return 0
     if arguments.until_idle:
         return 0  # another terminal has started a daemon at the same time
@@ -87,7 +87,7 @@ def _status(arguments: argparse.Namespace, out: CommandOutput) -> int:
         else:
             out.hint("The daemon is not running. `hermes` starts it when needed.")
         return 0
-    connection = client.to_daemon(record, lambda *_: None)
+    connection = client.connect_to(record, lambda *_: None)
     sessions = connection.call("session.active_list")["sessions"]
     connection.close()
     if arguments.json:

@@ -60,13 +60,13 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     offer.require_model(arguments.model, out)
     connect = _connector(arguments, out)
     # The TUI toolkit takes longer to load than most commands take to run.
-    from hermes_tui.conversation import ConversationClient, Opening  # noqa: PLC0415 - as said
+    from hermes_tui.conversation import ConversationClient, OpenRequest  # noqa: PLC0415 - as said
 
     here = str(Path.cwd().resolve())
-    opening = Opening(
+    request = OpenRequest(
         here, arguments.resume or "", arguments.again, arguments.model, arguments.source
     )
-    conversation = ConversationClient(connect, opening)
+    conversation = ConversationClient(connect, request)
     conversation.open()
     app = _app(conversation)
     is_there = _run_app(app)
@@ -80,13 +80,13 @@ def _connector(
 ) -> Callable[..., client.RpcClient]:
     """The connection to the daemon, or to a server in this process."""
     if not arguments.no_daemon:
-        if daemon.summoned().version == __version__:
-            return daemon.reached
+        if daemon.ensure_running().version == __version__:
+            return daemon.connect_to_daemon
         out.note("The running daemon is of another release; this conversation does not use it.")
     from tui_gateway import server  # noqa: PLC0415 - a client of the daemon needs no store
     from tui_gateway.hub import Hub  # noqa: PLC0415 - as above
 
-    return lambda on_event: client.here(Hub(server._get_db()), on_event)  # noqa: SLF001 - the seam
+    return lambda on_event: client.connect_in_process(Hub(server._get_db()), on_event)  # noqa: SLF001 - the seam
 
 
 def _app(conversation: ConversationClient) -> HermesApp:
@@ -100,7 +100,7 @@ def _app(conversation: ConversationClient) -> HermesApp:
         ScreenDriver,
         theme=settings.get_str("tui.theme"),
         busy_input=settings.get_str("agent.busy_input"),
-        recall=InputHistory(repl.prompts_path()),
+        history=InputHistory(repl.prompts_path()),
     )
 
 
@@ -121,7 +121,7 @@ def _run_app(app: HermesApp) -> bool:
 def _print_farewell(conversation: ConversationClient, out: CommandOutput) -> None:
     """Print how to continue, and new achievements."""
     session_id = conversation.session_id
-    if conversation.goes_on:
+    if conversation.continues_in_background:
         out.note("The turn continues in the background. To return to it:")
     else:
         repl.report_new_achievements(out)

@@ -12,7 +12,7 @@ from hermes_core.background_process import end
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_core.instance_record import DASHBOARD, InstanceRecord
-from hermes_dashboard.auth.allowed_origins import doors, is_loopback
+from hermes_dashboard.auth.allowed_origins import allowed_origins, is_loopback
 from hermes_dashboard.auth.passwords import PasswordFile
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _ignores_address(found: InstanceRecord, arguments: argparse.Namespace) -> bo
     here = urlsplit(found.url)
     port = arguments.port or here.port or 0  # 0 means any port
     host = arguments.host or here.hostname or ""
-    requested = urlsplit(doors(host, port).url)
+    requested = urlsplit(allowed_origins(host, port).url)
     return (requested.hostname, requested.port) != (here.hostname, here.port)
 
 

@@ -26,7 +26,7 @@ from hermes_core.instance_record import DASHBOARD, InstanceRecord
 from hermes_dashboard import page
 from hermes_dashboard.app import Dashboard, create_app
 from hermes_dashboard.auth.access import Access
-from hermes_dashboard.auth.allowed_origins import ANY, doors, is_loopback
+from hermes_dashboard.auth.allowed_origins import WILDCARD_HOSTS, allowed_origins, is_loopback
 from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.context import DashboardContext
 from hermes_dashboard.plugins import tabs
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import CommandOutput
     from hermes_dashboard.page import Page
-    from hermes_dashboard.plugins.apis import Find
+    from hermes_dashboard.plugins.apis import FindTabs
 
 SHOWN_LOG_LEVELS: Final = frozenset({"warning", "error", "critical"})
 TAIL_BYTES: Final = 1_000_000
 
 
 def app(
-    db: SessionDB, access: Access, page: Page, tabs: Find, *, is_demo: bool = False
+    db: SessionDB, access: Access, page: Page, tabs: FindTabs, *, is_demo: bool = False
 ) -> Dashboard:
     """Build the dashboard app over *db*."""
     parts = DashboardContext(db, paths.hermes_home(), GatewayStatusReader(db), models, is_demo)
@@ -136,17 +136,21 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 
 def models() -> list[dict[str, Any]]:
     """The selectable models: the current one, local servers' and the built-in one."""
-    choice = selection.chosen(ConfigFile.of_home().settings()) or selection.found_here()
-    results = (
+    choice = (
+        selection.configured_model(ConfigFile.of_home().settings()) or selection.find_local_model()
+    )
+    models = (
         [] if choice is None else [_model(choice.model, provider_text(choice), is_current=True)]
     )
     for server in selection.local_servers():
-        names = selection.served(server)
-        results += [_model(f"{server.base_url}#{name}", server.name) for name in names]
+        names = selection.list_served_models(server)
+        models += [_model(f"{server.base_url}#{name}", server.name) for name in names]
     home = built_in.BuiltIn.of_home()
     if choice is None or choice.api != "local":
-        results.append(_model(built_in.MODEL_NAME, "built-in", is_here=home.is_here, detail="demo"))
-    return results
+        models.append(
+            _model(built_in.MODEL_NAME, "built-in", is_here=home.is_installed, detail="demo")
+        )
+    return models
 
 
 def _model(
@@ -194,13 +198,13 @@ def serve(arguments: argparse.Namespace, out: CommandOutput) -> int | None:
     with DASHBOARD.hold(home) as is_ours:
         if not is_ours:
             return None
-        with serving.listening(plan.host, plan.port) as listening:
+        with serving.open_socket(plan.host, plan.port) as listening:
             out.flush()
-            page.ensure()  # if the build fails, the server serves an error page
+            page.ensure_built()  # if the build fails, the server serves an error page
             with SessionDB(purge_hook=keep_facts) as db:
                 port = listening.getsockname()[1]
                 access = _access(plan, port, home)
-                server = serving.server(_app(db, access, home), plan.certificate)
+                server = serving.create_server(_app(db, access, home), plan.certificate)
                 _announce(access, plan, home, arguments, out)
                 server.run(sockets=[listening])
     return 0
@@ -235,13 +239,13 @@ def _warn(plan: ListenPlan, out: CommandOutput) -> None:
         return
     if plan.certificate is None:
         out.note(NO_TLS_WARNING)
-    if plan.host in ANY and not plan.names:
+    if plan.host in WILDCARD_HOSTS and not plan.names:
         out.note(HOST_NAMES_HINT)
 
 
 def _access(plan: ListenPlan, port: int, home: Path) -> Access:
     is_secure = plan.certificate is not None
-    return Access(home, doors(plan.host, port, plan.names, is_secure=is_secure))
+    return Access(home, allowed_origins(plan.host, port, plan.names, is_secure=is_secure))
 
 
 def _app(db: SessionDB, access: Access, home: Path) -> Dashboard:
@@ -256,10 +260,12 @@ def _announce(
     """Publish the URL in the instance record and print the link."""
     certificate = "" if plan.certificate is None else str(plan.certificate.path.resolve())
     token = secrets.token_urlsafe(32)
-    instance_record = InstanceRecord(access.doors.url, token, os.getpid(), __version__, certificate)
+    instance_record = InstanceRecord(
+        access.origins.url, token, os.getpid(), __version__, certificate
+    )
     DASHBOARD.publish(instance_record, home)
     link = access.link()
-    if access.doors.login == "link":
+    if access.origins.login == "link":
         out.note("Dashboard running. Press Ctrl+C to stop. Open it with this single-use link:")
     else:
         out.note("Dashboard running. Press Ctrl+C to stop. Sign in with the password at:")

@@ -117,8 +117,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the selected model, those of local servers, and the built-in one."""
-    choice = selection.chosen(ConfigFile.of_home().settings())
-    servers = [(server, selection.served(server)) for server in selection.local_servers()]
+    choice = selection.configured_model(ConfigFile.of_home().settings())
+    servers = [
+        (server, selection.list_served_models(server)) for server in selection.local_servers()
+    ]
     home = built_in.BuiltIn.of_home()
     if arguments.json:
         out.json(
@@ -129,7 +131,7 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
                 ],
                 "built_in": {
                     "name": built_in.MODEL_NAME,
-                    "is_here": home.is_here,
+                    "is_here": home.is_installed,
                     "path": str(home.folder),
                 },
             }
@@ -142,11 +144,11 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
         for name in names
     ]
     install = with_command_name(f"not installed; run `hermes models get {built_in.MODEL_NAME}`")
-    state = "installed" if home.is_here else install
+    state = "installed" if home.is_installed else install
     rows.append((built_in.MODEL_NAME, "built-in demo", state))
     out.table(COLUMNS, rows)
     if choice is None:
-        result = selection.found_here()
+        result = selection.find_local_model()
         using = f"No model selected; using {result.model}." if result else NO_MODEL_SELECTED
         out.note(using)
     return 0
@@ -179,7 +181,7 @@ def _state_text(choice: ModelChoice) -> str:
 def download(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Download the built-in model."""
     install_built_in(out, is_forced=arguments.again)
-    choice = selection.chosen(ConfigFile.of_home().settings())
+    choice = selection.configured_model(ConfigFile.of_home().settings())
     if choice is not None and choice.api != "local":
         out.hint(f"{choice.model} stays selected. Run `hermes models use smollm2` to change that.")
     else:
@@ -192,25 +194,25 @@ def install_built_in(out: CommandOutput, *, is_forced: bool = False) -> None:
     home = built_in.BuiltIn.of_home()
     if not out.is_watched and not home.is_current:
         out.note(f"Downloading {built_in.TITLE} ({built_in.DOWNLOAD_MB} MB)…")
-    was_fetched = built_in.fetch(home, out.progress, is_anew=is_forced)
+    was_fetched = built_in.fetch(home, out.progress, is_forced=is_forced)
     state = "installed" if was_fetched else "is already installed"
     out.text(f"{built_in.TITLE} {state}: {home.folder}")
-    out.text(built_in.TOY)
+    out.text(built_in.DEMO_NOTICE)
 
 
 def use(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Save the default model."""
     config = ConfigFile.of_home()
     settings = config.settings()
-    current = selection.chosen(settings)
+    current = selection.configured_model(settings)
     if current is None and _is_plain(arguments.name):
-        current = selection.found_here()
-    choice = selection.named(settings, arguments.name, current)
+        current = selection.find_local_model()
+    choice = selection.model_by_name(settings, arguments.name, current)
     for note in save_choice(config, choice):
         out.note(note)
     out.text(f"Default model: {choice.model} ({provider_text(choice)}).")
-    result = selection.chosen(ConfigFile.of_home().settings()) or choice
-    if choice.api == "local" and not built_in.BuiltIn.of_home().is_here:
+    result = selection.configured_model(ConfigFile.of_home().settings()) or choice
+    if choice.api == "local" and not built_in.BuiltIn.of_home().is_installed:
         out.note("The model is not installed. Run `hermes models get smollm2` to download it.")
     elif _state_text(result) != SELECTED:
         out.note("The API key is missing. Run `hermes setup` to enter one.")
@@ -223,11 +225,11 @@ def _is_plain(name: str) -> bool:
 
 def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Send one question; exit code 1 if it fails."""
-    from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
+    from hermes_agent.providers.model_list import run_trial  # noqa: PLC0415 - seldom
 
     choice = agent_factory.model_chain(ConfigFile.of_home().settings(), arguments.name)[0]
     out.progress(f"Waiting for {choice.model}…")
-    trial = try_out(choice.provider())
+    trial = run_trial(choice.provider())
     out.progress("")
     if trial.failure is not None:
         out.error(str(trial.failure))

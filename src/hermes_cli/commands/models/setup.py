@@ -94,11 +94,11 @@ def _provider_options() -> list[ProviderOption]:
         ProviderOption("OpenRouter (API key)", _hosted_provider("openai", selection.OPENROUTER)),
     ]
     for server in selection.local_servers():
-        names = selection.served(server)
+        names = selection.list_served_models(server)
         if names:
             title = f"{server.name} (running locally)"
             options.append(ProviderOption(title, _local_server(server.base_url, names)))
-    is_here = built_in.BuiltIn.of_home().is_here
+    is_here = built_in.BuiltIn.of_home().is_installed
     fetched = "installed" if is_here else f"{built_in.DOWNLOAD_MB} MB download"
     return [
         *options,
@@ -144,12 +144,12 @@ def _with_key(
     choice: ModelChoice, current_key: str, out: CommandOutput, *, is_optional: bool = False
 ) -> ModelChoice:
     """*choice* with an accepted API key and a model."""
-    from hermes_agent.providers.model_list import offered  # noqa: PLC0415 - not for every provider
+    from hermes_agent.providers.model_list import list_models  # noqa: PLC0415 - not for every provider
 
     for _ in range(MAX_KEY_ATTEMPTS):
         key = _ask_for_key(out, current_key, is_optional=is_optional)
         out.progress("Listing models…")
-        offers = offered(choice._replace(key=key))
+        offers = list_models(choice._replace(key=key))
         out.progress("")
         if offers.failure is None or offers.failure.kind is not FailureKind.KEY:
             break
@@ -197,10 +197,10 @@ def _ask_for_model(out: CommandOutput, names: list[str]) -> str:
 
 def _test_choice(choice: ModelChoice, out: CommandOutput) -> bool:
     """Test the model; if it fails, ask whether to save it anyway."""
-    from hermes_agent.providers.model_list import try_out  # noqa: PLC0415 - seldom
+    from hermes_agent.providers.model_list import run_trial  # noqa: PLC0415 - seldom
 
     out.progress(f"Waiting for {choice.model}…")
-    trial = try_out(choice.provider())
+    trial = run_trial(choice.provider())
     out.progress("")
     if trial.failure is None:
         out.text(
