@@ -139,18 +139,18 @@ def models() -> list[dict[str, Any]]:
     choice = (
         selection.configured_model(ConfigFile.of_home().settings()) or selection.find_local_model()
     )
-    models = (
+    available = (
         [] if choice is None else [_model(choice.model, provider_text(choice), is_current=True)]
     )
     for server in selection.local_servers():
         names = selection.list_served_models(server)
-        models += [_model(f"{server.base_url}#{name}", server.name) for name in names]
+        available += [_model(f"{server.base_url}#{name}", server.name) for name in names]
     home = built_in.BuiltIn.of_home()
     if choice is None or choice.api != "local":
-        models.append(
+        available.append(
             _model(built_in.MODEL_NAME, "built-in", is_here=home.is_installed, detail="demo")
         )
-    return models
+    return available
 
 
 def _model(
