@@ -13,9 +13,10 @@ from hermes_agent.agent import AIAgent
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.memory.files import MemoryFiles
-from hermes_agent.permissions.approvals import MODES, ApprovalGuard, Approvals
+from hermes_agent.permissions.approvals import MODES, ApprovalGuard, Approvals, CommandLimits
 from hermes_agent.providers import selection
 from hermes_agent.providers.retry import FallbackProvider
+from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import Toolbox
 from hermes_agent.tools.delegate import EXCLUDED_TOOLS, TaskDelegation
 from hermes_agent.tools.jobs import Jobs
@@ -97,12 +98,17 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     jobs, memory = Jobs(environment=environment_without_secrets()), MemoryFiles()
     is_owners = not options.scope_key  # memory belongs to the owner only
     extensions = Extensions.load(config, cwd)
-    approvals = Approvals(_approval_mode(settings), judges=extensions.judges())
+    approvals = Approvals(
+        _approval_mode(settings),
+        is_sandboxed=find_sandbox().is_available,
+        judges=extensions.judges(),
+    )
+    guard = ApprovalGuard(approvals, notify_plugins, options.platform)
     shared: dict[str, Any] = {
         "platform": options.platform,
         "cwd": cwd,
         "announce": notify_plugins,
-        "guard": ApprovalGuard(approvals, notify_plugins, options.platform),
+        "guard": guard,
     }
 
     def build_provider() -> FallbackProvider:
@@ -125,7 +131,8 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         )
 
     delegate = TaskDelegation(build_child, db.end_session, notify_plugins).tool()
-    own = standard_tools(jobs, memory, searchable_history(db, options))
+    limits = CommandLimits(approvals, guard, jobs)
+    own = standard_tools(jobs, limits, memory, searchable_history(db, options))
     own = [tool for tool in own if is_owners or tool.name != "memory"]
     agent_tools = with_plugins([*own, *extensions.tools(), delegate])
     tools, provider = Toolbox(agent_tools.tools), build_provider()

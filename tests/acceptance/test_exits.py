@@ -23,6 +23,7 @@ from hermes_state import SessionDB
 from support.command_line import command
 from support.drafts import drafted
 from support.listening import Listener
+from support.processes import is_command_running, unique_sleep
 from support.scripted import model, serving
 from support.wire import Client
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 
 SLOW = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
 # It does not go when it is asked to, so that a second Ctrl-C comes while the first one waits.
-STUBBORN = "trap '' TERM; echo $$ > pid; sleep 300 & wait; sleep 300"
+SLEEP = unique_sleep()
+STUBBORN = f"trap '' TERM; echo started > pid; {SLEEP} & wait; sleep 300"
 
 
 class Terminal:
@@ -160,16 +162,7 @@ def is_kept(shown: str) -> bool:
 
 def assert_no_command_is_left(folder: Path) -> None:
     if has_begun(folder):
-        pid = int((folder / "pid").read_text())
-        wait_until(lambda: not is_running(pid), "the end of the command")
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        wait_until(lambda: not is_command_running(SLEEP), "the end of the command")
 
 
 @pytest.mark.parametrize("moment", [mid_stream, mid_tool])

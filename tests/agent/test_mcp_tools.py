@@ -106,7 +106,7 @@ def test_an_answer_covers_what_it_was_given_for(
 
 @pytest.mark.parametrize(
     ("mode", "call", "asked"),
-    [("full", ORDER, 0), ("workspace", PRICE, 0), ("read_only", PRICE, 0), ("read_only", ORDER, 1)],
+    [("full", ORDER, 0), ("workspace", PRICE, 0), ("plan", PRICE, 0), ("plan", ORDER, 1)],
 )
 def test_the_mode_decides_what_is_asked_for(
     hermes_home: Path, tmp_path: Path, mode: str, call: dict[str, Any], asked: int

@@ -15,6 +15,7 @@ from hermes_state import SessionDB
 from support.command_line import command
 from support.drafts import drafted
 from support.plugin_folders import make_plugin
+from support.processes import is_command_running, unique_sleep
 from support.scripted import model, serving
 from support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -198,8 +199,9 @@ def test_no_command_outlives_the_conversation(
     serve: Any, tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    mark = tmp_path / "pid"
-    shell = "echo $$ > pid; sleep 300"
+    mark = tmp_path / "started"
+    sleep = unique_sleep()
+    shell = f"echo started > started; {sleep}"
     call = json.dumps({"name": "terminal", "arguments": {"command": shell}})
     process = running(serve(f"[{{calls: [{call}]}}, {{say: done}}]"))
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -208,18 +210,7 @@ def test_no_command_outlives_the_conversation(
         time.sleep(0.02)
     process.send_signal(number)
     process.communicate(timeout=PATIENCE_SECONDS)
-    pid = int(mark.read_text())
-    while is_running(pid):
-        assert time.monotonic() < deadline + 30, "the command is still there"
-        time.sleep(0.05)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    wait_until(lambda: not is_command_running(sleep), what="the end of the command")
 
 
 def test_risky_commands_are_denied_without_a_terminal(

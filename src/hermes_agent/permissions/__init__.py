@@ -1,19 +1,18 @@
 """What the agent may do without asking, what it must ask for, and what it never does.
 
-verdicts    the answers: Allow, Ask, Refuse; what was found and how grave it is
-words       what the words of a shell command will be when it runs, as far as can be known
-script      a command line taken apart: every simple command anywhere in it
-documents   here-documents, which the parser does not always understand
-unwrapping  commands inside commands: sudo, env, xargs, bash -c, eval
-places      where a path lies: in the working folder, outside, in a place that holds the system
-writing     which files a command writes
-floor       what never runs, in any mode
-risks       what is asked for; git_risks the same for Git
-reading     programs that only read
-judging     all of these over one command line
-grants      answers that were given: once, for a session, always
-deciding    Approvals: the mode, the findings and the grants make the verdict
+verdicts         Allow, NeedsApproval, Refuse; findings and their severity
+shell_words      what the words of a shell command will be when it runs, as far as can be known
+shell_script     a command line parsed into its simple commands
+nested_commands  commands inside commands: sudo, env, xargs, bash -c, eval
+path_zones       where a path is: in the working folder, outside, in a system folder
+file_writes      which files a command writes
+forbidden        what never runs, in any mode
+risks            what is asked for
+remote_effects   use of the network, and changes made elsewhere
+command_review   all of these over one command line
+grants           rules that a person has allowed
+approvals        the mode, the findings and the grants make the verdict
+limits           the sandbox under which an allowed command runs
 
-This is a guard against mistakes, not a wall against an attacker: a program may do anything
-once it runs, and the operating system is the only boundary that holds.
+The analysis explains and asks; the sandbox (hermes_agent.sandbox) is what holds.
 """

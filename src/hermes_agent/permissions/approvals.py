@@ -1,4 +1,4 @@
-"""Approvals: the mode, what was found and what was granted make the verdict."""
+"""Approvals: the mode, the findings and the grants make the verdict."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
+from hermes_agent.permissions.grants import Grants
+from hermes_agent.permissions.limits import Limit, Place, build_policy
 from hermes_agent.permissions.path_zones import PathContext
 from hermes_agent.permissions.verdicts import (
-    EXACT_KEYS,
+    SANDBOX_KEYS,
     Allow,
     Level,
     NeedsApproval,
@@ -19,100 +21,20 @@ from hermes_agent.permissions.verdicts import (
     RiskFinding,
 )
 from hermes_agent.tools.base import ApprovalRequest
-from hermes_core.atomic_files import folder_locked
-from hermes_core.clock import SystemClock
-from hermes_core.json_files import read_json, write_json
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from hermes_agent.permissions.verdicts import Verdict
+    from hermes_agent.sandbox.denials import Denial
+    from hermes_agent.sandbox.policy import SandboxPolicy
     from hermes_agent.tools.base import ToolContext
+    from hermes_agent.tools.jobs import Jobs
     from hermes_agent.turn_hooks import HookInvoker
-    from hermes_core.clock import Clock
 
     # How a call of some other tool is shown and what is found in it, or why it is refused.
     JudgesCall = Callable[[dict[str, Any], ToolContext], tuple[str, CommandReview] | Refuse]
-
-ANSWERS = ("once", "session", "always", "deny")
-
-
-class Grants:
-    """What has been answered. An answer never covers more than it was given for.
-
-    once     this session, this turn, this very command, one time
-    session  this session: the pattern keys, or this very command where keys say too little
-    always   the pattern keys; where keys say too little it counts as for the session
-    deny     this session, this turn, this very command
-    """
-
-    def __init__(self, path: Path, clock: Clock | None = None) -> None:
-        self._path = path
-        self._clock = clock or SystemClock()
-        self._lock = threading.Lock()
-        self._once: list[tuple[str, str, str]] = []
-        self._denied: list[tuple[str, str, str]] = []
-        self._commands: set[tuple[str, str]] = set()
-        self._keys: dict[str, set[str]] = {}
-
-    def settle(self, request: ApprovalRequest, answer: str) -> None:
-        """Take an answer in; one that is none of the four means no."""
-        asked = (request.session_id, request.turn_id, request.command)
-        with self._lock:
-            self._forget_other_turns(request)
-            if answer == "once":
-                self._once.append(asked)
-            elif answer not in {"session", "always"}:
-                self._denied.append(asked)
-            elif not request.may_always:
-                self._commands.add((request.session_id, request.command))
-            else:
-                self._keys.setdefault(request.session_id, set()).update(request.pattern_keys)
-        if answer == "always" and request.may_always:
-            self._keep(request.pattern_keys)
-
-    def covers(self, request: ApprovalRequest) -> bool:
-        """Whether an answer covers what is asked now; `once` is used up by it."""
-        asked = (request.session_id, request.turn_id, request.command)
-        with self._lock:
-            if asked in self._once:
-                self._once.remove(asked)
-                return True
-            if (request.session_id, request.command) in self._commands:
-                return True
-            granted = set(self._keys.get(request.session_id, ()))
-        if not request.may_always:
-            return False
-        wanted = set(request.pattern_keys)
-        return wanted <= granted or wanted <= granted | set(self.always())
-
-    def denies(self, request: ApprovalRequest) -> bool:
-        """Whether this very thing was refused in this turn."""
-        with self._lock:
-            return (request.session_id, request.turn_id, request.command) in self._denied
-
-    def always(self) -> list[str]:
-        """The pattern keys that are granted for good."""
-        result = read_json(self._path, {}, self._clock).value
-        keys = result.get("always") if isinstance(result, dict) else None
-        return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
-
-    def revoke(self, key: str) -> None:
-        """Ask again for what was granted for good."""
-        with folder_locked(self._path.parent):
-            write_json(
-                self._path, {"always": [granted for granted in self.always() if granted != key]}
-            )
-
-    def _keep(self, keys: tuple[str, ...]) -> None:
-        with folder_locked(self._path.parent):
-            write_json(self._path, {"always": sorted({*self.always(), *keys})})
-
-    def _forget_other_turns(self, request: ApprovalRequest) -> None:
-        session, turn = request.session_id, request.turn_id
-        self._once = [item for item in self._once if item[0] != session or item[1] == turn]
-        self._denied = [item for item in self._denied if item[0] != session or item[1] == turn]
 
 
 class ApprovalGuard:
@@ -135,6 +57,16 @@ class ApprovalGuard:
             return verdict.reason
         return "The command was not approved." if isinstance(verdict, NeedsApproval) else None
 
+    def allow(self, finding: RiskFinding, command: str, context: ToolContext) -> bool:
+        """Whether what a command ran into is allowed, by a grant or by a person asked now."""
+        caller = Caller(context.session_id, context.turn_id, context.cwd)
+        with self._asking:
+            verdict = self._approvals.allow(finding, command, caller)
+            if isinstance(verdict, NeedsApproval):
+                self._approvals.settle(verdict.request, self._ask(verdict.request, context))
+                verdict = self._approvals.allow(finding, command, caller)
+        return isinstance(verdict, Allow)
+
     def _ask(self, request: ApprovalRequest, context: ToolContext) -> str:
         facts = {
             "command": request.command,
@@ -150,10 +82,13 @@ class ApprovalGuard:
         return choice
 
 
-Mode = Literal["read_only", "workspace", "full"]
-MODES: tuple[Mode, ...] = ("read_only", "workspace", "full")
+Mode = Literal["plan", "workspace", "full"]
+MODES: tuple[Mode, ...] = ("plan", "workspace", "full")
 FILE_TOOLS = frozenset({"write_file", "patch"})
-WRITE_KEYS = frozenset({"write", "write-outside", "home-dotfile", "git-internals", "hermes-files"})
+PLAN_KEYS = frozenset(
+    {"write", "write-outside", "write-unknown", "home-dotfile", "git-internals", "hermes-files",
+     "network", "git-push", "forge", "cloud", "publish", "ssh", "containers", "local-socket"}
+)  # fmt: skip
 
 
 class Caller(NamedTuple):
@@ -167,21 +102,25 @@ class Caller(NamedTuple):
 class Approvals:
     """Decides what may be done.
 
-    read_only  programs that only read run; others are asked for; writing is refused
+    plan       nothing is written and the network is not used
     workspace  free inside the working folder; what is risky is asked for
     full       everything runs but what never does; what may be such a thing is asked for
+
+    Without a sandbox only programs that are known to read run unasked.
     """
 
     def __init__(
         self,
         mode: Mode = "workspace",
         *,
+        is_sandboxed: bool,
         free: tuple[Path, ...] = (),
         grants: Grants | None = None,
         own_pid: int | None = None,
         judges: Mapping[str, JudgesCall] | None = None,
     ) -> None:
         self.mode = mode
+        self._is_sandboxed = is_sandboxed
         self._judges = dict(judges or {})
         self._free = free
         self._hermes_home = hermes_home()
@@ -235,11 +174,14 @@ class Approvals:
         )
 
     def _verdict(self, judgement: CommandReview, shown: str, caller: Caller) -> Verdict:
+        if self._is_sandboxed:
+            left = (each for each in judgement.findings if each.key not in SANDBOX_KEYS)
+            judgement = judgement._replace(findings=tuple(left))
         for finding in judgement.findings:
             if finding.level == Level.FLOOR:
                 return Refuse(f"Not allowed in any mode: this {finding.reason}.")
-            if self.mode == "read_only" and finding.key in WRITE_KEYS:
-                return Refuse(f"Read-only mode: this {finding.reason}.")
+            if self.mode == "plan" and finding.key in PLAN_KEYS:
+                return Refuse(f"Plan mode: this {finding.reason}.")
         asked = self._asked(judgement)
         if not asked:
             return Allow()
@@ -251,9 +193,49 @@ class Approvals:
     def _asked(self, judgement: CommandReview) -> list[RiskFinding]:
         least = Level.DOUBT if self.mode == "full" else Level.RISK
         asked = [finding for finding in judgement.findings if finding.level >= least]
-        if self.mode == "read_only" and not judgement.only_reads:
-            asked.append(RiskFinding("not-reading", "may change something"))
+        if not self._is_sandboxed and self.mode != "full" and not judgement.only_reads:
+            asked.append(
+                RiskFinding("not-reading", "runs without a sandbox and may change anything")
+            )
         return asked
+
+    def policy(
+        self, command: str, caller: Caller, cwd: Path, temporary: Path, *more: RiskFinding
+    ) -> SandboxPolicy | None:
+        """The limits under which an allowed command runs; None for none."""
+        review = CommandReviewer(self._ground(caller, cwd)).judge(command)
+        place = Place(caller.workspace, self._hermes_home, Path.home(), temporary, self._free)
+        granted = Limit.NETWORK if "network" in self.grants.rules(caller.session_id) else Limit.NONE
+        return build_policy(self.mode, (*review.findings, *more), place, granted)
+
+    def allow(self, finding: RiskFinding, shown: str, caller: Caller) -> Verdict:
+        """Whether something that a command was found to want is allowed."""
+        return self._verdict(CommandReview((finding,), False), shown, caller)
+
+
+class CommandLimits:
+    """The sandbox limits of commands, by the mode and by what was approved."""
+
+    def __init__(self, approvals: Approvals, guard: ApprovalGuard, jobs: Jobs) -> None:
+        self._approvals = approvals
+        self._guard = guard
+        self._jobs = jobs
+
+    def policy(
+        self, command: str, cwd: Path, context: ToolContext, denial: Denial | None = None
+    ) -> SandboxPolicy | None:
+        """The limits of an allowed command; None for none."""
+        caller = Caller(context.session_id, context.turn_id, context.cwd)
+        more = () if denial is None else (_finding(denial),)
+        return self._approvals.policy(command, caller, cwd, self._jobs.temporary, *more)
+
+    def may_exceed(self, command: str, denial: Denial, context: ToolContext) -> bool:
+        """Whether a person allows what the sandbox denied."""
+        return self._guard.allow(_finding(denial), command, context)
+
+
+def _finding(denial: Denial) -> RiskFinding:
+    return RiskFinding(denial.access.value, denial.reason)
 
 
 def _home(path: Path) -> Path:
@@ -274,5 +256,5 @@ def _request(asked: list[RiskFinding], shown: str, caller: Caller) -> ApprovalRe
         shown,
         description[:1].upper() + description[1:],
         keys,
-        may_always=not is_doubt and not EXACT_KEYS & set(keys),
+        may_always=not is_doubt,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_agent.permissions import file_writes, forbidden, risks
+from hermes_agent.permissions import file_writes, forbidden, remote_effects, risks
 from hermes_agent.permissions.nested_commands import (
     INTERPRETERS,
     SHELLS,
@@ -193,6 +193,7 @@ class _ReviewRun:
                 if not self._is_local(command, finding)
             )
         )
+        self._found(*remote_effects.findings(command))
         if command.program == "git":
             self._found(*risks.git_findings(command, self._ground))
         self._found(*self._hidden(command))

@@ -159,7 +159,20 @@ def _disk_copy(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFind
         yield RiskFinding("write-disk", "perhaps overwrites a disk", Level.DOUBT)
 
 
+OWN_SETTINGS = frozenset(
+    {"api-keys", "config", "dashboard", "pairing", "people", "permissions", "plugins", "restore",
+     "service", "setup"}
+)  # fmt: skip
+
+
+def _own_settings(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
+    """The agent must not change what it is allowed to do."""
+    if set(split_options(command).positionals[:1]) & OWN_SETTINGS:
+        yield RiskFinding("own-approvals", "would change the settings of Hermes", Level.FLOOR)
+
+
 RULES: dict[str, Rule] = {
+    "hermes": _own_settings,
     "dd": _disk_copy,
     "rm": _remove,
     "find": _find,

@@ -1,4 +1,4 @@
-"""The answers to "may this be done?", and the findings they are made of."""
+"""Verdicts on a tool call, and the findings they are made of."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
 
 class Allow(NamedTuple):
-    """It may be done."""
+    """The call may run."""
 
 
 class NeedsApproval(NamedTuple):
-    """Somebody must be asked."""
+    """The call runs if a person approves it."""
 
     request: ApprovalRequest
 
 
 class Refuse(NamedTuple):
-    """It is not done, and this is why."""
+    """The call does not run, for this reason."""
 
     reason: str
 
@@ -29,16 +29,16 @@ Verdict = Allow | NeedsApproval | Refuse
 
 
 class Level(IntEnum):
-    """How grave a finding is."""
+    """The severity of a finding."""
 
-    WRITE = 1  # changes files where the agent may: matters to the mode read_only alone
+    WRITE = 1  # changes files where the agent may: matters to the mode plan alone
     RISK = 2  # asked for, unless the mode is full
     DOUBT = 3  # could be one that never runs: asked for in every mode
     FLOOR = 4  # never runs
 
 
 class RiskFinding(NamedTuple):
-    """Something that a command does: a stable key, a sentence for people, how grave it is."""
+    """Something that a command does: a stable key, a sentence for people, its severity."""
 
     key: str
     reason: str
@@ -49,17 +49,41 @@ class RiskFinding(NamedTuple):
 # what a next command with the same key would do.
 EXACT_KEYS = frozenset(
     {
+        "chmod-recursive",
+        "chown-recursive",
+        "cloud",
         "computed-command",
         "computed-script",
+        "containers",
+        "docker-host",
+        "docker-remove",
         "download-to-shell",
+        "find-delete",
+        "forge",
+        "git-clean",
+        "git-discard",
+        "git-push",
+        "git-push-force",
+        "git-reset-hard",
+        "git-rewrite",
         "hermes-files",
+        "home-dotfile",
         "inline-code",
+        "kill",
+        "kubectl-delete",
         "network-shell",
         "not-reading",
         "pipe-to-shell",
+        "publish",
+        "rm-recursive",
+        "sql-delete",
         "ssh",
         "sudo",
         "unparsable",
         "write-outside",
+        "write-unknown",
     }
 )
+
+# What the analysis cannot know and the sandbox decides: not asked for where there is one.
+SANDBOX_KEYS = frozenset({"write-unknown"})

@@ -18,6 +18,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from hermes_agent.sandbox.namespaces import NetworkNamespace
+from hermes_agent.sandbox.runner import Launch, start_limited
+from hermes_agent.sandbox.temporary import private_folder
 from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.watchdog import Watchdog
@@ -25,6 +28,8 @@ from hermes_agent.tools.watchdog import Watchdog
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    from hermes_agent.sandbox.policy import SandboxPolicy
 
 MAX_OUTPUT_CHARACTERS = 30_000
 
@@ -83,7 +88,7 @@ POLL_SECONDS = 0.05
 DRAIN_SECONDS = 0.3  # how long we listen to what a command left running
 MAX_FINISHED_JOBS = 50
 # The gate opens when a line comes; when we die before, `read` fails and nothing runs.
-GATE_SCRIPT = 'read -r _ || exit 130; exec "$1" -c "$2" </dev/null'
+GATE_SCRIPT = 'read -r _ || exit 130; exec "$@" </dev/null'
 
 
 class CommandJob:
@@ -178,27 +183,42 @@ class Jobs:
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = environment
+        self._temporary: Path | None = None
+        self._namespace = NetworkNamespace()
         self._numbers = itertools.count(1)
         self._jobs: dict[str, CommandJob] = {}
         self._watchdog = Watchdog()
         self._is_closed = False
         self._shell = shutil.which("bash") or "/bin/sh"
 
-    def start(self, command: str, cwd: Path) -> CommandJob:
-        """Run *command* in a group of its own."""
+    @property
+    def temporary(self) -> Path:
+        """The private folder that commands see as /tmp; removed with this object."""
+        if self._temporary is None:
+            self._temporary = private_folder()
+        return self._temporary
+
+    def start(self, command: str, cwd: Path, policy: SandboxPolicy | None = None) -> CommandJob:
+        """Run *command* in a process group of its own, under the limits of *policy*."""
         if "\0" in command:
             raise ToolError("A command cannot contain NUL characters.")
         if self._is_closed:
             raise ToolError("Hermes is shutting down; no new work is started.")
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", GATE_SCRIPT, "hermes-gate", self._shell, command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+        launch = Launch(
+            command=(self._shell, "-c", command),
             cwd=cwd,
-            env=None if self._environment is None else dict(self._environment),
-            start_new_session=True,
+            policy=policy,
+            environment=os.environ if self._environment is None else self._environment,
+            gate=("/bin/sh", "-c", GATE_SCRIPT, "hermes-gate"),
+            namespace=self._namespace,
+            options={
+                "stdin": subprocess.PIPE,
+                "stdout": subprocess.PIPE,
+                "stderr": subprocess.STDOUT,
+                "start_new_session": True,
+            },
         )
+        process = start_limited(launch)
         job = CommandJob(next(self._numbers), command, process)
         self._jobs[job.id] = job
         try:
@@ -272,6 +292,10 @@ class Jobs:
         self._is_closed = True
         self._end_all(self.all(), grace_seconds)
         self._watchdog.close()
+        self._namespace.close()
+        temporary, self._temporary = self._temporary, None
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
 
     def _end_all(self, jobs: list[CommandJob], grace_seconds: float = GRACE_SECONDS) -> None:
         running = [job for job in jobs if job.is_running]

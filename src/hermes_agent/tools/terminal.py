@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from hermes_agent.sandbox.denials import find_denial
 from hermes_agent.tools.arguments import (
     ToolError,
     choice,
@@ -20,6 +21,10 @@ from hermes_agent.tools.base import Tool, failure, success
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_agent.sandbox.denials import Denial
+    from hermes_agent.sandbox.policy import SandboxPolicy
     from hermes_agent.tools.base import ToolContext
     from hermes_agent.tools.jobs import CommandJob, Jobs
 
@@ -32,7 +37,19 @@ INTERRUPT_GRACE_SECONDS = 0.5
 TAIL_CHARACTERS = 8_000
 
 
-def terminal_tools(jobs: Jobs) -> list[Tool]:
+class LimitsCommands(Protocol):
+    """Decides under which limits commands run, and asks for those that they ran into."""
+
+    def policy(
+        self, command: str, cwd: Path, context: ToolContext, denial: Denial | None = None
+    ) -> SandboxPolicy | None:
+        """The limits of an allowed command; None for none."""
+
+    def may_exceed(self, command: str, denial: Denial, context: ToolContext) -> bool:
+        """Whether a person allows what the sandbox denied."""
+
+
+def terminal_tools(jobs: Jobs, limits: LimitsCommands) -> list[Tool]:
     """The two tools that run programs."""
     return [
         Tool(
@@ -46,7 +63,9 @@ def terminal_tools(jobs: Jobs) -> list[Tool]:
                 background=parameter("boolean"),
                 cwd=parameter("string"),
             ),
-            reporting_errors(lambda arguments, context: _terminal(jobs, arguments, context)),
+            reporting_errors(
+                lambda arguments, context: _terminal(jobs, limits, arguments, context)
+            ),
         ),
         Tool(
             "process",
@@ -62,7 +81,9 @@ def terminal_tools(jobs: Jobs) -> list[Tool]:
     ]
 
 
-def _terminal(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str:
+def _terminal(
+    jobs: Jobs, limits: LimitsCommands, arguments: dict[str, Any], context: ToolContext
+) -> str:
     command = text(arguments, "command")
     seconds = number(arguments, "timeout", DEFAULT_SECONDS, 1, MAX_SECONDS)
     cwd = resolve_path(text(arguments, "cwd", "."), context.cwd)
@@ -73,14 +94,22 @@ def _terminal(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> st
     if context.cancel.is_requested:
         return failure("Interrupted before it started.", output="", exit_code=INTERRUPTED_EXIT_CODE)
     jobs.settle()
-    job = jobs.start(command, cwd)
+    policy = limits.policy(command, cwd, context)
+    job = jobs.start(command, cwd, policy)
     if flag(arguments, "background"):
         jobs.follow(job)
         return success(job=job.id, pid=job.pid)
-    return _wait_for(jobs, job, seconds, context)
+    result = _wait_for(jobs, job, seconds, context)
+    denial = find_denial(job.output.text(), policy) if policy and job.exit_code else None
+    if denial is None or context.cancel.is_requested:
+        return success(**result)
+    if not limits.may_exceed(command, denial, context):
+        return success(**result, sandbox=f"The sandbox denied this: the command {denial.reason}.")
+    job = jobs.start(command, cwd, limits.policy(command, cwd, context, denial))
+    return success(**_wait_for(jobs, job, seconds, context))
 
 
-def _wait_for(jobs: Jobs, job: CommandJob, seconds: int, context: ToolContext) -> str:
+def _wait_for(jobs: Jobs, job: CommandJob, seconds: int, context: ToolContext) -> dict[str, Any]:
     """Let a command run to its end, its time limit, or a stop."""
     deadline = time.monotonic() + seconds
     _listen(job, context, deadline)
@@ -96,7 +125,7 @@ def _wait_for(jobs: Jobs, job: CommandJob, seconds: int, context: ToolContext) -
     else:
         why = f"Stopped after {seconds} s. Give a longer timeout, or run it in the background."
         code = TIMEOUT_EXIT_CODE
-    return failure(why, output=job.output.text(), exit_code=code)
+    return {"error": why, "output": job.output.text(), "exit_code": code}
 
 
 def _listen(job: CommandJob, context: ToolContext, deadline: float) -> None:
@@ -106,11 +135,11 @@ def _listen(job: CommandJob, context: ToolContext, deadline: float) -> None:
     job.listen(is_over, lambda piece: _show(context, piece))
 
 
-def _finished_result(jobs: Jobs, job: CommandJob) -> str:
+def _finished_result(jobs: Jobs, job: CommandJob) -> dict[str, Any]:
     facts: dict[str, Any] = {"output": job.output.text(), "exit_code": job.exit_code}
     if jobs.leave(job):
         facts["still_running"] = job.id
-    return success(**facts)
+    return facts
 
 
 def _show(context: ToolContext, piece: str) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.base import ToolContext
     from hermes_agent.tools.jobs import Jobs
     from hermes_agent.tools.memory import SearchesHistory
+    from hermes_agent.tools.terminal import LimitsCommands
 
 MAX_CHOICES = 10
 
@@ -50,12 +51,15 @@ def _clarify(arguments: dict[str, Any], context: ToolContext) -> str:
 
 
 def standard_tools(
-    jobs: Jobs, memory: MemoryFiles, history: SearchesHistory | None = None
+    jobs: Jobs,
+    limits: LimitsCommands,
+    memory: MemoryFiles,
+    history: SearchesHistory | None = None,
 ) -> list[Tool]:
     """Every tool; without a history, none that searches it."""
     results = [session_search_tool(history)] if history is not None else []
     return [
-        *terminal_tools(jobs),
+        *terminal_tools(jobs, limits),
         *file_tools(),
         patch_tool(),
         search_tool(),

@@ -16,6 +16,7 @@ class Setting(NamedTuple):
     default: Value
     help: str
     choices: tuple[str, ...] = ()
+    old_choices: tuple[tuple[str, str], ...] = ()  # earlier names of choices, still accepted
     minimum: float | None = None
     maximum: float | None = None
     secret: bool = False

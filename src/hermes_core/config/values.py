@@ -150,6 +150,7 @@ def _choice(setting: Setting, raw: object) -> str | None:
     if not isinstance(raw, str):
         return None
     choice = raw.strip().lower()
+    choice = dict(setting.old_choices).get(choice, choice)
     return choice if choice in setting.choices else None
 
 

@@ -23,7 +23,7 @@ def caller(workspace):
 
 @pytest.fixture
 def approvals(hermes_home):
-    return Approvals(own_pid=OWN_PID)
+    return Approvals(own_pid=OWN_PID, is_sandboxed=True)
 
 
 @pytest.fixture
@@ -32,7 +32,11 @@ def verdict(caller, hermes_home):
     by_mode = {}
 
     def judge(command, mode="workspace"):
-        approvals = by_mode.setdefault(mode, Approvals(mode, own_pid=OWN_PID))
+        # The sandbox enforces plan mode; without one the analysis alone must tell who reads.
+        is_sandboxed = mode != "plan"
+        approvals = by_mode.setdefault(
+            mode, Approvals(mode, own_pid=OWN_PID, is_sandboxed=is_sandboxed)
+        )
         return NAMES[type(approvals.command(command, caller))]
 
     return judge

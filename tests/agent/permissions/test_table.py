@@ -12,17 +12,17 @@ TABLE = Path(__file__).with_name("verdicts.txt")
 def rows():
     for line in TABLE.read_text().splitlines():
         if line and not line.startswith("#"):
-            workspace, full, read_only, keys, command = line.split(maxsplit=4)
-            yield pytest.param(workspace, full, read_only, keys, command, id=command)
+            workspace, full, plan, keys, command = line.split(maxsplit=4)
+            yield pytest.param(workspace, full, plan, keys, command, id=command)
 
 
 @pytest.mark.parametrize(
-    ("workspace_says", "full_says", "read_only_says", "keys", "command"), list(rows())
+    ("workspace_says", "full_says", "plan_says", "keys", "command"), list(rows())
 )
 def test_a_command_gets_its_verdict(
     workspace_says,
     full_says,
-    read_only_says,
+    plan_says,
     keys,
     command,
     verdict,
@@ -31,8 +31,8 @@ def test_a_command_gets_its_verdict(
     hermes_home,
 ):
     text = command.replace("\\n", "\n").replace("$HERMES", str(hermes_home))
-    said = [verdict(text), verdict(text, "full"), verdict(text, "read_only")]
-    assert said == [workspace_says, full_says, read_only_says]
+    said = [verdict(text), verdict(text, "full"), verdict(text, "plan")]
+    assert said == [workspace_says, full_says, plan_says]
     if workspace_says == "ask":
         assert ",".join(approvals.command(text, caller).request.pattern_keys) == keys
 

@@ -12,6 +12,16 @@ from hermes_agent.tools.toolset import standard_tools
 from hermes_agent.turn_control import Cancel
 
 
+class NoLimits:
+    """Runs commands without a sandbox: these tests are about the commands themselves."""
+
+    def policy(self, *_args):
+        return None
+
+    def may_exceed(self, *_args):
+        return False
+
+
 class Person:
     """Somebody who answers as told."""
 
@@ -51,7 +61,7 @@ class Bench:
         self.person, self.history = Person(), History()
         self.tools = {
             standard_tool.name: standard_tool
-            for standard_tool in standard_tools(jobs, MemoryFiles(), self.history)
+            for standard_tool in standard_tools(jobs, NoLimits(), MemoryFiles(), self.history)
         }
         self.cancel = Cancel()
         self.shown = []

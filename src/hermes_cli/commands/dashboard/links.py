@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import os
 import ssl
 import sys
 import time
 from typing import TYPE_CHECKING, Final
 
+from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import HermesError
 from hermes_core.instance_record import DASHBOARD, InstanceRecord
+from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +21,14 @@ if TYPE_CHECKING:
 
 RECORD_WAIT_SECONDS: Final = 10.0
 REQUEST_TIMEOUT_SECONDS: Final = 10.0
+REDIRECT_PAGE: Final = """\
+<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={link}">
+<title>Hermes</title>
+<p><a href="{link}">Open the Hermes dashboard</a>
+"""
 
 
 class DashboardNotRespondingError(HermesError):
@@ -80,5 +91,16 @@ def open_browser(link: str, out: CommandOutput) -> None:
         return
     import webbrowser  # noqa: PLC0415 - looks for browsers
 
-    if not webbrowser.open(link):
+    if not webbrowser.open(_redirect_page(link).as_uri()):
         out.note("Cannot open a browser; open the link manually.")
+
+
+def _redirect_page(link: str) -> Path:
+    """A private page that redirects to the link.
+
+    The link signs in, and every user of a machine can read the arguments of a process.
+    """
+    page = hermes_home() / "run" / "open-dashboard.html"
+    content = REDIRECT_PAGE.format(link=html.escape(link))
+    write_atomically(page, content)
+    return page

@@ -78,7 +78,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
     if arguments.fix and state_db_path().exists():
         fix(out)
-    checks: list[Check] = [check_python(), check_config(), *health.examine(state_db_path())]
+    checks: list[Check] = [check_python(), check_config(), check_sandbox()]
+    checks += health.examine(state_db_path())
     checks += check_chats()
     failed = any(check.status == "failed" for check in checks)
     if arguments.json:
@@ -114,6 +115,20 @@ def check_config() -> CheckResult:
         detail = " ".join(each.message for each in problems)
         return CheckResult("settings", status, detail, f"Edit {config_path()}")
     return CheckResult("settings", "ok", str(config_path()))
+
+
+def check_sandbox() -> CheckResult:
+    """Report the sandbox in which commands of the agent run."""
+    from hermes_agent.sandbox.runner import find_sandbox  # noqa: PLC0415 - only for this check
+
+    sandbox = find_sandbox()
+    if sandbox.problem is None:
+        return CheckResult("sandbox", "ok", sandbox.name)
+    advice = "Install bubblewrap: apt install bubblewrap (Debian, Ubuntu)"
+    if sandbox.is_available:
+        return CheckResult("sandbox", "warning", f"{sandbox.name}; {sandbox.problem}", advice)
+    detail = f"none; every command needs approval: {sandbox.problem}"
+    return CheckResult("sandbox", "warning", detail, advice)
 
 
 def check_chats() -> list[CheckResult]:

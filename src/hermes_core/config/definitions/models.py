@@ -141,9 +141,10 @@ MODELS_SETTINGS: Final = (
         "agent.approvals",
         "choice",
         "workspace",
-        "What the agent may do without asking: read only, work inside the folder, or "
+        "What the agent may do without asking: read only (plan), work inside the folder, or "
         "everything that is not forbidden.",
-        choices=("read_only", "workspace", "full"),
+        choices=("plan", "workspace", "full"),
+        old_choices=(("read_only", "plan"),),
         only_by_hand=True,
     ),
     Setting(

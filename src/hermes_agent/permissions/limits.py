@@ -1,0 +1,119 @@
+"""From a verdict to a sandbox: which limits a command runs under.
+
+A mode sets the limits, and what was allowed by name lifts those that it needs: an approved
+`git push` gets the network and the keys, an approved write outside the folder gets its files.
+"""
+
+from __future__ import annotations
+
+from enum import Flag, auto
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_agent.sandbox.policy import (
+    SandboxPolicy,
+    credential_paths,
+    git_folders,
+    start_up_paths,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermes_agent.permissions.verdicts import RiskFinding
+
+READABLE_HERMES_FOLDERS = ("skills",)  # what an agent needs of HERMES_HOME
+
+
+class Limit(Flag):
+    """What a sandbox keeps from a command."""
+
+    NONE = 0
+    FILES = auto()  # writing outside the working folder
+    NETWORK = auto()
+    SOCKETS = auto()  # Unix sockets: ssh-agent, docker.sock, D-Bus
+    CREDENTIALS = auto()  # reading ~/.ssh and other credential folders
+    PRIVILEGES = auto()  # sudo, other processes, the whole system: needs no sandbox at all
+
+
+REMOTE = Limit.NETWORK | Limit.SOCKETS | Limit.CREDENTIALS
+LIFTED_LIMITS = {
+    **dict.fromkeys(
+        ("write-outside", "home-dotfile", "git-internals", "global-packages"), Limit.FILES
+    ),
+    **dict.fromkeys(("network", "network-shell", "download-to-shell"), Limit.NETWORK),
+    "local-socket": Limit.SOCKETS,
+    **dict.fromkeys(
+        ("ssh", "git-push", "git-push-force", "forge", "cloud", "publish", "kubectl-delete"),
+        REMOTE,
+    ),
+    **dict.fromkeys(("containers", "docker-remove", "docker-host"), REMOTE | Limit.FILES),
+    **dict.fromkeys(
+        (
+            "sudo", "system-packages", "systemctl", "crontab", "firewall", "system-settings",
+            "system-users", "kill",
+        ),
+        Limit.PRIVILEGES,
+    ),
+}  # fmt: skip
+
+
+class Place(NamedTuple):
+    """Where a command runs: its working folder and the folders of Hermes."""
+
+    workspace: Path
+    hermes_home: Path
+    home: Path
+    temporary: Path
+    writable: tuple[Path, ...] = ()  # granted besides the working folder
+
+
+def build_policy(
+    mode: str, findings: Iterable[RiskFinding], place: Place, granted: Limit = Limit.NONE
+) -> SandboxPolicy | None:
+    """The limits of an allowed command; None for one that was allowed to have none."""
+    lifted = granted
+    for finding in findings:
+        lifted |= LIFTED_LIMITS.get(finding.key, Limit.NONE)
+    if Limit.PRIVILEGES in lifted:
+        return None
+    is_full, is_plan = mode == "full", mode == "plan"
+    writable = () if is_plan else _writable(place)
+    return SandboxPolicy(
+        writable=writable,
+        hidden=_hidden(place, lifted),
+        protected=_protected(place, lifted),
+        revealed=_revealed(place),
+        temporary=place.temporary,
+        has_network=not is_plan and (is_full or Limit.NETWORK in lifted),
+        has_local_sockets=is_full or Limit.SOCKETS in lifted,
+        is_limited=is_plan or not (is_full or Limit.FILES in lifted),
+    )
+
+
+def _writable(place: Place) -> tuple[Path, ...]:
+    """The working folder and its git directory; the root of all files is not a workspace."""
+    if place.workspace == Path(place.workspace.anchor):
+        return place.writable
+    return (place.workspace, *git_folders(place.workspace), *place.writable)
+
+
+def _hidden(place: Place, lifted: Limit) -> tuple[Path, ...]:
+    if Limit.CREDENTIALS in lifted:
+        return (place.hermes_home,)
+    return (place.hermes_home, *credential_paths(place.home))
+
+
+def _protected(place: Place, lifted: Limit) -> tuple[Path, ...]:
+    """What the user's own programs run later, and so a command must not change."""
+    hooks = tuple(folder / "hooks" for folder in git_folders(place.workspace))
+    if Limit.FILES in lifted:
+        return hooks
+    return (*start_up_paths(place.home), *hooks)
+
+
+def _revealed(place: Place) -> tuple[Path, ...]:
+    folders = [place.hermes_home / name for name in READABLE_HERMES_FOLDERS]
+    if place.workspace.is_relative_to(place.hermes_home):
+        folders.append(place.workspace)
+    return tuple(folders)

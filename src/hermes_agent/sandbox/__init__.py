@@ -1,0 +1,1 @@
+"""An operating-system sandbox for every program that runs for the agent."""

@@ -1,0 +1,77 @@
+"""Recognises in the output of a failed command what the sandbox kept from it."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from hermes_agent.sandbox.policy import SandboxPolicy
+
+TAIL_CHARACTERS: Final = 4_000
+PATH: Final = r"['\"]?((?:/|~/)[^\s'\":;,]+)"
+READ_ONLY: Final = re.compile(
+    rf"{PATH}.{{0,40}}(?:Read-only file system|EROFS)"
+    rf"|(?:Read-only file system|EROFS).{{0,60}}?{PATH}",
+    re.IGNORECASE,
+)
+WRITE_DENIED: Final = re.compile(
+    r"Read-only file system|EROFS|Permission denied|EACCES|Operation not permitted", re.IGNORECASE
+)
+NETWORK_DENIED: Final = re.compile(
+    r"Could not resolve host|Temporary failure in name resolution|Name or service not known"
+    r"|Network is unreachable|ENETUNREACH|EAI_AGAIN|getaddrinfo"
+    r"|Failed to establish a new connection|Couldn't connect to server|dns error"
+    r"|No route to host|Unable to look up",
+    re.IGNORECASE,
+)
+SOCKET_DENIED: Final = re.compile(
+    r"(?:socket|agent|daemon|D-?Bus|docker|/run/|\.sock).{0,120}(?:Permission denied|EACCES)"
+    r"|(?:Permission denied|EACCES).{0,120}(?:socket|\.sock)|Cannot connect to the Docker daemon",
+    re.IGNORECASE,
+)
+
+
+class DeniedAccess(Enum):
+    """The limit that a command ran into."""
+
+    NETWORK = "network"
+    SOCKET = "local-socket"
+    WRITE = "write-outside"
+
+
+class Denial(NamedTuple):
+    """What a command wanted and the sandbox did not allow."""
+
+    access: DeniedAccess
+    path: str = ""
+
+    @property
+    def reason(self) -> str:
+        """A clause for an approval: what the command wants."""
+        if self.access is DeniedAccess.NETWORK:
+            return "uses the network"
+        if self.access is DeniedAccess.SOCKET:
+            return "connects to a service of this machine (Unix socket)"
+        return f"writes outside the working folder{f': {self.path}' if self.path else ''}"
+
+
+def find_denial(output: str, policy: SandboxPolicy) -> Denial | None:
+    """What the sandbox denied, judged by the end of the output; None when it was something else."""
+    tail = output[-TAIL_CHARACTERS:]
+    if not policy.has_local_sockets and SOCKET_DENIED.search(tail):
+        return Denial(DeniedAccess.SOCKET)
+    if not policy.has_network and NETWORK_DENIED.search(tail):
+        return Denial(DeniedAccess.NETWORK)
+    if policy.is_limited and WRITE_DENIED.search(tail):
+        return _denied_write(tail)
+    return None
+
+
+def _denied_write(tail: str) -> Denial | None:
+    """A write that a read-only file system refused; a plain refusal may be the file's own mode."""
+    match = READ_ONLY.search(tail)
+    if match is not None:
+        return Denial(DeniedAccess.WRITE, match[1] or match[2] or "")
+    return Denial(DeniedAccess.WRITE) if "ead-only file system" in tail else None

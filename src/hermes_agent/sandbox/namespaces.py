@@ -1,0 +1,74 @@
+"""A network namespace that the commands of one conversation share.
+
+Without the network every sandbox would have a loopback interface of its own, and a command
+could not reach the server that an earlier one left running. One idle process holds the
+namespace; the sandboxes of the same conversation are started inside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+from typing import Final
+
+from hermes_agent.sandbox import bubblewrap
+
+ENTER: Final = "nsenter"
+READY: Final = b"ready\n"
+# Ends with its standard input, which only this process holds.
+HOLDER: Final = "echo ready; read -r _"
+
+
+class NetworkNamespace:
+    """Starts the holding process when first needed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._target: int | None = None
+
+    def enter(self) -> list[str]:
+        """The start of a command line that runs inside; empty where that is not possible."""
+        program = shutil.which(ENTER)
+        if program is None:
+            return []
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._start()
+        if self._target is None:
+            return []
+        options = ["--preserve-credentials", "--user", "--net", f"--target={self._target}"]
+        return [program, *options, "--"]
+
+    def close(self) -> None:
+        """End the holding process; a namespace in use lives on until its last command ends."""
+        process, self._process, self._target = self._process, None, None
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        process.wait()
+
+    def _start(self) -> None:
+        reader, writer = os.pipe()
+        with os.fdopen(reader, "rb") as facts:
+            self._process = subprocess.Popen(
+                [
+                    shutil.which(bubblewrap.PROGRAM) or bubblewrap.PROGRAM,
+                    "--unshare-user", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev",
+                    "--info-fd", str(writer), "--", "/bin/sh", "-c", HOLDER,
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[writer],
+                start_new_session=True,
+            )  # fmt: skip
+            os.close(writer)
+            is_ready = self._process.stdout is not None and self._process.stdout.readline() == READY
+            if is_ready:
+                self._target = int(json.load(facts)["child-pid"])

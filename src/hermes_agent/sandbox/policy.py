@@ -1,0 +1,137 @@
+"""What a program that runs for the agent may read, write and reach."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+# Relative to the home folder. Each holds credentials of the user.
+CREDENTIALS: Final = (
+    ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".config/gcloud", ".config/gh", ".config/glab-cli",
+    ".config/hub", ".config/rclone", ".config/doctl", ".config/op", ".config/sops", ".docker",
+    ".oci", ".terraform.d", ".password-store", ".local/share/keyrings", ".local/share/kwalletd",
+    ".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".pgpass", ".my.cnf",
+    ".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
+    ".config/composer/auth.json", ".vault-token", ".mozilla", ".config/chromium",
+    ".config/google-chrome", ".config/BraveSoftware", ".thunderbird", ".config/Signal",
+    ".bash_history", ".zsh_history", ".python_history", ".psql_history", ".node_repl_history",
+    "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome",
+)  # fmt: skip
+# Hidden only when they contain a credential: builds read their other settings.
+CREDENTIALS_BY_CONTENT: Final = (
+    ".npmrc",
+    ".yarnrc.yml",
+    ".m2/settings.xml",
+    ".config/pip/pip.conf",
+)
+CREDENTIAL_TEXT: Final = re.compile(
+    rb"_auth|authToken|password|://[^/\s:]+:[^/\s@]+@", re.IGNORECASE
+)
+SYSTEM_CREDENTIALS: Final = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d")
+
+# Relative to the home folder. A login or an interactive shell runs each.
+START_UP_FILES: Final = (
+    ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
+    ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".inputrc", ".xprofile",
+    ".xsession", ".xsessionrc", ".xinitrc", ".pam_environment", ".gitconfig", ".vimrc",
+    ".config/fish", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/git",
+    ".config/nvim", "Library/LaunchAgents", ".local/bin", "bin",
+)  # fmt: skip
+
+
+class SandboxPolicy(NamedTuple):
+    """The limits of one command."""
+
+    writable: tuple[Path, ...]
+    hidden: tuple[Path, ...]  # neither readable nor writable
+    protected: tuple[Path, ...]  # readable, and not writable even below a writable folder
+    revealed: tuple[Path, ...]  # readable although below a hidden folder
+    temporary: Path  # the private folder that stands for /tmp
+    has_network: bool = False
+    has_local_sockets: bool = False
+    is_limited: bool = True  # False: no file limits beyond what is hidden
+
+
+def sandbox_environment(inherited: Mapping[str, str], temporary: Path) -> dict[str, str]:
+    """The environment of a limited command: caches and temporary files where it may write."""
+    caches = temporary / "cache"
+    return {
+        **inherited,
+        "TMPDIR": str(temporary),
+        "XDG_CACHE_HOME": str(caches),
+        "npm_config_cache": str(caches / "npm"),
+        "GOCACHE": str(caches / "go-build"),
+    }
+
+
+def credential_paths(home: Path) -> tuple[Path, ...]:
+    """Files and folders with credentials that exist."""
+    found = [path for name in CREDENTIALS if _exists(path := home / name)]
+    found += [home / name for name in CREDENTIALS_BY_CONTENT if _holds_credential(home / name)]
+    found += [path for name in SYSTEM_CREDENTIALS if _exists(path := Path(name))]
+    return tuple(found)
+
+
+def start_up_paths(home: Path) -> tuple[Path, ...]:
+    """Files and folders that run when the user logs in or opens a shell, existing or not."""
+    return tuple(home / name for name in START_UP_FILES)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.lstat()
+    except OSError:
+        return False
+    return True
+
+
+def _holds_credential(path: Path) -> bool:
+    try:
+        return CREDENTIAL_TEXT.search(path.read_bytes()[:65_536]) is not None
+    except OSError:
+        return False
+
+
+def git_folders(workspace: Path) -> tuple[Path, ...]:
+    """The git directory that a working folder belongs to, and the common one of a worktree."""
+    for folder in (workspace, *workspace.parents):
+        entry = folder / ".git"
+        if entry.is_dir():
+            return (entry,)
+        if entry.is_file():
+            return tuple(_linked_git_folders(folder, entry))
+    return ()
+
+
+def _linked_git_folders(folder: Path, entry: Path) -> Iterator[Path]:
+    """A worktree or a submodule names its git directory in a file."""
+    try:
+        text = entry.read_text("utf-8", errors="replace")[:4096]
+    except OSError:
+        return
+    target = text.partition("gitdir:")[2].strip()
+    if not target:
+        return
+    private = Path(os.path.normpath(folder / target))
+    # A file in a repository that names a folder elsewhere must not open that folder.
+    if not (private / "HEAD").is_file():
+        return
+    yield private
+    common = private / "commondir"
+    if common.is_file():
+        yield Path(os.path.normpath(private / common.read_text("utf-8").strip()))
+
+
+def without_nested(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """The paths that are not below another one of them, each once."""
+    unique = sorted({Path(os.path.realpath(path)) for path in paths})
+    kept: list[Path] = []
+    for path in unique:
+        if not any(path.is_relative_to(parent) for parent in kept):
+            kept.append(path)
+    return tuple(kept)

@@ -1,0 +1,160 @@
+"""Starts programs in the strongest sandbox that works on this machine.
+
+A backend is chosen by a trial run, once per process. Where none works, programs run without
+limits and `Sandbox.problem` says why: the approval rules then ask for every command.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hermes_agent.sandbox import bubblewrap, landlock, seatbelt, seccomp
+from hermes_agent.sandbox.policy import sandbox_environment, without_nested
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from hermes_agent.sandbox.namespaces import NetworkNamespace
+    from hermes_agent.sandbox.policy import SandboxPolicy
+
+MIN_LANDLOCK_ABI: Final = 3  # the first that covers truncating a file
+WRITABLE_DEVICES: Final = (
+    "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts",
+)  # fmt: skip
+
+
+class Launch(NamedTuple):
+    """A program to start: *gate* is a command line that runs outside and then executes it."""
+
+    command: Sequence[str]
+    cwd: Path
+    policy: SandboxPolicy | None  # None: no limits
+    environment: Mapping[str, str]
+    gate: Sequence[str] = ()
+    namespace: NetworkNamespace | None = None  # shared with other programs without the network
+    options: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def limits(self) -> SandboxPolicy:
+        """The policy of a program that has one."""
+        if self.policy is None:
+            raise ValueError("a program without limits is not started in a sandbox")
+        return self.policy
+
+
+class Sandbox(NamedTuple):
+    """A backend: its name, what it does not cover, and how it starts a program."""
+
+    name: str  # bubblewrap, landlock, seatbelt or none
+    problem: str | None  # why there is no sandbox, or only a weaker one
+    start: Callable[[Launch], subprocess.Popen[bytes]]
+
+    @property
+    def is_available(self) -> bool:
+        """Whether programs are limited at all."""
+        return self.name != "none"
+
+
+@functools.cache
+def find_sandbox() -> Sandbox:
+    """The strongest backend whose trial run succeeds."""
+    if sys.platform == "darwin":
+        problem = seatbelt.find_problem()
+        if problem is None:
+            return Sandbox("seatbelt", None, _start_in_seatbelt)
+        return Sandbox("none", problem, start_bare)
+    problem = bubblewrap.find_problem()
+    if problem is None:
+        return Sandbox("bubblewrap", None, _start_in_bubblewrap)
+    if landlock.abi_version() >= MIN_LANDLOCK_ABI and seccomp.is_supported():
+        return Sandbox("landlock", problem, _start_in_landlock)
+    return Sandbox("none", f"{problem}, and the kernel has no Landlock", start_bare)
+
+
+def start_limited(launch: Launch) -> subprocess.Popen[bytes]:
+    """Start a program under its policy, in the sandbox of this machine."""
+    return start_bare(launch) if launch.policy is None else find_sandbox().start(launch)
+
+
+def start_bare(launch: Launch) -> subprocess.Popen[bytes]:
+    """Start a program without limits."""
+    return _popen(launch, launch.command, launch.environment)
+
+
+def _start_in_bubblewrap(launch: Launch) -> subprocess.Popen[bytes]:
+    policy = launch.limits
+    handle = os.memfd_create("hermes-seccomp", 0)
+    try:
+        os.write(handle, bubblewrap.build_filter(policy))
+        os.lseek(handle, 0, os.SEEK_SET)
+        wrapped = bubblewrap.wrap(launch.command, policy, launch.cwd, handle)
+        if launch.namespace is not None and not policy.has_network:
+            shared = launch.namespace.enter()
+            if shared:
+                wrapped = [*shared, *(part for part in wrapped if part != "--unshare-net")]
+        environment = _environment(launch, bubblewrap.TEMPORARY)
+        return _popen(launch, wrapped, environment, pass_fds=[handle])
+    finally:
+        os.close(handle)
+
+
+def _start_in_seatbelt(launch: Launch) -> subprocess.Popen[bytes]:
+    wrapped = seatbelt.wrap(launch.command, launch.limits)
+    return _popen(launch, wrapped, _environment(launch, launch.limits.temporary))
+
+
+def _start_in_landlock(launch: Launch) -> subprocess.Popen[bytes]:
+    """Start it from a thread that limits itself first: the child inherits the limits.
+
+    Landlock, seccomp and capabilities belong to a thread, so that the process stays as it is
+    and no code runs between fork and exec.
+    """
+    environment = _environment(launch, launch.limits.temporary)
+    with ThreadPoolExecutor(1, "hermes sandbox", _limit_thread, (launch.limits,)) as thread:
+        return thread.submit(_popen, launch, launch.command, environment).result()
+
+
+def _environment(launch: Launch, temporary: Path) -> Mapping[str, str]:
+    if not launch.limits.is_limited:
+        return launch.environment
+    return sandbox_environment(launch.environment, temporary)
+
+
+def _popen(
+    launch: Launch, command: Sequence[str], environment: Mapping[str, str], **options: Any
+) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*launch.gate, *command], cwd=launch.cwd, env=dict(environment), **launch.options, **options
+    )
+
+
+def _limit_thread(policy: SandboxPolicy) -> None:
+    """Limit this thread for good; an error here makes the executor refuse the work."""
+    hidden = without_nested(path for path in policy.hidden if path.exists())
+    readable = [*landlock.paths_around(hidden), *policy.revealed]
+    if policy.is_limited:
+        writable = [*policy.writable, policy.temporary, *map(Path, WRITABLE_DEVICES)]
+    else:
+        writable = readable
+    rules = landlock.Ruleset(readable, writable, network=policy.has_network)
+    try:
+        seccomp.drop_capabilities()
+        seccomp.restrict_thread(seccomp.build_filter(tuple(_denied_families(policy))))
+        rules.restrict_thread()
+    finally:
+        rules.close()
+
+
+def _denied_families(policy: SandboxPolicy) -> Iterator[int]:
+    yield from (seccomp.AF_VSOCK, seccomp.AF_PACKET)
+    if not policy.has_local_sockets:
+        yield seccomp.AF_UNIX
+    if not policy.has_network:  # Landlock has no rule for UDP
+        yield from (seccomp.AF_INET, seccomp.AF_INET6)

@@ -1,0 +1,198 @@
+"""What a command can do in each mode, judged by the files and connections that result."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_agent.sandbox.runner import find_sandbox
+from security.conftest import SECRET, START_UP_FILE, CanaryHome, run_in_mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MODES = ("plan", "workspace", "full")
+
+
+def test_this_machine_has_a_sandbox() -> None:
+    assert find_sandbox().name == "bubblewrap"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_command_reads_a_secret(canary: CanaryHome, mode: str) -> None:
+    commands = [
+        *(f"cat {path}" for path in canary.secrets),
+        "cat ~/.hermes/.env ~/.ssh/*; true",
+        "ln -s ~/.ssh link; cat link/*; true",
+        "tar cf - ~/.hermes ~/.ssh 2>/dev/null | strings; true",
+        'python3 -c "import glob,os;print([open(f).read() for f in '
+        "glob.glob(os.path.expanduser('~/.ssh/*'))])\"",
+        "cat /proc/[0-9]*/environ | tr '\\0' '\\n'; true",
+        "env",
+    ]
+    for result in run_in_mode(canary, mode, *commands, reply="once"):
+        assert SECRET not in result.get("output", ""), result
+
+
+@pytest.mark.parametrize("mode", ["plan", "workspace"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x >> ~/.bashrc",
+        "dd if=/dev/zero of=$HOME/.bashrc bs=1 count=1",
+        "ln -s ~ h && echo x >> h/.bashrc",
+        "python3 -c \"open(__import__('os').path.expanduser('~/.bashrc'),'a').write('x')\"",
+        "git archive -o ~/notes/x.tar HEAD",
+        "rm -rf ~/notes",
+        "find ~/notes -type f -name '*' -exec rm {} +",
+        "chmod 777 ~/notes/diary.txt",
+        "touch -d 2001-01-01 ~/notes/diary.txt; echo x > ~/notes/diary.txt",
+        "mv ~/notes/diary.txt ~/notes/other.txt",
+        "test -v 'a[$(touch ~/f)]'; true",
+        "[[ 'a[$(touch ~/f)]' -eq 0 ]]; true",
+        "x='$(touch ~/f)'; echo ${x@P}",
+        "jobs -x touch ~/f",
+        "sort --outp=$HOME/f /etc/passwd",
+        "nohup sh -c 'sleep 0.2; touch ~/late' >/dev/null 2>&1 &",
+        "setsid touch ~/f",
+    ],
+)
+def test_no_command_changes_a_file_outside_the_folder(
+    canary: CanaryHome, mode: str, command: str
+) -> None:
+    before = canary.state()
+    run_in_mode(canary, mode, command)
+    assert canary.state() == before
+    assert (canary.home / ".bashrc").read_text() == START_UP_FILE
+
+
+def test_plan_mode_writes_only_temporary_files(canary: CanaryHome) -> None:
+    (canary.workspace / "a.txt").write_text("a\n")
+    results = run_in_mode(
+        canary,
+        "plan",
+        "python3 -c \"open('new.txt','w').write('x')\"",
+        "sed --in-place s/a/b/ a.txt",
+        "f=$(mktemp) && echo kept > $f && cat $f",
+        "cat a.txt",
+    )
+    assert sorted(path.name for path in canary.workspace.iterdir()) == [".git", "a.txt"]
+    assert (canary.workspace / "a.txt").read_text() == "a\n"
+    assert results[2]["output"] == "kept\n"
+    assert results[3]["output"] == "a\n"
+
+
+def test_workspace_mode_works_in_its_folder_and_in_git(canary: CanaryHome) -> None:
+    results = run_in_mode(
+        canary,
+        "workspace",
+        "echo hello > new.txt",
+        "git add new.txt && git -c user.name=A -c user.email=a@b.c commit -qm first",
+        "git log --format=%s",
+        "git init -q ../project/inner && git clone -q . copy && ls copy",
+    )
+    assert [result["exit_code"] for result in results] == [0, 0, 0, 0], results
+    assert results[2]["output"] == "first\n"
+    assert results[3]["output"] == "new.txt\n"
+
+
+def test_hooks_of_the_repository_are_not_written(canary: CanaryHome) -> None:
+    hook = canary.workspace / ".git" / "hooks" / "pre-commit"
+    run_in_mode(canary, "workspace", f"printf '#!/bin/sh\\n' | tee {hook}; chmod +x {hook}")
+    assert not hook.exists()
+
+
+def test_a_command_that_ran_into_the_sandbox_is_offered_again(canary: CanaryHome) -> None:
+    script = "import os; open(os.path.expanduser('~/notes/new.txt'), 'w')"
+    (canary.workspace / "script.py").write_text(script)
+    command = "python3 script.py"
+    (denied,) = run_in_mode(canary, "workspace", command, reply="deny")
+    assert denied["exit_code"] != 0
+    assert "writes outside the working folder" in denied["sandbox"]
+    assert str(canary.home / "notes" / "new.txt") in denied["sandbox"]
+    (allowed,) = run_in_mode(canary, "workspace", command, reply="once")
+    assert allowed["exit_code"] == 0
+    assert (canary.home / "notes" / "new.txt").exists()
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[int, list[bytes]]]:
+    """A server of this machine, outside the sandbox."""
+    received: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.1)
+        is_over = threading.Event()
+
+        def accept() -> None:
+            while not is_over.is_set():
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    continue
+                with connection:
+                    connection.settimeout(1)
+                    received.append(connection.recv(1000))
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield server.getsockname()[1], received
+        is_over.set()
+        thread.join()
+
+
+SEND = "python3 -c \"import socket;socket.create_connection(('127.0.0.1',{port})).send(b'x')\""
+
+
+@pytest.mark.parametrize("mode", ["plan", "workspace"])
+def test_no_connection_leaves_the_sandbox(
+    canary: CanaryHome, mode: str, listener: tuple[int, list[bytes]]
+) -> None:
+    port, received = listener
+    run_in_mode(canary, mode, SEND.format(port=port), f"echo x > /dev/tcp/127.0.0.1/{port}")
+    assert received == []
+
+
+def test_the_network_is_there_once_it_was_allowed(
+    canary: CanaryHome, listener: tuple[int, list[bytes]]
+) -> None:
+    port, received = listener
+    command = f"curl -s http://host.invalid/; {SEND.format(port=port)}"
+    (result,) = run_in_mode(canary, "workspace", command, reply="session")
+    assert result["exit_code"] == 0, result
+    assert received == [b"x"]
+
+
+def test_commands_of_a_conversation_share_their_loopback(canary: CanaryHome) -> None:
+    server = (
+        "python3 -c \"import socket;s=socket.create_server(('127.0.0.1',8765));"
+        "c,_=s.accept();c.send(b'hello')\" >/dev/null 2>&1 & sleep 1"
+    )
+    client = (
+        "python3 -c \"import socket;print(socket.create_connection(('127.0.0.1',8765)).recv(9))\""
+    )
+    results = run_in_mode(canary, "workspace", server, client)
+    assert results[1]["output"] == "b'hello'\n", results
+
+
+def test_a_unix_socket_of_a_service_is_out_of_reach(canary: CanaryHome) -> None:
+    path = canary.home / "docker.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        (result,) = run_in_mode(
+            canary,
+            "workspace",
+            f"python3 -c \"import socket;socket.socket(socket.AF_UNIX).connect('{path}')\"",
+        )
+    assert result["exit_code"] != 0
+    assert "Permission denied" in result["output"]
+
+
+def test_a_process_outside_the_sandbox_is_not_reached(canary: CanaryHome, tmp_path: Path) -> None:
+    del tmp_path
+    (result,) = run_in_mode(canary, "workspace", "ls -d /proc/[0-9]* | wc -l")
+    assert int(result["output"]) < 10
