@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from figures import Figure, median, percentile
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.scan.scanner import Scanner
-from hermes_achievements.scan.workers import ScanJob, do_job
+from hermes_achievements.scan.workers import ScanJob, run_job
 from hermes_core.time_zones import find_zone
 from hermes_state import SessionDB
 from hermes_state.engine.driver import sqlite3
@@ -110,7 +110,7 @@ def _plain_read(path: Path) -> float:
 
 def _slow_methods(path: Path) -> list[Figure]:
     with closing(open_history(str(path))) as history:
-        ids = [session_id for session_id, _ in history.everything()[:SAMPLE_SESSIONS]]
+        ids = [session_id for session_id, _ in history.session_sizes()[:SAMPLE_SESSIONS]]
         past = naive.Past(
             [row for session_id in ids if (row := history.session(session_id))],
             {session_id: list(history.rows(session_id)) for session_id in ids},
@@ -127,7 +127,7 @@ def _slow_methods(path: Path) -> list[Figure]:
 def _scanner_seconds(history: History, ids: list[str]) -> float:
     gc.disable()  # as in a worker
     started = time.process_time()
-    do_job(
+    run_job(
         ScanJob([(session_id, None) for session_id in ids], True, 1),
         history,
         Calendar(find_zone("UTC")),
@@ -169,7 +169,7 @@ def _warm(context: BenchmarkContext) -> list[Figure]:
         scanner = _scanner(path)
         scanner.refresh()
         scanner.refresh()
-        ids = [session_id for session_id, _ in db.history().everything()[:100]]
+        ids = [session_id for session_id, _ in db.history().session_sizes()[:100]]
         figures = []
         for number, limit in ((0, 20), (1, 30), (100, 500)):
             times = []

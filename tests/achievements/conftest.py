@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from achievements.life import Life
+from achievements.history_builder import HistoryBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 @pytest.fixture
-def life() -> Iterator[Life]:
+def builder() -> Iterator[HistoryBuilder]:
     """A history in the test's own home, with one conversation under way."""
-    result = Life()
-    yield result.begin("s1")
+    result = HistoryBuilder()
+    yield result.start("s1")
     result.close()

@@ -170,7 +170,7 @@ def test_every_value_is_known(loaded):
 
 
 def test_values_are_made_from_every_metric():
-    expected = 3 * len(COUNTS) + len(PEAKS) + len(VARIETY) + len(catalogue.DERIVED)
+    expected = 3 * len(COUNTS) + len(PEAKS) + len(VARIETY) + len(catalogue.DERIVED_VALUES)
     assert len(catalogue.known_values()) == expected
     assert {"total_commits", "max_commits_in_session", "max_commits_in_day"} <= (
         catalogue.known_values()
@@ -181,11 +181,13 @@ def test_values_are_made_from_every_metric():
 def test_every_metric_and_derived_value_is_rewarded(loaded):
     used = {item.value for item in loaded}
     assert {metric_of(value) for value in used} >= {*COUNTS, *PEAKS, *VARIETY} - UNREWARDED
-    assert set(catalogue.DERIVED) <= used
+    assert set(catalogue.DERIVED_VALUES) <= used
 
 
 def test_derived_values_are_documented_by_a_sentence():
-    assert all(text[0].isupper() and text.endswith(".") for text in catalogue.DERIVED.values())
+    assert all(
+        text[0].isupper() and text.endswith(".") for text in catalogue.DERIVED_VALUES.values()
+    )
 
 
 def test_every_icon_is_drawn_and_there_are_many(loaded):
@@ -207,7 +209,7 @@ def test_a_drawing_is_well_formed_and_only_a_drawing(name):
 
 
 def test_the_licence_of_the_icons_is_there():
-    text = (catalogue.entries.FOLDER / "LUCIDE-LICENSE.txt").read_text(encoding="utf-8")
+    text = (catalogue.entries.CATALOGUE_FOLDER / "LUCIDE-LICENSE.txt").read_text(encoding="utf-8")
     assert "ISC License" in text
     assert "Lucide" in text
 

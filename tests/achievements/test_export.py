@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hermes_achievements import catalogue, export
-from hermes_achievements.evaluation.standings import counts, evaluate
+from hermes_achievements.evaluation.standings import count_states, evaluate
 from hermes_achievements.pictures import svg as raster
 from hermes_achievements.pictures import svg as text_width
 from hermes_core.errors import UsageError
@@ -35,7 +35,7 @@ def snapshot() -> dict[str, Any]:
     shown[0]["name"], shown[2]["name"] = EVIL, LONG
     return {
         "achievements": shown,
-        **counts(shown),
+        **count_states(shown),
         "aggregate": {"total_commits": 5},
         "generated_at": 1_790_000_000.0,
     }
@@ -105,7 +105,7 @@ def test_long_names_stay_inside_their_tile(snapshot: dict[str, Any]) -> None:
     root = tags(export.render(snapshot, CATALOGUE, "svg").content.decode())
     for item in root.iter("{http://www.w3.org/2000/svg}text"):
         if item.get("text-anchor") == "middle":
-            assert text_width.width(item.text or "", float(item.get("font-size", 0))) <= 145
+            assert text_width.text_width(item.text or "", float(item.get("font-size", 0))) <= 145
 
 
 def test_png_is_a_picture(snapshot: dict[str, Any]) -> None:
@@ -123,7 +123,7 @@ def test_an_unknown_format_names_those_there_are(snapshot: dict[str, Any]) -> No
 
 def test_nothing_earned_is_a_picture_too() -> None:
     shown = evaluate(CATALOGUE, {}, {})
-    empty = {"achievements": shown, **counts(shown), "generated_at": 0.0}
+    empty = {"achievements": shown, **count_states(shown), "generated_at": 0.0}
     for form in ("markdown", "svg"):
         assert export.render(empty, CATALOGUE, form).content
 
@@ -137,7 +137,7 @@ def test_a_card_shows_one_achievement(place: int, snapshot: dict[str, Any]) -> N
     assert PRIVATE not in svg
     for item in root.iter("{http://www.w3.org/2000/svg}text"):
         size = float(item.get("font-size", 0))
-        wide = text_width.width(item.text or "", size, is_bold=True)
+        wide = text_width.text_width(item.text or "", size, is_bold=True)
         start = float(item.get("x", 0)) - (wide if item.get("text-anchor") == "end" else 0)
         assert start >= 0
         assert start + wide <= 1170

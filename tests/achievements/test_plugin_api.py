@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-    from achievements.life import Life
+    from achievements.history_builder import HistoryBuilder
 
 API = Path(__file__).parents[2] / "plugins" / "hermes-achievements" / "dashboard" / "plugin_api.py"
 PREFIX = "/api/plugins/hermes-achievements"
@@ -74,10 +74,10 @@ def plugin() -> ModuleType:
 
 
 @pytest.fixture
-def client(plugin: ModuleType, life: Life) -> Iterator[httpx.Client]:
-    life.say("hello")
+def client(plugin: ModuleType, builder: HistoryBuilder) -> Iterator[httpx.Client]:
+    builder.send("hello")
     for _ in range(12):
-        life.shell("pytest && git commit -m x")
+        builder.run_shell("pytest && git commit -m x")
     with serving(plugin) as client:
         yield client
 
@@ -177,11 +177,11 @@ def test_what_was_earned_lately_and_ever_and_where(client: httpx.Client) -> None
 
 
 def test_20_a_rescan_waits_for_fresh_data_and_answers_in_few_words(
-    client: httpx.Client, life: Life
+    client: httpx.Client, builder: HistoryBuilder
 ) -> None:
     settled(client)
     for number in range(200):
-        life.begin(f"more{number}").say()
+        builder.start(f"more{number}").send()
     answer = client.post(f"{PREFIX}/rescan")
     body = answer.json()
     assert body["ok"]
@@ -191,10 +191,10 @@ def test_20_a_rescan_waits_for_fresh_data_and_answers_in_few_words(
 
 
 def test_23_a_rescan_looks_again_within_the_time_a_snapshot_is_fresh(
-    client: httpx.Client, life: Life
+    client: httpx.Client, builder: HistoryBuilder
 ) -> None:
     before = settled(client)
-    life.begin("s2").say("something new")
+    builder.start("s2").send("something new")
     after = client.post(f"{PREFIX}/rescan").json()
     assert after["generated_at"] > before["generated_at"]
     words = {achievement["id"]: achievement for achievement in after["achievements"]}
@@ -263,10 +263,10 @@ def test_files_are_private_and_whole(client: httpx.Client) -> None:
 @pytest.mark.parametrize("name", ["state.json", "scan_snapshot.json"])
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"unlocks": 7}'])
 def test_a_damaged_file_costs_nothing(
-    life: Life, name: str, content: bytes, plugin: ModuleType
+    builder: HistoryBuilder, name: str, content: bytes, plugin: ModuleType
 ) -> None:
-    life.say()
-    life.shell("pytest")
+    builder.send()
+    builder.run_shell("pytest")
     good = plugin.evaluate_all(force=True)
     (achievements.folder() / name).write_bytes(content)
     fresh = load_plugin()
@@ -281,8 +281,10 @@ def test_a_damaged_file_costs_nothing(
         module._SERVICE.close()
 
 
-def test_what_the_original_recorded_is_kept_apart(life: Life, plugin: ModuleType) -> None:
-    life.say()
+def test_what_the_original_recorded_is_kept_apart(
+    builder: HistoryBuilder, plugin: ModuleType
+) -> None:
+    builder.send()
     old = {"unlocks": {"some_badge": {"unlocked_at": 1_700_000_000, "first_tier": "X"}}}
     (achievements.folder() / "state.json").write_text(json.dumps(old))
     plugin.evaluate_all(force=True)
@@ -294,9 +296,9 @@ def test_what_the_original_recorded_is_kept_apart(life: Life, plugin: ModuleType
 
 
 def test_the_originals_newer_place_is_read_once(
-    life: Life, plugin: ModuleType, hermes_home: Path
+    builder: HistoryBuilder, plugin: ModuleType, hermes_home: Path
 ) -> None:
-    life.say()
+    builder.send()
     elsewhere = hermes_home / "plugin-data" / "hermes-achievements"
     elsewhere.mkdir(parents=True)
     old = {"unlocks": {"some_badge": {"unlocked_at": 1_700_000_000}}}
@@ -317,8 +319,8 @@ def test_switched_off_means_off(
     assert not (hermes_home / "statistics.db").exists()
 
 
-def test_two_servers_share_what_one_of_them_found(life: Life) -> None:
-    life.say()
+def test_two_servers_share_what_one_of_them_found(builder: HistoryBuilder) -> None:
+    builder.send()
     item, two = load_plugin(), load_plugin()
     item.evaluate_all(force=True)
     assert two.evaluate_all()["unlocked_count"] == item.evaluate_all()["unlocked_count"] > 0
@@ -340,12 +342,12 @@ def test_after_forgetting_everything_is_found_again(client: httpx.Client) -> Non
 def test_a_failed_scan_says_why_and_a_rescan_does_not_wait(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = service_module.survey_elsewhere
+    real = service_module.survey_in_subprocess
 
     def fail(*_: object) -> None:
         raise ScanError("the disk is on fire")
 
-    monkeypatch.setattr(service_module, "survey_elsewhere", fail)
+    monkeypatch.setattr(service_module, "survey_in_subprocess", fail)
     answer = client.post(f"{PREFIX}/rescan")
     assert (answer.status_code, answer.json()) == (503, {"detail": "the disk is on fire"})
     runs = client.get(f"{PREFIX}/scan-status").json()["run_count"]
@@ -356,7 +358,7 @@ def test_a_failed_scan_says_why_and_a_rescan_does_not_wait(
     status = client.get(f"{PREFIX}/scan-status").json()
     assert status["run_count"] == runs
     assert 20 < status["next_try_at"] - time.time() <= 30
-    monkeypatch.setattr(service_module, "survey_elsewhere", real)
+    monkeypatch.setattr(service_module, "survey_in_subprocess", real)
     assert client.post(f"{PREFIX}/rescan").json()["ok"]
 
 
@@ -386,13 +388,13 @@ async def test_many_rescans_are_one_and_take_no_thread_of_the_server(
 
 
 def test_a_rescan_while_another_process_scans_says_so(
-    client: httpx.Client, hermes_home: Path, life: Life
+    client: httpx.Client, hermes_home: Path, builder: HistoryBuilder
 ) -> None:
     settled(client)
-    life.say("something new")
+    builder.send("something new")
     ledger = LedgerFile(hermes_home / "state.db")
-    with ledger.alone() as is_alone:
-        assert is_alone
+    with ledger.try_lock() as is_locked:
+        assert is_locked
         body = client.post(f"{PREFIX}/rescan").json()
     ledger.close()
     assert "another process" in body["waiting_for"]
@@ -400,9 +402,12 @@ def test_a_rescan_while_another_process_scans_says_so(
 
 
 def test_a_purged_conversation_is_named_nowhere(
-    plugin: ModuleType, client: httpx.Client, life: Life, monkeypatch: pytest.MonkeyPatch
+    plugin: ModuleType,
+    client: httpx.Client,
+    builder: HistoryBuilder,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(plugin._NAMES, "_kept_seconds", 0.0)
+    monkeypatch.setattr(plugin._TITLES, "_cache_seconds", 0.0)
     settled(client)
     paths = ("achievements", "timeline", "recent-unlocks", "sessions/s1/badges")
 
@@ -411,8 +416,8 @@ def test_a_purged_conversation_is_named_nowhere(
         return [*results, client.post(f"{PREFIX}/rescan").text]
 
     assert all('"title":"hello"' in text for text in texts())
-    life.db.delete_session("s1")
-    life.db.purge_session("s1")
+    builder.db.delete_session("s1")
+    builder.db.purge_session("s1")
     for text in texts():
         assert '"title":"hello"' not in text
         assert '"is_gone":true' in text
@@ -429,7 +434,9 @@ def test_what_is_hidden_by_another_process_is_hidden_here(
     assert "first-words" not in {achievement["id"] for achievement in body["achievements"]}
 
 
-def test_computing_everything_puts_nothing_on_record(life: Life, plugin: ModuleType) -> None:
-    life.say()
+def test_computing_everything_puts_nothing_on_record(
+    builder: HistoryBuilder, plugin: ModuleType
+) -> None:
+    builder.send()
     assert plugin.compute_all()["unlocked_count"] > 0
     assert plugin.load_state()["unlocks"] == {}

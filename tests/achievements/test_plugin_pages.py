@@ -10,7 +10,7 @@ import pytest
 
 from achievements.test_plugin_api import PREFIX, load_plugin, serving, settled
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.scan.ledger_entries import book_of, entry_of
+from hermes_achievements.scan.ledger_entries import collect_facts, make_entry
 from hermes_conversation import achievements
 from hermes_core.time_zones import find_zone
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
     import httpx2 as httpx
 
-    from achievements.life import Life
+    from achievements.history_builder import HistoryBuilder
     from hermes_achievements.scan.history import LedgerEntry
-    from hermes_achievements.service import Source
+    from hermes_achievements.service import HistorySource
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture
-def client(life: Life) -> Iterator[httpx.Client]:
-    life.say("hello")
+def client(builder: HistoryBuilder) -> Iterator[httpx.Client]:
+    builder.send("hello")
     for _ in range(12):
-        life.shell("pytest && git commit -m x")
+        builder.run_shell("pytest && git commit -m x")
     with serving(load_plugin()) as client:
         yield client
 
@@ -87,7 +87,7 @@ def test_a_period_in_which_nothing_happened_is_empty(client: httpx.Client) -> No
     assert body["months"]
     answer = client.get(f"{PREFIX}/recap/picture", params={"period": "2019"})
     assert answer.status_code == 404
-    assert "nothing to look back on" in answer.json()["detail"]
+    assert "No activity" in answer.json()["detail"]
 
 
 def test_a_look_back_can_be_saved_as_a_picture(client: httpx.Client) -> None:
@@ -115,14 +115,14 @@ def test_on_an_empty_home_there_is_nothing_to_look_back_on(hermes_home: object) 
         assert client.get(f"{PREFIX}/recap/picture").status_code == 404
 
 
-def test_a_first_scan_of_another_process_is_shown_as_it_goes(life: Life) -> None:
+def test_a_first_scan_of_another_process_is_shown_as_it_goes(builder: HistoryBuilder) -> None:
     for number in range(3):
-        life.begin(f"other-{number}").say("hello")
+        builder.start(f"other-{number}").send("hello")
     plugin = load_plugin()
     source = achievements.source()
     with serving(plugin) as client, contextlib.closing(source.open_ledger()) as ledger:
-        with ledger.alone() as is_alone:
-            assert is_alone
+        with ledger.try_lock() as is_locked:
+            assert is_locked
             ledger.save(_read_by_another(source), {"generation": b"1"}, 1)
             body = _reported(client)
             assert body["scan_meta"]["mode"] == "in_progress"
@@ -133,12 +133,12 @@ def test_a_first_scan_of_another_process_is_shown_as_it_goes(life: Life) -> None
         assert settled(client)["scan_meta"]["sessions_total"] == 4
 
 
-def _read_by_another(source: Source) -> list[LedgerEntry]:
+def _read_by_another(source: HistorySource) -> list[LedgerEntry]:
     """What a scan has made of two of the sessions."""
     calendar = Calendar(find_zone(source.zone))
     with contextlib.closing(source.open_history()) as history:
-        books = [book_of(history, name) for name in ("other-0", "other-1")]
-    return [entry_of(book, calendar)[0] for book in books if book is not None]
+        books = [collect_facts(history, name) for name in ("other-0", "other-1")]
+    return [make_entry(book, calendar)[0] for book in books if book is not None]
 
 
 def _reported(client: httpx.Client) -> dict[str, Any]:
@@ -151,13 +151,13 @@ def _reported(client: httpx.Client) -> dict[str, Any]:
 
 
 def test_a_look_back_has_what_was_written_since_the_last_one(
-    client: httpx.Client, life: Life
+    client: httpx.Client, builder: HistoryBuilder
 ) -> None:
     settled(client)
     asked = {"period": "2026-01"}
     before = client.get(f"{PREFIX}/recap", params=asked).json()
     assert client.get(f"{PREFIX}/recap", params=asked).json() == before
-    life.shell("git commit -m y")
+    builder.run_shell("git commit -m y")
     assert client.post(f"{PREFIX}/rescan").status_code == 200
     after = client.get(f"{PREFIX}/recap", params=asked).json()
     assert after["totals"]["commits"] == before["totals"]["commits"] + 1

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from achievements.life import Life
+from achievements.history_builder import HistoryBuilder
 from hermes_achievements import service as service_module
 from hermes_achievements.catalogue import achievement_from, load
-from hermes_achievements.evaluation.standings import evaluate, standing
+from hermes_achievements.evaluation.standings import compute_standing, evaluate
 from hermes_achievements.service import AchievementService
 from hermes_conversation import achievements
 from hermes_core.clock import ManualClock
@@ -50,9 +50,9 @@ def shown(snapshot: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
 
 
 def test_a_new_definition_is_dated_from_what_is_already_known(
-    life: Life, service: AchievementService
+    builder: HistoryBuilder, service: AchievementService
 ) -> None:
-    rows = [life.shell("ls") for _ in range(3)]
+    rows = [builder.run_shell("ls") for _ in range(3)]
     service.run(achievements.source(), service.compute)
     item = achievement_from(ADDED, "a plugin")
     later = AchievementService(achievements.folder, added=lambda: [item])
@@ -66,8 +66,10 @@ def test_a_new_definition_is_dated_from_what_is_already_known(
     assert (later.current() or {})["scan_meta"]["sessions_rescanned"] == 0
 
 
-def test_what_was_earned_is_never_taken_back(life: Life, service: AchievementService) -> None:
-    life.shell("ls")
+def test_what_was_earned_is_never_taken_back(
+    builder: HistoryBuilder, service: AchievementService
+) -> None:
+    builder.run_shell("ls")
     before = shown(service.run(achievements.source(), service.compute))
     fewer = service.compute({"aggregate": {}, "scan_meta": {"mode": "full"}})
     after = shown(fewer)
@@ -76,9 +78,11 @@ def test_what_was_earned_is_never_taken_back(life: Life, service: AchievementSer
     }
 
 
-def test_losing_the_state_costs_nothing_but_a_scan(life: Life, service: AchievementService) -> None:
-    life.say()
-    life.shell("pytest")
+def test_losing_the_state_costs_nothing_but_a_scan(
+    builder: HistoryBuilder, service: AchievementService
+) -> None:
+    builder.send()
+    builder.run_shell("pytest")
     before = shown(service.run(achievements.source(), service.compute))
     service.reset()
     assert service.records.state()["unlocks"] == {}
@@ -86,23 +90,23 @@ def test_losing_the_state_costs_nothing_but_a_scan(life: Life, service: Achievem
     assert before == after
 
 
-def test_a_hidden_achievement_is_not_shown(life: Life) -> None:
-    life.say()
+def test_a_hidden_achievement_is_not_shown(builder: HistoryBuilder) -> None:
+    builder.send()
     result = AchievementService(achievements.folder, hidden=lambda: ["first-words"])
     assert "first-words" not in shown(result.run(achievements.source(), result.compute))
     result.close()
 
 
-def test_a_scan_is_announced_once_for_all_it_has_found(life: Life) -> None:
+def test_a_scan_is_announced_once_for_all_it_has_found(builder: HistoryBuilder) -> None:
     results: list[dict[str, Any]] = []
     result = AchievementService(achievements.folder, announce=results.append)
-    life.say()
-    life.shell("pytest")
+    builder.send()
+    builder.run_shell("pytest")
     result.run(achievements.source(), result.compute)
     assert len(results) == 1
     assert results[0]["is_first_scan"]
     assert results[0]["count"] == len(results[0]["unlocks"]) > 3
-    life.use("write_file", {"path": "a.py"})
+    builder.call_tool("write_file", {"path": "a.py"})
     result.run(achievements.source(), result.compute)
     assert len(results) == 2
     assert not results[1]["is_first_scan"]
@@ -112,29 +116,29 @@ def test_a_scan_is_announced_once_for_all_it_has_found(life: Life) -> None:
     result.close()
 
 
-def test_a_listener_that_fails_does_not_stop_a_scan(life: Life) -> None:
+def test_a_listener_that_fails_does_not_stop_a_scan(builder: HistoryBuilder) -> None:
     def fail(_announcement: dict[str, Any]) -> None:
         raise RuntimeError("not today")
 
     result = AchievementService(achievements.folder, announce=fail)
-    life.say()
+    builder.send()
     assert result.run(achievements.source(), result.compute) is not None
     result.close()
 
 
 def test_a_snapshot_of_the_original_is_not_served_as_ours(
-    life: Life, service: AchievementService
+    builder: HistoryBuilder, service: AchievementService
 ) -> None:
-    life.say()
+    builder.send()
     old = {"achievements": [{"id": "x", "name": "X"}], "generated_at": 1_900_000_000}
     (achievements.folder() / "scan_snapshot.json").write_text(json.dumps(old))
     assert service.current() is None
 
 
 def test_nothing_is_read_when_nothing_was_written(
-    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch
+    builder: HistoryBuilder, service: AchievementService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    life.say()
+    builder.send()
     source = achievements.source()
     service.run(source, service.compute)
     monkeypatch.setattr("hermes_achievements.service.survey", None)
@@ -145,13 +149,15 @@ def test_nothing_is_read_when_nothing_was_written(
     assert again["achievements"] == first["achievements"]
 
 
-def test_what_is_new_makes_the_snapshot_stale(life: Life, service: AchievementService) -> None:
-    life.say()
+def test_what_is_new_makes_the_snapshot_stale(
+    builder: HistoryBuilder, service: AchievementService
+) -> None:
+    builder.send()
     snapshot = service.run(achievements.source(), service.compute)
     assert snapshot is not None
     assert not service.is_stale(snapshot)
-    life.say()
-    service._looked_at = 0.0
+    builder.send()
+    service._checked_at = 0.0
     assert service.is_stale(snapshot)
 
 
@@ -170,18 +176,18 @@ def test_progress_runs_from_one_tier_to_the_next(
     value: int, tier: str | None, next_tier: str | None, percent: int
 ) -> None:
     item = achievement_from({**ADDED, "tiers": [10, 100, 1_000, 10_000, 100_000]}, "test")
-    where = standing(item, value)
+    where = compute_standing(item, value)
     assert (where.tier, where.next_tier, where.percent) == (tier, next_tier, percent)
 
 
 def test_a_newcomer_earns_something_in_the_first_minutes(
-    life: Life, service: AchievementService
+    builder: HistoryBuilder, service: AchievementService
 ) -> None:
-    life.say("hello")
-    life.answer()
-    life.shell("ls")
-    life.use("write_file", {"path": "hello.py"})
-    life.answer()
+    builder.send("hello")
+    builder.reply()
+    builder.run_shell("ls")
+    builder.call_tool("write_file", {"path": "hello.py"})
+    builder.reply()
     result = shown(service.run(achievements.source(), service.compute))
     assert sum(item["unlocked"] for item in result.values()) >= 4
 
@@ -193,8 +199,10 @@ def test_the_heaviest_user_is_not_finished() -> None:
     assert len(left) >= 10
 
 
-def test_after_a_reset_everything_is_found_again(life: Life, service: AchievementService) -> None:
-    life.say()
+def test_after_a_reset_everything_is_found_again(
+    builder: HistoryBuilder, service: AchievementService
+) -> None:
+    builder.send()
     source = achievements.source()
     before = shown(service.run(source, service.compute))
     service.reset()
@@ -203,11 +211,11 @@ def test_after_a_reset_everything_is_found_again(life: Life, service: Achievemen
 
 
 def test_a_reset_during_a_scan_costs_no_dates(
-    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch
+    builder: HistoryBuilder, service: AchievementService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    life.say()
+    builder.send()
     before = shown(service.run(achievements.source(), service.compute))
-    life.say()
+    builder.send()
     real, times = service_module.survey, []
 
     def interrupted(order: Any, on_report: Any) -> Any:
@@ -240,13 +248,13 @@ def fail(*_: object, **__: object) -> None:
 
 
 def test_a_failed_scan_is_said_and_not_repeated_at_once(
-    life: Life, monkeypatch: pytest.MonkeyPatch
+    builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = ManualClock()
     result = AchievementService(achievements.folder, clock=clock)
-    life.say()
-    survey_elsewhere = service_module.survey_elsewhere
-    monkeypatch.setattr(service_module, "survey_elsewhere", fail)
+    builder.send()
+    survey_in_subprocess = service_module.survey_in_subprocess
+    monkeypatch.setattr(service_module, "survey_in_subprocess", fail)
     assert answer(result)[0]["scan_meta"]["mode"] == "pending"
     pauses = []
     for _ in range(7):
@@ -262,18 +270,18 @@ def test_a_failed_scan_is_said_and_not_repeated_at_once(
             seconds += 10
         pauses.append(seconds)
     assert pauses == [30, 60, 120, 240, 480, 600, 600]
-    monkeypatch.setattr(service_module, "survey_elsewhere", survey_elsewhere)
+    monkeypatch.setattr(service_module, "survey_in_subprocess", survey_in_subprocess)
     assert result.run(achievements.source(), result.compute) is not None
     assert answer(result)[0]["error"] is None
     result.close()
 
 
 def test_what_is_known_is_served_with_the_reason_why_it_is_old(
-    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch
+    builder: HistoryBuilder, service: AchievementService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    life.say()
+    builder.send()
     known = shown(service.run(achievements.source(), service.compute))
-    life.say()
+    builder.send()
     monkeypatch.setattr(service_module, "survey", fail)
     service.run(achievements.source(), service.compute)
     served, _ = answer(service)
@@ -282,9 +290,9 @@ def test_what_is_known_is_served_with_the_reason_why_it_is_old(
 
 
 def test_a_scan_that_fails_leaves_nothing_partial(
-    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch
+    builder: HistoryBuilder, service: AchievementService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    life.say()
+    builder.send()
     service.show_partial(service.compute({"scan_meta": {}}, is_partial=True))
     monkeypatch.setattr(service_module, "survey", fail)
     service.run(achievements.source(), service.compute)
@@ -292,21 +300,21 @@ def test_a_scan_that_fails_leaves_nothing_partial(
 
 
 def test_an_error_that_nobody_expected_is_a_failed_scan(
-    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch
+    builder: HistoryBuilder, service: AchievementService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stumble(*_: object) -> None:
         raise KeyError("x")
 
-    life.say()
+    builder.send()
     service.run(achievements.source(), service.compute)
-    life.say()
+    builder.send()
     monkeypatch.setattr(service_module, "survey", stumble)
     assert service.run(achievements.source(), service.compute) is None
     assert "KeyError" in service.status.facts()["last_error"]
 
 
-def test_hiding_is_seen_by_a_service_that_runs(life: Life) -> None:
-    life.say()
+def test_hiding_is_seen_by_a_service_that_runs(builder: HistoryBuilder) -> None:
+    builder.send()
     hidden: list[str] = []
     result = AchievementService(achievements.folder, hidden=lambda: hidden)
     assert "first-words" in shown(result.run(achievements.source(), result.compute))
@@ -322,13 +330,13 @@ import os, sys
 from hermes_state.engine import driver
 driver.install()
 from pathlib import Path
-from achievements.life import Life
+from achievements.history_builder import HistoryBuilder
 path = Path(sys.argv[1])
 other = path.with_name("other.db")
-life = Life(other)
+builder = HistoryBuilder(other)
 for number in range(7):
-    life.begin(f"other{number}").say()
-life.close()
+    builder.start(f"other{number}").send()
+builder.close()
 os.replace(other, path)
 for tail in ("-wal", "-shm"):
     path.with_name(path.name + tail).unlink(missing_ok=True)
@@ -343,20 +351,20 @@ def elsewhere(program: str, path: Path) -> None:
 
 def test_a_history_that_is_replaced_or_gone_is_noticed(hermes_home: Path) -> None:
     path = hermes_home / "state.db"
-    life = Life(path)
-    life.begin("s1").say()
-    life.close()
+    builder = HistoryBuilder(path)
+    builder.start("s1").send()
+    builder.close()
     result = AchievementService(achievements.folder)
     snapshot = result.run(achievements.source(), result.compute)
     assert snapshot is not None
     elsewhere(REPLACE, path)
-    result._looked_at = 0.0
+    result._checked_at = 0.0
     assert result.is_stale(snapshot)
     snapshot = result.run(achievements.source(), result.compute)
     assert snapshot is not None
     assert snapshot["scan_meta"]["sessions_total"] == 7
     elsewhere("import sys, os; os.unlink(sys.argv[1])", path)
-    result._looked_at = 0.0
+    result._checked_at = 0.0
     assert result.is_stale(snapshot)
     assert result.run(achievements.source(), result.compute) is None
     assert str(path) in result.status.facts()["last_error"]
@@ -368,7 +376,7 @@ SLOW = """
 import multiprocessing, sys, time
 from pathlib import Path
 from hermes_achievements.scan.plain_history import MemoryLedger
-from hermes_achievements.service import AchievementService, Source
+from hermes_achievements.service import AchievementService, HistorySource
 
 class Nothing:
     def version(self): return 0
@@ -381,7 +389,7 @@ def open_history():
 
 if __name__ == "__main__":
     service = AchievementService(lambda: Path(sys.argv[1]))
-    source = Source(open_history, MemoryLedger, "UTC", can_travel=True)
+    source = HistorySource(open_history, MemoryLedger, "UTC", is_shareable=True)
     service.start(lambda: service.run(source, service.compute))
     while not multiprocessing.active_children():
         time.sleep(0.01)

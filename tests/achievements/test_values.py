@@ -107,10 +107,10 @@ def test_a_tally_is_the_same_in_any_order() -> None:
     parts = [(f"s{n}", contribution(f"2026-01-{n:02}", tool_calls=n)) for n in range(1, 9)]
     forwards, backwards = Tally.of(parts), Tally.of(parts[::-1])
     assert forwards.pack() != b""
-    assert values.values_of(forwards) == values.values_of(backwards)
+    assert values.compute_values(forwards) == values.compute_values(backwards)
     split = Tally.of(parts[:3])
     split.merge(Tally.of(parts[3:]))
-    assert values.values_of(split) == values.values_of(forwards)
+    assert values.compute_values(split) == values.compute_values(forwards)
 
 
 def test_taking_the_best_session_away_is_noticed() -> None:
@@ -122,4 +122,4 @@ def test_taking_the_best_session_away_is_noticed() -> None:
     assert not tally.replace(
         "b", contribution("2026-01-01", tool_calls=9), contribution("2026-01-01", tool_calls=2)
     )
-    assert values.values_of(tally)["total_tool_calls"] == 8
+    assert values.compute_values(tally)["total_tool_calls"] == 8

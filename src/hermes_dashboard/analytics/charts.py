@@ -12,9 +12,9 @@ from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_achievements.evaluation.values import SENT
+from hermes_achievements.evaluation.values import MESSAGES_SENT
 from hermes_achievements.recap import periods
-from hermes_achievements.scan.history import Kind
+from hermes_achievements.scan.history import SessionKind
 from hermes_state.sessions.index import LISTED, PURGED
 from hermes_state.sessions.lineage import DELEGATE
 from hermes_state.sessions.totals import SessionNumbers
@@ -111,7 +111,7 @@ class Span(NamedTuple):
 
     def days(self) -> list[str]:
         """Every day."""
-        return periods.every_day(self.first, self.last)
+        return periods.list_days(self.first, self.last)
 
     def wants(self, numbers: SessionNumbers) -> bool:
         """Whether a session is one of those that are asked for."""
@@ -153,7 +153,7 @@ def _first_row(activity: Activity, known: AnalyticsData) -> str:
     """The row with which the conversation of a removed one began."""
     row = activity.row
     seen = {row.id}
-    while row.kind == Kind.CONTINUATION and row.parent_id and row.parent_id not in seen:
+    while row.kind == SessionKind.CONTINUATION and row.parent_id and row.parent_id not in seen:
         if row.parent_id in known.numbers:
             return known.numbers[row.parent_id].root_id
         if row.parent_id not in known.activities:
@@ -389,4 +389,4 @@ def sent_by_day(known: AnalyticsData) -> dict[str, dict[str, int]]:
     for activity in known.activities.values():
         for day in activity.days:
             found[day.day] += day.sent
-    return {day: {SENT: number} for day, number in found.items()}
+    return {day: {MESSAGES_SENT: number} for day, number in found.items()}

@@ -21,7 +21,7 @@ from hermes_dashboard.auth.gate import let_out
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
-    from hermes_core.history_rows import Mark
+    from hermes_core.history_rows import HistoryPosition
     from hermes_dashboard.auth.access import Access
     from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.metrics import DashboardMetrics
@@ -96,7 +96,7 @@ class Sight:
         self._history = parts.db.history()
         self._gateway = parts.gateway
         self._version = 0
-        self._mark: Mark | None = None
+        self._position: HistoryPosition | None = None
         self._state = ""
         self._is_owed = False
         self._told_at = float("-inf")
@@ -108,7 +108,7 @@ class Sight:
 
     def _settle(self) -> None:
         version = self._history.version()
-        self._mark, self._version = self._history.mark(), version
+        self._position, self._version = self._history.position(), version
 
     def news(self, *, is_gateway_due: bool) -> list[News]:
         """What happened since the last look; a look that fails sees nothing."""
@@ -129,17 +129,17 @@ class Sight:
         except StoreError:
             return []  # whoever asks for something is told why
         if version != self._version:
-            mark = self._history.mark()  # one that fails is looked for again
-            before, self._mark, self._version = self._mark, mark, version
+            position = self._history.position()  # one that fails is looked for again
+            before, self._position, self._version = self._position, position, version
             named = self._named(before)
             if named:
                 return [News("change", {"sessions": named})]
             self._is_owed = True
         return self._everything()
 
-    def _named(self, before: Mark | None) -> list[str]:
+    def _named(self, before: HistoryPosition | None) -> list[str]:
         """The sessions whose rows changed; none where that cannot be said, or there are many."""
-        if before is None or not self._history.is_same(before):
+        if before is None or not self._history.is_same_history(before):
             return []
         found = sorted({one.session_id for one in self._history.changed_since(before)})
         return found if len(found) <= MAX_NAMED else []
