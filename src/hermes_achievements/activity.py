@@ -128,23 +128,23 @@ def summarize_activity(recorded: RecordedFacts, calendar: Calendar) -> Activity:
     session = SessionView(recorded, calendar)
     days: dict[str, _DayCounter] = {}
 
-    def on(moment: float) -> _DayCounter:
+    def counter_at(moment: float) -> _DayCounter:
         day = calendar.at(moment).day
         return days.get(day) or days.setdefault(day, _DayCounter())
 
     for fact in session.facts:
         if fact[ROLE_FIELD] in (USER_ROLE, REPLY):
-            counter, hour = on(fact[TIME_FIELD]), calendar.at(fact[TIME_FIELD]).hour
+            counter, hour = counter_at(fact[TIME_FIELD]), calendar.at(fact[TIME_FIELD]).hour
             counter.messages += 1
             counter.hours[hour] = counter.hours.get(hour, 0) + 1
     for fact in session.user_messages:
-        on(fact[TIME_FIELD]).sent += 1
+        counter_at(fact[TIME_FIELD]).sent += 1
     for call in session.calls:
-        on(call.fact[TIME_FIELD]).count_tool(call.tool, 0)
+        counter_at(call.fact[TIME_FIELD]).count_tool(call.tool, 0)
     for result in session.failures:
-        on(result.fact[TIME_FIELD]).count_tool(result.tool, 1)
+        counter_at(result.fact[TIME_FIELD]).count_tool(result.tool, 1)
     for fact, seconds in active_seconds(session):
-        on(fact[TIME_FIELD]).seconds += seconds
+        counter_at(fact[TIME_FIELD]).seconds += seconds
     return Activity(session.row, tuple(days[day].freeze(day) for day in sorted(days)))
 
 

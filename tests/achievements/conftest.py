@@ -1,4 +1,4 @@
-"""Each test tells a life of its own."""
+"""Fixtures of the achievements tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def builder() -> Iterator[HistoryBuilder]:
-    """A history in the test's own home, with one conversation under way."""
+    """A history in the home of the test, with one open session."""
     result = HistoryBuilder()
     yield result.start("s1")
     result.close()

@@ -1,4 +1,4 @@
-"""A life to be measured: conversations written into a real store, and what they amount to."""
+"""Writes sessions into a real store and surveys them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAY = 86_400.0
 
 
 class HistoryBuilder:
-    """Somebody's history, told step by step; every step takes a second."""
+    """Builds a history step by step; every step takes a second."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.db = SessionDB(path, purge_hook=keep_facts)
@@ -54,7 +54,7 @@ class HistoryBuilder:
     def call_tool(
         self, tool: str, arguments: dict[str, Any] | None = None, result: Any = "ok"
     ) -> int:
-        """A tool call and its result; the id of the result's row."""
+        """Add a tool call and its result; returns the ID of the result row."""
         self._number += 1
         call = f"call_{self.session}_{self._number}"
         function = {"name": tool, "arguments": json.dumps(arguments or {})}
@@ -87,7 +87,7 @@ class HistoryBuilder:
         return survey(self.request(**changes))
 
     def values(self, **changes: Any) -> dict[str, int]:
-        """What it all amounts to now."""
+        """The current values of the history."""
         return self.survey(**changes).values
 
     def total(self, metric: str) -> int:

@@ -1,11 +1,11 @@
-"""Every metric once more, as plainly as it can be said: one pass over all rows for each.
+"""A simple reference implementation of every metric: one pass over all rows per metric.
 
-Nothing is remembered between rows, sessions or metrics. Of the code under test only tables
-of words are used.
+It has no state between rows, sessions or metrics, and uses only word tables of the code
+under test.
 
-    naive         the metrics
-    naive_rows    which rows count, what they say, how calls went
-    naive_shell   what a shell command runs
+    reference_metrics  the metrics
+    reference_rows     counted rows, tool calls and outcomes
+    reference_shell    programs of shell commands
 """
 
 from __future__ import annotations
@@ -71,15 +71,17 @@ def action_events(session: ReferenceSession, operation: str, actions: str) -> Ev
     return each(result)
 
 
-def command_events(session: ReferenceSession, wanted: frozenset[str]) -> Events:
-    return each([call.row for call in calls(session, tool_kinds.SHELL) if wanted & {*labels(call)}])
+def command_events(session: ReferenceSession, labels_to_match: frozenset[str]) -> Events:
+    return each(
+        [call.row for call in calls(session, tool_kinds.SHELL) if labels_to_match & {*labels(call)}]
+    )
 
 
-def program_events(session: ReferenceSession, wanted: frozenset[str]) -> Events:
-    ran_here = [
+def program_events(session: ReferenceSession, labels_to_match: frozenset[str]) -> Events:
+    programs_of_calls = [
         (c.row, {label.split(" ")[0] for label in labels(c)}) for c in calls(session, "shell")
     ]
-    return each([row for row, programs in ran_here if wanted & programs])
+    return each([row for row, programs in programs_of_calls if labels_to_match & programs])
 
 
 def result_events(session: ReferenceSession, is_wanted: Callable[[Result], object]) -> Events:
@@ -111,7 +113,7 @@ def returned(session: ReferenceSession, days: int) -> Events:
 
 
 def changed(session: ReferenceSession) -> list[tuple[MessageRow, tuple[str, str]]]:
-    """Files written or edited: in which message, and their extension and path."""
+    """Written or edited files: the message, the extension and the path."""
     return [
         (c.row, file)
         for c in calls(session, tool_kinds.WRITE, tool_kinds.EDIT)
@@ -119,9 +121,9 @@ def changed(session: ReferenceSession) -> list[tuple[MessageRow, tuple[str, str]
     ]
 
 
-def first_of_each(found: list[tuple[MessageRow, Any]]) -> Events:
-    values = [value for _, value in found]
-    return [(row, 1) for n, (row, value) in enumerate(found) if value not in values[:n]]
+def first_of_each(items: list[tuple[MessageRow, Any]]) -> Events:
+    values = [value for _, value in items]
+    return [(row, 1) for n, (row, value) in enumerate(items) if value not in values[:n]]
 
 
 def delegated_tasks(session: ReferenceSession) -> Events:
@@ -139,20 +141,20 @@ def recovered(session: ReferenceSession) -> Events:
     return each(rows)
 
 
-def after_failures(found: list[Result], least: int) -> Events:
-    """Successes after at least so many failures in a row, with their number."""
+def after_failures(items: list[Result], minimum: int) -> Events:
+    """Successes after at least *least* consecutive failures, with the number of failures."""
     events: Events = []
-    for position, result in enumerate(found):
+    for position, result in enumerate(items):
         run = 0
-        while run < position and found[position - 1 - run].has_failed:
+        while run < position and items[position - 1 - run].has_failed:
             run += 1
-        if not result.has_failed and run >= least:
+        if not result.has_failed and run >= minimum:
             events.append((result.row, run))
     return events
 
 
 def in_order(session: ReferenceSession, *steps: Callable[[Result], object]) -> Events:
-    """Once each time all steps were taken in order; one result may take several."""
+    """One event per completed sequence of steps; one result can match several steps."""
     remaining, rows = [*steps], []
     for result in results(session):
         while remaining and remaining[0](result):
@@ -168,7 +170,7 @@ def passed(label: str) -> Callable[[Result], object]:
 
 
 def fixed_quickly(session: ReferenceSession) -> Events:
-    """A test passes, the last test run before it failed, and something was edited between."""
+    """A passing test run after a failing one, with an edit in between."""
     rows, is_edited, failed = [], False, None
     for result in results(session):
         if test_failed(result):
@@ -232,16 +234,16 @@ def flawless(session: ReferenceSession) -> Events:
 
 
 def pure_talk(session: ReferenceSession) -> Events:
-    """The tenth message in a row without a call between them."""
-    asked = [row for row in session.rows if row.role == "user" or calls_of(row)]
-    for end in range(10, len(asked) + 1):
-        if all(row.role == "user" for row in asked[end - 10 : end]):
-            return each([asked[end - 1]]) if is_conversation(session) else []
+    """The tenth consecutive message without a tool call in between."""
+    rows = [row for row in session.rows if row.role == "user" or calls_of(row)]
+    for end in range(10, len(rows) + 1):
+        if all(row.role == "user" for row in rows[end - 10 : end]):
+            return each([rows[end - 1]]) if is_conversation(session) else []
     return []
 
 
 def one_shot(session: ReferenceSession) -> Events:
-    """The first answer to each message behind which ten calls or more were made."""
+    """The first reply to each message that caused ten or more calls."""
     result = []
     for number, row in enumerate(session.rows):
         turn_rows = []
@@ -452,7 +454,7 @@ VARIETY: dict[str, Callable[[ReferenceSession], list[tuple[MessageRow, str]]]] =
 
 
 def count_by_day(metric: str, history: ReferenceHistory, zone: tzinfo) -> dict[str, int]:
-    """The sum of a metric's events, for each day that has any."""
+    """The total of a metric per day with events."""
     result: dict[str, int] = defaultdict(int)
     for session in reference_sessions(history, zone):
         for row, amount in COUNTS[metric](session):
@@ -461,7 +463,7 @@ def count_by_day(metric: str, history: ReferenceHistory, zone: tzinfo) -> dict[s
 
 
 def max_in_session(metric: str, history: ReferenceHistory, zone: tzinfo) -> int:
-    """The largest sum of a metric's events in one session."""
+    """The largest total of a metric in one session."""
     sums = [
         sum(amount for _, amount in COUNTS[metric](session))
         for session in reference_sessions(history, zone)
@@ -470,7 +472,7 @@ def max_in_session(metric: str, history: ReferenceHistory, zone: tzinfo) -> int:
 
 
 def peak(metric: str, history: ReferenceHistory, zone: tzinfo) -> int:
-    """The largest of a metric's events."""
+    """The largest amount of a metric."""
     result = [
         amount
         for session in reference_sessions(history, zone)
@@ -482,7 +484,7 @@ def peak(metric: str, history: ReferenceHistory, zone: tzinfo) -> int:
 def variety(
     metric: str, history: ReferenceHistory, zone: tzinfo
 ) -> dict[str, tuple[float, str, int]]:
-    """Each value with its first appearance: when, in which session, in which message."""
+    """Each value with its first appearance: time, session and message."""
     result: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
     for session in reference_sessions(history, zone):
         for row, value in VARIETY[metric](session):

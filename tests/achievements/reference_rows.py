@@ -1,4 +1,4 @@
-"""What the plain reference knows of rows: which count, what they say, how calls went."""
+"""Rows of the reference implementation: counted rows, tool calls and outcomes."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ NOTABLE = {
 
 
 class ReferenceHistory(NamedTuple):
-    """A whole history."""
+    """All sessions and messages of a history."""
 
     sessions: list[SessionRow]
     messages: dict[str, list[MessageRow]]
 
 
 class ReferenceSession(NamedTuple):
-    """The rows of one session that count, in the order in which they happened."""
+    """The counted rows of a session, in chronological order."""
 
     row: SessionRow
     rows: list[MessageRow]
@@ -57,7 +57,7 @@ class Call(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A tool's answer; `call` is the one it answers."""
+    """A tool result and its call, if it is known."""
 
     row: MessageRow
     tool: str
@@ -70,7 +70,7 @@ class Result(NamedTuple):
 Events = list[tuple[MessageRow, int]]
 
 
-# --- rows that count ---------------------------------------------------------------------
+# --- counted rows ---------------------------------------------------------------------
 
 
 def reference_sessions(history: ReferenceHistory, zone: tzinfo) -> Iterator[ReferenceSession]:
@@ -90,7 +90,7 @@ def is_counted(row: MessageRow) -> bool:
 def without_copies(
     session: SessionRow, rows: list[MessageRow], parents: list[MessageRow]
 ) -> list[MessageRow]:
-    """Copies stand in one run, in the parent's order, behind three other rows at most."""
+    """Copies are in one run, in the order of the parent, after at most three other rows."""
     before = [
         fingerprint(row) for row in sorted(parents, key=lambda row: row.id) if is_counted(row)
     ]
@@ -113,7 +113,7 @@ def fingerprint(row: MessageRow) -> tuple[str, str, bytes, bytes]:
     return (row.role, mark, (row.tool_calls or b"")[:200], (row.content or b"")[:200])
 
 
-# --- what rows say -----------------------------------------------------------------------
+# --- content of rows -----------------------------------------------------------------------
 
 
 def parse_json(text: Any) -> Any:
@@ -156,19 +156,19 @@ def calls(session: ReferenceSession, *operations: str) -> list[Call]:
 
 
 def labels(call: Call) -> list[str]:
-    """What a shell call ran."""
+    """The commands of a shell call."""
     return [label.rstrip("~?") for label in raw_labels(call)]
 
 
 def raw_labels(call: Call) -> list[str]:
-    """What a shell call ran, with `~` or `?` where the exit code does not tell all about it."""
+    """The commands of a shell call with exit-code marks `~` and `?`."""
     command = call.arguments.get("command") or call.arguments.get("cmd") or ""
     result = shell_labels(command) if isinstance(command, str) else []
     return [*result, "&"] if call.arguments.get("background") is True else result
 
 
 def files(call: Call) -> list[tuple[str, str]]:
-    """The files a call names, as extension and path."""
+    """The files of a call, as extension and path."""
     named: list[Any] = []
     for key in tool_kinds.PATH_KEYS:
         value = call.arguments.get(key)
@@ -206,7 +206,7 @@ def file_of(path: str) -> tuple[str, str] | None:
     return tool_kinds.NAMED_FILE_KINDS.get(name, kind), path
 
 
-# --- how calls went ----------------------------------------------------------------------
+# --- outcomes of calls ----------------------------------------------------------------------
 
 
 def results(session: ReferenceSession) -> list[Result]:
@@ -224,7 +224,7 @@ def results(session: ReferenceSession) -> list[Result]:
 
 
 def is_question(call: Call) -> bool:
-    """Whether exit code 1 is an answer of the last command."""
+    """Whether exit code 1 of the last command is not a failure."""
     return operation_of(call.tool) == tool_kinds.SHELL and any(
         label in shell_commands.ANSWER_PROGRAMS for label in raw_labels(call)[-1:]
     )
@@ -239,7 +239,7 @@ def answered_call(before: list[MessageRow], row: MessageRow) -> Call | None:
 
 
 def outcome(content: bytes, operation: str) -> tuple[bool, int, bool]:
-    """Whether the call failed, with which exit code, and whether it shows a traceback."""
+    """Whether the call failed, its exit code, and whether it has a traceback."""
     content = content.lstrip()
     result = parse_json(content) if content.startswith(b"{") else None
     is_running = operation in tool_kinds.RUNNING_OPERATIONS
@@ -300,18 +300,18 @@ def commands_of(result: Result) -> list[str]:
     return raw_labels(call) if call and operation_of(call.tool) == tool_kinds.SHELL else []
 
 
-def is_known_success(result: Result, wanted: frozenset[str]) -> bool:
-    """Whether one of these commands is known to have gone well."""
-    known = {label.rstrip("~") for label in commands_of(result)}
-    return not result.has_failed and bool(known & wanted)
+def is_known_success(result: Result, labels_to_match: frozenset[str]) -> bool:
+    """Whether one of these commands is known to have succeeded."""
+    successful = {label.rstrip("~") for label in commands_of(result)}
+    return not result.has_failed and bool(successful & labels_to_match)
 
 
-def is_known_failure(result: Result, wanted: frozenset[str]) -> bool:
+def is_known_failure(result: Result, labels_to_match: frozenset[str]) -> bool:
     """Whether one of these commands is known to have failed."""
-    return result.has_failed and bool({*commands_of(result)} & wanted)
+    return result.has_failed and bool({*commands_of(result)} & labels_to_match)
 
 
-# --- what talks are ----------------------------------------------------------------------
+# --- sessions ----------------------------------------------------------------------
 
 
 def is_conversation(session: ReferenceSession) -> bool:
@@ -331,7 +331,7 @@ def replies(session: ReferenceSession) -> list[MessageRow]:
 
 
 def first_user_message(session: ReferenceSession) -> list[MessageRow]:
-    """The first thing a person said in a conversation of its own, as a list of one."""
+    """The first user message of a conversation, as a list."""
     return user_messages(session)[:1] if is_conversation(session) else []
 
 

@@ -1,4 +1,4 @@
-"""Shell commands for the plain reference, read in one go from left to right."""
+"""Shell commands of the reference implementation, parsed from left to right."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ VALUED = {
 
 @dataclass
 class Part:
-    """A simple command: its text, what ends it, and the one behind that."""
+    """A simple command: its text, its separator, and the following command."""
 
     text: str = ""
     end: str = ""
     then: Part | None = None
-    is_inside: bool = False  # of $(...), whose exit code nobody sees
+    is_inside: bool = False  # inside $(...), where the exit code is lost
 
 
 def shell_labels(command: str) -> list[str]:
     parts, is_background = simple_commands(command[: shell_commands.MAX_COMMAND_CHARACTERS])
     results = [(label_of(part.text.split()), part) for part in parts]
-    known = [label + exit_code_mark(part) for label, part in results if label][
+    labels = [label + exit_code_mark(part) for label, part in results if label][
         : shell_commands.MAX_LABELS
     ]
-    return [*known, "&"] if is_background else known
+    return [*labels, "&"] if is_background else labels
 
 
 def exit_code_mark(part: Part) -> str:
-    """What the exit code says: all about it, only its success (~), or nothing (?)."""
+    """What the exit code proves: the outcome, only success (~), or nothing (?)."""
     if part.is_inside:
         return "?"
     if part.then is None or (part.end in (";", "\n") and is_empty(part.then)):

@@ -1,4 +1,4 @@
-"""A session told in a few words, as the metrics see it: no store, no scanner."""
+"""Builds a session view for metrics, without a store or a scanner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MONDAY_NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
 
 
 class SessionBuilder:
-    """Rows of one session; every step takes a second."""
+    """Builds the rows of a session; every step takes a second."""
 
     def __init__(self, at: float = MONDAY_NOON, **session: Any) -> None:
         self._session = SessionRow("s", started_at=at, **session)
@@ -39,7 +39,7 @@ class SessionBuilder:
         return self._add("tool", content.encode(), tool_name=tool, call_id=f"c{self._rows[-1].id}")
 
     def call_tools(self, *calls: tuple[str, dict[str, Any]]) -> SessionBuilder:
-        """One message that calls several tools; their results are not told."""
+        """Add a message that calls several tools, without results."""
         number = len(self._rows) + 1
         stored = [
             {"id": f"c{number}", "function": {"name": tool, "arguments": json.dumps(arguments)}}

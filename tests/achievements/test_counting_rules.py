@@ -1,6 +1,6 @@
-"""Rules of counting, one test for each case that other programs get wrong.
+"""Counting rules, one test for each known counting error of other programs.
 
-The numbers are those of the list of weaknesses that this engine was built to avoid.
+The numbers in the names refer to a list of these errors.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def test_1_a_success_that_mentions_no_error_is_no_error(builder: HistoryBuilder) -> None:
+def test_1_a_null_error_field_is_not_a_failure(builder: HistoryBuilder) -> None:
     for _ in range(100):
-        builder.run_shell("ls")  # its result says "error": null
+        builder.run_shell("ls")  # the result contains "error": null
     values = builder.values()
     assert values["total_successful_calls"] == 100
     assert "total_failed_calls" not in values
 
 
-def test_2_an_error_at_the_start_of_an_escaped_line_is_found(builder: HistoryBuilder) -> None:
+def test_2_an_error_after_an_escaped_line_break_is_a_failure(builder: HistoryBuilder) -> None:
     for _ in range(10):
         builder.call_tool("terminal", {"command": "x"}, {"output": "a\nerror: b", "exit_code": 1})
     assert builder.total("failed_calls") == 10
@@ -41,7 +41,7 @@ def test_3_an_exit_code_without_an_error_word_is_a_failure(builder: HistoryBuild
     assert builder.total("failed_calls") == 100
 
 
-def test_4_what_was_done_in_git_counts_and_what_was_said_about_it_does_not(
+def test_4_git_commands_count_and_mentions_do_not(
     builder: HistoryBuilder,
 ) -> None:
     for _ in range(50):
@@ -63,12 +63,12 @@ def test_6_background_jobs_are_counted_from_the_arguments(builder: HistoryBuilde
     assert builder.total("background_jobs") == 50
 
 
-def test_7_words_that_contain_other_words_count_for_nothing(builder: HistoryBuilder) -> None:
+def test_7_keywords_in_messages_do_not_count(builder: HistoryBuilder) -> None:
     builder.send("the author of the skillet saw the reaction")
     builder.reply("skill, auth, react, plugin, gateway, docker, error, failed, traceback")
     values = {name: value for name, value in builder.values().items() if value}
-    talk = {"total_messages_sent", "total_replies", "total_conversations"}
-    assert {name for name in values if name.startswith("total_")} <= talk | {
+    conversation_totals = {"total_messages_sent", "total_replies", "total_conversations"}
+    assert {name for name in values if name.startswith("total_")} <= conversation_totals | {
         "total_characters_typed",
         "total_active_seconds",
         "total_lunch_conversations",
@@ -93,10 +93,10 @@ def test_8_files_of_any_platform_and_language_are_recognised(
     assert builder.total("files_touched") == 1
 
 
-def test_9_tools_are_known_by_their_whole_names(builder: HistoryBuilder) -> None:
-    builder.call_tool("dispatch_job")  # no patch
-    builder.call_tool("browser_vision")  # looks at a picture, and is one thing only
-    builder.call_tool("memory", {"action": "read"})  # no write
+def test_9_tools_are_matched_by_their_exact_names(builder: HistoryBuilder) -> None:
+    builder.call_tool("dispatch_job")  # not a patch
+    builder.call_tool("browser_vision")  # counts as vision only, not as a browser step
+    builder.call_tool("memory", {"action": "read"})  # not a write
     values = builder.values()
     assert "total_files_edited" not in values
     assert values["total_images_seen"] == 1
@@ -105,9 +105,9 @@ def test_9_tools_are_known_by_their_whole_names(builder: HistoryBuilder) -> None
 
 
 def test_10_one_model_has_one_maker() -> None:
-    roads = ["claude-sonnet-4", "anthropic/claude-sonnet-4", "openrouter/anthropic/claude-sonnet-4"]
-    assert {model_maker(road) for road in roads} == {"anthropic"}
-    assert {normal_model(road) for road in roads} == {"claude-sonnet-4"}
+    names = ["claude-sonnet-4", "anthropic/claude-sonnet-4", "openrouter/anthropic/claude-sonnet-4"]
+    assert {model_maker(name) for name in names} == {"anthropic"}
+    assert {normal_model(name) for name in names} == {"claude-sonnet-4"}
 
 
 def remove(builder: HistoryBuilder) -> None:
@@ -129,16 +129,16 @@ def compact(builder: HistoryBuilder) -> None:
     builder.db.archive_and_compact("s1", [{"role": "user", "content": "a summary"}])
 
 
-@pytest.mark.parametrize("way", [remove, prune, archive, compact])
-@pytest.mark.parametrize("is_seen_before", [True, False])
+@pytest.mark.parametrize("operation", [remove, prune, archive, compact])
+@pytest.mark.parametrize("is_scanned_before", [True, False])
 def test_11_12_13_totals_survive_deletion_pruning_archiving_and_compaction(
-    builder: HistoryBuilder, way: Callable[[HistoryBuilder], None], is_seen_before: bool
+    builder: HistoryBuilder, operation: Callable[[HistoryBuilder], None], is_scanned_before: bool
 ) -> None:
     for _ in range(20):
         builder.run_shell("pytest")
-    if is_seen_before:
+    if is_scanned_before:
         builder.values()
-    way(builder)
+    operation(builder)
     assert builder.total("tool_calls") == 20
     assert builder.total("passed_tests") == 20
     assert builder.values(full=True)["total_tool_calls"] == 20
@@ -156,7 +156,7 @@ def test_14_a_branch_counts_only_what_is_new_in_it(builder: HistoryBuilder) -> N
     assert builder.total("tool_calls") == 51
 
 
-def test_14_a_branch_of_a_program_that_keeps_no_record_of_copies_counts_once(
+def test_14_unmarked_copies_in_a_branch_count_once(
     builder: HistoryBuilder,
 ) -> None:
     for number in range(10):
@@ -182,7 +182,7 @@ def test_14_a_branch_of_a_program_that_keeps_no_record_of_copies_counts_once(
     assert builder.total("tool_calls") == 11
 
 
-def test_14_sub_agents_scheduled_runs_and_continuations_are_no_conversations(
+def test_14_subagents_schedules_and_continuations_are_not_conversations(
     builder: HistoryBuilder,
 ) -> None:
     builder.send()
@@ -195,10 +195,10 @@ def test_14_sub_agents_scheduled_runs_and_continuations_are_no_conversations(
     assert values["total_subagent_runs"] == 1
     assert values["total_scheduled_runs"] == 1
     assert values["total_continuations"] == 1
-    assert values["total_messages_sent"] == 2  # the sub-agent and the schedule are no persons
+    assert values["total_messages_sent"] == 2  # without those of the sub-agent and the schedule
 
 
-def test_15_an_undone_message_happened_and_a_title_reads_nothing_again(
+def test_15_an_undone_message_counts_and_a_new_title_is_counted(
     builder: HistoryBuilder,
 ) -> None:
     first = builder.send()
@@ -210,7 +210,7 @@ def test_15_an_undone_message_happened_and_a_title_reads_nothing_again(
     assert builder.values()["total_titled"] == 1
 
 
-def test_16_changed_rules_make_everything_anew(
+def test_16_changed_rules_cause_a_full_scan(
     builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builder.run_shell("ls")
@@ -223,7 +223,7 @@ def test_16_changed_rules_make_everything_anew(
     assert builder.survey().mode == "full"
 
 
-def test_conditions_hold_in_one_session_and_in_their_order(builder: HistoryBuilder) -> None:
+def test_sequences_count_within_one_session_and_in_order(builder: HistoryBuilder) -> None:
     builder.run_shell("pytest")
     builder.run_shell("git commit -m x")
     builder.start("s2").run_shell("pytest", exit_code=1)  # in another session, and too late
@@ -263,7 +263,7 @@ def test_every_unlock_has_its_evidence(builder: HistoryBuilder) -> None:
     assert all(item["evidence"]["message_id"] for item in earned)
 
 
-def test_a_secret_says_no_more_than_its_hint() -> None:
+def test_a_locked_secret_shows_only_its_hint() -> None:
     catalogue = load()
     shown = evaluate(catalogue, {}, {})
     secrets = [entry for entry in catalogue if entry.secret]
@@ -276,7 +276,7 @@ def test_a_secret_says_no_more_than_its_hint() -> None:
         assert secret.counts not in text
 
 
-def test_17_a_refresh_never_takes_the_place_of_a_complete_snapshot(builder: HistoryBuilder) -> None:
+def test_17_a_rescan_never_replaces_a_complete_snapshot_early(builder: HistoryBuilder) -> None:
     for number in range(300):
         builder.start(f"n{number}").send()
     service = achievements.service()
@@ -296,7 +296,7 @@ def test_17_a_refresh_never_takes_the_place_of_a_complete_snapshot(builder: Hist
     assert set(seen) == {complete["unlocked_count"]}
 
 
-def test_18_a_scan_that_dies_leaves_what_was_known_and_says_why(
+def test_18_a_failed_scan_keeps_the_snapshot_and_reports_the_error(
     builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builder.send()
@@ -304,10 +304,10 @@ def test_18_a_scan_that_dies_leaves_what_was_known_and_says_why(
     good = service.run(achievements.source(), service.compute)
     builder.send()
 
-    def die(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ScanError("the disk is on fire")
 
-    monkeypatch.setattr("hermes_achievements.service.survey", die)
+    monkeypatch.setattr("hermes_achievements.service.survey", fail)
     assert service.run(achievements.source(), service.compute) is None
     assert service.current() == good
     assert service.status.facts()["state"] == "failed"
@@ -323,7 +323,7 @@ def test_21_durations_are_exact(builder: HistoryBuilder) -> None:
     assert facts["finished_at"] >= facts["started_at"]
 
 
-def test_24_small_histories_show_progress_too(builder: HistoryBuilder) -> None:
+def test_24_scans_of_small_histories_report_progress(builder: HistoryBuilder) -> None:
     for number in range(40):
         builder.start(f"n{number}")
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""Each metric on a small history made by hand: what counts, and what looks like it."""
+"""Each metric on small sessions: events that count, and similar ones that do not."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def conversation(**session: object) -> SessionBuilder:
     return SessionBuilder(**session).send().reply()
 
 
-SUMS: dict[str, list[tuple[SessionBuilder, int]]] = {
+COUNT_EXAMPLES: dict[str, list[tuple[SessionBuilder, int]]] = {
     "messages_sent": [
         (SessionBuilder().send().send(), 2),
         (SessionBuilder(kind="subagent").send(), 0),
-        (SessionBuilder().send(is_observed=True), 0),  # talk of others in a group
+        (SessionBuilder().send(is_observed=True), 0),  # messages of others in a group
     ],
     "characters_typed": [(SessionBuilder().send("four").send("größe"), 9)],
     "long_messages": [(SessionBuilder().send("x" * 2000).send("x" * 1999), 1)],
@@ -80,13 +80,16 @@ SUMS: dict[str, list[tuple[SessionBuilder, int]]] = {
     ],
     "active_seconds": [(SessionBuilder().send().wait(99).reply().wait(HOUR).send().reply(), 101)],
     "pure_talks": [
-        (_ten := SessionBuilder(), 0),
+        (_ten_messages := SessionBuilder(), 0),
     ],
     "one_shots": [
         (SessionBuilder().send().repeat(10, "ls").reply(), 1),
         (SessionBuilder().send().repeat(9, "ls").reply(), 0),
         (SessionBuilder().send().repeat(10, "ls").reply().send().repeat(10, "ls").reply(), 2),
-        (SessionBuilder().send().repeat(10, "ls").reply().send(), 1),  # it stays done
+        (
+            SessionBuilder().send().repeat(10, "ls").reply().send(),
+            1,
+        ),  # later messages do not change it
     ],
     "tool_calls": [
         (
@@ -220,7 +223,7 @@ SUMS: dict[str, list[tuple[SessionBuilder, int]]] = {
         (SessionBuilder().call_tool("terminal", TRACE, command="x"), 1),
         (SessionBuilder().call_tool("read_file", TRACE, path="log"), 0),
         (SessionBuilder().call_tool("terminal", "said: Traceback (most recent call last)"), 0),
-        (SessionBuilder().run_shell("grep x a", 1), 0),  # an answer
+        (SessionBuilder().run_shell("grep x a", 1), 0),  # exit code 1 of grep means no match
         (SessionBuilder().run_shell("grep x a", 2), 1),
         (SessionBuilder().call_tool("terminal", "working\nexit code: 3"), 1),
         (SessionBuilder().call_tool("terminal", '\n {"exit_code": 1}'), 1),
@@ -331,7 +334,7 @@ SUMS: dict[str, list[tuple[SessionBuilder, int]]] = {
     "flawless_sessions": [
         (SessionBuilder().repeat(25, "ls"), 1),
         (SessionBuilder().repeat(24, "ls"), 0),
-        (SessionBuilder().repeat(25, "ls").run_shell("x", 1), 1),  # it stays done
+        (SessionBuilder().repeat(25, "ls").run_shell("x", 1), 1),  # later messages do not change it
         (SessionBuilder().repeat(24, "ls").run_shell("x", 1).repeat(24, "ls"), 0),
     ],
     "input_tokens": [(conversation(input_tokens=7), 7)],
@@ -341,24 +344,24 @@ SUMS: dict[str, list[tuple[SessionBuilder, int]]] = {
     "cost_cents": [(conversation(cost_usd=1.239), 124)],
     "well_cached": [
         (conversation(input_tokens=10_000, cached_tokens=40_000, ended_at=1.0), 1),
-        (conversation(input_tokens=10_000, cached_tokens=40_000), 0),  # not over yet
+        (conversation(input_tokens=10_000, cached_tokens=40_000), 0),  # not ended
         (conversation(input_tokens=11_000, cached_tokens=40_000, ended_at=1.0), 0),
         (conversation(input_tokens=1_000, cached_tokens=4_000, ended_at=1.0), 0),
     ],
 }
 _interrupted = SessionBuilder()
 for number in range(10):
-    _ten.send()
+    _ten_messages.send()
     _interrupted.send()
     if number == 5:
         _interrupted.run_shell("ls")
-SUMS["pure_talks"] = [
-    (_ten, 1),
+COUNT_EXAMPLES["pure_talks"] = [
+    (_ten_messages, 1),
     (SessionBuilder().send().reply(), 0),
     (_interrupted, 0),
 ]
 
-LARGEST: dict[str, tuple[SessionBuilder, int]] = {
+PEAK_EXAMPLES: dict[str, tuple[SessionBuilder, int]] = {
     "longest_message": (SessionBuilder().send("abc").send("abcde"), 5),
     "calls_at_once": (SessionBuilder().call_tools(("a", {}), ("b", {})).run_shell("ls"), 2),
     "clean_run": (SessionBuilder().repeat(3, "ls").run_shell("x", 1).repeat(2, "ls"), 3),
@@ -366,7 +369,7 @@ LARGEST: dict[str, tuple[SessionBuilder, int]] = {
     "days_of_silence": (SessionBuilder().send().wait(3.5 * DAY).send().wait(9 * DAY).reply(), 3),
     "hours_open": (SessionBuilder().send().wait(5.5 * HOUR).send().wait(9 * HOUR).reply(), 5),
 }
-DIFFERENT: dict[str, tuple[SessionBuilder, set[str]]] = {
+VARIETY_EXAMPLES: dict[str, tuple[SessionBuilder, set[str]]] = {
     "tool_kinds": (
         SessionBuilder().run_shell("ls").run_shell("ls").call_tool("patch"),
         {"terminal", "patch"},
@@ -392,39 +395,39 @@ DIFFERENT: dict[str, tuple[SessionBuilder, set[str]]] = {
 }
 
 
-def test_every_metric_has_an_example_made_by_hand() -> None:
-    assert set(SUMS) == set(COUNTS)
-    assert set(LARGEST) == set(PEAKS)
-    assert set(DIFFERENT) == set(VARIETY)
+def test_every_metric_has_an_example() -> None:
+    assert set(COUNT_EXAMPLES) == set(COUNTS)
+    assert set(PEAK_EXAMPLES) == set(PEAKS)
+    assert set(VARIETY_EXAMPLES) == set(VARIETY)
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_a_count_counts_what_it_says(name: str) -> None:
-    for builder, expected in SUMS[name]:
+def test_a_count_equals_its_examples(name: str) -> None:
+    for builder, expected in COUNT_EXAMPLES[name]:
         assert sum(amount for _, amount in COUNTS[name](builder.session())) == expected
 
 
 @pytest.mark.parametrize("name", PEAKS)
 def test_a_peak_is_the_largest(name: str) -> None:
-    builder, expected = LARGEST[name]
+    builder, expected = PEAK_EXAMPLES[name]
     assert max(amount for _, amount in PEAKS[name](builder.session())) == expected
 
 
 @pytest.mark.parametrize("name", VARIETY)
 def test_variety_collects_different_values(name: str) -> None:
-    builder, expected = DIFFERENT[name]
+    builder, expected = VARIETY_EXAMPLES[name]
     assert {value for _, value in VARIETY[name](builder.session())} == expected
 
 
-def test_nothing_comes_of_nothing() -> None:
-    nothing = SessionBuilder().session()
+def test_an_empty_session_has_no_events() -> None:
+    empty = SessionBuilder().session()
     for metric in (*COUNTS.values(), *PEAKS.values(), *VARIETY.values()):
-        assert not metric(nothing)
+        assert not metric(empty)
 
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_an_event_names_a_message_of_the_session(name: str) -> None:
-    for builder, _ in SUMS[name]:
+    for builder, _ in COUNT_EXAMPLES[name]:
         session = builder.session()
         for fact, amount in COUNTS[name](session):
             assert any(fact is item for item in session.facts)

@@ -1,4 +1,4 @@
-"""Every metric equals a reference that says the same in the plainest way."""
+"""Every metric equals a simple reference implementation."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ COMMANDS = [
     "python; python3.11 x.py; python -m; pypy3 -u -m http.server",
     "git\tpush\r\ngit tag",
 ]
-# What these run and what the exit code tells about it, by the documentation of `labels`.
+# The labels of these commands according to the documentation of `command_labels`.
 TRICKY_COMMANDS = {
     "uv run python -m pytest": ["pytest"],
     "sudo -u postgres psql": ["psql"],
@@ -158,7 +158,7 @@ def commands() -> st.SearchStrategy[Any]:
 def call_arguments() -> st.SearchStrategy[Any]:
     path = st.sampled_from(PATHS)
     several = st.lists(st.one_of(path, path.map(lambda p: {"path": p}), st.none()), max_size=3)
-    known = st.fixed_dictionaries(
+    arguments = st.fixed_dictionaries(
         {},
         optional={
             "command": commands(),
@@ -172,7 +172,7 @@ def call_arguments() -> st.SearchStrategy[Any]:
             "tasks": st.sampled_from([[], [1], [1, 2, 3], "x"]),
         },
     )
-    plain = st.one_of(known.map(json.dumps), known)
+    plain = st.one_of(arguments.map(json.dumps), arguments)
     return st.one_of(plain, plain, plain, st.sampled_from(["{damaged", "[]", None, ""]))
 
 
@@ -187,8 +187,8 @@ def tool_calls() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def result_contents() -> st.SearchStrategy[bytes]:
-    whole = st.sampled_from(RESULTS).map(lambda result: json.dumps(result).encode())
-    return st.one_of(whole, whole, st.sampled_from(TEXTS))
+    structured = st.sampled_from(RESULTS).map(lambda result: json.dumps(result).encode())
+    return st.one_of(structured, structured, st.sampled_from(TEXTS))
 
 
 def user_row() -> st.SearchStrategy[dict[str, Any]]:
@@ -279,7 +279,7 @@ SCENES = [
 
 
 def row_lists() -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Scenes that tell a story, shell commands, and anything at all."""
+    """Scenes, shell commands, and arbitrary rows."""
     odd = st.just({"role": "system", "content": b"rules"})
     item = st.one_of(user_row(), assistant_row(), tool_row(), assistant_row(), tool_row(), odd)
     codes = st.sampled_from([0, 0, 1, 124, 127])
@@ -345,7 +345,7 @@ def timed(
         yield MessageRow(**(row | {"id": next(ids), "at": row.get("at", now)}))
 
 
-# --- both ways ---------------------------------------------------------------------------
+# --- comparison ---------------------------------------------------------------------------
 
 Figures = dict[str, Any]
 
@@ -387,18 +387,18 @@ def by_reference(history: reference_metrics.ReferenceHistory, zone: tzinfo) -> F
 
 
 def differences(history: reference_metrics.ReferenceHistory, zone: tzinfo = BERLIN) -> Figures:
-    """Metrics that differ: what they say, and what the reference says."""
-    ours, theirs = by_metrics(history, zone), by_reference(history, zone)
+    """Metrics that differ from the reference, with both results."""
+    measured, expected = by_metrics(history, zone), by_reference(history, zone)
     return {
-        f"{kind} {name}": (figures[name], theirs[kind][name])
-        for kind, figures in ours.items()
+        f"{kind} {name}": (figures[name], expected[kind][name])
+        for kind, figures in measured.items()
         for name in figures
-        if figures[name] != theirs[kind][name]
+        if figures[name] != expected[kind][name]
     }
 
 
 def load_history(path: Path) -> reference_metrics.ReferenceHistory:
-    """A history from its file, with the kinds of sessions as the store tells them apart."""
+    """Load a history from its file, with the kinds of its sessions."""
     with closing(sqlite3.connect(path)) as db:
         reasons = dict(db.execute("SELECT id, end_reason FROM sessions"))
         sessions = [
@@ -468,7 +468,7 @@ TRICKY_HISTORIES = {
     "a printed exit code, the tool known by the call": single_session(
         call_row(1, "terminal", command="make"), result_row(2, b"exit code: 2", call_id="c1")
     ),
-    # An answer is no copy of a question.
+    # A reply is not a copy of a user message.
     "the agent repeats what the user said before": branched(
         [MessageRow(1, "user", START, b"ok", 2)], [MessageRow(2, "assistant", START + 5, b"ok")]
     ),
@@ -496,7 +496,7 @@ def test_metrics_of_any_history_equal_the_reference(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_stories_at_any_pace_equal_the_reference(step: float) -> None:
+def test_scenes_with_any_interval_equal_the_reference(step: float) -> None:
     for scene in SCENES:
         rows = [MessageRow(id=n, at=START + n * step, **row) for n, row in enumerate(scene, 1)]
         assert differences(single_session(*rows)) == {}
@@ -508,9 +508,9 @@ def test_printed_exit_codes_equal_the_reference() -> None:
     assert differences(single_session(*rows)) == {}
 
 
-def test_metrics_of_a_made_up_history_equal_the_reference(tmp_path: Path) -> None:
-    make(tmp_path / "made.db", Size(300, 6_000), seed=3)
-    history = load_history(tmp_path / "made.db")
+def test_metrics_of_a_generated_history_equal_the_reference(tmp_path: Path) -> None:
+    make(tmp_path / "generated.db", Size(300, 6_000), seed=3)
+    history = load_history(tmp_path / "generated.db")
     assert len({session.kind for session in history.sessions}) == 5
     assert differences(history) == {}
 
@@ -521,7 +521,7 @@ def test_labels_equal_the_reference(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", TRICKY_COMMANDS)
-def test_the_reference_knows_what_tricky_commands_run(command: str) -> None:
+def test_the_reference_labels_tricky_commands(command: str) -> None:
     assert reference_metrics.shell_labels(command) == TRICKY_COMMANDS[command]
 
 

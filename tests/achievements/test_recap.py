@@ -1,4 +1,4 @@
-"""Looking back: only what happened in the period counts, and it adds up."""
+"""Recaps contain the events of their period."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.clock
 
 
 def at(day: str, hour: int = 12, second: int = 0) -> float:
-    """A moment of *day* in UTC."""
+    """A timestamp on *day* in UTC."""
     moment = datetime.fromisoformat(day).replace(hour=hour, tzinfo=UTC)
     return moment.timestamp() + second
 
@@ -38,7 +38,7 @@ def add_user_message(db: SessionDB, session: str, moment: float, text: str = "do
 
 
 def add_shell_call(db: SessionDB, session: str, moment: float, command: str, code: int = 0) -> None:
-    """One call of the terminal, and its result a second later."""
+    """Add a terminal call, and its result a second later."""
     name = f"call_{moment}_{command}"
     function = {"name": "terminal", "arguments": json.dumps({"command": command})}
     tool_call = {"id": name, "type": "function", "function": function}
@@ -54,7 +54,7 @@ def add_shell_call(db: SessionDB, session: str, moment: float, command: str, cod
 
 
 def scan_recap(home: Path, first: str, last: str, **more: Any) -> Recap:
-    """Scan the history of *home* and look back on some of its days."""
+    """Scan the history of *home* and compute a recap."""
     database = home / "state.db"
     opened = functools.partial(open_history, str(database))
     with contextlib.closing(LedgerFile(database)) as ledger:
@@ -66,7 +66,7 @@ def scan_recap(home: Path, first: str, last: str, **more: Any) -> Recap:
 
 @pytest.fixture
 def september(hermes_home: Path) -> Path:
-    """A conversation over the end of August, and two in September."""
+    """A conversation from August to September, and two in September."""
     with SessionDB() as db:
         db.create_session("over-the-edge", "cli", model="anthropic/claude-sonnet-4-20250514")
         add_user_message(db, "over-the-edge", at("2026-08-31", 23, 3500))
@@ -86,7 +86,7 @@ def september(hermes_home: Path) -> Path:
     return hermes_home
 
 
-def test_only_what_happened_in_the_period_counts(september: Path) -> None:
+def test_only_events_in_the_period_count(september: Path) -> None:
     result = scan_recap(september, "2026-09-01", "2026-09-30")
     assert result.totals.messages == 1 + 5 + 8
     assert result.totals.tool_calls == 1 + 5
@@ -138,7 +138,7 @@ def test_tier_ups_are_those_of_the_period(september: Path) -> None:
     assert "2026-09-01" <= result.tier_ups[0]["day"] <= "2026-09-30"
 
 
-def test_a_period_without_anything_is_empty(september: Path) -> None:
+def test_a_recap_without_activity_is_empty(september: Path) -> None:
     result = scan_recap(september, "2020-01-01", "2020-01-31")
     assert result.is_empty
     assert result.best_day is None
@@ -164,12 +164,12 @@ def test_a_recap_becomes_json(september: Path) -> None:
     assert plain["failures"]["share_before"] == 1.0
 
 
-def test_sentences_say_what_stood_out(september: Path) -> None:
+def test_highlights_are_sentences_about_notable_facts(september: Path) -> None:
     result = scan_recap(september, "2026-09-01", "2026-09-30")
-    said = " ".join(sentences.highlights(result))
-    assert "Your best day was Thursday, 3 September: 8 messages." in said
-    assert "0.0 % of tool calls failed, down from 100.0 % in the 30 days before." in said
-    assert "“A busy <script>”" in said
+    text = " ".join(sentences.highlights(result))
+    assert "Your best day was Thursday, 3 September: 8 messages." in text
+    assert "0.0 % of tool calls failed, down from 100.0 % in the 30 days before." in text
+    assert "“A busy <script>”" in text
     assert "busy" not in " ".join(sentences.highlights(result, is_public=True)).split()
 
 
@@ -204,12 +204,12 @@ def test_periods_have_names(kind: str, text: str, first: str, last: str, name: s
     ("kind", "text"),
     [("year", "26"), ("month", "2026-13"), ("month", "2026"), ("week", "2025-W53"), ("week", "x")],
 )
-def test_what_is_no_period_is_refused_with_an_example(kind: str, text: str) -> None:
+def test_an_invalid_period_is_rejected_with_an_example(kind: str, text: str) -> None:
     with pytest.raises(UsageError, match=f"invalid {kind} .*: use 2026"):
         periods.parse(kind, text)
 
 
-def test_the_latest_period_is_todays_or_the_last_with_something() -> None:
+def test_the_latest_period_is_the_current_or_the_last_active_one() -> None:
     days = ["2026-03-05", "2026-07-30"]
     assert periods.latest_period("month", days, "2026-07-31").id == "2026-07"
     assert periods.latest_period("month", days, "2026-11-15").id == "2026-07"
@@ -218,16 +218,16 @@ def test_the_latest_period_is_todays_or_the_last_with_something() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "text"),
     [(9_999, "9,999"), (61_000, "61.0 k"), (4_600_000, "4.6 M"), (5_029_318_539, "5.0 B")],
 )
-def test_large_amounts_stay_short(count: int, said: str) -> None:
-    assert sentences.format_count(count) == said
+def test_large_amounts_stay_short(count: int, text: str) -> None:
+    assert sentences.format_count(count) == text
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "text"),
     [(59, "59 s"), (60, "1 min"), (3_700, "1 h 1 min"), (5_022_065, "1,395 h")],
 )
-def test_durations_stay_short(seconds: int, said: str) -> None:
-    assert sentences.format_duration(seconds) == said
+def test_durations_stay_short(seconds: int, text: str) -> None:
+    assert sentences.format_duration(seconds) == text

@@ -29,13 +29,13 @@ def scan(
 ) -> dict[str, int]:
     path = builder.db.db_path
     ledger = LedgerFile(path.with_name(name) if name else path)
-    open_it = functools.partial(open_history, str(path))
+    open_source = functools.partial(open_history, str(path))
     options.setdefault("processes", 0)
-    return compute_values(Scanner(open_it, ledger, "UTC", **options).refresh(full=full).tally)
+    return compute_values(Scanner(open_source, ledger, "UTC", **options).refresh(full=full).tally)
 
 
 def sql(builder: HistoryBuilder, *statements: str) -> None:
-    """What another program does to the file."""
+    """Run SQL statements like another program."""
     for statement in statements:
         builder.db.engine.write(lambda tx, item=statement: tx.execute(item))
 
@@ -48,7 +48,7 @@ def two_sessions(builder: HistoryBuilder) -> HistoryBuilder:
     return builder
 
 
-def test_rows_that_came_back_under_new_ids_count_once(builder: HistoryBuilder) -> None:
+def test_rows_restored_under_new_ids_count_once(builder: HistoryBuilder) -> None:
     two_sessions(builder)
     before = scan(builder)
     sql(
@@ -62,7 +62,7 @@ def test_rows_that_came_back_under_new_ids_count_once(builder: HistoryBuilder) -
     assert scan(builder, full=True) == scan(builder, name="clean.db")
 
 
-def test_a_context_that_was_replaced_counts_what_stays_in_it_once(builder: HistoryBuilder) -> None:
+def test_messages_kept_by_a_context_replacement_count_once(builder: HistoryBuilder) -> None:
     builder.send("one")
     builder.run_shell("git commit -m 1")
     builder.send("two")
@@ -78,10 +78,10 @@ def test_a_context_that_was_replaced_counts_what_stays_in_it_once(builder: Histo
     builder.db.replace_messages("s1", [{"role": "user", "content": "so far"}, *results])
     values = scan(builder)
     assert values["total_commits"] == 2
-    assert values["total_messages_sent"] == 3  # what was put there instead is new
+    assert values["total_messages_sent"] == 3  # the replacement message is new
 
 
-def test_a_summary_is_nothing_that_a_person_said(builder: HistoryBuilder) -> None:
+def test_a_summary_is_not_a_user_message(builder: HistoryBuilder) -> None:
     builder.send("one")
     builder.run_shell("git commit -m 1")
     builder.send("two")
@@ -90,7 +90,7 @@ def test_a_summary_is_nothing_that_a_person_said(builder: HistoryBuilder) -> Non
     assert scan(builder)["total_messages_sent"] == 2
 
 
-def test_an_older_copy_in_its_place_is_noticed(builder: HistoryBuilder, tmp_path: Path) -> None:
+def test_a_restored_older_copy_is_detected(builder: HistoryBuilder, tmp_path: Path) -> None:
     two_sessions(builder)
     old = tmp_path / "old.db"
     copy = sqlite3.connect(old)
@@ -106,37 +106,39 @@ def test_an_older_copy_in_its_place_is_noticed(builder: HistoryBuilder, tmp_path
     for tail in ("-wal", "-shm"):
         path.with_name(path.name + tail).unlink(missing_ok=True)
     path.write_bytes(old.read_bytes())
-    again = HistoryBuilder()
-    again.session = "s1"
-    again.run_shell("git push")
-    assert scan(again)["total_pushes"] == 1
-    again.close()
+    restored = HistoryBuilder()
+    restored.session = "s1"
+    restored.run_shell("git push")
+    assert scan(restored)["total_pushes"] == 1
+    restored.close()
 
 
 class KilledError(Exception):
-    """Stands for a process that ended."""
+    """Simulates a killed process."""
 
 
-def test_what_was_written_after_a_kill_is_in_the_first_totals(
+def test_messages_written_after_a_kill_are_counted(
     builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hermes_achievements.scan.scanner.REPORT_SECONDS", 0)
     for number in range(120):
         builder.start(f"n{number:03}").send()
 
-    def die(progress: ScanProgress) -> None:
+    def fail_midway(progress: ScanProgress) -> None:
         if progress.sessions > 60:
             raise KilledError
 
     ledger = LedgerFile(builder.db.db_path)
-    open_it = functools.partial(open_history, str(builder.db.db_path))
+    open_source = functools.partial(open_history, str(builder.db.db_path))
     with pytest.raises(KilledError):
-        Scanner(open_it, ledger, "UTC", processes=0, save_seconds=0).refresh(on_progress=die)
-    builder.run_shell("git push")  # into a session that was read already
+        Scanner(open_source, ledger, "UTC", processes=0, save_seconds=0).refresh(
+            on_progress=fail_midway
+        )
+    builder.run_shell("git push")  # into a session that the scan has already read
     assert scan(builder)["total_pushes"] == 1
 
 
-def test_totals_survive_when_everything_is_deleted(builder: HistoryBuilder) -> None:
+def test_totals_survive_the_deletion_of_all_messages(builder: HistoryBuilder) -> None:
     builder.run_shell("git commit -m x")
     scan(builder)
     sql(builder, "DELETE FROM messages")
@@ -144,7 +146,7 @@ def test_totals_survive_when_everything_is_deleted(builder: HistoryBuilder) -> N
     assert scan(builder, full=True)["total_commits"] == 1
 
 
-def test_what_another_program_changed_right_after_the_first_scan_is_found(
+def test_a_row_changed_by_another_program_after_the_first_scan_is_found(
     builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builder.send()
@@ -156,7 +158,7 @@ def test_what_another_program_changed_right_after_the_first_scan_is_found(
     assert values["total_cached_tokens"] == 5
 
 
-def test_a_branch_stays_one_when_its_parent_is_gone(builder: HistoryBuilder) -> None:
+def test_a_branch_remains_a_branch_after_its_parent_is_purged(builder: HistoryBuilder) -> None:
     builder.send("one")
     builder.run_shell("git commit -m x")
     rows = builder.db.get_messages("s1")
@@ -174,7 +176,7 @@ def test_a_branch_stays_one_when_its_parent_is_gone(builder: HistoryBuilder) -> 
     assert scan(builder, full=True)["total_commits"] == 1
 
 
-def test_the_same_words_said_again_are_no_copy(builder: HistoryBuilder) -> None:
+def test_a_repeated_message_is_not_a_copy(builder: HistoryBuilder) -> None:
     builder.send("yes")
     builder.reply("ok")
     builder.db.end_session("s1", "compression")
@@ -186,7 +188,7 @@ def test_the_same_words_said_again_are_no_copy(builder: HistoryBuilder) -> None:
 
 
 @pytest.mark.parametrize("at", [0, -1e18, 1.7e12, float("inf"), "soon", b"\x00"])
-def test_a_moment_that_cannot_be_true_earns_nothing(builder: HistoryBuilder, at: Any) -> None:
+def test_an_implausible_timestamp_earns_nothing(builder: HistoryBuilder, at: Any) -> None:
     builder.send()
     row = builder.send()
     builder.send()
@@ -199,7 +201,7 @@ def test_a_moment_that_cannot_be_true_earns_nothing(builder: HistoryBuilder, at:
     assert values.get("peak_hours_open", 0) == 0
 
 
-ODD = {
+INVALID_DATA = {
     "tool_name": "UPDATE messages SET tool_name = CAST(x'ff41' AS TEXT) WHERE role = 'tool'",
     "tool_call_id": "UPDATE messages SET tool_call_id = x'00ff' WHERE role = 'tool'",
     "role": "UPDATE messages SET role = CAST(x'ff' AS TEXT) WHERE role = 'assistant'",
@@ -213,22 +215,22 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("odd", ODD)
-def test_odd_data_of_one_session_does_not_stop_the_others(
-    builder: HistoryBuilder, odd: str
+@pytest.mark.parametrize("column", INVALID_DATA)
+def test_invalid_data_of_a_session_does_not_stop_the_scan(
+    builder: HistoryBuilder, column: str
 ) -> None:
     builder.send()
     builder.run_shell("git commit -m x")
     builder.start("good").send()
     builder.run_shell("git push")
-    builder.db.engine.write(
-        lambda tx: tx.execute(f"{ODD[odd]}{' AND' if 'WHERE' in ODD[odd] else ' WHERE'} "
-                              f"{'session_id' if 'messages' in ODD[odd] else 'id'} = 's1'")
-    )  # fmt: skip
+    statement = INVALID_DATA[column]
+    keyword = "AND" if "WHERE" in statement else "WHERE"
+    id_column = "session_id" if "messages" in statement else "id"
+    builder.db.engine.write(lambda tx: tx.execute(f"{statement} {keyword} {id_column} = 's1'"))
     assert scan(builder)["total_pushes"] == 1
 
 
-def test_a_session_that_cannot_be_read_is_named_and_keeps_its_old_numbers(
+def test_an_unreadable_session_is_reported_and_keeps_its_totals(
     builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two_sessions(builder)
@@ -246,8 +248,8 @@ def test_a_session_that_cannot_be_read_is_named_and_keeps_its_old_numbers(
     monkeypatch.setattr("hermes_achievements.scan.scanner.collect_facts", fail)
     monkeypatch.setattr("hermes_achievements.scan.scanner.extend_facts", lambda *_: None)
     ledger = LedgerFile(builder.db.db_path)
-    open_it = functools.partial(open_history, str(builder.db.db_path))
-    result = Scanner(open_it, ledger, "UTC", processes=0).refresh()
+    open_source = functools.partial(open_history, str(builder.db.db_path))
+    result = Scanner(open_source, ledger, "UTC", processes=0).refresh()
     assert result.skipped == ("s1",)
     values = compute_values(result.tally)
     assert (values["total_commits"], values["total_pushes"]) == (1, 1)
@@ -265,7 +267,7 @@ def test_a_session_that_cannot_be_read_is_named_and_keeps_its_old_numbers(
     ],
 )
 @pytest.mark.parametrize("full", [True, False])
-def test_a_damaged_entry_is_made_anew(builder: HistoryBuilder, damage: str, full: bool) -> None:
+def test_a_damaged_entry_is_rebuilt(builder: HistoryBuilder, damage: str, full: bool) -> None:
     two_sessions(builder)
     scan(builder)
     ledger = sqlite3.connect(LedgerFile(builder.db.db_path).path)
@@ -276,7 +278,7 @@ def test_a_damaged_entry_is_made_anew(builder: HistoryBuilder, damage: str, full
     assert scan(builder, full=full) == scan(builder, name="clean.db")
 
 
-def test_damaged_kept_facts_stop_nothing(builder: HistoryBuilder) -> None:
+def test_damaged_facts_of_a_purged_session_do_not_stop_a_scan(builder: HistoryBuilder) -> None:
     two_sessions(builder)
     builder.db.delete_session("s1")
     builder.db.purge_session("s1")
@@ -284,7 +286,7 @@ def test_damaged_kept_facts_stop_nothing(builder: HistoryBuilder) -> None:
     assert scan(builder)["total_messages_sent"] == 1
 
 
-def test_a_surrogate_in_a_command_is_no_trouble(builder: HistoryBuilder) -> None:
+def test_lone_surrogates_in_a_command_are_accepted(builder: HistoryBuilder) -> None:
     builder.call_tool("terminal", {"command": "npm run \ud800x; uv pip \ud800x"}, {"exit_code": 0})
     builder.call_tool("\ud800tool", {"action": "\ud800"}, "ok")
     assert scan(builder)["total_tool_calls"] == 2
@@ -293,11 +295,11 @@ def test_a_surrogate_in_a_command_is_no_trouble(builder: HistoryBuilder) -> None
 @pytest.mark.parametrize(
     ("unit", "count"), [("{", 20_000), ("$((", 6_600), ("a=(", 6_600), ("(", 20_000), ("`", 20_000)]
 )
-def test_long_nonsense_takes_no_more_than_its_length(unit: str, count: int) -> None:
+def test_labelling_a_command_takes_linear_time(unit: str, count: int) -> None:
     assert growth(lambda size: command_labels(unit * size), count) < 2.5
 
 
-def test_a_long_session_takes_no_more_than_its_length() -> None:
+def test_reading_facts_takes_linear_time() -> None:
     rows = [MessageRow(n, "tool", 1.7e9 + n, b"x", call_id=f"c{n}") for n in range(20_000)]
     session = SessionRow("s", started_at=1.7e9)
     assert growth(lambda size: read_facts(session, rows[:size], ()), len(rows)) < 2.5
@@ -314,7 +316,7 @@ def test_memory_does_not_grow_with_a_session(builder: HistoryBuilder) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
 
 
-def test_a_value_never_depends_on_when_it_was_looked_at(builder: HistoryBuilder) -> None:
+def test_values_do_not_depend_on_the_times_of_scans(builder: HistoryBuilder) -> None:
     builder.send()
     for _ in range(10):
         builder.run_shell("ls")
@@ -328,7 +330,7 @@ def test_a_value_never_depends_on_when_it_was_looked_at(builder: HistoryBuilder)
     assert second == scan(builder, name="clean.db")
 
 
-def test_titles_are_found_in_histories_that_are_not_ours(shared_data: Path) -> None:
+def test_titles_are_found_in_histories_of_the_original_program(shared_data: Path) -> None:
     history = open_history(str(shared_data / "state-schema16.db"))
     ids = [item for item, _ in history.session_sizes()]
     assert history.titles(ids)

@@ -1,4 +1,4 @@
-"""The ledger follows the history: whatever happens, it says what a clean scan would say."""
+"""Incremental scans give the same result as a clean scan."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def scanner(builder: HistoryBuilder, name: str = "", zone: str = "UTC", **changes: Any) -> Scanner:
-    """A scanner with the store's own ledger, or with another one."""
+    """A scanner with the ledger of the store, or with another one."""
     path = builder.db.db_path
     ledger = LedgerFile(path.with_name(name) if name else path)
     changes.setdefault("processes", 0)
@@ -36,12 +36,12 @@ def scanner(builder: HistoryBuilder, name: str = "", zone: str = "UTC", **change
 
 
 def clean_values(builder: HistoryBuilder) -> dict[str, int]:
-    """What a scanner finds that has never seen the history before."""
+    """The values of a scan with an empty ledger."""
     name = f"clean-{random.random()}.db"
     return compute_values(scanner(builder, name).refresh().tally)
 
 
-def filled(builder: HistoryBuilder, sessions: int = 40) -> HistoryBuilder:
+def add_sessions(builder: HistoryBuilder, sessions: int = 40) -> HistoryBuilder:
     for number in range(sessions):
         builder.start(f"n{number:03}").wait(5 * HOUR).send(f"number {number}")
         for item in range(number % 7):
@@ -50,8 +50,8 @@ def filled(builder: HistoryBuilder, sessions: int = 40) -> HistoryBuilder:
     return builder
 
 
-def test_the_second_scan_reads_only_what_is_new(builder: HistoryBuilder) -> None:
-    filled(builder)
+def test_the_second_scan_reads_only_changed_sessions(builder: HistoryBuilder) -> None:
+    add_sessions(builder)
     first = scanner(builder).refresh()
     assert (first.mode, first.rescanned) == (ScanMode.FULL, 41)
     again = scanner(builder).refresh()
@@ -63,7 +63,7 @@ def test_the_second_scan_reads_only_what_is_new(builder: HistoryBuilder) -> None
     assert compute_values(third.tally) == clean_values(builder)
 
 
-def test_an_unchanged_history_is_known_by_one_number(builder: HistoryBuilder) -> None:
+def test_the_version_changes_only_with_the_history(builder: HistoryBuilder) -> None:
     builder.send()
     history = open_history(str(builder.db.db_path))
     version = history.version()
@@ -78,31 +78,31 @@ def test_only_new_rows_of_a_growing_session_are_read(
 ) -> None:
     builder.send()
     scanner(builder).refresh()
-    asked: list[int] = []
-    from hermes_state.ledger.history import StoreHistory  # noqa: PLC0415 - to watch it
+    read_after: list[int] = []
+    from hermes_state.ledger.history import StoreHistory  # noqa: PLC0415 - patched here
 
     read = StoreHistory.read_rows
 
-    def watched(self: StoreHistory, session_id: str, take: Any, after: int = 0) -> None:
-        asked.append(after)
-        read(self, session_id, take, after)
+    def watched(self: StoreHistory, session_id: str, on_row: Any, after: int = 0) -> None:
+        read_after.append(after)
+        read(self, session_id, on_row, after)
 
     monkeypatch.setattr(StoreHistory, "read_rows", watched)
     row = builder.send()
     scanner(builder).refresh()
-    assert asked == [row - 1]
+    assert read_after == [row - 1]
 
 
-def step_append(builder: HistoryBuilder, choose: random.Random) -> None:
-    builder.wait(choose.choice([1, HOUR, DAY])).send("hello " * choose.randrange(1, 4))
+def step_append(builder: HistoryBuilder, rng: random.Random) -> None:
+    builder.wait(rng.choice([1, HOUR, DAY])).send("hello " * rng.randrange(1, 4))
     builder.run_shell(
-        choose.choice(["ls", "pytest", "git commit -m x", "grep a b"]), choose.choice([0, 1])
+        rng.choice(["ls", "pytest", "git commit -m x", "grep a b"]), rng.choice([0, 1])
     )
 
 
-def step_new(builder: HistoryBuilder, choose: random.Random) -> None:
-    builder.start(f"x{choose.random()}", choose.choice(["cli", "cron", "subagent"]))
-    step_append(builder, choose)
+def step_new(builder: HistoryBuilder, rng: random.Random) -> None:
+    builder.start(f"x{rng.random()}", rng.choice(["cli", "cron", "subagent"]))
+    step_append(builder, rng)
 
 
 def step_undo(builder: HistoryBuilder, _choose: random.Random) -> None:
@@ -130,33 +130,33 @@ def step_branch(builder: HistoryBuilder, _choose: random.Random) -> None:
     builder.session = builder.db.branch_session(builder.session)
 
 
-def step_title(builder: HistoryBuilder, choose: random.Random) -> None:
-    builder.db.set_session_title(builder.session, f"t{choose.random()}")
+def step_title(builder: HistoryBuilder, rng: random.Random) -> None:
+    builder.db.set_session_title(builder.session, f"t{rng.random()}")
 
 
-def step_tokens(builder: HistoryBuilder, choose: random.Random) -> None:
-    builder.db.update_token_counts(builder.session, input_tokens=choose.randrange(1000))
+def step_tokens(builder: HistoryBuilder, rng: random.Random) -> None:
+    builder.db.update_token_counts(builder.session, input_tokens=rng.randrange(1000))
 
 
 def step_end(builder: HistoryBuilder, _choose: random.Random) -> None:
     builder.db.end_session(builder.session, "cli_close")
 
 
-def step_trash(builder: HistoryBuilder, choose: random.Random) -> None:
+def step_trash(builder: HistoryBuilder, rng: random.Random) -> None:
     rows = builder.db.list_sessions_rich(limit=-1)
     if len(rows) > 1:
-        builder.db.delete_session(choose.choice(rows)["id"])
-    step_new(builder, choose)
+        builder.db.delete_session(rng.choice(rows)["id"])
+    step_new(builder, rng)
 
 
-def step_restore(builder: HistoryBuilder, choose: random.Random) -> None:
+def step_restore(builder: HistoryBuilder, rng: random.Random) -> None:
     trash = builder.db.list_trash()
     if trash:
-        builder.db.restore_session(choose.choice(trash)["session_id"])
+        builder.db.restore_session(rng.choice(trash)["session_id"])
 
 
-def step_purge(builder: HistoryBuilder, choose: random.Random) -> None:
-    step_trash(builder, choose)
+def step_purge(builder: HistoryBuilder, rng: random.Random) -> None:
+    step_trash(builder, rng)
     builder.db.purge_trash(older_than_days=0)
 
 
@@ -182,15 +182,15 @@ STEPS: dict[str, Callable[[HistoryBuilder, random.Random], None]] = {
     scans=st.sets(st.integers(0, 14), max_size=5),
     seed=st.integers(0, 1000),
 )
-def test_following_equals_a_clean_scan_whatever_was_done(
+def test_incremental_scans_equal_a_clean_scan_after_any_changes(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], scans: set[int], seed: int
 ) -> None:
     builder = HistoryBuilder(tmp_path_factory.mktemp("history") / "state.db").start("s1")
-    choose = random.Random(seed)
+    rng = random.Random(seed)
     try:
-        step_append(builder, choose)
+        step_append(builder, rng)
         for number, step in enumerate(steps):
-            STEPS[step](builder, choose)
+            STEPS[step](builder, rng)
             if number in scans:
                 scanner(builder).refresh()
         followed = compute_values(scanner(builder).refresh().tally)
@@ -201,7 +201,7 @@ def test_following_equals_a_clean_scan_whatever_was_done(
 
 
 def test_rows_that_another_program_deleted_still_count(builder: HistoryBuilder) -> None:
-    filled(builder, 5)
+    add_sessions(builder, 5)
     before = compute_values(scanner(builder).refresh().tally)
     outside = sqlite3.connect(builder.db.db_path.parent / "copy.db")
     outside.close()
@@ -227,12 +227,12 @@ def test_a_message_that_was_stored_again_under_another_id_counts_once(
     assert after["total_messages_sent"] == 1
 
 
-def test_what_another_program_changed_silently_is_found_after_a_while(
+def test_an_unrecorded_change_is_found_by_the_signature_check(
     builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builder.send()
     scanner(builder).refresh()
-    scanner(builder).refresh()  # looks over all rows once
+    scanner(builder).refresh()  # runs the signature check once
     builder.db.engine.write(
         lambda tx: tx.execute("UPDATE sessions SET title = 'x' WHERE id = 's1'")
     )
@@ -241,10 +241,8 @@ def test_what_another_program_changed_silently_is_found_after_a_while(
     assert compute_values(scanner(builder).refresh().tally)["total_titled"] == 1
 
 
-def test_the_ledger_of_another_history_is_not_believed(
-    builder: HistoryBuilder, tmp_path: Path
-) -> None:
-    filled(builder)
+def test_the_ledger_of_another_history_is_not_used(builder: HistoryBuilder, tmp_path: Path) -> None:
+    add_sessions(builder)
     scanner(builder).refresh()
     other = HistoryBuilder(tmp_path / "other" / "state.db").start("s1")
     for _ in range(200):
@@ -258,7 +256,7 @@ def test_the_ledger_of_another_history_is_not_believed(
     other.close()
 
 
-def test_days_follow_the_users_time_zone_without_reading_the_history_again(
+def test_a_changed_time_zone_does_not_reread_the_history(
     builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builder.wait(11.5 * HOUR).send()  # 23:30 in London, 8:30 tomorrow in Tokyo
@@ -271,22 +269,22 @@ def test_days_follow_the_users_time_zone_without_reading_the_history_again(
 
 
 class KilledError(Exception):
-    """Stands for a process that ended."""
+    """Simulates a killed process."""
 
 
-def test_a_scan_that_was_cut_short_goes_on_where_it_was(
+def test_an_interrupted_scan_is_resumed(
     builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hermes_achievements.scan.scanner.REPORT_SECONDS", 0)
-    filled(builder, 120)
+    add_sessions(builder, 120)
     expected = clean_values(builder)
 
-    def die(progress: ScanProgress) -> None:
+    def fail_midway(progress: ScanProgress) -> None:
         if progress.sessions > 60:
             raise KilledError
 
     with pytest.raises(KilledError):
-        scanner(builder, save_seconds=0).refresh(on_progress=die)
+        scanner(builder, save_seconds=0).refresh(on_progress=fail_midway)
     builder.session = "n001"
     rest = scanner(builder).refresh()
     assert rest.mode == ScanMode.FULL
@@ -295,19 +293,19 @@ def test_a_scan_that_was_cut_short_goes_on_where_it_was(
     assert compute_values(rest.tally) == expected
 
 
-def test_what_was_written_during_a_scan_is_found_by_the_next(builder: HistoryBuilder) -> None:
-    filled(builder, 60)
-    is_told = False
+def test_messages_written_during_a_scan_are_found_by_the_next(builder: HistoryBuilder) -> None:
+    add_sessions(builder, 60)
+    is_sent = False
 
-    def talk(_progress: ScanProgress) -> None:
-        nonlocal is_told
-        if not is_told:
-            is_told = True
+    def send_during_scan(_progress: ScanProgress) -> None:
+        nonlocal is_sent
+        if not is_sent:
+            is_sent = True
             builder.session = "n059"
             builder.send("in between")
 
-    scanner(builder).refresh(on_progress=talk)
-    assert is_told
+    scanner(builder).refresh(on_progress=send_during_scan)
+    assert is_sent
     assert compute_values(scanner(builder).refresh().tally) == clean_values(builder)
 
 
@@ -315,7 +313,7 @@ def test_partial_results_only_grow(
     builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hermes_achievements.scan.scanner.REPORT_SECONDS", 0)
-    filled(builder, 120)
+    add_sessions(builder, 120)
     seen: list[tuple[int, int]] = []
     scanner(builder).refresh(
         on_progress=lambda p: seen.append(
@@ -328,8 +326,8 @@ def test_partial_results_only_grow(
 
 
 def test_only_one_scan_runs_at_a_time(builder: HistoryBuilder) -> None:
-    filled(builder, 5)
-    holding = """
+    add_sessions(builder, 5)
+    lock_program = """
 import sys
 from pathlib import Path
 from hermes_state.ledger.file import LedgerFile
@@ -338,7 +336,7 @@ with LedgerFile(Path(sys.argv[1])).try_lock() as is_locked:
     sys.stdin.read()
 """
     other = subprocess.Popen(
-        [sys.executable, "-c", holding, str(builder.db.db_path)],
+        [sys.executable, "-c", lock_program, str(builder.db.db_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -353,7 +351,7 @@ with LedgerFile(Path(sys.argv[1])).try_lock() as is_locked:
 
 
 def test_a_scan_can_be_paused(builder: HistoryBuilder) -> None:
-    filled(builder, 30)
+    add_sessions(builder, 30)
     running = threading.Event()
     results: list[ScanOutcome] = []
     thread = threading.Thread(
@@ -367,25 +365,25 @@ def test_a_scan_can_be_paused(builder: HistoryBuilder) -> None:
     assert results[0].rescanned == 31
 
 
-def test_worker_processes_find_the_same(builder: HistoryBuilder) -> None:
-    filled(builder, 60)
+def test_worker_processes_give_the_same_result(builder: HistoryBuilder) -> None:
+    add_sessions(builder, 60)
     for _ in range(900):
         builder.run_shell("ls")
     parallel = scanner(builder, "parallel.db", processes=2)
     assert compute_values(parallel.refresh().tally) == clean_values(builder)
 
 
-def test_after_an_import_the_workers_read_what_is_new(builder: HistoryBuilder) -> None:
+def test_workers_read_new_sessions_after_an_import(builder: HistoryBuilder) -> None:
     builder.send()
     scanner(builder).refresh()
-    filled(builder, 210)
+    add_sessions(builder, 210)
     assert scanner(builder).refresh().rescanned == 210
     assert compute_values(scanner(builder).refresh().tally) == clean_values(builder)
 
 
 @pytest.mark.parametrize("damage", ["garbage", "empty", "cut", "another layout", "gone"])
-def test_a_damaged_ledger_is_made_anew(builder: HistoryBuilder, damage: str) -> None:
-    filled(builder, 50)
+def test_a_damaged_ledger_is_rebuilt(builder: HistoryBuilder, damage: str) -> None:
+    add_sessions(builder, 50)
     expected = compute_values(scanner(builder).refresh().tally)
     path = LedgerFile(builder.db.db_path).path
     data = path.read_bytes()

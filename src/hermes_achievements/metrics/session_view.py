@@ -111,7 +111,8 @@ class SessionView:
         self.failures = [result for result in self.results if result.has_failed]
         # Each message except the first, with the seconds since the previous one.
         self.gaps = [
-            (two, two[TIME_FIELD] - item[TIME_FIELD]) for item, two in pairwise(self.facts)
+            (later, later[TIME_FIELD] - earlier[TIME_FIELD])
+            for earlier, later in pairwise(self.facts)
         ]
         self.pauses = [(fact, gap) for fact, gap in self.gaps if gap >= DAY_SECONDS]
 

@@ -69,13 +69,13 @@ def _sections(
     """Highest tier first; newest first within a tier."""
     results: list[tuple[Tier | None, str, list[Shown]]] = []
     for tier in reversed(catalogue.tiers):
-        held = [
+        unlocked = [
             achievement
             for achievement in achievements
             if achievement["unlocked"] and achievement["tier"] == tier.id
         ]
-        held.sort(key=lambda item: (-(reached_at(item) or 0), item["name"]))
-        results.append((tier, tier.name, held))
+        unlocked.sort(key=lambda item: (-(reached_at(item) or 0), item["name"]))
+        results.append((tier, tier.name, unlocked))
     ahead = [achievement for achievement in achievements if not achievement["unlocked"]]
     ahead.sort(key=lambda item: -item["progress_pct"])
     results.append((None, "Still ahead", ahead))
@@ -95,7 +95,9 @@ def unlock_date(achievement: Shown) -> str:
     return "" if at is None else short_date(Calendar(find_zone("")).day(at))
 
 
-def _header(snapshot: Mapping[str, Any], catalogue: Catalogue, held: dict[str, int]) -> list[str]:
+def _header(
+    snapshot: Mapping[str, Any], catalogue: Catalogue, tier_counts: dict[str, int]
+) -> list[str]:
     unlocked, total = snapshot["unlocked_count"], snapshot["total_count"]
     number = f"{unlocked:,}"
     beside = WALL_MARGIN + svg.text_width(number, 64, is_bold=True) + 16
@@ -105,35 +107,35 @@ def _header(snapshot: Mapping[str, Any], catalogue: Catalogue, held: dict[str, i
         text(WALL_WIDTH - WALL_MARGIN, 62, "Hermes", 26, TEXT_COLOUR, weight=700, anchor="end"),
         text(WALL_WIDTH - WALL_MARGIN, 90, _day_of(snapshot), 16, FAINT_COLOUR, anchor="end"),
     ]
-    return results + _bar(catalogue, held, total) + _legend(catalogue, held)
+    return results + _bar(catalogue, tier_counts, total) + _legend(catalogue, tier_counts)
 
 
 def _day_of(snapshot: Mapping[str, Any]) -> str:
     return short_date(Calendar(find_zone("")).day(float(snapshot["generated_at"])))
 
 
-def _bar(catalogue: Catalogue, held: dict[str, int], total: int) -> list[str]:
+def _bar(catalogue: Catalogue, tier_counts: dict[str, int], total: int) -> list[str]:
     """The progress bar, with a colour per tier."""
-    whole = WALL_WIDTH - 2 * WALL_MARGIN
-    clip = box(WALL_MARGIN, 116, whole, 12, "#fff", radius=6)
+    width = WALL_WIDTH - 2 * WALL_MARGIN
+    clip = box(WALL_MARGIN, 116, width, 12, "#fff", radius=6)
     results = [f'<clipPath id="bar">{clip}</clipPath><g clip-path="url(#bar)">']
-    results.append(box(WALL_MARGIN, 116, whole, 12, EDGE_COLOUR))
+    results.append(box(WALL_MARGIN, 116, width, 12, EDGE_COLOUR))
     x = float(WALL_MARGIN)
     for tier in reversed(catalogue.tiers):
-        part = whole * held.get(tier.id, 0) / max(1, total)
+        part = width * tier_counts.get(tier.id, 0) / max(1, total)
         results.append(box(x, 116, part, 12, tier.glow))
         x += part
     return [*results, "</g>"]
 
 
-def _legend(catalogue: Catalogue, held: dict[str, int]) -> list[str]:
+def _legend(catalogue: Catalogue, tier_counts: dict[str, int]) -> list[str]:
     results: list[str] = []
     x = float(WALL_MARGIN)
     for tier in reversed(catalogue.tiers):
-        words = f"{held.get(tier.id, 0):,} {tier.name}"
+        label = f"{tier_counts.get(tier.id, 0):,} {tier.name}"
         results.append(f'<circle cx="{x + 6:g}" cy="155" r="6" fill="{tier.glow}"/>')
-        results.append(text(x + 20, 161, words, 17, SOFT_COLOUR))
-        x += 20 + svg.text_width(words, 17) + 30
+        results.append(text(x + 20, 161, label, 17, SOFT_COLOUR))
+        x += 20 + svg.text_width(label, 17) + 30
     return results
 
 

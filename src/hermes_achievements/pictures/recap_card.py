@@ -212,8 +212,8 @@ class _Canvas:
         if not tier_ups:
             return
         ranks = {tier.id: rank for rank, tier in enumerate(catalogue.tiers)}
-        known = [item for item in tier_ups if item["tier"] in ranks]
-        best = sorted(known, key=lambda item: (-ranks[item["tier"]], -item["at"]))[:MAX_MEDALS]
+        ranked = [item for item in tier_ups if item["tier"] in ranks]
+        best = sorted(ranked, key=lambda item: (-ranks[item["tier"]], -item["at"]))[:MAX_MEDALS]
         more = (
             f" · these and {len(tier_ups) - len(best):,} more" if len(tier_ups) > len(best) else ""
         )
