@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from hermes_achievements.evaluation.values import values_of
+from hermes_achievements.evaluation.values import compute_values
 from hermes_achievements.scan.scanner import Scanner, ScanProgress
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history
@@ -46,7 +46,7 @@ def main(database: str, folder: str) -> None:
         "partials": partials,
         "peak_mb": (max(parent.ru_maxrss, workers.ru_maxrss) - before) / 1000,
         "ledger_mb": ledger.size() / 1e6,
-        "tool_calls": values_of(scan.tally).get("total_tool_calls", 0),
+        "tool_calls": compute_values(scan.tally).get("total_tool_calls", 0),
     }
     print(json.dumps(figures))
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from figures import Figure, median, percentile
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.scan.scanner import Scanner
-from hermes_achievements.scan.workers import ScanJob, do_job
+from hermes_achievements.scan.workers import ScanJob, run_job
 from hermes_core.time_zones import find_zone
 from hermes_state import SessionDB
 from hermes_state.engine.driver import sqlite3
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from surroundings import BenchmarkContext
 
 FOLDER: Final = Path(__file__).resolve().parent
-sys.path.append(str(FOLDER.parent / "tests"))  # the reference lives with the tests
+sys.path.append(str(FOLDER.parent / "tests"))  # the reference metrics are test code
 
-from achievements import naive  # noqa: E402 - the path is set up above
+from achievements import reference_metrics  # noqa: E402 - the path is set up above
 
 # The columns that the scanner reads, in the order of the table.
 COLUMNS: Final = """
@@ -110,13 +110,13 @@ def _plain_read(path: Path) -> float:
 
 def _slow_methods(path: Path) -> list[Figure]:
     with closing(open_history(str(path))) as history:
-        ids = [session_id for session_id, _ in history.everything()[:SAMPLE_SESSIONS]]
-        past = naive.Past(
+        ids = [session_id for session_id, _ in history.session_sizes()[:SAMPLE_SESSIONS]]
+        history_rows = reference_metrics.ReferenceHistory(
             [row for session_id in ids if (row := history.session(session_id))],
             {session_id: list(history.rows(session_id)) for session_id in ids},
         )
         scanner = min(_scanner_seconds(history, ids) for _ in range(3))
-        reference = _reference_seconds(past)
+        reference = _reference_seconds(history_rows)
         word_search = _word_search_seconds(path, ids)
     return [
         Figure("our CPU, to the naive reference", scanner, "s", reference, 1 / 80, "ratio"),
@@ -127,7 +127,7 @@ def _slow_methods(path: Path) -> list[Figure]:
 def _scanner_seconds(history: History, ids: list[str]) -> float:
     gc.disable()  # as in a worker
     started = time.process_time()
-    do_job(
+    run_job(
         ScanJob([(session_id, None) for session_id in ids], True, 1),
         history,
         Calendar(find_zone("UTC")),
@@ -137,16 +137,16 @@ def _scanner_seconds(history: History, ids: list[str]) -> float:
     return seconds
 
 
-def _reference_seconds(past: naive.Past) -> float:
+def _reference_seconds(history_rows: reference_metrics.ReferenceHistory) -> float:
     zone = find_zone("UTC")
     started = time.process_time()
-    for metric in naive.COUNTS:
-        naive.count_by_day(metric, past, zone)
-        naive.max_in_session(metric, past, zone)
-    for metric in naive.PEAKS:
-        naive.peak(metric, past, zone)
-    for metric in naive.VARIETY:
-        naive.variety(metric, past, zone)
+    for metric in reference_metrics.COUNTS:
+        reference_metrics.count_by_day(metric, history_rows, zone)
+        reference_metrics.max_in_session(metric, history_rows, zone)
+    for metric in reference_metrics.PEAKS:
+        reference_metrics.peak(metric, history_rows, zone)
+    for metric in reference_metrics.VARIETY:
+        reference_metrics.variety(metric, history_rows, zone)
     return time.process_time() - started
 
 
@@ -169,7 +169,7 @@ def _warm(context: BenchmarkContext) -> list[Figure]:
         scanner = _scanner(path)
         scanner.refresh()
         scanner.refresh()
-        ids = [session_id for session_id, _ in db.history().everything()[:100]]
+        ids = [session_id for session_id, _ in db.history().session_sizes()[:100]]
         figures = []
         for number, limit in ((0, 20), (1, 30), (100, 500)):
             times = []

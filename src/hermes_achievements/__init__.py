@@ -1,12 +1,13 @@
-"""Achievements: what a history is made of, and what it has earned.
+"""Achievements: statistics of a history, and the tiers that they unlock.
 
-    history    the protocol through which this room sees conversations
-    facts      what one message adds, without a word of its text
-    metrics    named functions from a session's facts to countable events
-    tally      contributions of sessions, merged in any order
-    values     the numbers achievements are measured by
-    catalogue  the achievements, as data
-    scanner    keeps the ledger up to date, with as many processes as there are free cores
+    catalogue       achievement definitions, as data
+    classification  operations of tools, outcomes, programs of shell commands, model names
+    metrics         facts of messages, metrics of sessions, and their tally
+    scan            keeps the ledger up to date, in as many processes as there are free cores
+    evaluation      values, unlock dates, records and views
+    recap           summaries of a year, a month or a week
+    pictures        SVG and PNG images
+    service         snapshots of the achievements and background scans
 
-Nothing here knows the session store: a store that wants to be read offers the protocol.
+The package does not depend on the session store; the store implements `scan.history`.
 """

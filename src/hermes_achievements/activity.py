@@ -1,4 +1,4 @@
-"""When a session was active, and with which tools: its book in a few numbers for each day."""
+"""Activity per session and day: messages, active seconds, hours and tools."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.metrics.facts import ASSISTANT as REPLY
-from hermes_achievements.metrics.facts import ROLE, TIME_FIELD, USER, Book
-from hermes_achievements.metrics.session_view import SessionFacts
-from hermes_achievements.metrics.talk import active_seconds
-from hermes_achievements.scan.history import Kind, SessionRow
-from hermes_achievements.scan.workers import NICENESS, quiet_process
+from hermes_achievements.metrics.conversation import active_seconds
+from hermes_achievements.metrics.facts import ASSISTANT_ROLE as REPLY
+from hermes_achievements.metrics.facts import ROLE_FIELD, TIME_FIELD, USER_ROLE, RecordedFacts
+from hermes_achievements.metrics.session_view import SessionView
+from hermes_achievements.scan.history import SessionKind, SessionRow
+from hermes_achievements.scan.workers import NICENESS, silence_logging
 from hermes_core.errors import LedgerDamagedError, ScanError
 from hermes_core.isolate import Step, attempt
 from hermes_core.time_zones import find_zone
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
     from typing import Protocol
 
-    class GivesBooks(Protocol):
-        """What is asked of a ledger."""
+    class FactsReader(Protocol):
+        """The part of a ledger that activity needs."""
 
-        def books(self, session_ids: Sequence[str]) -> dict[str, bytes]:
-            """The books of these sessions, as far as there are any."""
+        def recorded_facts(self, session_ids: Sequence[str]) -> dict[str, bytes]:
+            """Recorded facts of these sessions; unknown sessions are omitted."""
             ...
 
         def close(self) -> None:
-            """Let go of it."""
+            """Close the ledger."""
             ...
 
-    Take = Callable[[str, "Activity"], object]
+    OnActivity = Callable[[str, "Activity"], object]
 
 
 class ToolActivity(NamedTuple):
-    """A tool on one day: how often it was called, and how many results were failures."""
+    """Calls and failed results of a tool on one day."""
 
     tool: str
     calls: int
@@ -53,39 +53,39 @@ class ToolActivity(NamedTuple):
 
 
 class DayActivity(NamedTuple):
-    """One day of a session. Messages are those of people and of the agent, not of tools."""
+    """One day of a session; messages are those of users and of the agent, not of tools."""
 
     day: str
     messages: int
-    sent: int  # by a person
+    sent: int  # by the user
     active_seconds: int
     hours: tuple[tuple[int, int], ...]  # hour of the day, messages
     tools: tuple[ToolActivity, ...]
 
 
 class Activity(NamedTuple):
-    """A session and its days, in order."""
+    """A session and its active days, in order."""
 
     row: SessionRow
     days: tuple[DayActivity, ...]
 
     @property
     def is_conversation(self) -> bool:
-        """Whether somebody had it; delegated work belongs to another."""
-        return self.row.kind != Kind.SUBAGENT
+        """Whether it is a session of the user; delegated work belongs to its parent."""
+        return self.row.kind != SessionKind.SUBAGENT
 
     def pack(self) -> bytes:
-        """As it travels between processes."""
+        """Serialize for another process."""
         return orjson.dumps([tuple(self.row), self.days], default=tuple)
 
     @classmethod
     def unpack(cls, stored: bytes) -> Activity:
-        """One that was packed; words that come again and again are held once."""
+        """Deserialize; repeated strings are interned to save memory."""
         row, days = orjson.loads(stored)
-        return cls(SessionRow(*row), tuple(map(_day, days)))
+        return cls(SessionRow(*row), tuple(map(_unpack_day, days)))
 
 
-def _day(stored: list[Any]) -> DayActivity:
+def _unpack_day(stored: list[Any]) -> DayActivity:
     day, messages, sent, seconds, hours, tools = stored
     return DayActivity(
         intern(day),
@@ -97,8 +97,8 @@ def _day(stored: list[Any]) -> DayActivity:
     )
 
 
-class _Counting:
-    """One day while it is being counted."""
+class _DayCounter:
+    """Counts the activity of one day."""
 
     __slots__ = ("hours", "messages", "seconds", "sent", "tools")
 
@@ -109,10 +109,10 @@ class _Counting:
         self.hours: dict[int, int] = {}
         self.tools: dict[str, list[int]] = {}
 
-    def use(self, tool: str, place: int) -> None:
-        self.tools.setdefault(tool or "?", [0, 0])[place] += 1
+    def count_tool(self, tool: str, index: int) -> None:
+        self.tools.setdefault(tool or "?", [0, 0])[index] += 1
 
-    def done(self, day: str) -> DayActivity:
+    def freeze(self, day: str) -> DayActivity:
         return DayActivity(
             day,
             self.messages,
@@ -123,91 +123,93 @@ class _Counting:
         )
 
 
-def activity_of(book: Book, calendar: Calendar) -> Activity:
-    """What *book* says about the days of its session."""
-    session = SessionFacts(book, calendar)
-    days: dict[str, _Counting] = {}
+def summarize_activity(recorded: RecordedFacts, calendar: Calendar) -> Activity:
+    """The activity of a session, from its recorded facts."""
+    session = SessionView(recorded, calendar)
+    days: dict[str, _DayCounter] = {}
 
-    def on(moment: float) -> _Counting:
+    def counter_at(moment: float) -> _DayCounter:
         day = calendar.at(moment).day
-        return days.get(day) or days.setdefault(day, _Counting())
+        return days.get(day) or days.setdefault(day, _DayCounter())
 
     for fact in session.facts:
-        if fact[ROLE] in (USER, REPLY):
-            counting, hour = on(fact[TIME_FIELD]), calendar.at(fact[TIME_FIELD]).hour
-            counting.messages += 1
-            counting.hours[hour] = counting.hours.get(hour, 0) + 1
-    for fact in session.said:
-        on(fact[TIME_FIELD]).sent += 1
+        if fact[ROLE_FIELD] in (USER_ROLE, REPLY):
+            counter, hour = counter_at(fact[TIME_FIELD]), calendar.at(fact[TIME_FIELD]).hour
+            counter.messages += 1
+            counter.hours[hour] = counter.hours.get(hour, 0) + 1
+    for fact in session.user_messages:
+        counter_at(fact[TIME_FIELD]).sent += 1
     for call in session.calls:
-        on(call.fact[TIME_FIELD]).use(call.tool, 0)
+        counter_at(call.fact[TIME_FIELD]).count_tool(call.tool, 0)
     for result in session.failures:
-        on(result.fact[TIME_FIELD]).use(result.tool, 1)
+        counter_at(result.fact[TIME_FIELD]).count_tool(result.tool, 1)
     for fact, seconds in active_seconds(session):
-        on(fact[TIME_FIELD]).seconds += seconds
-    return Activity(session.row, tuple(days[day].done(day) for day in sorted(days)))
+        counter_at(fact[TIME_FIELD]).seconds += seconds
+    return Activity(session.row, tuple(days[day].freeze(day) for day in sorted(days)))
 
 
-AT_ONCE: Final = 100
-BREATH_SECONDS: Final = 0.002  # between slices, so that others get their turn
+BATCH_SESSIONS: Final = 100
+BATCH_PAUSE_SECONDS: Final = 0.002  # lets other threads and processes run between batches
 
 
-def read_here(ledger: GivesBooks, zone: str, ids: Sequence[str], take: Take) -> None:
-    """Hand over the activity of these sessions, a few at a time."""
+def read_in_process(
+    ledger: FactsReader, zone: str, ids: Sequence[str], on_activity: OnActivity
+) -> None:
+    """Call *on_activity* with the activity of each session, in batches."""
     calendar = Calendar(find_zone(zone))
-    for some in _slices(ids):
-        for session_id, stored in ledger.books(some).items():
-            if (result := _readable(stored, calendar)) is not None:
-                take(session_id, result)
-        time.sleep(BREATH_SECONDS)
+    for batch_ids in _batches(ids):
+        for session_id, stored in ledger.recorded_facts(batch_ids).items():
+            if (result := _decode_activity(stored, calendar)) is not None:
+                on_activity(session_id, result)
+        time.sleep(BATCH_PAUSE_SECONDS)
 
 
-def read_elsewhere(
-    open_ledger: Callable[[], GivesBooks],
+def read_in_subprocess(
+    open_ledger: Callable[[], FactsReader],
     zone: str,
     ids: Sequence[str],
-    take: Take,
+    on_activity: OnActivity,
     started: Callable[[BaseProcess], None],
 ) -> None:
-    """As `read_here`, in a process of its own; *started* is told which."""
+    """Like `read_in_process`, in a subprocess that is passed to *started*."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
+    parent_end, child_end = context.Pipe(duplex=False)
     process = context.Process(
-        target=_serve, args=(theirs, open_ledger, zone, list(ids)), name="hermes-activity"
+        target=_run_reader, args=(child_end, open_ledger, zone, list(ids)), name="hermes-activity"
     )
     process.start()
-    theirs.close()
+    child_end.close()
     started(process)
     try:
-        while (answer := _received(ours)) is not None:
-            for session_id, packed in answer:
-                take(session_id, Activity.unpack(packed))
-            time.sleep(BREATH_SECONDS)
+        while (message := _receive_batch(parent_end)) is not None:
+            for session_id, packed in message:
+                on_activity(session_id, Activity.unpack(packed))
+            time.sleep(BATCH_PAUSE_SECONDS)
     finally:
-        ours.close()
+        parent_end.close()
         process.join(timeout=10)
         if process.is_alive():
             process.kill()
             process.join()
 
 
-def _received(pipe: Connection) -> Any:
-    """The next sessions; None when there are no more."""
+def _receive_batch(pipe: Connection) -> Any:
+    """The next batch of sessions; None after the last one."""
     try:
-        answer = pipe.recv()
+        message = pipe.recv()
     except EOFError as error:
         raise ScanError("the process that reads the statistics has died") from error
-    if isinstance(answer, str):
-        raise ScanError(answer)
-    return answer
+    if isinstance(message, str):
+        raise ScanError(message)
+    return message
 
 
-def _serve(
-    pipe: Connection, open_ledger: Callable[[], GivesBooks], zone: str, ids: list[str]
+def _run_reader(
+    pipe: Connection, open_ledger: Callable[[], FactsReader], zone: str, ids: list[str]
 ) -> None:
-    """The life of the other process; it ends when the pipe does."""
-    quiet_process()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the parent's
+    """Main function of the subprocess; it ends when the pipe is closed."""
+    silence_logging()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl+C
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     gc.disable()
@@ -215,10 +217,10 @@ def _serve(
     def read() -> None:
         calendar = Calendar(find_zone(zone))
         with contextlib.closing(open_ledger()) as ledger:
-            for some in _slices(ids):
+            for batch_ids in _batches(ids):
                 results = (
-                    (item, _readable(stored, calendar))
-                    for item, stored in ledger.books(some).items()
+                    (item, _decode_activity(stored, calendar))
+                    for item, stored in ledger.recorded_facts(batch_ids).items()
                 )
                 pipe.send([(item, activity.pack()) for item, activity in results if activity])
         pipe.send(None)
@@ -229,13 +231,13 @@ def _serve(
             pipe.send(f"{type(failure.error).__name__}: {failure.error}")
 
 
-def _slices(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE))
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[start : start + BATCH_SESSIONS] for start in range(0, len(ids), BATCH_SESSIONS))
 
 
-def _readable(stored: bytes, calendar: Calendar) -> Activity | None:
-    """The activity in a book; None when it is damaged, and the next scan makes it anew."""
+def _decode_activity(stored: bytes, calendar: Calendar) -> Activity | None:
+    """The activity of stored facts; None if they are damaged, the next scan rebuilds them."""
     try:
-        return activity_of(Book.unpack(stored), calendar)
+        return summarize_activity(RecordedFacts.unpack(stored), calendar)
     except LedgerDamagedError:
         return None

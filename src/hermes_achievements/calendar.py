@@ -1,4 +1,4 @@
-"""Days and hours as the user sees them."""
+"""Calendar days and hours in the time zone of the user."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-QUARTER: Final = 900  # seconds; every zone's offset is a multiple of a quarter of an hour
-EARLIEST: Final = datetime(1970, 1, 2, tzinfo=UTC).timestamp()
-LATEST: Final = datetime(9998, 1, 1, tzinfo=UTC).timestamp()
+QUARTER_HOUR_SECONDS: Final = (
+    900  # seconds; every zone's offset is a multiple of a quarter of an hour
+)
+EARLIEST_TIMESTAMP: Final = datetime(1970, 1, 2, tzinfo=UTC).timestamp()
+LATEST_TIMESTAMP: Final = datetime(9998, 1, 1, tzinfo=UTC).timestamp()
 
 
-class Local(NamedTuple):
-    """A moment on the user's wall: the day as `YYYY-MM-DD`, the hour, Monday as 0."""
+class LocalTime(NamedTuple):
+    """A local time: the day as `YYYY-MM-DD`, the hour, and the weekday with Monday as 0."""
 
     day: str
     hour: int
@@ -22,30 +24,31 @@ class Local(NamedTuple):
 
 
 class Calendar:
-    """Moments in one time zone, remembered by the quarter of an hour."""
+    """Converts timestamps to one time zone; results are cached per quarter of an hour."""
 
     def __init__(self, zone: tzinfo) -> None:
         self.zone = zone
-        self._known: dict[int, Local] = {}
+        self._cache: dict[int, LocalTime] = {}
 
-    def at(self, moment: float) -> Local:
-        """Where *moment* falls."""
-        quarter = int(moment // QUARTER)
-        result = self._known.get(quarter)
+    def at(self, moment: float) -> LocalTime:
+        """The local time of a timestamp."""
+        quarter = int(moment // QUARTER_HOUR_SECONDS)
+        result = self._cache.get(quarter)
         if result is None:
-            result = self._known[quarter] = self._local(quarter * QUARTER)
+            result = self._cache[quarter] = self._local(quarter * QUARTER_HOUR_SECONDS)
         return result
 
     def day(self, moment: float) -> str:
-        """The day of *moment*."""
+        """The local day of a timestamp."""
         return self.at(moment).day
 
-    def _local(self, moment: float) -> Local:
-        moment = min(max(moment, EARLIEST), LATEST)  # damaged clocks do not stop a scan
+    def _local(self, moment: float) -> LocalTime:
+        # Timestamps of a wrong clock must not stop a scan.
+        moment = min(max(moment, EARLIEST_TIMESTAMP), LATEST_TIMESTAMP)
         local = datetime.fromtimestamp(moment, self.zone)
-        return Local(local.strftime("%Y-%m-%d"), local.hour, local.weekday())
+        return LocalTime(local.strftime("%Y-%m-%d"), local.hour, local.weekday())
 
 
 def days_between(first: str, last: str) -> int:
-    """How many days lie between two days."""
+    """The number of days from *first* to *last*."""
     return (date.fromisoformat(last) - date.fromisoformat(first)).days

@@ -1,9 +1,9 @@
-"""Achievements as a service: a snapshot that is always at hand, and scans behind it.
+"""The achievements service: the latest snapshot, and background scans that update it.
 
-Whoever asks gets the last good snapshot at once. A scan runs in the background, one at a
-time; while the first one runs, partial snapshots show what it has found so far. They are
-never recorded, and never take the place of a complete snapshot. A scan that fails leaves
-what was known, says why, and is tried again after a pause.
+Requests are answered with the latest snapshot, without waiting for a scan. One scan runs at
+a time, in the background; during the first one, partial snapshots show its progress. Partial
+snapshots are never recorded and never replace a complete one. A failed scan keeps the latest
+snapshot, reports the error, and is retried with backoff.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from hermes_achievements.catalogue.user_catalogue import ChosenCatalogue
-from hermes_achievements.evaluation.recorder import Recording
-from hermes_achievements.evaluation.records import Records
-from hermes_achievements.evaluation.standings import counts, evaluate
+from hermes_achievements.catalogue.user_catalogue import UserCatalogue
+from hermes_achievements.evaluation.recorder import UnlockRecorder
+from hermes_achievements.evaluation.records import UnlockRecords
+from hermes_achievements.evaluation.standings import count_states, evaluate
 from hermes_achievements.scan.status import ScanProcess, ScanStatus
-from hermes_achievements.scan.survey import Follower, Order, survey, survey_elsewhere
+from hermes_achievements.scan.survey import (
+    ScanFollower,
+    SurveyRequest,
+    survey,
+    survey_in_subprocess,
+)
 from hermes_core.clock import SystemClock
 from hermes_core.errors import HermesError, ScanBusyError, ScanError
 from hermes_core.isolate import Step, attempt
@@ -29,36 +34,36 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Achievement, Catalogue
     from hermes_achievements.scan.history import History, Ledger
-    from hermes_achievements.scan.survey import HistorySurvey, Report
+    from hermes_achievements.scan.survey import HistorySurvey, SurveyReport
     from hermes_core.clock import Clock
 
     Snapshot = dict[str, Any]
     Scan = dict[str, Any]
 
 SNAPSHOT_TTL_SECONDS: Final = 120
-LOOK_SECONDS: Final = 2.0  # how often it is worth a look whether anything was written
-PENDING: Final = "pending"
-IN_PROGRESS: Final = "in_progress"
-FAILED: Final = "failed"
-INCOMPLETE: Final = frozenset({PENDING, IN_PROGRESS, FAILED})
+VERSION_CHECK_SECONDS: Final = 2.0  # interval of the checks whether the history has changed
+PENDING_MODE: Final = "pending"
+IN_PROGRESS_MODE: Final = "in_progress"
+FAILED_MODE: Final = "failed"
+INCOMPLETE_MODES: Final = frozenset({PENDING_MODE, IN_PROGRESS_MODE, FAILED_MODE})
 
 
-class Source(NamedTuple):
-    """Where the history comes from; `can_travel` when another process can open it.
+class HistorySource(NamedTuple):
+    """A history to scan; `is_shareable` means that another process can open it.
 
-    The zone `is_remembered` when it is the machine's own: other processes of the same user
-    may live in another zone, and days must not depend on who scans.
+    `is_zone_new` means that the zone is that of this machine and has to be recorded: other
+    processes of the user may run in another zone, and days must not depend on the process.
     """
 
     open_history: Callable[[], History]
     open_ledger: Callable[[], Ledger]
     zone: str = ""
-    can_travel: bool = False
-    is_remembered: bool = False
+    is_shareable: bool = False
+    is_zone_new: bool = False
 
 
-class Compute(Protocol):
-    """Makes a snapshot of a scan."""
+class ComputeSnapshot(Protocol):
+    """Computes the snapshot of a scan."""
 
     def __call__(self, scan: Scan, *, is_partial: bool = False) -> Snapshot: ...
 
@@ -76,52 +81,52 @@ class AchievementService:
         hidden: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._clock = clock or SystemClock()
-        self.records = Records(folder, self._clock)
+        self.records = UnlockRecords(folder, self._clock)
         self.status = ScanStatus(self._clock)
         self.thread: threading.Thread | None = None
         self.cache: Snapshot | None = None
-        self._recording = Recording(self.records, self._clock, announce)
-        self._chosen = ChosenCatalogue(added, hidden)
+        self._recording = UnlockRecorder(self.records, self._clock, announce)
+        self._user_catalogue = UserCatalogue(added, hidden)
         self._process = ScanProcess()
-        self._follower = Follower()
+        self._follower = ScanFollower()
         self._lock = threading.Lock()
         self._scanning = threading.Lock()
         self._watched: History | None = None
         self._version: int | None = None
         self._resets = 0
-        self._looked_at = 0.0
-        self._has_moved = False
+        self._checked_at = 0.0
+        self._has_changed = False
 
     @property
     def catalogue(self) -> Catalogue:
-        """Our achievements and those of plugins, without those the user hides."""
-        return self._chosen.current()
+        """The built-in achievements and those of plugins, without hidden ones."""
+        return self._user_catalogue.current()
 
-    # Answering
+    # Snapshots
 
     def evaluate(
         self, *, force: bool, run: Callable[[], object], start: Callable[[], object]
     ) -> Snapshot:
-        """What is known now; with *force*, after looking at everything new."""
+        """The current snapshot; with *force*, after a scan."""
         if force:
             run()
-            return self._served(self.current(), is_stale=False)
+            return self._annotate(self.current(), is_stale=False)
         snapshot = self.current()
         is_stale = snapshot is None or self.is_stale(snapshot)
-        served = self._served(snapshot, is_stale=is_stale)
+        annotated = self._annotate(snapshot, is_stale=is_stale)
         if is_stale:
             start()
-        return served
+        return annotated
 
-    def _served(self, snapshot: Snapshot | None, *, is_stale: bool) -> Snapshot:
+    def _annotate(self, snapshot: Snapshot | None, *, is_stale: bool) -> Snapshot:
         error = self.status.facts()["last_error"]
         if snapshot is None:
-            return self._failed(error) if error else self.pending()
-        is_partial = _mode(snapshot) in INCOMPLETE
+            return self._failed_snapshot(error) if error else self.pending()
+        is_partial = _mode(snapshot) in INCOMPLETE_MODES
         return {**snapshot, "error": error, "is_stale": is_stale or is_partial or bool(error)}
 
     def current(self) -> Snapshot | None:
-        """The last snapshot, from memory or from disk."""
+        """The latest snapshot, from memory or from disk."""
         with self._lock:
             if self.cache is None:
                 self.cache = self.records.snapshot()
@@ -129,41 +134,41 @@ class AchievementService:
 
     def is_stale(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot is partial, old, or older than the history."""
-        if _mode(snapshot) in INCOMPLETE:
+        if _mode(snapshot) in INCOMPLETE_MODES:
             return True
-        if snapshot.get("catalogue_id") != self._chosen.id():
+        if snapshot.get("catalogue_id") != self._user_catalogue.id():
             return True  # achievements were added, changed or hidden
         age = self._clock.now() - float(snapshot.get("generated_at") or 0)
-        return age > SNAPSHOT_TTL_SECONDS or age < 0 or self._has_history_moved()
+        return age > SNAPSHOT_TTL_SECONDS or age < 0 or self._has_history_changed()
 
-    def _has_history_moved(self) -> bool:
+    def _has_history_changed(self) -> bool:
         now = time.monotonic()
         watched = self._watched
-        if watched is not None and now - self._looked_at >= LOOK_SECONDS:
-            self._looked_at = now
+        if watched is not None and now - self._checked_at >= VERSION_CHECK_SECONDS:
+            self._checked_at = now
             try:
-                self._has_moved = watched.version() != self._version
-            except HermesError:  # it is gone, or cannot be read: the scan says so
-                self._has_moved = True
-        return self._has_moved
+                self._has_changed = watched.version() != self._version
+            except HermesError:  # deleted or unreadable: the scan reports the error
+                self._has_changed = True
+        return self._has_changed
 
     def pending(self) -> Snapshot:
-        """What is shown before anything is known: the catalogue, with nothing earned."""
+        """The snapshot before the first scan: the catalogue without unlocks."""
         shown = evaluate(self.catalogue, {}, {})
-        return self._snapshot(shown, {"mode": PENDING, "sessions_total": 0}, {})
+        return self._snapshot(shown, {"mode": PENDING_MODE, "sessions_total": 0}, {})
 
-    def _failed(self, reason: str) -> Snapshot:
-        """What is shown when nothing is known because the scan has failed."""
+    def _failed_snapshot(self, reason: str) -> Snapshot:
+        """The snapshot after a failed first scan."""
         empty = self.pending()
-        meta = {**empty["scan_meta"], "mode": FAILED}
+        meta = {**empty["scan_meta"], "mode": FAILED_MODE}
         return {**empty, "scan_meta": meta, "error": reason, "is_stale": True}
 
     # Scanning
 
     def start(self, run: Callable[[], object]) -> None:
-        """Scan in the background, unless that is going on or has just failed."""
+        """Start a background scan, unless one is running or has just failed."""
         with self._lock:
-            if self.status.is_resting or (self.thread is not None and self.thread.is_alive()):
+            if self.status.is_backing_off or (self.thread is not None and self.thread.is_alive()):
                 return
             self.thread = threading.Thread(
                 target=lambda: attempt(Step("scan for achievements", run)),
@@ -173,20 +178,25 @@ class AchievementService:
             self.thread.start()
 
     def run(
-        self, source: Source, compute: Compute, *, publish: bool = True, full: bool = False
+        self,
+        source: HistorySource,
+        compute: ComputeSnapshot,
+        *,
+        publish: bool = True,
+        full: bool = False,
     ) -> Snapshot | None:
-        """Scan, and put the result in place of the snapshot.
+        """Scan, and replace the snapshot with the result.
 
-        When another process is scanning, or the scan fails, the last good snapshot stays.
+        The snapshot is kept if another process is scanning or the scan fails.
         """
         with self._scanning, self.status.running():
-            self._chosen.look()
+            self._user_catalogue.invalidate()
             try:
                 version = self._watch(source)
-                if not full and self._is_known(version):
+                if not full and self._is_current(version):
                     self.status.succeeded()
-                    return self._confirmed()
-                result = self._found(source, compute, publish=publish, full=full)
+                    return self._renew_snapshot()
+                result = self._complete_survey(source, compute, publish=publish, full=full)
             except ScanBusyError as error:
                 self.status.busy(str(error))
                 self._reload()
@@ -194,84 +204,84 @@ class AchievementService:
                     self._follow(source, compute)
                 return None
             except HermesError as error:
-                self._give_up(str(error))
+                self._discard_partial(str(error))
                 return None
-            snapshot = compute(scan_of(result))
+            snapshot = compute(scan_from_survey(result))
             self.records.save_snapshot(snapshot)
             with self._lock:
                 self.cache = snapshot
                 self._version = version
-                self._has_moved = False
+                self._has_changed = False
             self.status.succeeded()
             return snapshot
 
-    def _is_known(self, version: int | None) -> bool:
-        """Whether everything is known of a history that has come to *version*."""
+    def _is_current(self, version: int | None) -> bool:
+        """Whether the snapshot is complete and covers *version* of the history."""
         snapshot = self.cache
         return (
             version is not None
             and version >= 0
             and version == self._version
             and snapshot is not None
-            and _mode(snapshot) not in INCOMPLETE
-            and snapshot.get("catalogue_id") == self._chosen.id()
+            and _mode(snapshot) not in INCOMPLETE_MODES
+            and snapshot.get("catalogue_id") == self._user_catalogue.id()
         )
 
-    def _confirmed(self) -> Snapshot | None:
-        """Nothing was written since the last scan: its snapshot is as good as new."""
+    def _renew_snapshot(self) -> Snapshot | None:
+        """Renew the time of the snapshot: the history has not changed since the last scan."""
         with self._lock:
-            self._has_moved = False
+            self._has_changed = False
             if self.cache is not None:
                 self.cache = {**self.cache, "generated_at": self._clock.now()}
             return self.cache
 
-    def _give_up(self, reason: str) -> None:
-        """What is complete stays; what the scan had found so far does not."""
+    def _discard_partial(self, reason: str) -> None:
+        """Drop a partial snapshot and record the failure; a complete snapshot is kept."""
         with self._lock:
-            if self.cache is not None and _mode(self.cache) in INCOMPLETE:
+            if self.cache is not None and _mode(self.cache) in INCOMPLETE_MODES:
                 self.cache = None
         self.status.failed(reason)
 
-    def _found(
-        self, source: Source, compute: Compute, *, publish: bool, full: bool
+    def _complete_survey(
+        self, source: HistorySource, compute: ComputeSnapshot, *, publish: bool, full: bool
     ) -> HistorySurvey:
-        """A survey that began after the unlocks were last forgotten."""
-        if source.is_remembered:
+        """A survey that started after the latest reset of the unlocks."""
+        if source.is_zone_new:
             self.records.remember_zone(source.zone)
         while True:
             if self._process.is_exiting:
-                raise ScanError("this program is about to end")
+                raise ScanError("this program is exiting")
             resets = self._resets
             result = self._survey(source, compute, publish=publish, full=full)
             if resets == self._resets:
                 return result
 
     def _survey(
-        self, source: Source, compute: Compute, *, publish: bool, full: bool
+        self, source: HistorySource, compute: ComputeSnapshot, *, publish: bool, full: bool
     ) -> HistorySurvey:
-        order = Order(
+        request = SurveyRequest(
             source.open_history,
             source.open_ledger,
             source.zone,
             self.catalogue.achievements,
-            self._recording.settled(full=full),
+            self._recording.settled_tiers(full=full),
             full=full,
-            processes=None if source.can_travel else 0,
+            processes=None if source.is_shareable else 0,
         )
-        partials = _Partials(self, compute) if publish else None
+        partials = _PartialSnapshots(self, compute) if publish else None
 
-        def on_report(report: Report) -> None:
+        def on_report(report: SurveyReport) -> None:
             self.status.progress(report)
             if partials is not None:
                 partials.publish(report)
 
-        if source.can_travel and (full or self.current() is None):
-            return survey_elsewhere(order, on_report, self._process.started)
-        return _expected(lambda: survey(order, on_report))
+        if source.is_shareable and (full or self.current() is None):
+            return survey_in_subprocess(request, on_report, self._process.started)
+        return _wrap_errors(lambda: survey(request, on_report))
 
-    def _watch(self, source: Source) -> int | None:
-        """The version of the history; of the file that is there now, if it was replaced."""
-        if not source.can_travel:
+    def _watch(self, source: HistorySource) -> int | None:
+        """The version of the history; a replaced file is reopened."""
+        if not source.is_shareable:
             return None
         try:
             if self._watched is not None:
@@ -292,36 +302,36 @@ class AchievementService:
         self._version = None
 
     def _reload(self) -> None:
-        """Another process may have written a newer snapshot."""
+        """Load the stored snapshot if another process has written a newer one."""
         stored = self.records.snapshot()
         with self._lock:
-            mine = self.cache or {}
-            if stored and stored["generated_at"] >= mine.get("generated_at", 0):
+            cached = self.cache or {}
+            if stored and stored["generated_at"] >= cached.get("generated_at", 0):
                 self.cache = stored
 
-    def _follow(self, source: Source, compute: Compute) -> None:
-        """Show how far another scan is, where nothing complete is known yet."""
-        known = self.current()
-        if known is None or _mode(known) in INCOMPLETE:
-            report = self._follower.look(source)
+    def _follow(self, source: HistorySource, compute: ComputeSnapshot) -> None:
+        """Publish the progress of another process's scan while no complete snapshot exists."""
+        current = self.current()
+        if current is None or _mode(current) in INCOMPLETE_MODES:
+            report = self._follower.poll(source)
             if report is not None:
-                _Partials(self, compute).publish(report)
+                _PartialSnapshots(self, compute).publish(report)
 
     def show_partial(self, snapshot: Snapshot) -> None:
-        """Show what a first scan has found so far, unless something complete is there."""
+        """Publish a partial snapshot, unless a complete one exists."""
         with self._lock:
-            held = self.cache or self.records.snapshot()
-            if held is None or _mode(held) in INCOMPLETE:
+            existing = self.cache or self.records.snapshot()
+            if existing is None or _mode(existing) in INCOMPLETE_MODES:
                 self.cache = snapshot
 
     def compute(self, scan: Scan, *, is_partial: bool = False) -> Snapshot:
-        """The snapshot of a scan; tiers that are new are recorded, unless it is partial."""
+        """The snapshot of a scan; new tiers are recorded, unless it is partial."""
         values = {name: int(amount) for name, amount in scan.get("aggregate", {}).items()}
         catalogue = self.catalogue
         meta = dict(scan.get("scan_meta", {}))
         if is_partial:
             shown = evaluate(catalogue, values, {}, with_dates=False)
-            return self._snapshot(shown, {**meta, "mode": IN_PROGRESS}, values)
+            return self._snapshot(shown, {**meta, "mode": IN_PROGRESS_MODE}, values)
         unlocks = self._recording.record(catalogue, values, scan)["unlocks"]
         return self._snapshot(evaluate(catalogue, values, unlocks), meta, values)
 
@@ -330,18 +340,18 @@ class AchievementService:
     ) -> Snapshot:
         return {
             "achievements": shown,
-            **counts(shown),
+            **count_states(shown),
             "aggregate": values,
             "scan_meta": meta,
-            "catalogue_id": self._chosen.id(),
+            "catalogue_id": self._user_catalogue.id(),
             "scan_id": uuid.uuid4().hex,
             "error": None,
-            "is_stale": meta.get("mode") in INCOMPLETE,
+            "is_stale": meta.get("mode") in INCOMPLETE_MODES,
             "generated_at": self._clock.now(),
         }
 
     def reset(self) -> None:
-        """Forget every unlock; the next scan finds and dates them again."""
+        """Delete every unlock; the next scan finds and dates them again."""
         self.records.reset()
         with self._lock:
             self._resets += 1
@@ -349,7 +359,7 @@ class AchievementService:
             self._version = None
 
     def close(self) -> None:
-        """Let go of the history, and of a process that reads it."""
+        """Close the history and terminate a scan process."""
         self._process.close()
         self._unwatch()
 
@@ -359,8 +369,8 @@ def _mode(snapshot: Snapshot) -> str | None:
     return mode
 
 
-def _expected(work: Callable[[], HistorySurvey]) -> HistorySurvey:
-    """The result of *work*; whatever goes wrong with it is an error that a scan may have."""
+def _wrap_errors(work: Callable[[], HistorySurvey]) -> HistorySurvey:
+    """The result of *work*; unexpected exceptions become ScanError."""
     results: list[HistorySurvey] = []
     expected: list[HermesError] = []
 
@@ -379,19 +389,19 @@ def _expected(work: Callable[[], HistorySurvey]) -> HistorySurvey:
     return results[0]
 
 
-class _Partials:
-    """Partial snapshots of one scan: each at least as rich as the one before."""
+class _PartialSnapshots:
+    """Partial snapshots of one scan; values never decrease."""
 
-    def __init__(self, service: AchievementService, compute: Compute) -> None:
+    def __init__(self, service: AchievementService, compute: ComputeSnapshot) -> None:
         self._service = service
         self._compute = compute
         self._best: dict[str, int] = {}
 
-    def publish(self, report: Report) -> None:
+    def publish(self, report: SurveyReport) -> None:
         for name, value in report.values.items():
             self._best[name] = max(value, self._best.get(name, 0))
         meta = {
-            "mode": IN_PROGRESS,
+            "mode": IN_PROGRESS_MODE,
             "sessions_total": report.total,
             "sessions_scanned_so_far": report.sessions,
             "sessions_expected_total": report.total,
@@ -401,17 +411,17 @@ class _Partials:
         self._service.show_partial(self._compute(scan, is_partial=True))
 
 
-def scan_of(found: HistorySurvey) -> dict[str, Any]:
-    """A finished survey in the form that `compute` takes."""
+def scan_from_survey(result: HistorySurvey) -> dict[str, Any]:
+    """A survey result in the format of `compute`."""
     return {
         "sessions": [],
-        "aggregate": found.values,
-        "moments": found.moments,
-        "titles": found.titles,
+        "aggregate": result.values,
+        "moments": result.moments,
+        "titles": result.titles,
         "scan_meta": {
-            "mode": found.mode,
-            "sessions_total": found.sessions,
-            "sessions_rescanned": found.rescanned,
-            "sessions_reused": found.reused,
+            "mode": result.mode,
+            "sessions_total": result.sessions,
+            "sessions_rescanned": result.rescanned,
+            "sessions_reused": result.reused,
         },
     }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hermes_achievements.catalogue import Achievement
     from hermes_achievements.scan.history import Ledger
     from hermes_achievements.scan.plain_history import MemoryLedger
-    from hermes_achievements.service import AchievementService, Source
+    from hermes_achievements.service import AchievementService, HistorySource
 
 log = logging.getLogger(__name__)
 
@@ -51,23 +51,23 @@ def is_writable(path: Path | None = None) -> bool:
     return os.access((path or paths.state_db_path()).parent, os.W_OK)
 
 
-def source(path: Path | None = None) -> Source:
+def source(path: Path | None = None) -> HistorySource:
     """The user's history, or the one at *path*.
 
     Without write access, the scan results are kept in memory.
     """
-    from hermes_achievements.service import Source  # noqa: PLC0415 - loaded when it is needed
+    from hermes_achievements.service import HistorySource  # noqa: PLC0415 - loaded when it is needed
     from hermes_state.ledger.history import open_history  # noqa: PLC0415 - as above
 
     database = path or paths.state_db_path()
-    name, is_remembered = time_zone()
+    name, is_zone_new = time_zone()
     can_keep = is_writable(database)
-    return Source(
+    return HistorySource(
         functools.partial(open_history, str(database)),
         _ledger(database) if can_keep else functools.partial(_memory_ledger, database),
         name,
-        can_travel=can_keep,
-        is_remembered=is_remembered,
+        is_shareable=can_keep,
+        is_zone_new=is_zone_new,
     )
 
 
@@ -92,12 +92,12 @@ def time_zone() -> tuple[str, bool]:
     Without a setting it is the one used first: a service and a shell of the same user may
     have different zones, and a day must be the same day for both.
     """
-    from hermes_achievements.evaluation.records import Records  # noqa: PLC0415 - loaded when it is needed
+    from hermes_achievements.evaluation.records import UnlockRecords  # noqa: PLC0415 - loaded when it is needed
 
     chosen = ConfigFile.of_home().settings().get_str("display.timezone")
     if chosen:
         return chosen, False
-    known = Records(folder_path, SystemClock()).zone()
+    known = UnlockRecords(folder_path, SystemClock()).zone()
     if known and _is_zone(known):
         return known, False
     name = system_zone().key or ""

@@ -10,6 +10,6 @@ if TYPE_CHECKING:
 
 def keep_facts(history: History, session_id: str) -> bytes | None:
     """The facts to keep of a session that is about to be deleted permanently."""
-    from hermes_achievements.scan.ledger_entries import take_facts  # noqa: PLC0415 - rarely needed
+    from hermes_achievements.scan.ledger_entries import facts_to_keep  # noqa: PLC0415 - rarely needed
 
-    return take_facts(history, session_id)
+    return facts_to_keep(history, session_id)

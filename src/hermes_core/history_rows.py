@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Kind(StrEnum):
+class SessionKind(StrEnum):
     """The kind of a session."""
 
     CONVERSATION = "conversation"
@@ -18,19 +18,19 @@ class Kind(StrEnum):
     @property
     def is_conversation(self) -> bool:
         """Whether it counts as a conversation; a continuation is already counted."""
-        return self in (Kind.CONVERSATION, Kind.BRANCH)
+        return self in (SessionKind.CONVERSATION, SessionKind.BRANCH)
 
     @property
-    def is_spoken_to(self) -> bool:
+    def has_human_user(self) -> bool:
         """Whether its user messages were written by a person."""
-        return self in (Kind.CONVERSATION, Kind.BRANCH, Kind.CONTINUATION)
+        return self in (SessionKind.CONVERSATION, SessionKind.BRANCH, SessionKind.CONTINUATION)
 
 
 class SessionRow(NamedTuple):
     """A session without its messages."""
 
     id: str
-    kind: str = Kind.CONVERSATION
+    kind: str = SessionKind.CONVERSATION
     source: str = ""
     model: str = ""
     started_at: float = 0.0
@@ -64,7 +64,7 @@ class MessageRow(NamedTuple):
     is_observed: bool = False
 
 
-class Mark(NamedTuple):
+class HistoryPosition(NamedTuple):
     """A position in a history: its latest message and its latest other change.
 
     `history` is the ID that the history received when Hermes first opened it; without an
@@ -77,7 +77,7 @@ class Mark(NamedTuple):
     history: str = ""
 
 
-class Changed(NamedTuple):
+class ChangedSession(NamedTuple):
     """A changed session; `is_longer` means that only rows were added."""
 
     session_id: str
@@ -90,5 +90,5 @@ class LedgerEntry(NamedTuple):
     session_id: str
     first_at: float
     days: tuple[str, ...]
-    book: bytes
+    facts: bytes
     contribution: bytes

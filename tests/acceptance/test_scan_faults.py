@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from acceptance.campaign import Worker, size, wait_until
-from hermes_achievements.evaluation.values import values_of
+from hermes_achievements.evaluation.values import compute_values
 from hermes_achievements.scan.scanner import Scanner
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history
@@ -48,7 +48,7 @@ def scan(history: Path, folder: Path) -> dict[str, int]:
     ledger = LedgerFile(folder / "state.db")
     open_it = functools.partial(open_history, str(history))
     scanner = Scanner(open_it, ledger, "UTC", processes=0)
-    return values_of(scanner.refresh().tally)
+    return compute_values(scanner.refresh().tally)
 
 
 def children_of(worker: Worker) -> list[int]:

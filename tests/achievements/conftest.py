@@ -1,4 +1,4 @@
-"""Each test tells a life of its own."""
+"""Fixtures of the achievements tests."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from achievements.life import Life
+from achievements.history_builder import HistoryBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 @pytest.fixture
-def life() -> Iterator[Life]:
-    """A history in the test's own home, with one conversation under way."""
-    result = Life()
-    yield result.begin("s1")
+def builder() -> Iterator[HistoryBuilder]:
+    """A history in the home of the test, with one open session."""
+    result = HistoryBuilder()
+    yield result.start("s1")
     result.close()

@@ -1,13 +1,13 @@
-"""What a book says about the days of its session."""
+"""The activity of a session per day."""
 
 from __future__ import annotations
 
 from zoneinfo import ZoneInfo
 
-from hermes_achievements.activity import Activity, ToolActivity, activity_of
+from hermes_achievements.activity import Activity, ToolActivity, summarize_activity
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.metrics.facts import read_book
-from hermes_achievements.scan.history import Kind, MessageRow, SessionRow
+from hermes_achievements.metrics.facts import read_facts
+from hermes_achievements.scan.history import MessageRow, SessionKind, SessionRow
 
 NOON = 1_780_000_000.0 - 1_780_000_000.0 % 86400 + 43200
 DAY = 86400.0
@@ -17,7 +17,7 @@ CALL = (
 )
 
 
-def book_of(kind: str = Kind.CONVERSATION) -> Activity:
+def sample_activity(kind: str = SessionKind.CONVERSATION) -> Activity:
     rows = [
         MessageRow(1, "user", NOON, b"do it", 5),
         MessageRow(2, "assistant", NOON + 60, None, 0, CALL),
@@ -26,28 +26,28 @@ def book_of(kind: str = Kind.CONVERSATION) -> Activity:
         MessageRow(5, "user", NOON + DAY, b"again", 5),
     ]
     session = SessionRow("one", kind, "cli", "m", NOON)
-    return activity_of(read_book(session, rows, ()), CALENDAR)
+    return summarize_activity(read_facts(session, rows, ()), CALENDAR)
 
 
-def test_messages_tools_and_hours_are_told_by_day() -> None:
-    first, second = book_of().days
+def test_messages_tools_and_hours_are_grouped_by_day() -> None:
+    first, second = sample_activity().days
     assert (first.messages, first.sent, first.active_seconds) == (3, 1, 100)
     assert first.hours == ((12, 3),)
     assert first.tools == (ToolActivity("terminal", 1, 1),)
     assert (second.messages, second.sent, second.active_seconds, second.tools) == (1, 1, 0, ())
 
 
-def test_what_an_agent_says_to_its_helper_is_not_sent_by_a_person() -> None:
-    activity = book_of(Kind.SUBAGENT)
+def test_subagent_prompts_are_not_user_messages() -> None:
+    activity = sample_activity(SessionKind.SUBAGENT)
     assert [day.sent for day in activity.days] == [0, 0]
     assert not activity.is_conversation
 
 
-def test_activity_travels() -> None:
-    activity = book_of()
+def test_activity_round_trips_through_serialization() -> None:
+    activity = sample_activity()
     assert Activity.unpack(activity.pack()) == activity
 
 
 def test_a_session_without_messages_has_no_days() -> None:
-    session = SessionRow("one", Kind.CONVERSATION, "cli", "m", NOON)
-    assert activity_of(read_book(session, [], ()), CALENDAR).days == ()
+    session = SessionRow("one", SessionKind.CONVERSATION, "cli", "m", NOON)
+    assert summarize_activity(read_facts(session, [], ()), CALENDAR).days == ()

@@ -1,6 +1,6 @@
-"""Rules of counting, one test for each case that other programs get wrong.
+"""Counting rules, one test for each known counting error of other programs.
 
-The numbers are those of the list of weaknesses that this engine was built to avoid.
+The numbers in the names refer to a list of these errors.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from achievements.life import DAY, HOUR, Life
+from achievements.history_builder import DAY, HOUR, HistoryBuilder
 from hermes_achievements.catalogue import load
-from hermes_achievements.classification.model_names import maker, normal_model
+from hermes_achievements.classification.model_names import model_maker, normal_model
 from hermes_achievements.evaluation.standings import evaluate
 from hermes_conversation import achievements
 from hermes_core.errors import ScanError
@@ -21,52 +21,54 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def test_1_a_success_that_mentions_no_error_is_no_error(life: Life) -> None:
+def test_1_a_null_error_field_is_not_a_failure(builder: HistoryBuilder) -> None:
     for _ in range(100):
-        life.shell("ls")  # its result says "error": null
-    values = life.values()
+        builder.run_shell("ls")  # the result contains "error": null
+    values = builder.values()
     assert values["total_successful_calls"] == 100
     assert "total_failed_calls" not in values
 
 
-def test_2_an_error_at_the_start_of_an_escaped_line_is_found(life: Life) -> None:
+def test_2_an_error_after_an_escaped_line_break_is_a_failure(builder: HistoryBuilder) -> None:
     for _ in range(10):
-        life.use("terminal", {"command": "x"}, {"output": "a\nerror: b", "exit_code": 1})
-    assert life.total("failed_calls") == 10
+        builder.call_tool("terminal", {"command": "x"}, {"output": "a\nerror: b", "exit_code": 1})
+    assert builder.total("failed_calls") == 10
 
 
-def test_3_an_exit_code_without_an_error_word_is_a_failure(life: Life) -> None:
+def test_3_an_exit_code_without_an_error_word_is_a_failure(builder: HistoryBuilder) -> None:
     for _ in range(100):
-        life.shell("make", exit_code=2, output="nothing to see")
-    assert life.total("failed_calls") == 100
+        builder.run_shell("make", exit_code=2, output="nothing to see")
+    assert builder.total("failed_calls") == 100
 
 
-def test_4_what_was_done_in_git_counts_and_what_was_said_about_it_does_not(life: Life) -> None:
+def test_4_git_commands_count_and_mentions_do_not(
+    builder: HistoryBuilder,
+) -> None:
     for _ in range(50):
-        life.shell('git commit -m "x" && git push')
-    life.say("git commit, git push, git commit")
-    values = life.values()
+        builder.run_shell('git commit -m "x" && git push')
+    builder.send("git commit, git push, git commit")
+    values = builder.values()
     assert (values["total_commits"], values["total_pushes"]) == (50, 50)
 
 
-def test_5_test_runs_are_counted_from_the_commands(life: Life) -> None:
+def test_5_test_runs_are_counted_from_the_commands(builder: HistoryBuilder) -> None:
     for _ in range(50):
-        life.shell("python -m pytest -q")
-    assert life.total("test_runs") == 50
+        builder.run_shell("python -m pytest -q")
+    assert builder.total("test_runs") == 50
 
 
-def test_6_background_jobs_are_counted_from_the_arguments(life: Life) -> None:
+def test_6_background_jobs_are_counted_from_the_arguments(builder: HistoryBuilder) -> None:
     for _ in range(50):
-        life.use("terminal", {"command": "serve", "background": True}, {"exit_code": 0})
-    assert life.total("background_jobs") == 50
+        builder.call_tool("terminal", {"command": "serve", "background": True}, {"exit_code": 0})
+    assert builder.total("background_jobs") == 50
 
 
-def test_7_words_that_contain_other_words_count_for_nothing(life: Life) -> None:
-    life.say("the author of the skillet saw the reaction")
-    life.answer("skill, auth, react, plugin, gateway, docker, error, failed, traceback")
-    values = {name: value for name, value in life.values().items() if value}
-    talk = {"total_messages_sent", "total_replies", "total_conversations"}
-    assert {name for name in values if name.startswith("total_")} <= talk | {
+def test_7_keywords_in_messages_do_not_count(builder: HistoryBuilder) -> None:
+    builder.send("the author of the skillet saw the reaction")
+    builder.reply("skill, auth, react, plugin, gateway, docker, error, failed, traceback")
+    values = {name: value for name, value in builder.values().items() if value}
+    conversation_totals = {"total_messages_sent", "total_replies", "total_conversations"}
+    assert {name for name in values if name.startswith("total_")} <= conversation_totals | {
         "total_characters_typed",
         "total_active_seconds",
         "total_lunch_conversations",
@@ -84,16 +86,18 @@ def test_7_words_that_contain_other_words_count_for_nothing(life: Life) -> None:
         "Makefile",
     ],
 )
-def test_8_files_of_any_platform_and_language_are_recognised(life: Life, path: str) -> None:
-    life.use("write_file", {"path": path, "content": "x"})
-    assert life.total("files_touched") == 1
+def test_8_files_of_any_platform_and_language_are_recognised(
+    builder: HistoryBuilder, path: str
+) -> None:
+    builder.call_tool("write_file", {"path": path, "content": "x"})
+    assert builder.total("files_touched") == 1
 
 
-def test_9_tools_are_known_by_their_whole_names(life: Life) -> None:
-    life.use("dispatch_job")  # no patch
-    life.use("browser_vision")  # looks at a picture, and is one thing only
-    life.use("memory", {"action": "read"})  # no write
-    values = life.values()
+def test_9_tools_are_matched_by_their_exact_names(builder: HistoryBuilder) -> None:
+    builder.call_tool("dispatch_job")  # not a patch
+    builder.call_tool("browser_vision")  # counts as vision only, not as a browser step
+    builder.call_tool("memory", {"action": "read"})  # not a write
+    values = builder.values()
     assert "total_files_edited" not in values
     assert values["total_images_seen"] == 1
     assert "total_browser_steps" not in values
@@ -101,67 +105,69 @@ def test_9_tools_are_known_by_their_whole_names(life: Life) -> None:
 
 
 def test_10_one_model_has_one_maker() -> None:
-    roads = ["claude-sonnet-4", "anthropic/claude-sonnet-4", "openrouter/anthropic/claude-sonnet-4"]
-    assert {maker(road) for road in roads} == {"anthropic"}
-    assert {normal_model(road) for road in roads} == {"claude-sonnet-4"}
+    names = ["claude-sonnet-4", "anthropic/claude-sonnet-4", "openrouter/anthropic/claude-sonnet-4"]
+    assert {model_maker(name) for name in names} == {"anthropic"}
+    assert {normal_model(name) for name in names} == {"claude-sonnet-4"}
 
 
-def remove(life: Life) -> None:
-    life.db.delete_session("s1")
-    life.db.purge_session("s1")
+def remove(builder: HistoryBuilder) -> None:
+    builder.db.delete_session("s1")
+    builder.db.purge_session("s1")
 
 
-def prune(life: Life) -> None:
-    life.db.end_session("s1", "cli_close")
-    assert life.db.prune_sessions(older_than_days=1) == 1
-    assert life.db.purge_trash(older_than_days=0) == 1
+def prune(builder: HistoryBuilder) -> None:
+    builder.db.end_session("s1", "cli_close")
+    assert builder.db.prune_sessions(older_than_days=1) == 1
+    assert builder.db.purge_trash(older_than_days=0) == 1
 
 
-def archive(life: Life) -> None:
-    assert life.db.set_session_archived("s1")
+def archive(builder: HistoryBuilder) -> None:
+    assert builder.db.set_session_archived("s1")
 
 
-def compact(life: Life) -> None:
-    life.db.archive_and_compact("s1", [{"role": "user", "content": "a summary"}])
+def compact(builder: HistoryBuilder) -> None:
+    builder.db.archive_and_compact("s1", [{"role": "user", "content": "a summary"}])
 
 
-@pytest.mark.parametrize("way", [remove, prune, archive, compact])
-@pytest.mark.parametrize("is_seen_before", [True, False])
+@pytest.mark.parametrize("operation", [remove, prune, archive, compact])
+@pytest.mark.parametrize("is_scanned_before", [True, False])
 def test_11_12_13_totals_survive_deletion_pruning_archiving_and_compaction(
-    life: Life, way: Callable[[Life], None], is_seen_before: bool
+    builder: HistoryBuilder, operation: Callable[[HistoryBuilder], None], is_scanned_before: bool
 ) -> None:
     for _ in range(20):
-        life.shell("pytest")
-    if is_seen_before:
-        life.values()
-    way(life)
-    assert life.total("tool_calls") == 20
-    assert life.total("passed_tests") == 20
-    assert life.values(full=True)["total_tool_calls"] == 20
+        builder.run_shell("pytest")
+    if is_scanned_before:
+        builder.values()
+    operation(builder)
+    assert builder.total("tool_calls") == 20
+    assert builder.total("passed_tests") == 20
+    assert builder.values(full=True)["total_tool_calls"] == 20
 
 
-def test_14_a_branch_counts_only_what_is_new_in_it(life: Life) -> None:
-    life.say()
+def test_14_a_branch_counts_only_what_is_new_in_it(builder: HistoryBuilder) -> None:
+    builder.send()
     for _ in range(50):
-        life.shell("ls")
-    branch = life.db.branch_session("s1")
-    assert life.total("tool_calls") == 50
-    life.session = branch
-    life.say()
-    life.shell("ls")
-    assert life.total("tool_calls") == 51
+        builder.run_shell("ls")
+    branch = builder.db.branch_session("s1")
+    assert builder.total("tool_calls") == 50
+    builder.session = branch
+    builder.send()
+    builder.run_shell("ls")
+    assert builder.total("tool_calls") == 51
 
 
-def test_14_a_branch_of_a_program_that_keeps_no_record_of_copies_counts_once(life: Life) -> None:
+def test_14_unmarked_copies_in_a_branch_count_once(
+    builder: HistoryBuilder,
+) -> None:
     for number in range(10):
-        life.shell(f"ls {number}")
-    copied = life.db.get_messages("s1")
-    life.db.end_session("s1", "branched")
-    life.db.create_session("b", "cli", parent_session_id="s1")
-    started = life.db.get_session("b")
+        builder.run_shell(f"ls {number}")
+    copied = builder.db.get_messages("s1")
+    builder.db.end_session("s1", "branched")
+    builder.db.create_session("b", "cli", parent_session_id="s1")
+    started = builder.db.get_session("b")
     assert started is not None
     for message in copied:
-        life.db.append_message(
+        builder.db.append_message(
             "b",
             message["role"],
             message["content"],
@@ -170,79 +176,85 @@ def test_14_a_branch_of_a_program_that_keeps_no_record_of_copies_counts_once(lif
             tool_call_id=message.get("tool_call_id"),
             timestamp=started["started_at"] + 1,
         )
-    life.session = "b"
-    life.at = started["started_at"] + HOUR
-    life.shell("ls 3")
-    assert life.total("tool_calls") == 11
+    builder.session = "b"
+    builder.now = started["started_at"] + HOUR
+    builder.run_shell("ls 3")
+    assert builder.total("tool_calls") == 11
 
 
-def test_14_sub_agents_scheduled_runs_and_continuations_are_no_conversations(life: Life) -> None:
-    life.say()
-    life.begin("sub", "subagent", parent_session_id="s1").say()
-    life.begin("job", "cron").say()
-    life.db.end_session("s1", "compression")
-    life.begin("next", parent_session_id="s1").say("and so on")
-    values = life.values()
+def test_14_subagents_schedules_and_continuations_are_not_conversations(
+    builder: HistoryBuilder,
+) -> None:
+    builder.send()
+    builder.start("sub", "subagent", parent_session_id="s1").send()
+    builder.start("job", "cron").send()
+    builder.db.end_session("s1", "compression")
+    builder.start("next", parent_session_id="s1").send("and so on")
+    values = builder.values()
     assert values["total_conversations"] == 1
     assert values["total_subagent_runs"] == 1
     assert values["total_scheduled_runs"] == 1
     assert values["total_continuations"] == 1
-    assert values["total_messages_sent"] == 2  # the sub-agent and the schedule are no persons
+    assert values["total_messages_sent"] == 2  # without those of the sub-agent and the schedule
 
 
-def test_15_an_undone_message_happened_and_a_title_reads_nothing_again(life: Life) -> None:
-    first = life.say()
-    life.shell("ls")
-    before = life.values()
-    life.db.rewind_to_message("s1", first)
-    assert life.values()["total_tool_calls"] == before["total_tool_calls"] == 1
-    assert life.db.set_session_title("s1", "a title")
-    assert life.values()["total_titled"] == 1
+def test_15_an_undone_message_counts_and_a_new_title_is_counted(
+    builder: HistoryBuilder,
+) -> None:
+    first = builder.send()
+    builder.run_shell("ls")
+    before = builder.values()
+    builder.db.rewind_to_message("s1", first)
+    assert builder.values()["total_tool_calls"] == before["total_tool_calls"] == 1
+    assert builder.db.set_session_title("s1", "a title")
+    assert builder.values()["total_titled"] == 1
 
 
-def test_16_changed_rules_make_everything_anew(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    life.shell("ls")
-    assert life.survey().mode == "full"
-    assert life.survey().mode == "incremental"
+def test_16_changed_rules_cause_a_full_scan(
+    builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder.run_shell("ls")
+    assert builder.survey().mode == "full"
+    assert builder.survey().mode == "incremental"
     monkeypatch.setattr("hermes_achievements.scan.scanner.METRIC_RULES", 99)
-    again = life.survey()
+    again = builder.survey()
     assert (again.mode, again.rescanned) == ("full", 1)
     monkeypatch.setattr("hermes_achievements.scan.scanner.FACT_RULES", 99)
-    assert life.survey().mode == "full"
+    assert builder.survey().mode == "full"
 
 
-def test_conditions_hold_in_one_session_and_in_their_order(life: Life) -> None:
-    life.shell("pytest")
-    life.shell("git commit -m x")
-    life.begin("s2").shell("pytest", exit_code=1)  # in another session, and too late
-    assert life.total("red_green_commits") == 0
-    life.shell("pytest")
-    life.shell("git commit -m x")
-    assert life.total("red_green_commits") == 1
+def test_sequences_count_within_one_session_and_in_order(builder: HistoryBuilder) -> None:
+    builder.run_shell("pytest")
+    builder.run_shell("git commit -m x")
+    builder.start("s2").run_shell("pytest", exit_code=1)  # in another session, and too late
+    assert builder.total("red_green_commits") == 0
+    builder.run_shell("pytest")
+    builder.run_shell("git commit -m x")
+    assert builder.total("red_green_commits") == 1
 
 
-def test_an_unlock_has_the_time_of_the_message_that_earned_it(life: Life) -> None:
+def test_an_unlock_has_the_time_of_the_message_that_earned_it(builder: HistoryBuilder) -> None:
     for number in range(30):
-        life.wait(DAY).say(f"day {number}")
-    row = life.say("one more")
+        builder.wait(DAY).send(f"day {number}")
+    row = builder.send("one more")
     service = achievements.service()
     snapshot = service.run(achievements.source(), service.compute)
     assert snapshot is not None
     shown = {achievement["id"]: achievement for achievement in snapshot["achievements"]}
     first = shown["first-words"]
-    assert first["unlocked_at"] == pytest.approx(life.db.get_messages("s1")[0]["timestamp"])
+    assert first["unlocked_at"] == pytest.approx(builder.db.get_messages("s1")[0]["timestamp"])
     assert first["evidence"]["session_id"] == "s1"
     assert row > first["evidence"]["message_id"]
     dates = {step["at"] for item in shown.values() for step in item.get("tier_history", ())}
     assert len(dates) > 3
-    assert max(dates) <= life.at
+    assert max(dates) <= builder.now
 
 
-def test_every_unlock_has_its_evidence(life: Life) -> None:
-    life.say()
+def test_every_unlock_has_its_evidence(builder: HistoryBuilder) -> None:
+    builder.send()
     for _ in range(12):
-        life.shell("pytest && git commit -m x && git push")
-        life.use("write_file", {"path": "a.py"})
+        builder.run_shell("pytest && git commit -m x && git push")
+        builder.call_tool("write_file", {"path": "a.py"})
     service = achievements.service()
     snapshot = service.run(achievements.source(), service.compute)
     assert snapshot is not None
@@ -251,7 +263,7 @@ def test_every_unlock_has_its_evidence(life: Life) -> None:
     assert all(item["evidence"]["message_id"] for item in earned)
 
 
-def test_a_secret_says_no_more_than_its_hint() -> None:
+def test_a_locked_secret_shows_only_its_hint() -> None:
     catalogue = load()
     shown = evaluate(catalogue, {}, {})
     secrets = [entry for entry in catalogue if entry.secret]
@@ -264,9 +276,9 @@ def test_a_secret_says_no_more_than_its_hint() -> None:
         assert secret.counts not in text
 
 
-def test_17_a_refresh_never_takes_the_place_of_a_complete_snapshot(life: Life) -> None:
+def test_17_a_rescan_never_replaces_a_complete_snapshot_early(builder: HistoryBuilder) -> None:
     for number in range(300):
-        life.begin(f"n{number}").say()
+        builder.start(f"n{number}").send()
     service = achievements.service()
     source = achievements.source()
     complete = service.run(source, service.compute)
@@ -284,26 +296,26 @@ def test_17_a_refresh_never_takes_the_place_of_a_complete_snapshot(life: Life) -
     assert set(seen) == {complete["unlocked_count"]}
 
 
-def test_18_a_scan_that_dies_leaves_what_was_known_and_says_why(
-    life: Life, monkeypatch: pytest.MonkeyPatch
+def test_18_a_failed_scan_keeps_the_snapshot_and_reports_the_error(
+    builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    life.say()
+    builder.send()
     service = achievements.service()
     good = service.run(achievements.source(), service.compute)
-    life.say()
+    builder.send()
 
-    def die(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ScanError("the disk is on fire")
 
-    monkeypatch.setattr("hermes_achievements.service.survey", die)
+    monkeypatch.setattr("hermes_achievements.service.survey", fail)
     assert service.run(achievements.source(), service.compute) is None
     assert service.current() == good
     assert service.status.facts()["state"] == "failed"
     assert service.status.facts()["last_error"] == "the disk is on fire"
 
 
-def test_21_durations_are_exact(life: Life) -> None:
-    life.say()
+def test_21_durations_are_exact(builder: HistoryBuilder) -> None:
+    builder.send()
     service = achievements.service()
     service.run(achievements.source(), service.compute)
     facts = service.status.facts()
@@ -311,11 +323,11 @@ def test_21_durations_are_exact(life: Life) -> None:
     assert facts["finished_at"] >= facts["started_at"]
 
 
-def test_24_small_histories_show_progress_too(life: Life) -> None:
+def test_24_scans_of_small_histories_report_progress(builder: HistoryBuilder) -> None:
     for number in range(40):
-        life.begin(f"n{number}")
+        builder.start(f"n{number}")
         for _ in range(5):
-            life.shell("ls")
+            builder.run_shell("ls")
     reports: list[int] = []
     service = achievements.service()
 
@@ -329,8 +341,8 @@ def test_24_small_histories_show_progress_too(life: Life) -> None:
     assert reports == sorted(reports)
 
 
-def test_a_partial_result_is_never_recorded(life: Life) -> None:
-    life.say()
+def test_a_partial_result_is_never_recorded(builder: HistoryBuilder) -> None:
+    builder.send()
     service = achievements.service()
     partial = {"aggregate": {"total_tool_calls": 99_999}, "scan_meta": {"mode": "in_progress"}}
     result = service.compute(partial, is_partial=True)
@@ -339,8 +351,8 @@ def test_a_partial_result_is_never_recorded(life: Life) -> None:
     assert service.records.state()["unlocks"] == {}
 
 
-def test_every_scan_is_counted(life: Life) -> None:
-    life.say()
+def test_every_scan_is_counted(builder: HistoryBuilder) -> None:
+    builder.send()
     service = achievements.service()
     service.run(achievements.source(), service.compute)
     service.run(achievements.source(), service.compute)

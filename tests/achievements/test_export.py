@@ -1,4 +1,4 @@
-"""Exports and pictures: whole, well-formed, and nothing in them is obeyed or private."""
+"""Exports and pictures are complete, well-formed, escaped and without private data."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from xml.etree import ElementTree
 import pytest
 
 from hermes_achievements import catalogue, export
-from hermes_achievements.evaluation.standings import counts, evaluate
+from hermes_achievements.evaluation.standings import count_states, evaluate
 from hermes_achievements.pictures import svg as raster
 from hermes_achievements.pictures import svg as text_width
 from hermes_core.errors import UsageError
 
-PRIVATE = "Letter to my lawyer"
-EVIL = '<script>alert("1")</script> & | *bold* `x`'
-LONG = "An achievement whose name goes on and on until nobody can remember how it began " * 3
+PRIVATE_TITLE = "Letter to my lawyer"
+MARKUP_NAME = '<script>alert("1")</script> & | *bold* `x`'
+LONG_NAME = "An achievement whose name goes on and on until nobody can remember how it began " * 3
 CATALOGUE = catalogue.load()
 
 
 @pytest.fixture
 def snapshot() -> dict[str, Any]:
-    """Everything halfway earned, with evidence that is nobody else's business."""
+    """A snapshot with half of the achievements unlocked, with private evidence."""
     values = {entry.value: entry.thresholds[0][1] for entry in list(CATALOGUE)[::2]}
-    evidence = {"at": 1_780_000_000.0, "session_id": "s-1", "message_id": 7, "title": PRIVATE}
+    evidence = {"at": 1_780_000_000.0, "session_id": "s-1", "message_id": 7, "title": PRIVATE_TITLE}
     unlocks = {
         entry.id: {"tiers": {entry.thresholds[0][0]: evidence}, "unlocked_at": evidence["at"]}
         for entry in list(CATALOGUE)[::2]
     }
     shown = evaluate(CATALOGUE, values, unlocks)
-    shown[0]["name"], shown[2]["name"] = EVIL, LONG
+    shown[0]["name"], shown[2]["name"] = MARKUP_NAME, LONG_NAME
     return {
         "achievements": shown,
-        **counts(shown),
+        **count_states(shown),
         "aggregate": {"total_commits": 5},
         "generated_at": 1_790_000_000.0,
     }
 
 
-def tags(svg: str) -> ElementTree.Element:
+def parse_svg(svg: str) -> ElementTree.Element:
     return ElementTree.fromstring(svg)  # noqa: S314 - our own picture
 
 
-def test_json_holds_what_everybody_may_see(snapshot: dict[str, Any]) -> None:
+def test_json_contains_only_public_fields(snapshot: dict[str, Any]) -> None:
     result = export.render(snapshot, CATALOGUE, "JSON")
     assert (result.name, result.media_type) == ("achievements.json", "application/json")
     data = json.loads(result.content)
@@ -57,12 +57,12 @@ def test_json_holds_what_everybody_may_see(snapshot: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "markdown", "svg"])
-def test_no_conversation_is_named(form: str, snapshot: dict[str, Any]) -> None:
-    assert PRIVATE not in export.render(snapshot, CATALOGUE, form).content.decode()
+def test_exports_contain_no_session_title(form: str, snapshot: dict[str, Any]) -> None:
+    assert PRIVATE_TITLE not in export.render(snapshot, CATALOGUE, form).content.decode()
 
 
 @pytest.mark.parametrize("form", ["markdown", "svg"])
-def test_text_is_never_markup(form: str, snapshot: dict[str, Any]) -> None:
+def test_texts_are_escaped(form: str, snapshot: dict[str, Any]) -> None:
     content = export.render(snapshot, CATALOGUE, form).content.decode()
     assert "<script" not in content
     assert "&lt;script" in content
@@ -78,7 +78,7 @@ def test_markdown_has_a_table_for_each_category(snapshot: dict[str, Any]) -> Non
     assert f"**{snapshot['unlocked_count']:,} of {len(CATALOGUE)} unlocked**" in text
 
 
-def test_markdown_gives_of_secrets_only_the_hint(snapshot: dict[str, Any]) -> None:
+def test_markdown_shows_only_the_hint_of_locked_secrets(snapshot: dict[str, Any]) -> None:
     text = export.render(snapshot, CATALOGUE, "markdown").content.decode()
     hidden = [
         achievement for achievement in snapshot["achievements"] if achievement["state"] == "secret"
@@ -90,9 +90,9 @@ def test_markdown_gives_of_secrets_only_the_hint(snapshot: dict[str, Any]) -> No
         assert names[item["hint"]] not in text
 
 
-def test_svg_is_well_formed_and_asks_nobody(snapshot: dict[str, Any]) -> None:
+def test_svg_is_well_formed_and_has_no_external_references(snapshot: dict[str, Any]) -> None:
     svg = export.render(snapshot, CATALOGUE, "svg").content.decode()
-    root = tags(svg)
+    root = parse_svg(svg)
     titles = [item.text for item in root.iter("{http://www.w3.org/2000/svg}text")]
     assert f"of {len(CATALOGUE)} achievements" in titles
     assert re.findall(r"https?://[^\"]*", svg) == ["http://www.w3.org/2000/svg"]
@@ -102,10 +102,10 @@ def test_svg_is_well_formed_and_asks_nobody(snapshot: dict[str, Any]) -> None:
 
 
 def test_long_names_stay_inside_their_tile(snapshot: dict[str, Any]) -> None:
-    root = tags(export.render(snapshot, CATALOGUE, "svg").content.decode())
+    root = parse_svg(export.render(snapshot, CATALOGUE, "svg").content.decode())
     for item in root.iter("{http://www.w3.org/2000/svg}text"):
         if item.get("text-anchor") == "middle":
-            assert text_width.width(item.text or "", float(item.get("font-size", 0))) <= 145
+            assert text_width.text_width(item.text or "", float(item.get("font-size", 0))) <= 145
 
 
 def test_png_is_a_picture(snapshot: dict[str, Any]) -> None:
@@ -116,35 +116,35 @@ def test_png_is_a_picture(snapshot: dict[str, Any]) -> None:
     assert height > 1000
 
 
-def test_an_unknown_format_names_those_there_are(snapshot: dict[str, Any]) -> None:
+def test_an_unknown_format_lists_the_accepted_formats(snapshot: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="accepted: json, markdown, svg, png"):
         export.render(snapshot, CATALOGUE, "pdf")
 
 
-def test_nothing_earned_is_a_picture_too() -> None:
+def test_exports_work_without_unlocks() -> None:
     shown = evaluate(CATALOGUE, {}, {})
-    empty = {"achievements": shown, **counts(shown), "generated_at": 0.0}
+    empty = {"achievements": shown, **count_states(shown), "generated_at": 0.0}
     for form in ("markdown", "svg"):
         assert export.render(empty, CATALOGUE, form).content
 
 
-@pytest.mark.parametrize("place", [0, 2, 4])
-def test_a_card_shows_one_achievement(place: int, snapshot: dict[str, Any]) -> None:
-    svg = export.card(snapshot["achievements"][place], CATALOGUE)
-    root = tags(svg)
+@pytest.mark.parametrize("index", [0, 2, 4])
+def test_a_card_shows_one_achievement(index: int, snapshot: dict[str, Any]) -> None:
+    svg = export.card(snapshot["achievements"][index], CATALOGUE)
+    root = parse_svg(svg)
     assert (root.get("width"), root.get("height")) == ("1200", "630")
     assert "<script" not in svg
-    assert PRIVATE not in svg
+    assert PRIVATE_TITLE not in svg
     for item in root.iter("{http://www.w3.org/2000/svg}text"):
         size = float(item.get("font-size", 0))
-        wide = text_width.width(item.text or "", size, is_bold=True)
-        start = float(item.get("x", 0)) - (wide if item.get("text-anchor") == "end" else 0)
+        text_pixels = text_width.text_width(item.text or "", size, is_bold=True)
+        start = float(item.get("x", 0)) - (text_pixels if item.get("text-anchor") == "end" else 0)
         assert start >= 0
-        assert start + wide <= 1170
+        assert start + text_pixels <= 1170
     assert struct.unpack(">II", raster.png(svg)[16:24]) == (1200, 630)
 
 
-def test_what_is_not_earned_has_no_card(snapshot: dict[str, Any]) -> None:
+def test_a_locked_achievement_has_no_card(snapshot: dict[str, Any]) -> None:
     locked = next(
         achievement for achievement in snapshot["achievements"] if not achievement["unlocked"]
     )
@@ -152,9 +152,9 @@ def test_what_is_not_earned_has_no_card(snapshot: dict[str, Any]) -> None:
         export.card(locked, CATALOGUE)
 
 
-@pytest.mark.parametrize("words", ["\x00\x08 \ud800 \ufffe", "世界 🎉", "Größe ½"])
-def test_any_text_can_be_drawn(words: str, snapshot: dict[str, Any]) -> None:
-    result = {**snapshot["achievements"][0], "name": words, "description": words * 20}
+@pytest.mark.parametrize("text", ["\x00\x08 \ud800 \ufffe", "世界 🎉", "Größe ½"])
+def test_any_text_can_be_drawn(text: str, snapshot: dict[str, Any]) -> None:
+    result = {**snapshot["achievements"][0], "name": text, "description": text * 20}
     svg = export.card(result, CATALOGUE)
-    tags(svg)
+    parse_svg(svg)
     assert raster.png(svg).startswith(b"\x89PNG")

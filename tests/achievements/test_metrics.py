@@ -1,10 +1,10 @@
-"""Each metric on a small history made by hand: what counts, and what looks like it."""
+"""Each metric on small sessions: events that count, and similar ones that do not."""
 
 from __future__ import annotations
 
 import pytest
 
-from achievements.story import MONDAY_NOON, Story
+from achievements.session_builder import MONDAY_NOON, SessionBuilder
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
 
 HOUR = 3600.0
@@ -14,32 +14,32 @@ MIDNIGHT = MONDAY_NOON - 12 * HOUR
 BRANCH = {"kind": "branch"}
 
 
-def shell(*commands: str) -> Story:
-    story = Story()
+def shell(*commands: str) -> SessionBuilder:
+    builder = SessionBuilder()
     for command in commands:
-        story.shell(command)
-    return story
+        builder.run_shell(command)
+    return builder
 
 
-def conversation(**session: object) -> Story:
-    return Story(**session).say().answer()
+def conversation(**session: object) -> SessionBuilder:
+    return SessionBuilder(**session).send().reply()
 
 
-SUMS: dict[str, list[tuple[Story, int]]] = {
+COUNT_EXAMPLES: dict[str, list[tuple[SessionBuilder, int]]] = {
     "messages_sent": [
-        (Story().say().say(), 2),
-        (Story(kind="subagent").say(), 0),
-        (Story().say(is_observed=True), 0),  # talk of others in a group
+        (SessionBuilder().send().send(), 2),
+        (SessionBuilder(kind="subagent").send(), 0),
+        (SessionBuilder().send(is_observed=True), 0),  # messages of others in a group
     ],
-    "characters_typed": [(Story().say("four").say("größe"), 9)],
-    "long_messages": [(Story().say("x" * 2000).say("x" * 1999), 1)],
-    "short_messages": [(Story().say("ok").say("x" * 13), 1)],
-    "replies": [(Story().say().answer().shell("ls").answer(), 2)],
+    "characters_typed": [(SessionBuilder().send("four").send("größe"), 9)],
+    "long_messages": [(SessionBuilder().send("x" * 2000).send("x" * 1999), 1)],
+    "short_messages": [(SessionBuilder().send("ok").send("x" * 13), 1)],
+    "replies": [(SessionBuilder().send().reply().run_shell("ls").reply(), 2)],
     "conversations": [
         (conversation(), 1),
         (conversation(kind="continuation"), 0),
         (conversation(kind="subagent"), 0),
-        (Story().answer(), 0),
+        (SessionBuilder().reply(), 0),
     ],
     "branches": [(conversation(kind="branch"), 1), (conversation(), 0)],
     "continuations": [(conversation(kind="continuation"), 1), (conversation(), 0)],
@@ -52,10 +52,12 @@ SUMS: dict[str, list[tuple[Story, int]]] = {
         (conversation(), 0),
     ],
     "returns_after_week": [
-        (Story().say().wait(7 * DAY).say().wait(6 * DAY).say(), 1),
-        (Story().say().wait(8 * DAY).answer(), 0),
+        (SessionBuilder().send().wait(7 * DAY).send().wait(6 * DAY).send(), 1),
+        (SessionBuilder().send().wait(8 * DAY).reply(), 0),
     ],
-    "returns_after_month": [(Story().say().wait(30 * DAY).say().wait(29 * DAY).say(), 1)],
+    "returns_after_month": [
+        (SessionBuilder().send().wait(30 * DAY).send().wait(29 * DAY).send(), 1)
+    ],
     "weekend_conversations": [
         (conversation(at=MONDAY_NOON - 2 * DAY), 1),
         (conversation(), 0),
@@ -76,68 +78,118 @@ SUMS: dict[str, list[tuple[Story, int]]] = {
         (conversation(at=MONDAY_NOON + 8 * HOUR), 1),
         (conversation(), 0),
     ],
-    "active_seconds": [(Story().say().wait(99).answer().wait(HOUR).say().answer(), 101)],
+    "active_seconds": [(SessionBuilder().send().wait(99).reply().wait(HOUR).send().reply(), 101)],
     "pure_talks": [
-        (_ten := Story(), 0),
+        (_ten_messages := SessionBuilder(), 0),
     ],
     "one_shots": [
-        (Story().say().times(10, "ls").answer(), 1),
-        (Story().say().times(9, "ls").answer(), 0),
-        (Story().say().times(10, "ls").answer().say().times(10, "ls").answer(), 2),
-        (Story().say().times(10, "ls").answer().say(), 1),  # it stays done
+        (SessionBuilder().send().repeat(10, "ls").reply(), 1),
+        (SessionBuilder().send().repeat(9, "ls").reply(), 0),
+        (SessionBuilder().send().repeat(10, "ls").reply().send().repeat(10, "ls").reply(), 2),
+        (
+            SessionBuilder().send().repeat(10, "ls").reply().send(),
+            1,
+        ),  # later messages do not change it
     ],
-    "tool_calls": [(Story().say().shell("ls").use("patch").call(("a", {}), ("b", {})), 4)],
+    "tool_calls": [
+        (
+            SessionBuilder()
+            .send()
+            .run_shell("ls")
+            .call_tool("patch")
+            .call_tools(("a", {}), ("b", {})),
+            4,
+        )
+    ],
     "parallel_batches": [
-        (Story().call(("a", {}), ("b", {}), ("c", {})).call(("a", {}), ("b", {})), 1)
+        (
+            SessionBuilder()
+            .call_tools(("a", {}), ("b", {}), ("c", {}))
+            .call_tools(("a", {}), ("b", {})),
+            1,
+        )
     ],
-    "tools_in_session": [(Story().shell("ls").shell("ls").use("patch"), 2)],
-    "shell_commands": [(Story().shell("ls").use("bash", command="x").use("patch"), 2)],
+    "tools_in_session": [(SessionBuilder().run_shell("ls").run_shell("ls").call_tool("patch"), 2)],
+    "shell_commands": [
+        (SessionBuilder().run_shell("ls").call_tool("bash", command="x").call_tool("patch"), 2)
+    ],
     "background_jobs": [
-        (Story().shell("serve", background=True).shell("serve &").shell("a && b"), 2)
+        (
+            SessionBuilder()
+            .run_shell("serve", background=True)
+            .run_shell("serve &")
+            .run_shell("a && b"),
+            2,
+        )
     ],
-    "files_read": [(Story().use("read_file", path="a").use("thread_file"), 1)],
-    "files_written": [(Story().use("write_file", path="a").use("overwrite_file"), 1)],
-    "files_edited": [(Story().use("patch", path="a").use("dispatch"), 1)],
-    "file_searches": [(Story().use("search_files").use("grep").use("research"), 2)],
+    "files_read": [(SessionBuilder().call_tool("read_file", path="a").call_tool("thread_file"), 1)],
+    "files_written": [
+        (SessionBuilder().call_tool("write_file", path="a").call_tool("overwrite_file"), 1)
+    ],
+    "files_edited": [(SessionBuilder().call_tool("patch", path="a").call_tool("dispatch"), 1)],
+    "file_searches": [
+        (SessionBuilder().call_tool("search_files").call_tool("grep").call_tool("research"), 2)
+    ],
     "files_touched": [
         (
-            Story()
-            .use("write_file", path="/a/b.py")
-            .use("patch", path="/a/./b.py")
-            .use("write_file", path=r"C:\x\b.py")
-            .use("read_file", path="/a/c.py"),
+            SessionBuilder()
+            .call_tool("write_file", path="/a/b.py")
+            .call_tool("patch", path="/a/./b.py")
+            .call_tool("write_file", path=r"C:\x\b.py")
+            .call_tool("read_file", path="/a/c.py"),
             2,
         )
     ],
     "languages_in_session": [
         (
-            Story()
-            .use("write_file", path="a.py")
-            .use("patch", path="b.py")
-            .use("patch", path="c.go"),
+            SessionBuilder()
+            .call_tool("write_file", path="a.py")
+            .call_tool("patch", path="b.py")
+            .call_tool("patch", path="c.go"),
             2,
         )
     ],
-    "web_searches": [(Story().use("web_search", query="x").use("search_web_of_lies"), 1)],
-    "pages_read": [(Story().use("web_extract"), 1)],
-    "browser_steps": [(Story().use("browser_click").use("browser_vision"), 1)],
+    "web_searches": [
+        (SessionBuilder().call_tool("web_search", query="x").call_tool("search_web_of_lies"), 1)
+    ],
+    "pages_read": [(SessionBuilder().call_tool("web_extract"), 1)],
+    "browser_steps": [(SessionBuilder().call_tool("browser_click").call_tool("browser_vision"), 1)],
     "delegations": [
-        (Story().use("delegate_task", tasks=[{}, {}]).use("delegate_task", goal="x"), 3)
+        (
+            SessionBuilder()
+            .call_tool("delegate_task", tasks=[{}, {}])
+            .call_tool("delegate_task", goal="x"),
+            3,
+        )
     ],
-    "jobs_scheduled": [(Story().use("cronjob", action="create").use("cronjob", action="list"), 1)],
-    "memories_saved": [(Story().use("memory", action="add").use("memory", action="read"), 1)],
-    "history_searches": [(Story().use("session_search", query="x"), 1)],
-    "images_made": [(Story().use("image_generate"), 1)],
-    "images_seen": [(Story().use("vision_analyze").use("browser_vision"), 2)],
-    "voices_made": [(Story().use("text_to_speech"), 1)],
-    "code_runs": [(Story().use("execute_code"), 1)],
-    "skills_used": [(Story().use("skill_view").use("skills_list"), 1)],
+    "jobs_scheduled": [
+        (
+            SessionBuilder()
+            .call_tool("cronjob", action="create")
+            .call_tool("cronjob", action="list"),
+            1,
+        )
+    ],
+    "memories_saved": [
+        (SessionBuilder().call_tool("memory", action="add").call_tool("memory", action="read"), 1)
+    ],
+    "history_searches": [(SessionBuilder().call_tool("session_search", query="x"), 1)],
+    "images_made": [(SessionBuilder().call_tool("image_generate"), 1)],
+    "images_seen": [(SessionBuilder().call_tool("vision_analyze").call_tool("browser_vision"), 2)],
+    "voices_made": [(SessionBuilder().call_tool("text_to_speech"), 1)],
+    "code_runs": [(SessionBuilder().call_tool("execute_code"), 1)],
+    "skills_used": [(SessionBuilder().call_tool("skill_view").call_tool("skills_list"), 1)],
     "skills_written": [
-        (Story().use("skill_manage", action="create").use("skill_manage", action="delete"), 1)
+        (
+            SessionBuilder()
+            .call_tool("skill_manage", action="create")
+            .call_tool("skill_manage", action="delete"),
+            1,
+        )
     ],
-    "plans": [(Story().use("todo"), 1)],
-    "questions_asked": [(Story().use("clarify"), 1)],
-    "mcp_calls": [(Story().use("mcp_github_issues").use("amcp_x"), 1)],
+    "plans": [(SessionBuilder().call_tool("todo"), 1)],
+    "questions_asked": [(SessionBuilder().call_tool("clarify"), 1)],
+    "mcp_calls": [(SessionBuilder().call_tool("mcp_github_issues").call_tool("amcp_x"), 1)],
     "commits": [(shell("git commit -m x", 'echo "git commit"', "git -C /x commit"), 2)],
     "pushes": [(shell("cd a && git push origin main", "git pull"), 1)],
     "merges": [(shell("git merge x", "git rebase main", "git cherry-pick 1", "git log"), 3)],
@@ -154,80 +206,136 @@ SUMS: dict[str, list[tuple[Story, int]]] = {
     "database_commands": [(shell("psql -c 'select 1'", "sqlite3 a.db", "cat sqlite3"), 2)],
     "http_requests": [(shell("curl -s x | jq .", "wget x", "ls curl"), 2)],
     "remote_commands": [(shell("ssh host ls", "rsync a b", "cat ssh"), 2)],
-    "successful_calls": [(Story().shell("ls").shell("ls", 1).use("patch"), 2)],
-    "failed_calls": [
-        (Story().shell("make", 2), 1),
-        (Story().use("web_search", {"error": "no network"}), 1),
-        (Story().use("web_search", {"error": None, "results": ["an error occurred"]}), 0),
-        (Story().use("patch", {"success": False}), 1),
-        (Story().use("x", {"status": "failed"}), 1),
-        (Story().use("terminal", TRACE, command="x"), 1),
-        (Story().use("read_file", TRACE, path="log"), 0),
-        (Story().use("terminal", "said: Traceback (most recent call last)"), 0),
-        (Story().shell("grep x a", 1), 0),  # an answer
-        (Story().shell("grep x a", 2), 1),
-        (Story().use("terminal", "working\nexit code: 3"), 1),
-        (Story().use("terminal", '\n {"exit_code": 1}'), 1),
+    "successful_calls": [
+        (SessionBuilder().run_shell("ls").run_shell("ls", 1).call_tool("patch"), 2)
     ],
-    "failed_commands": [(Story().shell("x", 1).use("patch", {"success": False}), 1)],
-    "missing_commands": [(Story().shell("nope", 127).shell("x", 1), 1)],
-    "interrupted_commands": [(Story().shell("a", 124).shell("b", -9).shell("c", 1), 2)],
-    "tracebacks": [(Story().shell("x", 1, f"a\n{TRACE}").shell("y", 1, f"a {TRACE[:20]}"), 1)],
+    "failed_calls": [
+        (SessionBuilder().run_shell("make", 2), 1),
+        (SessionBuilder().call_tool("web_search", {"error": "no network"}), 1),
+        (
+            SessionBuilder().call_tool(
+                "web_search", {"error": None, "results": ["an error occurred"]}
+            ),
+            0,
+        ),
+        (SessionBuilder().call_tool("patch", {"success": False}), 1),
+        (SessionBuilder().call_tool("x", {"status": "failed"}), 1),
+        (SessionBuilder().call_tool("terminal", TRACE, command="x"), 1),
+        (SessionBuilder().call_tool("read_file", TRACE, path="log"), 0),
+        (SessionBuilder().call_tool("terminal", "said: Traceback (most recent call last)"), 0),
+        (SessionBuilder().run_shell("grep x a", 1), 0),  # exit code 1 of grep means no match
+        (SessionBuilder().run_shell("grep x a", 2), 1),
+        (SessionBuilder().call_tool("terminal", "working\nexit code: 3"), 1),
+        (SessionBuilder().call_tool("terminal", '\n {"exit_code": 1}'), 1),
+    ],
+    "failed_commands": [
+        (SessionBuilder().run_shell("x", 1).call_tool("patch", {"success": False}), 1)
+    ],
+    "missing_commands": [(SessionBuilder().run_shell("nope", 127).run_shell("x", 1), 1)],
+    "interrupted_commands": [
+        (SessionBuilder().run_shell("a", 124).run_shell("b", -9).run_shell("c", 1), 2)
+    ],
+    "tracebacks": [
+        (SessionBuilder().run_shell("x", 1, f"a\n{TRACE}").run_shell("y", 1, f"a {TRACE[:20]}"), 1)
+    ],
     "passed_tests": [
-        (Story().shell("pytest").shell("pytest && git push").shell("pytest | tail"), 2),
-        (Story().shell("pytest", 1).shell("pytest || true"), 0),
+        (
+            SessionBuilder()
+            .run_shell("pytest")
+            .run_shell("pytest && git push")
+            .run_shell("pytest | tail"),
+            2,
+        ),
+        (SessionBuilder().run_shell("pytest", 1).run_shell("pytest || true"), 0),
     ],
     "failed_tests": [
-        (Story().shell("cd a && pytest", 1).shell("pytest && git push", 1), 1),
-        (Story().shell("pytest"), 0),
+        (SessionBuilder().run_shell("cd a && pytest", 1).run_shell("pytest && git push", 1), 1),
+        (SessionBuilder().run_shell("pytest"), 0),
     ],
-    "recovered_calls": [(Story().shell("a", 1).use("patch").shell("b").shell("c"), 1)],
+    "recovered_calls": [
+        (SessionBuilder().run_shell("a", 1).call_tool("patch").run_shell("b").run_shell("c"), 1)
+    ],
     "stubborn_recoveries": [
-        (Story().times(10, "x", 1).shell("x"), 1),
-        (Story().times(9, "x", 1).shell("x"), 0),
-        (Story().times(10, "x", 1), 0),
+        (SessionBuilder().repeat(10, "x", 1).run_shell("x"), 1),
+        (SessionBuilder().repeat(9, "x", 1).run_shell("x"), 0),
+        (SessionBuilder().repeat(10, "x", 1), 0),
     ],
     "test_comebacks": [
-        (Story().times(5, "pytest", 1).shell("ls").shell("pytest"), 1),
-        (Story().times(4, "pytest", 1).shell("pytest"), 0),
-        (Story().shell("pytest").times(5, "pytest", 1), 0),
+        (SessionBuilder().repeat(5, "pytest", 1).run_shell("ls").run_shell("pytest"), 1),
+        (SessionBuilder().repeat(4, "pytest", 1).run_shell("pytest"), 0),
+        (SessionBuilder().run_shell("pytest").repeat(5, "pytest", 1), 0),
     ],
     "red_green_commits": [
-        (Story().shell("pytest", 1).shell("pytest").shell("git commit -m x"), 1),
-        (Story().shell("pytest").shell("pytest", 1).shell("git commit -m x"), 0),
+        (
+            SessionBuilder()
+            .run_shell("pytest", 1)
+            .run_shell("pytest")
+            .run_shell("git commit -m x"),
+            1,
+        ),
+        (
+            SessionBuilder()
+            .run_shell("pytest")
+            .run_shell("pytest", 1)
+            .run_shell("git commit -m x"),
+            0,
+        ),
     ],
     "shipped": [
-        (Story().shell("pytest && git commit -m x && git push"), 1),
-        (Story().shell("git push").shell("git commit -m x").shell("pytest"), 0),
+        (SessionBuilder().run_shell("pytest && git commit -m x && git push"), 1),
+        (
+            SessionBuilder().run_shell("git push").run_shell("git commit -m x").run_shell("pytest"),
+            0,
+        ),
     ],
     "quick_fixes": [
-        (Story().shell("pytest", 1).use("patch", path="a").shell("pytest"), 1),
-        (Story().shell("pytest", 1).shell("pytest"), 0),
-        (Story().shell("pytest", 1).use("patch", path="a").wait(400).shell("pytest"), 0),
+        (
+            SessionBuilder()
+            .run_shell("pytest", 1)
+            .call_tool("patch", path="a")
+            .run_shell("pytest"),
+            1,
+        ),
+        (SessionBuilder().run_shell("pytest", 1).run_shell("pytest"), 0),
+        (
+            SessionBuilder()
+            .run_shell("pytest", 1)
+            .call_tool("patch", path="a")
+            .wait(400)
+            .run_shell("pytest"),
+            0,
+        ),
     ],
     "careful_edits": [
         (
-            Story()
-            .use("read_file", path="a")
-            .use("patch", path="a")
-            .use("patch", path="a")
-            .use("patch", path="b"),
+            SessionBuilder()
+            .call_tool("read_file", path="a")
+            .call_tool("patch", path="a")
+            .call_tool("patch", path="a")
+            .call_tool("patch", path="b"),
             1,
         )
     ],
     "researched_writes": [
-        (Story().use("web_search").use("web_search").use("web_extract").use("write_file"), 1),
-        (Story().use("web_search").use("write_file"), 0),
+        (
+            SessionBuilder()
+            .call_tool("web_search")
+            .call_tool("web_search")
+            .call_tool("web_extract")
+            .call_tool("write_file"),
+            1,
+        ),
+        (SessionBuilder().call_tool("web_search").call_tool("write_file"), 0),
     ],
     "recalled_work": [
-        (Story().use("session_search").use("patch", path="a"), 1),
-        (Story().use("patch", path="a").use("session_search"), 0),
+        (SessionBuilder().call_tool("session_search").call_tool("patch", path="a"), 1),
+        (SessionBuilder().call_tool("patch", path="a").call_tool("session_search"), 0),
     ],
     "flawless_sessions": [
-        (Story().times(25, "ls"), 1),
-        (Story().times(24, "ls"), 0),
-        (Story().times(25, "ls").shell("x", 1), 1),  # it stays done
-        (Story().times(24, "ls").shell("x", 1).times(24, "ls"), 0),
+        (SessionBuilder().repeat(25, "ls"), 1),
+        (SessionBuilder().repeat(24, "ls"), 0),
+        (SessionBuilder().repeat(25, "ls").run_shell("x", 1), 1),  # later messages do not change it
+        (SessionBuilder().repeat(24, "ls").run_shell("x", 1).repeat(24, "ls"), 0),
     ],
     "input_tokens": [(conversation(input_tokens=7), 7)],
     "output_tokens": [(conversation(output_tokens=7), 7)],
@@ -236,88 +344,91 @@ SUMS: dict[str, list[tuple[Story, int]]] = {
     "cost_cents": [(conversation(cost_usd=1.239), 124)],
     "well_cached": [
         (conversation(input_tokens=10_000, cached_tokens=40_000, ended_at=1.0), 1),
-        (conversation(input_tokens=10_000, cached_tokens=40_000), 0),  # not over yet
+        (conversation(input_tokens=10_000, cached_tokens=40_000), 0),  # not ended
         (conversation(input_tokens=11_000, cached_tokens=40_000, ended_at=1.0), 0),
         (conversation(input_tokens=1_000, cached_tokens=4_000, ended_at=1.0), 0),
     ],
 }
-_interrupted = Story()
+_interrupted = SessionBuilder()
 for number in range(10):
-    _ten.say()
-    _interrupted.say()
+    _ten_messages.send()
+    _interrupted.send()
     if number == 5:
-        _interrupted.shell("ls")
-SUMS["pure_talks"] = [
-    (_ten, 1),
-    (Story().say().answer(), 0),
+        _interrupted.run_shell("ls")
+COUNT_EXAMPLES["pure_talks"] = [
+    (_ten_messages, 1),
+    (SessionBuilder().send().reply(), 0),
     (_interrupted, 0),
 ]
 
-LARGEST: dict[str, tuple[Story, int]] = {
-    "longest_message": (Story().say("abc").say("abcde"), 5),
-    "calls_at_once": (Story().call(("a", {}), ("b", {})).shell("ls"), 2),
-    "clean_run": (Story().times(3, "ls").shell("x", 1).times(2, "ls"), 3),
-    "failures_overcome": (Story().times(4, "x", 1).shell("ls").times(9, "x", 1), 4),
-    "days_of_silence": (Story().say().wait(3.5 * DAY).say().wait(9 * DAY).answer(), 3),
-    "hours_open": (Story().say().wait(5.5 * HOUR).say().wait(9 * HOUR).answer(), 5),
+PEAK_EXAMPLES: dict[str, tuple[SessionBuilder, int]] = {
+    "longest_message": (SessionBuilder().send("abc").send("abcde"), 5),
+    "calls_at_once": (SessionBuilder().call_tools(("a", {}), ("b", {})).run_shell("ls"), 2),
+    "clean_run": (SessionBuilder().repeat(3, "ls").run_shell("x", 1).repeat(2, "ls"), 3),
+    "failures_overcome": (SessionBuilder().repeat(4, "x", 1).run_shell("ls").repeat(9, "x", 1), 4),
+    "days_of_silence": (SessionBuilder().send().wait(3.5 * DAY).send().wait(9 * DAY).reply(), 3),
+    "hours_open": (SessionBuilder().send().wait(5.5 * HOUR).send().wait(9 * HOUR).reply(), 5),
 }
-DIFFERENT: dict[str, tuple[Story, set[str]]] = {
-    "tool_kinds": (Story().shell("ls").shell("ls").use("patch"), {"terminal", "patch"}),
-    "models": (Story(model="openrouter/anthropic/claude-4-20250514").say(), {"claude-4"}),
-    "makers": (Story(model="gpt-5-mini").say(), {"openai"}),
-    "places": (Story(source="telegram").say(), {"telegram"}),
+VARIETY_EXAMPLES: dict[str, tuple[SessionBuilder, set[str]]] = {
+    "tool_kinds": (
+        SessionBuilder().run_shell("ls").run_shell("ls").call_tool("patch"),
+        {"terminal", "patch"},
+    ),
+    "models": (SessionBuilder(model="openrouter/anthropic/claude-4-20250514").send(), {"claude-4"}),
+    "makers": (SessionBuilder(model="gpt-5-mini").send(), {"openai"}),
+    "places": (SessionBuilder(source="telegram").send(), {"telegram"}),
     "languages": (
-        Story()
-        .use("write_file", path="a.PY")
-        .use("patch", path="b.yml")
-        .use("read_file", path="c.go"),
+        SessionBuilder()
+        .call_tool("write_file", path="a.PY")
+        .call_tool("patch", path="b.yml")
+        .call_tool("read_file", path="c.go"),
         {"py", "yaml"},
     ),
     "programs": (shell("cd x && git log | head", "/usr/bin/git push"), {"git", "head"}),
-    "hours": (Story().say().wait(HOUR).say(), {"12", "13"}),
-    "weekdays": (Story().say().wait(DAY).say(), {"0", "1"}),
-    "months": (Story().say().wait(31 * DAY).say(), {"01", "02"}),
+    "hours": (SessionBuilder().send().wait(HOUR).send(), {"12", "13"}),
+    "weekdays": (SessionBuilder().send().wait(DAY).send(), {"0", "1"}),
+    "months": (SessionBuilder().send().wait(31 * DAY).send(), {"01", "02"}),
     "notable_days": (
-        Story(at=MONDAY_NOON - 4 * DAY).say().wait(43 * DAY).say(),
+        SessionBuilder(at=MONDAY_NOON - 4 * DAY).send().wait(43 * DAY).send(),
         {"new year", "friday the 13th"},
     ),
 }
 
 
-def test_every_metric_has_an_example_made_by_hand() -> None:
-    assert set(SUMS) == set(COUNTS)
-    assert set(LARGEST) == set(PEAKS)
-    assert set(DIFFERENT) == set(VARIETY)
+def test_every_metric_has_an_example() -> None:
+    assert set(COUNT_EXAMPLES) == set(COUNTS)
+    assert set(PEAK_EXAMPLES) == set(PEAKS)
+    assert set(VARIETY_EXAMPLES) == set(VARIETY)
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_a_count_counts_what_it_says(name: str) -> None:
-    for story, expected in SUMS[name]:
-        assert sum(amount for _, amount in COUNTS[name](story.session())) == expected
+def test_a_count_equals_its_examples(name: str) -> None:
+    for builder, expected in COUNT_EXAMPLES[name]:
+        assert sum(amount for _, amount in COUNTS[name](builder.session())) == expected
 
 
 @pytest.mark.parametrize("name", PEAKS)
 def test_a_peak_is_the_largest(name: str) -> None:
-    story, expected = LARGEST[name]
-    assert max(amount for _, amount in PEAKS[name](story.session())) == expected
+    builder, expected = PEAK_EXAMPLES[name]
+    assert max(amount for _, amount in PEAKS[name](builder.session())) == expected
 
 
 @pytest.mark.parametrize("name", VARIETY)
 def test_variety_collects_different_values(name: str) -> None:
-    story, expected = DIFFERENT[name]
-    assert {value for _, value in VARIETY[name](story.session())} == expected
+    builder, expected = VARIETY_EXAMPLES[name]
+    assert {value for _, value in VARIETY[name](builder.session())} == expected
 
 
-def test_nothing_comes_of_nothing() -> None:
-    nothing = Story().session()
+def test_an_empty_session_has_no_events() -> None:
+    empty = SessionBuilder().session()
     for metric in (*COUNTS.values(), *PEAKS.values(), *VARIETY.values()):
-        assert not metric(nothing)
+        assert not metric(empty)
 
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_an_event_names_a_message_of_the_session(name: str) -> None:
-    for story, _ in SUMS[name]:
-        session = story.session()
+    for builder, _ in COUNT_EXAMPLES[name]:
+        session = builder.session()
         for fact, amount in COUNTS[name](session):
             assert any(fact is item for item in session.facts)
             assert amount > 0

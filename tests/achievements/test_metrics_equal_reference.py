@@ -1,4 +1,4 @@
-"""Every metric equals a reference that says the same in the plainest way."""
+"""Every metric equals a simple reference implementation."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from acceptance.campaign import size
-from achievements import naive
+from achievements import reference_metrics
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.classification.shell_commands import labels
+from hermes_achievements.classification.shell_commands import command_labels
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
-from hermes_achievements.metrics.facts import ID, PRINT, TIME_FIELD, fact_of, read_book
-from hermes_achievements.metrics.session_view import SessionFacts
+from hermes_achievements.metrics.facts import (
+    FINGERPRINT_FIELD,
+    ID_FIELD,
+    TIME_FIELD,
+    make_fact,
+    read_facts,
+)
+from hermes_achievements.metrics.session_view import SessionView
 from hermes_achievements.scan.history import MessageRow, SessionRow
 from hermes_state.engine.driver import sqlite3
 
@@ -29,7 +35,7 @@ from hermes_state.engine.driver import sqlite3
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from history import Size, make
-from history.texts import COMMANDS as MADE_UP
+from history.texts import COMMANDS as SAMPLE_COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +48,7 @@ TRACE = "Traceback (most recent call last):\n  File 'a.py', line 1\nKeyError: 1"
 TEST_COMMANDS = ["pytest -q", "npm test", "cd a && python3 -m pytest -x", "uv run pytest | tail"]
 COMMANDS = [
     *TEST_COMMANDS,
-    *(command.format(n=7, name="get_row") for _, command in MADE_UP if "$(" not in command),
+    *(command.format(n=7, name="get_row") for _, command in SAMPLE_COMMANDS if "$(" not in command),
     "git commit -m 'a && git push'",
     'git commit -m "say \\"git push\\" | no"; git push',
     "git add . &&\\\n  git commit -m x",
@@ -73,7 +79,7 @@ COMMANDS = [
     "python; python3.11 x.py; python -m; pypy3 -u -m http.server",
     "git\tpush\r\ngit tag",
 ]
-# What these run and what the exit code tells about it, by the documentation of `labels`.
+# The labels of these commands according to the documentation of `command_labels`.
 TRICKY_COMMANDS = {
     "uv run python -m pytest": ["pytest"],
     "sudo -u postgres psql": ["psql"],
@@ -144,19 +150,19 @@ MODELS += ["mystery-7", "gpt-4-0613", "o3", "phi4", "GPTX", "a/b/", "3", "-lates
 # --- strategies --------------------------------------------------------------------------
 
 
-def some_command() -> st.SearchStrategy[Any]:
+def commands() -> st.SearchStrategy[Any]:
     odd = st.lists(st.sampled_from(ALPHABET), max_size=8).map("".join)
     return st.one_of(st.sampled_from(COMMANDS), odd, st.sampled_from([None, 5, ["ls"]]))
 
 
-def some_arguments() -> st.SearchStrategy[Any]:
+def call_arguments() -> st.SearchStrategy[Any]:
     path = st.sampled_from(PATHS)
     several = st.lists(st.one_of(path, path.map(lambda p: {"path": p}), st.none()), max_size=3)
-    known = st.fixed_dictionaries(
+    arguments = st.fixed_dictionaries(
         {},
         optional={
-            "command": some_command(),
-            "cmd": some_command(),
+            "command": commands(),
+            "cmd": commands(),
             "background": st.sampled_from([True, False, "true"]),
             "path": path,
             "file_path": path,
@@ -166,23 +172,23 @@ def some_arguments() -> st.SearchStrategy[Any]:
             "tasks": st.sampled_from([[], [1], [1, 2, 3], "x"]),
         },
     )
-    plain = st.one_of(known.map(json.dumps), known)
+    plain = st.one_of(arguments.map(json.dumps), arguments)
     return st.one_of(plain, plain, plain, st.sampled_from(["{damaged", "[]", None, ""]))
 
 
-def a_call(mark: Any, tool: str, arguments: Any, is_flat: bool) -> dict[str, Any]:
+def make_call(mark: Any, tool: str, arguments: Any, is_flat: bool) -> dict[str, Any]:
     function = {"name": tool, "arguments": arguments}
     return {"id": mark, **function} if is_flat else {"id": mark, "function": function}
 
 
-def some_call() -> st.SearchStrategy[dict[str, Any]]:
+def tool_calls() -> st.SearchStrategy[dict[str, Any]]:
     marks = st.sampled_from(MARKS)
-    return st.builds(a_call, marks, st.sampled_from(TOOLS), some_arguments(), st.booleans())
+    return st.builds(make_call, marks, st.sampled_from(TOOLS), call_arguments(), st.booleans())
 
 
-def some_result() -> st.SearchStrategy[bytes]:
-    whole = st.sampled_from(RESULTS).map(lambda result: json.dumps(result).encode())
-    return st.one_of(whole, whole, st.sampled_from(TEXTS))
+def result_contents() -> st.SearchStrategy[bytes]:
+    structured = st.sampled_from(RESULTS).map(lambda result: json.dumps(result).encode())
+    return st.one_of(structured, structured, st.sampled_from(TEXTS))
 
 
 def user_row() -> st.SearchStrategy[dict[str, Any]]:
@@ -195,7 +201,7 @@ def user_row() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def assistant_row() -> st.SearchStrategy[dict[str, Any]]:
-    good = st.lists(some_call(), min_size=1, max_size=4).map(lambda c: json.dumps(c).encode())
+    good = st.lists(tool_calls(), min_size=1, max_size=4).map(lambda c: json.dumps(c).encode())
     bad = st.sampled_from([b"[", b"{}", b'["x", {"name": ""}, {"name": 5}]', b"[]", b"\xff", None])
     return st.fixed_dictionaries(
         {
@@ -210,7 +216,7 @@ def tool_row() -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
         {
             "role": st.just("tool"),
-            "content": some_result(),
+            "content": result_contents(),
             "tool_name": st.sampled_from(TOOLS),
             "call_id": st.sampled_from(["c1", "c2", "c3", "c4", "", None]),
         },
@@ -218,62 +224,83 @@ def tool_row() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def asking(tool: str, **arguments: Any) -> dict[str, Any]:
-    call = a_call("c1", tool, json.dumps(arguments), is_flat=False)
+def call_message(tool: str, **arguments: Any) -> dict[str, Any]:
+    call = make_call("c1", tool, json.dumps(arguments), is_flat=False)
     return {"role": "assistant", "tool_calls": json.dumps([call]).encode()}
 
 
-def done(tool: str, code: int = 0, **arguments: Any) -> list[dict[str, Any]]:
+def call_with_result(tool: str, code: int = 0, **arguments: Any) -> list[dict[str, Any]]:
     """A call and its result."""
     content = json.dumps({"exit_code": code}).encode()
     return [
-        asking(tool, **arguments),
+        call_message(tool, **arguments),
         {"role": "tool", "tool_name": tool, "call_id": "c1", "content": content},
     ]
 
 
-SAID = {"role": "user", "content": b"me: go", "length": 2}
-REPLIED = {"role": "assistant", "content": b"it: done"}
-FAILED, PASSED = done("terminal", 1, command="pytest"), done("bash", 0, command="cd a && pytest")
-EDITED = done("patch", path="a.py")
-SHIPPED = [*done("shell", command="git commit -m x"), *done("shell", command="git push")]
+USER_MESSAGE = {"role": "user", "content": b"me: go", "length": 2}
+REPLY = {"role": "assistant", "content": b"it: done"}
+FAILED_TEST, PASSED_TEST = (
+    call_with_result("terminal", 1, command="pytest"),
+    call_with_result("bash", 0, command="cd a && pytest"),
+)
+EDIT = call_with_result("patch", path="a.py")
+COMMIT_AND_PUSH = [
+    *call_with_result("shell", command="git commit -m x"),
+    *call_with_result("shell", command="git push"),
+]
 SCENES = [
-    [SAID] * 9,
-    [SAID] * 10,
-    [SAID, *[asking("todo")] * 10, REPLIED],
-    [asking("read_file", path="a.py"), asking("patch", path="./a.py"), *EDITED],
-    [*FAILED, *EDITED, *PASSED, *SHIPPED],
-    [*FAILED * 4, *PASSED, *FAILED * 5, *PASSED, *SHIPPED],
-    [*FAILED * 9, *PASSED * 24],
-    [*FAILED * 10, *PASSED * 25],
-    PASSED * 24,
-    PASSED * 25,
-    [*PASSED * 13, *done("terminal", 0, command="pytest && git commit -m x && git push")],
-    [*[asking("web_search")] * 2, asking("web_extract"), *EDITED, asking("write_file", path="b.c")],
-    [*done("session_search"), *SHIPPED],
-    [*done("terminal", 1, command="grep x a"), *done("terminal", 1, command="cat a | grep x")],
+    [USER_MESSAGE] * 9,
+    [USER_MESSAGE] * 10,
+    [USER_MESSAGE, *[call_message("todo")] * 10, REPLY],
+    [call_message("read_file", path="a.py"), call_message("patch", path="./a.py"), *EDIT],
+    [*FAILED_TEST, *EDIT, *PASSED_TEST, *COMMIT_AND_PUSH],
+    [*FAILED_TEST * 4, *PASSED_TEST, *FAILED_TEST * 5, *PASSED_TEST, *COMMIT_AND_PUSH],
+    [*FAILED_TEST * 9, *PASSED_TEST * 24],
+    [*FAILED_TEST * 10, *PASSED_TEST * 25],
+    PASSED_TEST * 24,
+    PASSED_TEST * 25,
+    [
+        *PASSED_TEST * 13,
+        *call_with_result("terminal", 0, command="pytest && git commit -m x && git push"),
+    ],
+    [
+        *[call_message("web_search")] * 2,
+        call_message("web_extract"),
+        *EDIT,
+        call_message("write_file", path="b.c"),
+    ],
+    [*call_with_result("session_search"), *COMMIT_AND_PUSH],
+    [
+        *call_with_result("terminal", 1, command="grep x a"),
+        *call_with_result("terminal", 1, command="cat a | grep x"),
+    ],
 ]
 
 
-def some_rows() -> st.SearchStrategy[list[dict[str, Any]]]:
-    """Scenes that tell a story, shell commands, and anything at all."""
+def row_lists() -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Scenes, shell commands, and arbitrary rows."""
     odd = st.just({"role": "system", "content": b"rules"})
     item = st.one_of(user_row(), assistant_row(), tool_row(), assistant_row(), tool_row(), odd)
     codes = st.sampled_from([0, 0, 1, 124, 127])
-    ran = st.builds(done, st.just("terminal"), codes, command=st.sampled_from(COMMANDS))
+    ran = st.builds(call_with_result, st.just("terminal"), codes, command=st.sampled_from(COMMANDS))
     acts = st.sampled_from(["memory", "cronjob", "skill_manage"])
-    acted = st.builds(done, acts, action=st.sampled_from(["add", "Create", "list", "patch"]))
+    acted = st.builds(
+        call_with_result, acts, action=st.sampled_from(["add", "Create", "list", "patch"])
+    )
     scene = st.one_of(item.map(lambda row: [row]), st.sampled_from(SCENES), ran, acted)
     return st.lists(scene, max_size=10).map(lambda scenes: [row for rows in scenes for row in rows])
 
 
-def some_session(name: str, parent: str | None) -> st.SearchStrategy[SessionRow]:
-    alone = ["conversation", "conversation", "scheduled", "subagent"]
+def session_rows(name: str, parent: str | None) -> st.SearchStrategy[SessionRow]:
+    single_session = ["conversation", "conversation", "scheduled", "subagent"]
     tokens = st.sampled_from([0, 10_000, 40_000, 160_000])
     return st.builds(
         SessionRow,
         id=st.just(name),
-        kind=st.sampled_from([*alone, "branch", "continuation"] if parent else alone),
+        kind=st.sampled_from(
+            [*single_session, "branch", "continuation"] if parent else single_session
+        ),
         source=st.sampled_from(["cli", "telegram", ""]),
         model=st.sampled_from(MODELS),
         started_at=st.integers(0, 9_000).map(lambda hours: START + 3600 * hours),
@@ -290,14 +317,14 @@ def some_session(name: str, parent: str | None) -> st.SearchStrategy[SessionRow]
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> naive.Past:
+def histories(draw: st.DrawFn) -> reference_metrics.ReferenceHistory:
     ids = count(1)
     sessions: list[SessionRow] = []
     messages: dict[str, list[MessageRow]] = {}
     for number in range(draw(st.integers(1, 4))):
         parent = draw(st.sampled_from([s.id for s in sessions])) if sessions else None
-        session = draw(some_session(f"s{number}", parent))
-        rows = draw(some_rows())
+        session = draw(session_rows(f"s{number}", parent))
+        rows = draw(row_lists())
         if session.kind in ("branch", "continuation"):
             copied = [row._asdict() for row in messages[parent or ""]]
             is_marked = draw(st.booleans())
@@ -306,7 +333,7 @@ def histories(draw: st.DrawFn) -> naive.Past:
             ] + rows
         sessions.append(session)
         messages[session.id] = list(timed(draw, session.started_at, rows, ids))
-    return naive.Past(sessions, messages)
+    return reference_metrics.ReferenceHistory(sessions, messages)
 
 
 def timed(
@@ -318,58 +345,60 @@ def timed(
         yield MessageRow(**(row | {"id": next(ids), "at": row.get("at", now)}))
 
 
-# --- both ways ---------------------------------------------------------------------------
+# --- comparison ---------------------------------------------------------------------------
 
 Figures = dict[str, Any]
 
 
-def by_metrics(past: naive.Past, zone: tzinfo) -> Figures:
+def by_metrics(history: reference_metrics.ReferenceHistory, zone: tzinfo) -> Figures:
     calendar = Calendar(zone)
     days: dict[str, dict[str, int]] = {name: defaultdict(int) for name in COUNTS}
-    most = dict.fromkeys([*COUNTS, *PEAKS], 0)
+    maxima = dict.fromkeys([*COUNTS, *PEAKS], 0)
     seen: dict[str, dict[str, tuple[float, int, str]]] = {name: {} for name in VARIETY}
-    for row in past.sessions:
-        before = sorted(past.messages.get(row.parent_id or "", []))
-        parents = [fact[PRINT] for item in before if (fact := fact_of(item)) is not None]
-        session = SessionFacts(read_book(row, past.messages.get(row.id, []), parents), calendar)
+    for row in history.sessions:
+        before = sorted(history.messages.get(row.parent_id or "", []))
+        parents = [
+            fact[FINGERPRINT_FIELD] for item in before if (fact := make_fact(item)) is not None
+        ]
+        session = SessionView(read_facts(row, history.messages.get(row.id, []), parents), calendar)
         for name, count_in in COUNTS.items():
             events = count_in(session)
-            most[name] = max(most[name], sum(amount for _, amount in events))
+            maxima[name] = max(maxima[name], sum(amount for _, amount in events))
             for fact, amount in events:
                 days[name][calendar.day(fact[TIME_FIELD])] += amount
         for name, peaks_in in PEAKS.items():
-            most[name] = max([most[name], *(amount for _, amount in peaks_in(session))])
+            maxima[name] = max([maxima[name], *(amount for _, amount in peaks_in(session))])
         for name, values_in in VARIETY.items():
             for fact, value in values_in(session):
-                here = (fact[TIME_FIELD], fact[ID], row.id)
-                seen[name][value] = min(seen[name].get(value, here), here)
+                appearance = (fact[TIME_FIELD], fact[ID_FIELD], row.id)
+                seen[name][value] = min(seen[name].get(value, appearance), appearance)
     first = {n: {v: (at, s, m) for v, (at, m, s) in item.items()} for n, item in seen.items()}
-    return {"days": days, "most": most, "first": first}
+    return {"days": days, "most": maxima, "first": first}
 
 
-def by_reference(past: naive.Past, zone: tzinfo) -> Figures:
-    most = {name: naive.max_in_session(name, past, zone) for name in COUNTS}
-    most |= {name: naive.peak(name, past, zone) for name in PEAKS}
+def by_reference(history: reference_metrics.ReferenceHistory, zone: tzinfo) -> Figures:
+    maxima = {name: reference_metrics.max_in_session(name, history, zone) for name in COUNTS}
+    maxima |= {name: reference_metrics.peak(name, history, zone) for name in PEAKS}
     return {
-        "days": {name: naive.count_by_day(name, past, zone) for name in COUNTS},
-        "most": most,
-        "first": {name: naive.variety(name, past, zone) for name in VARIETY},
+        "days": {name: reference_metrics.count_by_day(name, history, zone) for name in COUNTS},
+        "most": maxima,
+        "first": {name: reference_metrics.variety(name, history, zone) for name in VARIETY},
     }
 
 
-def differences(past: naive.Past, zone: tzinfo = BERLIN) -> Figures:
-    """Metrics that differ: what they say, and what the reference says."""
-    ours, theirs = by_metrics(past, zone), by_reference(past, zone)
+def differences(history: reference_metrics.ReferenceHistory, zone: tzinfo = BERLIN) -> Figures:
+    """Metrics that differ from the reference, with both results."""
+    measured, expected = by_metrics(history, zone), by_reference(history, zone)
     return {
-        f"{kind} {name}": (figures[name], theirs[kind][name])
-        for kind, figures in ours.items()
+        f"{kind} {name}": (figures[name], expected[kind][name])
+        for kind, figures in measured.items()
         for name in figures
-        if figures[name] != theirs[kind][name]
+        if figures[name] != expected[kind][name]
     }
 
 
-def stored(path: Path) -> naive.Past:
-    """A history from its file, with the kinds of sessions as the store tells them apart."""
+def load_history(path: Path) -> reference_metrics.ReferenceHistory:
+    """Load a history from its file, with the kinds of its sessions."""
     with closing(sqlite3.connect(path)) as db:
         reasons = dict(db.execute("SELECT id, end_reason FROM sessions"))
         sessions = [
@@ -387,7 +416,7 @@ def stored(path: Path) -> naive.Past:
             " CAST(tool_calls AS BLOB), tool_name, tool_call_id FROM messages ORDER BY id"
         ):
             messages[session_id].append(MessageRow(*row))
-    return naive.Past(sessions, dict(messages))
+    return reference_metrics.ReferenceHistory(sessions, dict(messages))
 
 
 def kind_of(config: str, source: str, parent_end: str | None) -> str:
@@ -409,35 +438,41 @@ def result_row(row_id: int, content: bytes, **columns: Any) -> MessageRow:
 
 
 def call_row(row_id: int, tool: str, **arguments: Any) -> MessageRow:
-    calls = json.dumps([a_call("c1", tool, arguments, is_flat=False)]).encode()
+    calls = json.dumps([make_call("c1", tool, arguments, is_flat=False)]).encode()
     return MessageRow(row_id, "assistant", START + row_id, tool_calls=calls)
 
 
-def alone(*rows: MessageRow, model: str = "") -> naive.Past:
-    return naive.Past([SessionRow("s", model=model, started_at=START)], {"s": [*rows]})
+def single_session(*rows: MessageRow, model: str = "") -> reference_metrics.ReferenceHistory:
+    return reference_metrics.ReferenceHistory(
+        [SessionRow("s", model=model, started_at=START)], {"s": [*rows]}
+    )
 
 
-def branched(parent: list[MessageRow], rows: list[MessageRow]) -> naive.Past:
+def branched(
+    parent: list[MessageRow], rows: list[MessageRow]
+) -> reference_metrics.ReferenceHistory:
     branch = SessionRow("b", kind="branch", started_at=START, parent_id="s")
-    return naive.Past([SessionRow("s", started_at=START), branch], {"s": parent, "b": rows})
+    return reference_metrics.ReferenceHistory(
+        [SessionRow("s", started_at=START), branch], {"s": parent, "b": rows}
+    )
 
 
 TRACED = json.dumps({"output": TRACE, "exit_code": 130}).encode()
 TRICKY_HISTORIES = {
     # Ctrl-C in a Python program: 130 and a traceback.
-    "interrupted with a traceback": alone(result_row(1, TRACED, tool_name="terminal")),
+    "interrupted with a traceback": single_session(result_row(1, TRACED, tool_name="terminal")),
     # The row names no tool; the call it answers does.
-    "a read file holds a traceback": alone(
+    "a read file holds a traceback": single_session(
         call_row(1, "read_file", path="a.log"), result_row(2, TRACE.encode(), call_id="c1")
     ),
-    "a printed exit code, the tool known by the call": alone(
+    "a printed exit code, the tool known by the call": single_session(
         call_row(1, "terminal", command="make"), result_row(2, b"exit code: 2", call_id="c1")
     ),
-    # An answer is no copy of a question.
+    # A reply is not a copy of a user message.
     "the agent repeats what the user said before": branched(
         [MessageRow(1, "user", START, b"ok", 2)], [MessageRow(2, "assistant", START + 5, b"ok")]
     ),
-    "an exit code beyond 64 bits": alone(
+    "an exit code beyond 64 bits": single_session(
         result_row(1, b'{"exit_code": 99999999999999999999}', tool_name="terminal")
     ),
 }
@@ -447,50 +482,52 @@ TRICKY_HISTORIES = {
 
 
 def test_every_metric_has_a_reference() -> None:
-    assert set(naive.COUNTS) == set(COUNTS)
-    assert set(naive.PEAKS) == set(PEAKS)
-    assert set(naive.VARIETY) == set(VARIETY)
+    assert set(reference_metrics.COUNTS) == set(COUNTS)
+    assert set(reference_metrics.PEAKS) == set(PEAKS)
+    assert set(reference_metrics.VARIETY) == set(VARIETY)
 
 
 @settings(max_examples=size(60, 120), deadline=None, suppress_health_check=list(HealthCheck))
-@given(past=histories(), zone=st.sampled_from(ZONES))
-def test_metrics_of_any_history_equal_the_reference(past: naive.Past, zone: tzinfo) -> None:
-    assert differences(past, zone) == {}
+@given(history=histories(), zone=st.sampled_from(ZONES))
+def test_metrics_of_any_history_equal_the_reference(
+    history: reference_metrics.ReferenceHistory, zone: tzinfo
+) -> None:
+    assert differences(history, zone) == {}
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_stories_at_any_pace_equal_the_reference(step: float) -> None:
+def test_scenes_with_any_interval_equal_the_reference(step: float) -> None:
     for scene in SCENES:
         rows = [MessageRow(id=n, at=START + n * step, **row) for n, row in enumerate(scene, 1)]
-        assert differences(alone(*rows)) == {}
+        assert differences(single_session(*rows)) == {}
 
 
 def test_printed_exit_codes_equal_the_reference() -> None:
     contents = [b"z" * n + b"\nexit code 3\n" + b"z" * n for n in range(130, 180)]
     rows = [result_row(n, text, tool_name="terminal") for n, text in enumerate(contents, 1)]
-    assert differences(alone(*rows)) == {}
+    assert differences(single_session(*rows)) == {}
 
 
-def test_metrics_of_a_made_up_history_equal_the_reference(tmp_path: Path) -> None:
-    make(tmp_path / "made.db", Size(300, 6_000), seed=3)
-    past = stored(tmp_path / "made.db")
-    assert len({session.kind for session in past.sessions}) == 5
-    assert differences(past) == {}
+def test_metrics_of_a_generated_history_equal_the_reference(tmp_path: Path) -> None:
+    make(tmp_path / "generated.db", Size(300, 6_000), seed=3)
+    history = load_history(tmp_path / "generated.db")
+    assert len({session.kind for session in history.sessions}) == 5
+    assert differences(history) == {}
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command])
 def test_labels_equal_the_reference(command: str) -> None:
-    assert list(labels(command)) == naive.shell_labels(command)
+    assert list(command_labels(command)) == reference_metrics.shell_labels(command)
 
 
 @pytest.mark.parametrize("command", TRICKY_COMMANDS)
-def test_the_reference_knows_what_tricky_commands_run(command: str) -> None:
-    assert naive.shell_labels(command) == TRICKY_COMMANDS[command]
+def test_the_reference_labels_tricky_commands(command: str) -> None:
+    assert reference_metrics.shell_labels(command) == TRICKY_COMMANDS[command]
 
 
 @pytest.mark.parametrize("command", TRICKY_COMMANDS)
 def test_tricky_commands(command: str) -> None:
-    assert list(labels(command)) == TRICKY_COMMANDS[command]
+    assert list(command_labels(command)) == TRICKY_COMMANDS[command]
 
 
 @pytest.mark.parametrize("name", TRICKY_HISTORIES)

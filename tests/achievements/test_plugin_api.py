@@ -1,4 +1,4 @@
-"""The plugin over real HTTP: it answers at once, whatever a scan is doing."""
+"""The plugin over real HTTP: it responds without waiting for scans."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-    from achievements.life import Life
+    from achievements.history_builder import HistoryBuilder
 
 API = Path(__file__).parents[2] / "plugins" / "hermes-achievements" / "dashboard" / "plugin_api.py"
 PREFIX = "/api/plugins/hermes-achievements"
@@ -74,16 +74,16 @@ def plugin() -> ModuleType:
 
 
 @pytest.fixture
-def client(plugin: ModuleType, life: Life) -> Iterator[httpx.Client]:
-    life.say("hello")
+def client(plugin: ModuleType, builder: HistoryBuilder) -> Iterator[httpx.Client]:
+    builder.send("hello")
     for _ in range(12):
-        life.shell("pytest && git commit -m x")
+        builder.run_shell("pytest && git commit -m x")
     with serving(plugin) as client:
         yield client
 
 
-def settled(client: httpx.Client) -> dict[str, Any]:
-    """The first complete answer."""
+def wait_for_snapshot(client: httpx.Client) -> dict[str, Any]:
+    """The first complete snapshot."""
     for _ in range(300):
         body: dict[str, Any] = client.get(f"{PREFIX}/achievements").json()
         if body["scan_meta"]["mode"] not in ("pending", "in_progress"):
@@ -92,11 +92,11 @@ def settled(client: httpx.Client) -> dict[str, Any]:
     raise AssertionError("no complete snapshot after 15 seconds")
 
 
-def test_the_first_answer_is_pending_and_the_rest_follows(client: httpx.Client) -> None:
+def test_the_first_response_is_pending_until_the_scan_completes(client: httpx.Client) -> None:
     first = client.get(f"{PREFIX}/achievements").json()
     assert first["scan_meta"]["mode"] in ("pending", "in_progress")
     assert first["total_count"] >= 100
-    body = settled(client)
+    body = wait_for_snapshot(client)
     assert body["scan_meta"]["mode"] == "full"
     assert body["unlocked_count"] > 5
     assert body["scan_id"]
@@ -104,8 +104,8 @@ def test_the_first_answer_is_pending_and_the_rest_follows(client: httpx.Client) 
     assert "aggregate" not in body
 
 
-def test_achievements_can_be_chosen_and_sorted(client: httpx.Client) -> None:
-    settled(client)
+def test_achievements_can_be_filtered_and_sorted(client: httpx.Client) -> None:
+    wait_for_snapshot(client)
     path = f"{PREFIX}/achievements"
     unlocked = client.get(path, params={"state": "unlocked", "sort": "name"}).json()
     names = [achievement["name"] for achievement in unlocked["achievements"]]
@@ -130,7 +130,7 @@ def test_achievements_can_be_chosen_and_sorted(client: httpx.Client) -> None:
         ("limit", "many", "1 or more"),
     ],
 )
-def test_a_bad_parameter_is_answered_with_what_is_accepted(
+def test_an_invalid_parameter_is_rejected_with_the_accepted_values(
     client: httpx.Client, parameter: str, value: str, accepted: str
 ) -> None:
     answer = client.get(f"{PREFIX}/achievements", params={parameter: value})
@@ -138,7 +138,7 @@ def test_a_bad_parameter_is_answered_with_what_is_accepted(
     assert accepted in answer.json()["detail"]
 
 
-def test_every_request_says_what_it_accepts(client: httpx.Client) -> None:
+def test_every_route_reports_its_accepted_values(client: httpx.Client) -> None:
     for limit in ("0", "x", "501"):
         answer = client.get(f"{PREFIX}/recent-unlocks", params={"limit": limit})
         assert answer.status_code == 400
@@ -152,8 +152,8 @@ def test_every_request_says_what_it_accepts(client: httpx.Client) -> None:
     assert "token" in answer.json()["detail"]
 
 
-def test_the_status_says_what_is_going_on(client: httpx.Client) -> None:
-    settled(client)
+def test_the_status_describes_the_last_scan(client: httpx.Client) -> None:
+    wait_for_snapshot(client)
     status = client.get(f"{PREFIX}/scan-status").json()
     assert status["state"] == "idle"
     assert status["last_error"] is None
@@ -163,8 +163,8 @@ def test_the_status_says_what_is_going_on(client: httpx.Client) -> None:
     assert status["snapshot_age_seconds"] >= 0
 
 
-def test_what_was_earned_lately_and_ever_and_where(client: httpx.Client) -> None:
-    settled(client)
+def test_recent_unlocks_timeline_and_session_badges_agree(client: httpx.Client) -> None:
+    wait_for_snapshot(client)
     recent = client.get(f"{PREFIX}/recent-unlocks").json()
     timeline = client.get(f"{PREFIX}/timeline").json()
     moments = [step["at"] for step in timeline["steps"]]
@@ -176,12 +176,12 @@ def test_what_was_earned_lately_and_ever_and_where(client: httpx.Client) -> None
     assert client.get(f"{PREFIX}/sessions/nobody/badges").json()["badges"] == []
 
 
-def test_20_a_rescan_waits_for_fresh_data_and_answers_in_few_words(
-    client: httpx.Client, life: Life
+def test_20_a_rescan_returns_new_data_in_a_small_response(
+    client: httpx.Client, builder: HistoryBuilder
 ) -> None:
-    settled(client)
+    wait_for_snapshot(client)
     for number in range(200):
-        life.begin(f"more{number}").say()
+        builder.start(f"more{number}").send()
     answer = client.post(f"{PREFIX}/rescan")
     body = answer.json()
     assert body["ok"]
@@ -190,61 +190,61 @@ def test_20_a_rescan_waits_for_fresh_data_and_answers_in_few_words(
     assert len(answer.content) < 400_000
 
 
-def test_23_a_rescan_looks_again_within_the_time_a_snapshot_is_fresh(
-    client: httpx.Client, life: Life
+def test_23_a_rescan_ignores_the_snapshot_ttl(
+    client: httpx.Client, builder: HistoryBuilder
 ) -> None:
-    before = settled(client)
-    life.begin("s2").say("something new")
+    before = wait_for_snapshot(client)
+    builder.start("s2").send("something new")
     after = client.post(f"{PREFIX}/rescan").json()
     assert after["generated_at"] > before["generated_at"]
-    words = {achievement["id"]: achievement for achievement in after["achievements"]}
-    assert words["well-spoken"]["progress"] == 2
+    by_id = {achievement["id"]: achievement for achievement in after["achievements"]}
+    assert by_id["well-spoken"]["progress"] == 2
 
 
-def test_19_nothing_else_waits_for_a_rescan(
+def test_19_other_requests_do_not_wait_for_a_rescan(
     plugin: ModuleType, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settled(client)
-    going, leave = threading.Event(), threading.Event()
+    wait_for_snapshot(client)
+    started, release = threading.Event(), threading.Event()
     run = plugin._run_scan_and_update_cache
 
-    def slowly(**options: Any) -> None:
-        going.set()
-        assert leave.wait(120)
+    def run_slowly(**options: Any) -> None:
+        started.set()
+        assert release.wait(120)
         run(**options)
 
-    monkeypatch.setattr(plugin, "_run_scan_and_update_cache", slowly)
+    monkeypatch.setattr(plugin, "_run_scan_and_update_cache", run_slowly)
     answers: list[httpx.Response] = []
     address = str(client.base_url)
     waiting = threading.Thread(
         target=lambda: answers.append(httpx.post(f"{address}{PREFIX}/rescan", timeout=60))
     )
     waiting.start()
-    assert going.wait(10)
+    assert started.wait(10)
     assert client.get("/alive").json() == {"ok": True}
     assert client.get(f"{PREFIX}/achievements").json()["unlocked_count"] > 5
     assert not answers
-    leave.set()
+    release.set()
     waiting.join(timeout=30)
     assert answers[0].json()["ok"]
 
 
-def test_forgetting_unlocks_asks_for_a_confirmation(client: httpx.Client) -> None:
-    settled(client)
-    asked = client.post(f"{PREFIX}/reset-state")
-    assert asked.status_code == 409
+def test_resetting_unlocks_requires_a_confirmation(client: httpx.Client) -> None:
+    wait_for_snapshot(client)
+    requested = client.post(f"{PREFIX}/reset-state")
+    assert requested.status_code == 409
     wrong = client.post(f"{PREFIX}/reset-state", json={"confirm": "guess"})
     assert wrong.status_code == 409
     state = achievements.folder() / "state.json"
     assert json.loads(state.read_text())["unlocks"]
-    token = asked.json()["confirm"]
+    token = requested.json()["confirm"]
     assert client.post(f"{PREFIX}/reset-state", json={"confirm": token}).json() == {"ok": True}
     assert json.loads(state.read_text())["unlocks"] == {}
     assert client.post(f"{PREFIX}/reset-state", json={"confirm": token}).status_code == 409
 
 
-def test_an_export_comes_in_the_form_asked_for(client: httpx.Client) -> None:
-    settled(client)
+def test_an_export_has_the_requested_format(client: httpx.Client) -> None:
+    wait_for_snapshot(client)
     assert client.get(f"{PREFIX}/export").json()["achievements"]
     assert "# " in client.get(f"{PREFIX}/export", params={"format": "Markdown"}).text
     unknown = client.get(f"{PREFIX}/export", params={"format": "pdf"})
@@ -252,8 +252,8 @@ def test_an_export_comes_in_the_form_asked_for(client: httpx.Client) -> None:
     assert "markdown" in unknown.json()["detail"]
 
 
-def test_files_are_private_and_whole(client: httpx.Client) -> None:
-    settled(client)
+def test_files_are_private_and_complete(client: httpx.Client) -> None:
+    wait_for_snapshot(client)
     for name in ("state.json", "scan_snapshot.json"):
         path = achievements.folder() / name
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -262,11 +262,11 @@ def test_files_are_private_and_whole(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("name", ["state.json", "scan_snapshot.json"])
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"unlocks": 7}'])
-def test_a_damaged_file_costs_nothing(
-    life: Life, name: str, content: bytes, plugin: ModuleType
+def test_a_damaged_file_does_not_lose_unlocks(
+    builder: HistoryBuilder, name: str, content: bytes, plugin: ModuleType
 ) -> None:
-    life.say()
-    life.shell("pytest")
+    builder.send()
+    builder.run_shell("pytest")
     good = plugin.evaluate_all(force=True)
     (achievements.folder() / name).write_bytes(content)
     fresh = load_plugin()
@@ -281,8 +281,10 @@ def test_a_damaged_file_costs_nothing(
         module._SERVICE.close()
 
 
-def test_what_the_original_recorded_is_kept_apart(life: Life, plugin: ModuleType) -> None:
-    life.say()
+def test_unlocks_of_the_original_program_are_stored_separately(
+    builder: HistoryBuilder, plugin: ModuleType
+) -> None:
+    builder.send()
     old = {"unlocks": {"some_badge": {"unlocked_at": 1_700_000_000, "first_tier": "X"}}}
     (achievements.folder() / "state.json").write_text(json.dumps(old))
     plugin.evaluate_all(force=True)
@@ -293,10 +295,10 @@ def test_what_the_original_recorded_is_kept_apart(life: Life, plugin: ModuleType
     plugin._SERVICE.close()
 
 
-def test_the_originals_newer_place_is_read_once(
-    life: Life, plugin: ModuleType, hermes_home: Path
+def test_the_newer_state_file_of_the_original_program_is_read_once(
+    builder: HistoryBuilder, plugin: ModuleType, hermes_home: Path
 ) -> None:
-    life.say()
+    builder.send()
     elsewhere = hermes_home / "plugin-data" / "hermes-achievements"
     elsewhere.mkdir(parents=True)
     old = {"unlocks": {"some_badge": {"unlocked_at": 1_700_000_000}}}
@@ -307,7 +309,7 @@ def test_the_originals_newer_place_is_read_once(
     plugin._SERVICE.close()
 
 
-def test_switched_off_means_off(
+def test_disabled_achievements_answer_403_and_scan_nothing(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch, hermes_home: Path
 ) -> None:
     monkeypatch.setenv("HERMES_ACHIEVEMENTS_ENABLED", "false")
@@ -317,35 +319,35 @@ def test_switched_off_means_off(
     assert not (hermes_home / "statistics.db").exists()
 
 
-def test_two_servers_share_what_one_of_them_found(life: Life) -> None:
-    life.say()
-    item, two = load_plugin(), load_plugin()
+def test_two_servers_share_a_snapshot(builder: HistoryBuilder) -> None:
+    builder.send()
+    item, second = load_plugin(), load_plugin()
     item.evaluate_all(force=True)
-    assert two.evaluate_all()["unlocked_count"] == item.evaluate_all()["unlocked_count"] > 0
-    for module in (item, two):
+    assert second.evaluate_all()["unlocked_count"] == item.evaluate_all()["unlocked_count"] > 0
+    for module in (item, second):
         module._SERVICE.close()
 
 
-def test_after_forgetting_everything_is_found_again(client: httpx.Client) -> None:
+def test_after_a_reset_unlocks_are_found_again(client: httpx.Client) -> None:
     before = client.post(f"{PREFIX}/rescan").json()
     token = client.post(f"{PREFIX}/reset-state").json()["confirm"]
     assert client.post(f"{PREFIX}/reset-state", json={"confirm": token}).json() == {"ok": True}
     after = client.post(f"{PREFIX}/rescan")
     assert after.status_code == 200
     assert after.json()["unlocked_count"] == before["unlocked_count"]
-    assert settled(client)["unlocked_count"] == before["unlocked_count"]
+    assert wait_for_snapshot(client)["unlocked_count"] == before["unlocked_count"]
 
 
 @pytest.mark.clock
-def test_a_failed_scan_says_why_and_a_rescan_does_not_wait(
+def test_a_failed_scan_reports_its_error_and_a_rescan_runs_at_once(
     client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = service_module.survey_elsewhere
+    real = service_module.survey_in_subprocess
 
     def fail(*_: object) -> None:
         raise ScanError("the disk is on fire")
 
-    monkeypatch.setattr(service_module, "survey_elsewhere", fail)
+    monkeypatch.setattr(service_module, "survey_in_subprocess", fail)
     answer = client.post(f"{PREFIX}/rescan")
     assert (answer.status_code, answer.json()) == (503, {"detail": "the disk is on fire"})
     runs = client.get(f"{PREFIX}/scan-status").json()["run_count"]
@@ -356,54 +358,57 @@ def test_a_failed_scan_says_why_and_a_rescan_does_not_wait(
     status = client.get(f"{PREFIX}/scan-status").json()
     assert status["run_count"] == runs
     assert 20 < status["next_try_at"] - time.time() <= 30
-    monkeypatch.setattr(service_module, "survey_elsewhere", real)
+    monkeypatch.setattr(service_module, "survey_in_subprocess", real)
     assert client.post(f"{PREFIX}/rescan").json()["ok"]
 
 
-async def test_many_rescans_are_one_and_take_no_thread_of_the_server(
+async def test_concurrent_rescans_share_a_run_and_use_no_server_thread(
     plugin: ModuleType, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settled(client)
-    came, leave, runs = threading.Event(), threading.Event(), []
+    wait_for_snapshot(client)
+    started, release, runs = threading.Event(), threading.Event(), []
     run = plugin._run_scan_and_update_cache
 
-    def slowly(**options: Any) -> None:
+    def run_slowly(**options: Any) -> None:
         runs.append(options)
-        came.set()
-        assert leave.wait(120)
+        started.set()
+        assert release.wait(120)
         run(**options)
 
-    monkeypatch.setattr(plugin, "_run_scan_and_update_cache", slowly)
-    async with httpx.AsyncClient(base_url=client.base_url, timeout=120) as many:
-        asked = [asyncio.create_task(many.post(f"{PREFIX}/rescan")) for _ in range(60)]
-        assert await asyncio.to_thread(came.wait, 60)
-        answer = await many.get(f"{PREFIX}/achievements")
+    monkeypatch.setattr(plugin, "_run_scan_and_update_cache", run_slowly)
+    async with httpx.AsyncClient(base_url=client.base_url, timeout=120) as async_client:
+        requested = [asyncio.create_task(async_client.post(f"{PREFIX}/rescan")) for _ in range(60)]
+        assert await asyncio.to_thread(started.wait, 60)
+        answer = await async_client.get(f"{PREFIX}/achievements")
         assert answer.json()["unlocked_count"] > 5
-        assert not any(item.done() for item in asked)
-        leave.set()
-        assert [(await item).status_code for item in asked] == [200] * 60
+        assert not any(item.done() for item in requested)
+        release.set()
+        assert [(await item).status_code for item in requested] == [200] * 60
     assert len(runs) <= 2
 
 
-def test_a_rescan_while_another_process_scans_says_so(
-    client: httpx.Client, hermes_home: Path, life: Life
+def test_a_rescan_reports_that_another_process_is_scanning(
+    client: httpx.Client, hermes_home: Path, builder: HistoryBuilder
 ) -> None:
-    settled(client)
-    life.say("something new")
+    wait_for_snapshot(client)
+    builder.send("something new")
     ledger = LedgerFile(hermes_home / "state.db")
-    with ledger.alone() as is_alone:
-        assert is_alone
+    with ledger.try_lock() as is_locked:
+        assert is_locked
         body = client.post(f"{PREFIX}/rescan").json()
     ledger.close()
     assert "another process" in body["waiting_for"]
     assert body["is_stale"]
 
 
-def test_a_purged_conversation_is_named_nowhere(
-    plugin: ModuleType, client: httpx.Client, life: Life, monkeypatch: pytest.MonkeyPatch
+def test_the_title_of_a_purged_session_is_shown_nowhere(
+    plugin: ModuleType,
+    client: httpx.Client,
+    builder: HistoryBuilder,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(plugin._NAMES, "_kept_seconds", 0.0)
-    settled(client)
+    monkeypatch.setattr(plugin._TITLES, "_cache_seconds", 0.0)
+    wait_for_snapshot(client)
     paths = ("achievements", "timeline", "recent-unlocks", "sessions/s1/badges")
 
     def texts() -> list[str]:
@@ -411,17 +416,17 @@ def test_a_purged_conversation_is_named_nowhere(
         return [*results, client.post(f"{PREFIX}/rescan").text]
 
     assert all('"title":"hello"' in text for text in texts())
-    life.db.delete_session("s1")
-    life.db.purge_session("s1")
+    builder.db.delete_session("s1")
+    builder.db.purge_session("s1")
     for text in texts():
         assert '"title":"hello"' not in text
         assert '"is_gone":true' in text
 
 
-def test_what_is_hidden_by_another_process_is_hidden_here(
+def test_an_achievement_hidden_by_another_process_is_not_listed(
     client: httpx.Client, hermes_home: Path
 ) -> None:
-    before = settled(client)["total_count"]
+    before = wait_for_snapshot(client)["total_count"]
     (hermes_home / "config.yaml").write_text("achievements:\n  hidden: [first-words]\n")
     client.post(f"{PREFIX}/rescan")
     body = client.get(f"{PREFIX}/achievements").json()
@@ -429,7 +434,7 @@ def test_what_is_hidden_by_another_process_is_hidden_here(
     assert "first-words" not in {achievement["id"] for achievement in body["achievements"]}
 
 
-def test_computing_everything_puts_nothing_on_record(life: Life, plugin: ModuleType) -> None:
-    life.say()
+def test_compute_all_records_nothing(builder: HistoryBuilder, plugin: ModuleType) -> None:
+    builder.send()
     assert plugin.compute_all()["unlocked_count"] > 0
     assert plugin.load_state()["unlocks"] == {}

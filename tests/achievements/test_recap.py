@@ -1,4 +1,4 @@
-"""Looking back: only what happened in the period counts, and it adds up."""
+"""Recaps contain the events of their period."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.recap import periods, sentences
-from hermes_achievements.recap.recap import recap
+from hermes_achievements.recap.recap import build_recap
 from hermes_achievements.scan.scanner import Scanner
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
@@ -28,17 +28,17 @@ pytestmark = pytest.mark.clock
 
 
 def at(day: str, hour: int = 12, second: int = 0) -> float:
-    """A moment of *day* in UTC."""
+    """A timestamp on *day* in UTC."""
     moment = datetime.fromisoformat(day).replace(hour=hour, tzinfo=UTC)
     return moment.timestamp() + second
 
 
-def say(db: SessionDB, session: str, moment: float, words: str = "do it") -> None:
-    db.append_message(session, "user", content=words, timestamp=moment)
+def add_user_message(db: SessionDB, session: str, moment: float, text: str = "do it") -> None:
+    db.append_message(session, "user", content=text, timestamp=moment)
 
 
-def call(db: SessionDB, session: str, moment: float, command: str, code: int = 0) -> None:
-    """One call of the terminal, and its result a second later."""
+def add_shell_call(db: SessionDB, session: str, moment: float, command: str, code: int = 0) -> None:
+    """Add a terminal call, and its result a second later."""
     name = f"call_{moment}_{command}"
     function = {"name": "terminal", "arguments": json.dumps({"command": command})}
     tool_call = {"id": name, "type": "function", "function": function}
@@ -53,39 +53,41 @@ def call(db: SessionDB, session: str, moment: float, command: str, code: int = 0
     )
 
 
-def look_back(home: Path, first: str, last: str, **more: Any) -> Recap:
-    """Scan the history of *home* and look back on some of its days."""
+def scan_recap(home: Path, first: str, last: str, **more: Any) -> Recap:
+    """Scan the history of *home* and compute a recap."""
     database = home / "state.db"
     opened = functools.partial(open_history, str(database))
     with contextlib.closing(LedgerFile(database)) as ledger:
         tally = Scanner(opened, ledger, "UTC", processes=0).refresh().tally
         with contextlib.closing(opened()) as history:
             calendar = Calendar(UTC)
-            return recap(ledger, tally, calendar, first, last, titles=history.titles, **more)
+            return build_recap(ledger, tally, calendar, first, last, titles=history.titles, **more)
 
 
 @pytest.fixture
 def september(hermes_home: Path) -> Path:
-    """A conversation over the end of August, and two in September."""
+    """A conversation from August to September, and two in September."""
     with SessionDB() as db:
         db.create_session("over-the-edge", "cli", model="anthropic/claude-sonnet-4-20250514")
-        say(db, "over-the-edge", at("2026-08-31", 23, 3500))
-        call(db, "over-the-edge", at("2026-08-31", 23, 3510), "git status", code=1)
-        call(db, "over-the-edge", at("2026-09-01", 0, 5), "git commit -m x")
-        say(db, "over-the-edge", at("2026-09-01", 0, 20))
+        add_user_message(db, "over-the-edge", at("2026-08-31", 23, 3500))
+        add_shell_call(db, "over-the-edge", at("2026-08-31", 23, 3510), "git status", code=1)
+        add_shell_call(db, "over-the-edge", at("2026-09-01", 0, 5), "git commit -m x")
+        add_user_message(db, "over-the-edge", at("2026-09-01", 0, 20))
         db.create_session("busy", "cli", model="gpt-5")
         db.set_session_title("busy", "A busy <script>")
         for number in range(5):
-            say(db, "busy", at("2026-09-02", 9, number * 100))
-            call(db, "busy", at("2026-09-02", 9, number * 100 + 10), "pytest -q && ls", code=0)
+            add_user_message(db, "busy", at("2026-09-02", 9, number * 100))
+            add_shell_call(
+                db, "busy", at("2026-09-02", 9, number * 100 + 10), "pytest -q && ls", code=0
+            )
         db.create_session("long", "cli", model="gpt-5")
         for number in range(8):
-            say(db, "long", at("2026-09-03", 14, number * 200))
+            add_user_message(db, "long", at("2026-09-03", 14, number * 200))
     return hermes_home
 
 
-def test_only_what_happened_in_the_period_counts(september: Path) -> None:
-    result = look_back(september, "2026-09-01", "2026-09-30")
+def test_only_events_in_the_period_count(september: Path) -> None:
+    result = scan_recap(september, "2026-09-01", "2026-09-30")
     assert result.totals.messages == 1 + 5 + 8
     assert result.totals.tool_calls == 1 + 5
     assert result.totals.commits == 1
@@ -103,14 +105,14 @@ def test_only_what_happened_in_the_period_counts(september: Path) -> None:
 
 
 def test_favourites_are_ranked(september: Path) -> None:
-    result = look_back(september, "2026-09-01", "2026-09-30")
+    result = scan_recap(september, "2026-09-01", "2026-09-30")
     assert result.tools == (("terminal", 6),)
     assert result.programs == (("ls", 5), ("pytest", 5), ("git", 1))
     assert result.models == (("gpt-5", 13), ("claude-sonnet-4", 1))
 
 
 def test_the_longest_sessions_are_named(september: Path) -> None:
-    result = look_back(september, "2026-09-01", "2026-09-30")
+    result = scan_recap(september, "2026-09-01", "2026-09-30")
     assert result.longest_by_time is not None
     assert (result.longest_by_time.session_id, result.longest_by_time.amount) == ("long", 1400)
     assert result.longest_by_calls is not None
@@ -118,7 +120,7 @@ def test_the_longest_sessions_are_named(september: Path) -> None:
 
 
 def test_best_day_streak_and_failures(september: Path) -> None:
-    result = look_back(september, "2026-09-01", "2026-09-30")
+    result = scan_recap(september, "2026-09-01", "2026-09-30")
     assert result.best_day == ("2026-09-03", 8, 0)
     assert result.streak == (3, "2026-09-03")
     assert result.failures.share == 0
@@ -131,13 +133,13 @@ def test_tier_ups_are_those_of_the_period(september: Path) -> None:
         {"id": name, "name": name, "icon": "award", "tier": "clay", "at": at(day)}
         for name, day in (("early", "2026-08-31"), ("timely", "2026-09-30"), ("late", "2026-10-01"))
     ]
-    result = look_back(september, "2026-09-01", "2026-09-30", timeline=steps)
+    result = scan_recap(september, "2026-09-01", "2026-09-30", timeline=steps)
     assert [tier_up["id"] for tier_up in result.tier_ups] == ["timely"]
     assert "2026-09-01" <= result.tier_ups[0]["day"] <= "2026-09-30"
 
 
-def test_a_period_without_anything_is_empty(september: Path) -> None:
-    result = look_back(september, "2020-01-01", "2020-01-31")
+def test_a_recap_without_activity_is_empty(september: Path) -> None:
+    result = scan_recap(september, "2020-01-01", "2020-01-31")
     assert result.is_empty
     assert result.best_day is None
     assert result.streak is None
@@ -146,7 +148,7 @@ def test_a_period_without_anything_is_empty(september: Path) -> None:
 
 def test_progress_is_reported(september: Path) -> None:
     seen: list[tuple[int, int]] = []
-    look_back(
+    scan_recap(
         september,
         "2026-09-01",
         "2026-09-30",
@@ -156,18 +158,18 @@ def test_progress_is_reported(september: Path) -> None:
 
 
 def test_a_recap_becomes_json(september: Path) -> None:
-    plain = look_back(september, "2026-09-01", "2026-09-30").plain()
+    plain = scan_recap(september, "2026-09-01", "2026-09-30").as_json()
     assert json.loads(json.dumps(plain)) == plain
     assert plain["tools"] == [{"name": "terminal", "times": 6}]
     assert plain["failures"]["share_before"] == 1.0
 
 
-def test_sentences_say_what_stood_out(september: Path) -> None:
-    result = look_back(september, "2026-09-01", "2026-09-30")
-    said = " ".join(sentences.highlights(result))
-    assert "Your best day was Thursday, 3 September: 8 messages." in said
-    assert "0.0 % of tool calls failed, down from 100.0 % in the 30 days before." in said
-    assert "“A busy <script>”" in said
+def test_highlights_are_sentences_about_notable_facts(september: Path) -> None:
+    result = scan_recap(september, "2026-09-01", "2026-09-30")
+    text = " ".join(sentences.highlights(result))
+    assert "Your best day was Thursday, 3 September: 8 messages." in text
+    assert "0.0 % of tool calls failed, down from 100.0 % in the 30 days before." in text
+    assert "“A busy <script>”" in text
     assert "busy" not in " ".join(sentences.highlights(result, is_public=True)).split()
 
 
@@ -175,10 +177,10 @@ def test_comebacks_are_counted(hermes_home: Path) -> None:
     with SessionDB() as db:
         db.create_session("stubborn", "cli")
         for number in range(10):
-            call(db, "stubborn", at("2026-09-01", 9, number * 10), "pytest", code=2)
-        call(db, "stubborn", at("2026-09-01", 10), "pytest")
-        say(db, "stubborn", at("2026-09-09"))
-    result = look_back(hermes_home, "2026-09-01", "2026-09-30")
+            add_shell_call(db, "stubborn", at("2026-09-01", 9, number * 10), "pytest", code=2)
+        add_shell_call(db, "stubborn", at("2026-09-01", 10), "pytest")
+        add_user_message(db, "stubborn", at("2026-09-09"))
+    result = scan_recap(hermes_home, "2026-09-01", "2026-09-30")
     assert result.comebacks == (1, 1, 1)
     assert "Once the tests passed after five or more failing runs." in sentences.highlights(result)
 
@@ -202,30 +204,30 @@ def test_periods_have_names(kind: str, text: str, first: str, last: str, name: s
     ("kind", "text"),
     [("year", "26"), ("month", "2026-13"), ("month", "2026"), ("week", "2025-W53"), ("week", "x")],
 )
-def test_what_is_no_period_is_refused_with_an_example(kind: str, text: str) -> None:
-    with pytest.raises(UsageError, match=f"is no {kind}; write it as 2026"):
+def test_an_invalid_period_is_rejected_with_an_example(kind: str, text: str) -> None:
+    with pytest.raises(UsageError, match=f"invalid {kind} .*: use 2026"):
         periods.parse(kind, text)
 
 
-def test_the_latest_period_is_todays_or_the_last_with_something() -> None:
+def test_the_latest_period_is_the_current_or_the_last_active_one() -> None:
     days = ["2026-03-05", "2026-07-30"]
-    assert periods.latest("month", days, "2026-07-31").id == "2026-07"
-    assert periods.latest("month", days, "2026-11-15").id == "2026-07"
-    assert periods.latest("month", days, "2026-05-15").id == "2026-03"
-    assert periods.latest("week", days, "2026-11-15").id == "2026-W31"
+    assert periods.latest_period("month", days, "2026-07-31").id == "2026-07"
+    assert periods.latest_period("month", days, "2026-11-15").id == "2026-07"
+    assert periods.latest_period("month", days, "2026-05-15").id == "2026-03"
+    assert periods.latest_period("week", days, "2026-11-15").id == "2026-W31"
 
 
 @pytest.mark.parametrize(
-    ("count", "said"),
+    ("count", "text"),
     [(9_999, "9,999"), (61_000, "61.0 k"), (4_600_000, "4.6 M"), (5_029_318_539, "5.0 B")],
 )
-def test_large_amounts_stay_short(count: int, said: str) -> None:
-    assert sentences.amount(count) == said
+def test_large_amounts_stay_short(count: int, text: str) -> None:
+    assert sentences.format_count(count) == text
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "text"),
     [(59, "59 s"), (60, "1 min"), (3_700, "1 h 1 min"), (5_022_065, "1,395 h")],
 )
-def test_durations_stay_short(seconds: int, said: str) -> None:
-    assert sentences.duration(seconds) == said
+def test_durations_stay_short(seconds: int, text: str) -> None:
+    assert sentences.format_duration(seconds) == text

@@ -1,4 +1,4 @@
-"""What is kept on disk: whatever anybody writes into it, and without a word of anybody's."""
+"""Stored records: invalid content is tolerated, and no message text is stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_achievements.evaluation.views import Names, named
+from hermes_achievements.evaluation.views import SessionTitles, with_titles
 from hermes_achievements.service import AchievementService
 from hermes_conversation import achievements
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from achievements.life import Life
+    from achievements.history_builder import HistoryBuilder
 
 pytestmark = pytest.mark.clock
 
-SAID = "my lawyer is called Saul"
+PRIVATE_TITLE = "my lawyer is called Saul"
 
 
 @pytest.fixture
@@ -54,18 +54,23 @@ def store(name: str, value: Any) -> None:
         {"clay": 7, "bronze": [1]},
     ],
 )
-def test_odd_values_in_the_state_are_left_out(
-    life: Life, service: AchievementService, tiers: dict[str, Any], caplog: pytest.LogCaptureFixture
+def test_invalid_values_in_the_state_are_ignored(
+    builder: HistoryBuilder,
+    service: AchievementService,
+    tiers: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    life.say()
+    builder.send()
     store("state.json", {"version": 2, "unlocks": {"first-words": {"tiers": tiers}}})
     result = scan(service)["first-words"]
     assert result["evidence"]["session_id"] == "s1"
     assert "first-words" in caplog.text
 
 
-def test_what_is_good_beside_odd_values_stays(life: Life, service: AchievementService) -> None:
-    life.say()
+def test_valid_tiers_beside_invalid_ones_are_kept(
+    builder: HistoryBuilder, service: AchievementService
+) -> None:
+    builder.send()
     good = {"at": 5.0, "session_id": "old", "message_id": 3}
     tiers = {"clay": good, "bronze": {"at": float("inf")}}
     store("state.json", {"version": 2, "unlocks": {"well-spoken": {"tiers": tiers}}})
@@ -80,27 +85,29 @@ def test_what_is_good_beside_odd_values_stays(life: Life, service: AchievementSe
         {"achievements": [1], "generated_at": 1, "scan_meta": None},
     ],
 )
-def test_odd_values_in_the_snapshot_are_not_served(
+def test_an_invalid_snapshot_is_not_served(
     service: AchievementService, snapshot: dict[str, Any]
 ) -> None:
     store("scan_snapshot.json", {"version": 2, **snapshot})
     assert service.current() is None
 
 
-def test_no_conversation_is_named_on_disk(life: Life, service: AchievementService) -> None:
-    life.say(SAID)
+def test_files_contain_no_session_titles(
+    builder: HistoryBuilder, service: AchievementService
+) -> None:
+    builder.send(PRIVATE_TITLE)
     scan(service)
     for name in ("state.json", "scan_snapshot.json"):
         assert "Saul" not in (achievements.folder() / name).read_text()
 
 
-def test_names_that_an_older_release_kept_are_taken_out(
-    life: Life, service: AchievementService
+def test_titles_stored_by_an_older_release_are_removed(
+    builder: HistoryBuilder, service: AchievementService
 ) -> None:
-    life.say()
-    old = {"at": 5.0, "session_id": "gone", "message_id": 3, "title": SAID}
-    theirs = {"unlocked_at": 1, "evidence": {"session_id": "gone", "title": SAID}}
-    unlocks = {"well-spoken": {"tiers": {"clay": old}}, "some_badge": theirs}
+    builder.send()
+    old = {"at": 5.0, "session_id": "gone", "message_id": 3, "title": PRIVATE_TITLE}
+    inherited = {"unlocked_at": 1, "evidence": {"session_id": "gone", "title": PRIVATE_TITLE}}
+    unlocks = {"well-spoken": {"tiers": {"clay": old}}, "some_badge": inherited}
     store("state.json", {"version": 2, "unlocks": unlocks})
     assert "Saul" not in json.dumps(service.records.state())
     scan(service)
@@ -108,29 +115,29 @@ def test_names_that_an_older_release_kept_are_taken_out(
     assert stored("state.json")["inherited"]["some_badge"]["unlocked_at"] == 1
 
 
-def test_names_are_looked_up_and_what_is_gone_has_none(
-    life: Life, service: AchievementService
+def test_titles_are_looked_up_and_purged_sessions_have_none(
+    builder: HistoryBuilder, service: AchievementService
 ) -> None:
-    life.say(SAID)
+    builder.send(PRIVATE_TITLE)
     scan(service)
-    names = Names(achievements.source().open_history, kept_seconds=0)
+    titles = SessionTitles(achievements.source().open_history, cache_seconds=0)
 
     def first_words() -> dict[str, Any]:
-        shown = named(service.current() or {}, names)["achievements"]
+        shown = with_titles(service.current() or {}, titles)["achievements"]
         evidence: dict[str, Any] = {item["id"]: item for item in shown}["first-words"]["evidence"]
         return evidence
 
-    assert (first_words()["title"], first_words()["is_gone"]) == (SAID, False)
-    life.db.delete_session("s1")
-    life.db.purge_session("s1")
+    assert (first_words()["title"], first_words()["is_gone"]) == (PRIVATE_TITLE, False)
+    builder.db.delete_session("s1")
+    builder.db.purge_session("s1")
     assert (first_words()["title"], first_words()["is_gone"]) == (None, True)
     assert first_words()["session_id"] == "s1"
 
 
-def test_a_scan_that_does_not_know_the_moments_is_not_recorded(
-    life: Life, service: AchievementService
+def test_a_scan_without_moments_is_not_recorded(
+    builder: HistoryBuilder, service: AchievementService
 ) -> None:
-    row = life.say()
+    row = builder.send()
     scanned = {"aggregate": {"total_messages_sent": 1}, "scan_meta": {"mode": "full"}}
     shown = {
         achievement["id"]: achievement for achievement in service.compute(scanned)["achievements"]
@@ -141,28 +148,31 @@ def test_a_scan_that_does_not_know_the_moments_is_not_recorded(
 
 
 def test_an_unlock_without_evidence_is_dated_by_the_next_scan(
-    life: Life, service: AchievementService
+    builder: HistoryBuilder, service: AchievementService
 ) -> None:
-    row = life.say()
+    row = builder.send()
     undated = {"at": 9e9, "session_id": None, "message_id": None}
     store("state.json", {"version": 2, "unlocks": {"first-words": {"tiers": {"clay": undated}}}})
     result = scan(service)["first-words"]
     assert result["evidence"]["message_id"] == row
-    assert result["unlocked_at"] == life.at
+    assert result["unlocked_at"] == builder.now
     results = stored("state.json")["unlocks"]["first-words"]
-    assert (results["unlocked_at"], results["tiers"]["clay"]["session_id"]) == (life.at, "s1")
+    assert (results["unlocked_at"], results["tiers"]["clay"]["session_id"]) == (builder.now, "s1")
 
 
-def test_the_first_zone_is_remembered(
-    life: Life, service: AchievementService, monkeypatch: pytest.MonkeyPatch, hermes_home: Path
+def test_the_first_time_zone_is_recorded(
+    builder: HistoryBuilder,
+    service: AchievementService,
+    monkeypatch: pytest.MonkeyPatch,
+    hermes_home: Path,
 ) -> None:
-    life.say()
+    builder.send()
     monkeypatch.setenv("TZ", "Pacific/Niue")
     scan(service)
     assert stored("state.json")["zone"] == "Pacific/Niue"
     monkeypatch.setenv("TZ", "UTC")
     assert achievements.source().zone == "Pacific/Niue"
-    life.say()
+    builder.send()
     service.run(achievements.source(), service.compute)
     assert (service.current() or {})["scan_meta"]["mode"] == "incremental"
     (hermes_home / "config.yaml").write_text("display:\n  timezone: Europe/Berlin\n")
@@ -173,22 +183,22 @@ def test_the_first_zone_is_remembered(
     assert stored("state.json")["zone"] == "Pacific/Niue"
 
 
-def test_reading_makes_no_folder(hermes_home: Path) -> None:
+def test_reading_creates_no_folder(hermes_home: Path) -> None:
     result = achievements.service()
     assert result.current() is None
     assert result.records.state()["unlocks"] == {}
     assert not (hermes_home / "plugins").exists()
 
 
-def test_where_nothing_can_be_written_everything_is_shown_and_nothing_announced(
-    life: Life, monkeypatch: pytest.MonkeyPatch
+def test_without_write_access_unlocks_are_shown_but_not_announced(
+    builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr("hermes_achievements.evaluation.records.folder_locked", refuse)
     monkeypatch.setattr("hermes_achievements.evaluation.records.write_atomically", refuse)
-    life.say()
+    builder.send()
     results: list[dict[str, Any]] = []
     result = AchievementService(achievements.folder_path, announce=results.append)
     assert scan(result)["first-words"]["evidence"]["session_id"] == "s1"

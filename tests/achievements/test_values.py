@@ -1,4 +1,4 @@
-"""Streaks, months and other numbers that are worked out from days."""
+"""Streaks, months and other values derived from days."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def last(series: list[tuple[str, int]]) -> int:
         ([], 0),
         ([0], 1),
         ([0, 1, 2], 3),
-        ([0, 1, 3, 4], 4),  # one missed day is forgiven
+        ([0, 1, 3, 4], 4),  # one missed day is allowed
         ([0, 2, 4], 2),  # but not two in one week
-        ([0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14], 13),  # one a week is
-        ([0, 1, 4, 5, 6], 3),  # two days in a row are not forgiven
+        ([0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14], 13),  # one per week is allowed
+        ([0, 1, 4, 5, 6], 3),  # two consecutive missed days end a streak
         ([0, 1, 2, 10, 11], 3),
     ],
 )
-def test_a_streak_has_mercy_once_a_week(active: list[int], longest: int) -> None:
+def test_a_streak_allows_one_missed_day_per_week(active: list[int], longest: int) -> None:
     assert last(values.longest_streak(days(*active))) == longest
 
 
-def test_a_streak_says_when_it_reached_each_length() -> None:
+def test_a_streak_is_dated_at_each_length() -> None:
     assert values.longest_streak(days(0, 1, 2, 10)) == [
         ("2026-01-05", 1),
         ("2026-01-06", 2),
@@ -68,7 +68,7 @@ def test_a_month_with_a_smaller_share_of_failures_is_an_improvement() -> None:
     history = {
         **month(1, successful_calls=90, failed_calls=10),
         **month(2, successful_calls=95, failed_calls=5),
-        **month(3, successful_calls=50, failed_calls=0),  # too few to be judged
+        **month(3, successful_calls=50, failed_calls=0),  # too few results
         **month(4, successful_calls=99, failed_calls=1),
         **month(5, successful_calls=99, failed_calls=9),
         **month(6, successful_calls=100, failed_calls=0),  # not over yet
@@ -107,13 +107,13 @@ def test_a_tally_is_the_same_in_any_order() -> None:
     parts = [(f"s{n}", contribution(f"2026-01-{n:02}", tool_calls=n)) for n in range(1, 9)]
     forwards, backwards = Tally.of(parts), Tally.of(parts[::-1])
     assert forwards.pack() != b""
-    assert values.values_of(forwards) == values.values_of(backwards)
+    assert values.compute_values(forwards) == values.compute_values(backwards)
     split = Tally.of(parts[:3])
     split.merge(Tally.of(parts[3:]))
-    assert values.values_of(split) == values.values_of(forwards)
+    assert values.compute_values(split) == values.compute_values(forwards)
 
 
-def test_taking_the_best_session_away_is_noticed() -> None:
+def test_removing_the_best_session_requires_a_recount() -> None:
     tally = Tally.of([("a", contribution("2026-01-01", tool_calls=5))])
     tally.add("b", contribution("2026-01-01", tool_calls=9))
     assert tally.replace(
@@ -122,4 +122,4 @@ def test_taking_the_best_session_away_is_noticed() -> None:
     assert not tally.replace(
         "b", contribution("2026-01-01", tool_calls=9), contribution("2026-01-01", tool_calls=2)
     )
-    assert values.values_of(tally)["total_tool_calls"] == 8
+    assert values.compute_values(tally)["total_tool_calls"] == 8

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from achievements.life import Life
+from achievements.history_builder import HistoryBuilder
 from hermes_cli.commands.achievements.display import notice_text
 from support.command_line import command
 from support.waiting import PATIENCE_SECONDS
@@ -27,11 +27,11 @@ pytestmark = pytest.mark.clock
 
 
 @pytest.fixture
-def life(hermes_home: Path) -> Iterator[Life]:
+def builder(hermes_home: Path) -> Iterator[HistoryBuilder]:
     """One conversation, in the test's own home."""
     assert hermes_home.is_dir()
-    result = Life()
-    result.begin("first").say("hello")
+    result = HistoryBuilder()
+    result.start("first").send("hello")
     yield result
     result.close()
 
@@ -53,13 +53,13 @@ def watching(*words: str) -> Iterator[subprocess.Popen[bytes]]:
     assert errors == b""
 
 
-def test_watching_prints_unlocks_as_they_happen(hermes: Hermes, life: Life) -> None:
+def test_watching_prints_unlocks_as_they_happen(hermes: Hermes, builder: HistoryBuilder) -> None:
     assert hermes("achievements", "rescan").code == 0
     with watching() as process:
         assert process.stdout is not None
         time.sleep(1.5)
         for number in range(5):
-            life.begin(f"watched{number}").say("look")
+            builder.start(f"watched{number}").send("look")
         lines = []
         while not any("★ Achievement: Open Doors (Clay)" in line for line in lines):
             lines.append(process.stdout.readline().decode())
@@ -72,9 +72,9 @@ def test_watching_waits_for_a_history(hermes_home: Path) -> None:
         assert process.stderr is not None
         assert process.stdout is not None
         assert b"No conversations yet" in process.stderr.readline()
-        life = Life(hermes_home / "state.db")
-        life.begin("first").say("hello")
-        life.close()
+        builder = HistoryBuilder(hermes_home / "state.db")
+        builder.start("first").send("hello")
+        builder.close()
         assert json.loads(process.stdout.readline())["session_id"] == "first"
 
 

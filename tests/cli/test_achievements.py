@@ -1,4 +1,4 @@
-"""`hermes achievements …` as real processes, over histories written by `Life`."""
+"""`hermes achievements …` as real processes, over histories written by `HistoryBuilder`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from achievements.life import DAY, Life
+from achievements.history_builder import DAY, HistoryBuilder
 from hermes_achievements.catalogue import load
-from hermes_achievements.evaluation.values import SENT
+from hermes_achievements.evaluation.values import MESSAGES_SENT
 from hermes_cli.commands.achievements.overview import streak_on
 from hermes_core.terminal_text import width
 from hermes_state.ledger.file import LedgerFile
@@ -31,17 +31,17 @@ SHIP = "pytest && git commit -m x && git push"
 
 
 @pytest.fixture
-def life(hermes_home: Path) -> Iterator[Life]:
+def builder(hermes_home: Path) -> Iterator[HistoryBuilder]:
     """Two conversations: one with work in it, and a titled one a month later."""
     assert hermes_home.is_dir()
-    result = Life()
-    result.begin("roof").say("hello")
+    result = HistoryBuilder()
+    result.start("roof").send("hello")
     for _ in range(12):
-        result.shell(SHIP)
+        result.run_shell(SHIP)
     result.wait(31 * DAY)
-    result.begin("later").say("and again")
+    result.start("later").send("and again")
     result.db.set_session_title("later", TITLE)
-    result.answer()
+    result.reply()
     yield result
     result.close()
 
@@ -76,15 +76,17 @@ def test_without_a_history_it_is_friendly(hermes: Hermes, hermes_home: Path) -> 
 
 def test_a_history_without_anything_earned(hermes: Hermes, hermes_home: Path) -> None:
     assert hermes_home.is_dir()
-    Life().close()
+    HistoryBuilder().close()
     done = achievements(hermes)
     assert f"0 of {len(load())} earned" in done.out
     assert "Latest" not in done.out
     assert "No achievements yet" in achievements(hermes, "timeline").out
 
 
-def test_switched_off_nothing_is_scanned(hermes: Hermes, hermes_home: Path, life: Life) -> None:
-    life.say()
+def test_switched_off_nothing_is_scanned(
+    hermes: Hermes, hermes_home: Path, builder: HistoryBuilder
+) -> None:
+    builder.send()
     hermes("config", "set", "achievements.enabled", "false")
     done = achievements(hermes)
     assert "`hermes config set achievements.enabled true`" in done.out
@@ -99,7 +101,7 @@ def test_switched_off_nothing_is_scanned(hermes: Hermes, hermes_home: Path, life
 # The overview
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_the_overview_tells_it_all(hermes: Hermes) -> None:
     first = achievements(hermes)
     assert re.match(r"★ \d+ achievements in your history", first.out)
@@ -111,7 +113,7 @@ def test_the_overview_tells_it_all(hermes: Hermes) -> None:
     assert TITLE in text
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_the_overview_for_programs(hermes: Hermes) -> None:
     shown = as_json(hermes)
     assert shown["enabled"]
@@ -125,13 +127,13 @@ def test_the_overview_for_programs(hermes: Hermes) -> None:
     assert "later" in {step["session_id"] for step in shown["recent"]}
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_notices_can_be_switched_off(hermes: Hermes) -> None:
     hermes("config", "set", "achievements.notify", "false")
     assert "★ Your history" not in achievements(hermes).out
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 @pytest.mark.parametrize(
     ("environment", "code"),
     [
@@ -144,7 +146,7 @@ def test_tiers_have_their_colours(hermes: Hermes, environment: dict[str, str], c
     assert code in achievements(hermes, HERMES_DISPLAY_COLOR="always", **environment).out
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_a_terminal_with_few_colours_gets_none_of_them(hermes: Hermes) -> None:
     few = {"HERMES_DISPLAY_COLOR": "always", "COLORTERM": "", "TERM": "xterm"}
     assert "\x1b[38" not in achievements(hermes, **few).out
@@ -153,7 +155,7 @@ def test_a_terminal_with_few_colours_gets_none_of_them(hermes: Hermes) -> None:
 
 @pytest.mark.clock
 def test_the_streak_of_today() -> None:
-    days = {f"2026-03-0{day}": {SENT: 1} for day in (1, 2, 3, 5)}
+    days = {f"2026-03-0{day}": {MESSAGES_SENT: 1} for day in (1, 2, 3, 5)}
     assert streak_on(days, "2026-03-05") == 4
     assert streak_on(days, "2026-03-06") == 4  # may still be continued
     assert streak_on(days, "2026-03-07") == 0  # a second missed day in a week
@@ -161,7 +163,7 @@ def test_the_streak_of_today() -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 80, 132])
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_on_a_terminal_nothing_is_wider_than_it(tmp_path: Path, columns: int) -> None:
     with Tmux(tmp_path, columns, 60) as terminal:
         for words in ([], ["list", "--limit", "9"], ["show", "first-words"], ["timeline"]):
@@ -182,7 +184,7 @@ def test_on_a_terminal_nothing_is_wider_than_it(tmp_path: Path, columns: int) ->
 # Lists and pages
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_lists_can_be_chosen_and_sorted(hermes: Hermes) -> None:
     unlocked = as_json(hermes, "list", "--state", "unlocked", "--sort", "name")
     names = [item["name"].casefold() for item in unlocked]
@@ -200,15 +202,15 @@ def test_lists_can_be_chosen_and_sorted(hermes: Hermes) -> None:
     assert "first-words" in text
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_an_unknown_category_is_answered_with_those_there_are(hermes: Hermes) -> None:
     done = hermes("achievements", "list", "--category", "nowhere")
     assert done.code == 2
     assert "accepted: all, conversation" in done.err
 
 
-def test_a_page_leads_to_the_evidence(hermes: Hermes, life: Life) -> None:
-    rows = life.db.get_messages("roof")
+def test_a_page_leads_to_the_evidence(hermes: Hermes, builder: HistoryBuilder) -> None:
+    rows = builder.db.get_messages("roof")
     shown = as_json(hermes, "show", "first-words")
     assert (shown["tier"], shown["tier_history"][0]["session_id"]) == ("clay", "roof")
     assert shown["tier_history"][0]["message_id"] == rows[0]["id"]
@@ -225,7 +227,7 @@ def test_a_page_leads_to_the_evidence(hermes: Hermes, life: Life) -> None:
     assert "hello" in hermes("sessions", "show", "roof").out
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_a_page_of_something_unfinished(hermes: Hermes) -> None:
     text = achievements(hermes, "show", "well-spoken").out
     assert "messages to Clay" in text
@@ -233,14 +235,14 @@ def test_a_page_of_something_unfinished(hermes: Hermes) -> None:
     assert "━" in text
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_an_unknown_id_gets_proposals(hermes: Hermes) -> None:
     done = hermes("achievements", "show", "first-word")
     assert done.code == 2
     assert "Unknown achievement 'first-word'. Did you mean 'first-words'" in done.err
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_a_secret_shows_its_hint_and_nothing_else(hermes: Hermes) -> None:
     secret = as_json(hermes, "list", "--state", "secret")[0]
     number = int(secret["id"].removeprefix("secret-"))
@@ -256,13 +258,13 @@ def test_a_secret_shows_its_hint_and_nothing_else(hermes: Hermes) -> None:
 # Scans
 
 
-def test_a_rescan_says_what_is_new(hermes: Hermes, life: Life) -> None:
+def test_a_rescan_says_what_is_new(hermes: Hermes, builder: HistoryBuilder) -> None:
     first = as_json(hermes, "rescan")
     assert (first["mode"], first["sessions_total"]) == ("full", 2)
     assert {item["id"] for item in first["new"]} >= {"first-words"}
     assert "No new achievements." in achievements(hermes, "rescan").out
     for number in range(20):
-        life.begin(f"more{number}").say("once more")
+        builder.start(f"more{number}").send("once more")
     done = achievements(hermes, "rescan")
     assert "22 sessions, 20 scanned" in done.out
     assert "★ " in done.out
@@ -272,13 +274,13 @@ def test_a_rescan_says_what_is_new(hermes: Hermes, life: Life) -> None:
 
 
 def test_while_another_process_scans_the_last_snapshot_is_used(
-    hermes: Hermes, hermes_home: Path, life: Life
+    hermes: Hermes, hermes_home: Path, builder: HistoryBuilder
 ) -> None:
     before = as_json(hermes)
-    life.begin("more").say("something new")
+    builder.start("more").send("something new")
     ledger = LedgerFile(hermes_home / "state.db")
-    with ledger.alone() as is_alone:
-        assert is_alone
+    with ledger.try_lock() as is_locked:
+        assert is_locked
         done = achievements(hermes, "--json")
     ledger.close()
     assert "Another process is scanning" in done.err
@@ -292,14 +294,14 @@ def in_the_middle_of_a_scan(home: Path) -> None:
     ledger.close()
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_while_another_process_reads_everything_the_streak_is_left_out(
     hermes: Hermes, hermes_home: Path
 ) -> None:
     as_json(hermes)
     in_the_middle_of_a_scan(hermes_home)
     ledger = LedgerFile(hermes_home / "state.db")
-    with ledger.alone():
+    with ledger.try_lock():
         assert as_json(hermes)["streaks"]["current_days"] is None
         text = achievements(hermes).out
         recap = hermes("recap")
@@ -311,12 +313,12 @@ def test_while_another_process_reads_everything_the_streak_is_left_out(
 
 
 def test_a_rescan_while_another_process_scans_claims_nothing(
-    hermes: Hermes, hermes_home: Path, life: Life
+    hermes: Hermes, hermes_home: Path, builder: HistoryBuilder
 ) -> None:
     known = as_json(hermes, "rescan")
-    life.begin("more").say("something new")
+    builder.start("more").send("something new")
     ledger = LedgerFile(hermes_home / "state.db")
-    with ledger.alone():
+    with ledger.try_lock():
         done = achievements(hermes, "rescan")
         report = as_json(hermes, "rescan")
     ledger.close()
@@ -327,11 +329,11 @@ def test_a_rescan_while_another_process_scans_claims_nothing(
     assert report["unlocked_count"] == known["unlocked_count"]
 
 
-def test_a_conversation_that_is_gone_is_not_named(hermes: Hermes, life: Life) -> None:
+def test_a_conversation_that_is_gone_is_not_named(hermes: Hermes, builder: HistoryBuilder) -> None:
     assert TITLE in achievements(hermes, "timeline").out
     for session_id in ("later", "roof"):
-        life.db.delete_session(session_id)
-        life.db.purge_session(session_id)
+        builder.db.delete_session(session_id)
+        builder.db.purge_session(session_id)
     for words in ([], ["timeline"], ["timeline", "--json"], ["list", "--json"]):
         assert TITLE not in achievements(hermes, *words).out
     page = achievements(hermes, "show", "first-words").out
@@ -354,7 +356,7 @@ def read_only(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return result
 
 
-@pytest.mark.usefixtures("life")  # it has the history open, so that others can read it
+@pytest.mark.usefixtures("builder")  # it has the history open, so that others can read it
 def test_where_nothing_can_be_written_it_is_read(hermes: Hermes, hermes_home: Path) -> None:
     fresh = read_only(hermes_home, "achievements", "--json")
     assert fresh.returncode == 0, fresh.stderr
@@ -373,7 +375,7 @@ def test_where_nothing_can_be_written_it_is_read(hermes: Hermes, hermes_home: Pa
         assert "Traceback" not in done.stderr
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 @pytest.mark.parametrize(
     "words",
     [
@@ -390,7 +392,7 @@ def test_a_file_that_cannot_be_written_is_refused(hermes: Hermes, words: tuple[s
     assert "Traceback" not in done.err
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 @pytest.mark.parametrize("words", [("list",), ("list", "--json"), ("export",)])
 def test_a_full_disk_is_reported(words: tuple[str, ...]) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123 - no file of ours
@@ -402,7 +404,7 @@ def test_a_full_disk_is_reported(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.clock
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_two_zones_do_not_make_two_histories(hermes: Hermes) -> None:
     assert as_json(hermes, "rescan")["mode"] == "full"
     for zone in ("Pacific/Kiritimati", "UTC"):
@@ -410,10 +412,10 @@ def test_two_zones_do_not_make_two_histories(hermes: Hermes) -> None:
         assert json.loads(done.out)["mode"] == "incremental"
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_a_rescan_can_be_interrupted(tmp_path: Path, hermes_home: Path) -> None:
     ledger = LedgerFile(hermes_home / "state.db")
-    with Tmux(tmp_path, 80, 24) as terminal, ledger.alone():
+    with Tmux(tmp_path, 80, 24) as terminal, ledger.try_lock():
         terminal.run(command("achievements", "rescan"))
         time.sleep(2.5)  # until it waits for the ledger
         terminal.press("C-c")
@@ -427,7 +429,7 @@ def test_a_rescan_can_be_interrupted(tmp_path: Path, hermes_home: Path) -> None:
 
 
 @pytest.mark.clock
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_the_timeline_is_grouped_by_month(hermes: Hermes) -> None:
     steps = as_json(hermes, "timeline")
     moments = [step["at"] for step in steps]
@@ -444,7 +446,7 @@ def test_the_timeline_is_grouped_by_month(hermes: Hermes) -> None:
 # Files
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 @pytest.mark.parametrize(
     ("name", "beginning"),
     [("a.json", b"{"), ("a.md", b"# "), ("a.svg", b"<svg"), ("a.png", b"\x89PNG")],
@@ -464,7 +466,7 @@ def test_a_files_name_tells_its_format(
     assert report["bytes"] == path.stat().st_size
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_an_export_without_a_file_is_printed(hermes: Hermes) -> None:
     assert achievements(hermes, "export").out.startswith("# ")
     assert json.loads(achievements(hermes, "export", "--format", "json").out)["achievements"]
@@ -479,7 +481,7 @@ def test_an_export_without_a_file_is_printed(hermes: Hermes) -> None:
 # Hiding
 
 
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_hiding_and_showing_again(hermes: Hermes, hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("# mine\n")
     assert achievements(hermes, "hide", "First Words").out == "first-words is now hidden.\n"

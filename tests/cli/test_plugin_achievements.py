@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from achievements.life import Life
+from achievements.history_builder import HistoryBuilder
 from support.plugin_folders import make_plugin
 
 if TYPE_CHECKING:
@@ -42,24 +42,24 @@ def register(ctx):
 
 
 @pytest.fixture
-def life(hermes_home: Path) -> Iterator[Life]:
+def builder(hermes_home: Path) -> Iterator[HistoryBuilder]:
     assert hermes_home.is_dir()
-    result = Life()
-    result.begin("garden").say("hello")
+    result = HistoryBuilder()
+    result.start("garden").send("hello")
     for _ in range(4):
-        result.shell("ls")
+        result.run_shell("ls")
     yield result
     result.close()
 
 
 def test_what_a_plugin_brings_is_earned_and_dated(
-    hermes: Hermes, hermes_home: Path, life: Life
+    hermes: Hermes, hermes_home: Path, builder: HistoryBuilder
 ) -> None:
     make_plugin(hermes_home, "garden", BRINGING.format(**GOOD))
     assert hermes("plugins", "enable", "garden").code == 0
     listed = json.loads(hermes("achievements", "list", "--json").out)
     result = next(item for item in listed if item["id"] == "green-thumb")
-    results = [row for row in life.db.get_messages("garden") if row["role"] == "assistant"]
+    results = [row for row in builder.db.get_messages("garden") if row["role"] == "assistant"]
     assert (result["origin"], result["tier"], result["progress"]) == ("garden", "bronze", 4)
     assert result["unlocked_at"] == results[1]["timestamp"]
     assert [step["message_id"] for step in result["tier_history"]] == [
@@ -70,14 +70,14 @@ def test_what_a_plugin_brings_is_earned_and_dated(
 
 
 def test_without_its_plugin_it_is_gone_and_comes_back(
-    hermes: Hermes, hermes_home: Path, life: Life
+    hermes: Hermes, hermes_home: Path, builder: HistoryBuilder
 ) -> None:
     make_plugin(hermes_home, "garden", BRINGING.format(**GOOD))
     hermes("plugins", "enable", "garden")
     before = json.loads(hermes("achievements", "show", "green-thumb", "--json").out)
     hermes("plugins", "disable", "garden")
     assert hermes("achievements", "show", "green-thumb").code == 2
-    life.shell("ls")
+    builder.run_shell("ls")
     hermes("achievements", "rescan")
     hermes("plugins", "enable", "garden")
     after = json.loads(hermes("achievements", "show", "green-thumb", "--json").out)
@@ -96,7 +96,7 @@ def test_without_its_plugin_it_is_gone_and_comes_back(
         ("tiers", "[5, 4, 3, 2, 1]", "each larger than the last"),
     ],
 )
-@pytest.mark.usefixtures("life")
+@pytest.mark.usefixtures("builder")
 def test_an_invalid_achievement_fails_only_its_plugin(
     hermes: Hermes, hermes_home: Path, field: str, value: str, complaint: str
 ) -> None:
@@ -110,7 +110,9 @@ def test_an_invalid_achievement_fails_only_its_plugin(
     assert "Green Thumb" not in done.out
 
 
-def test_plugins_are_notified_once_per_scan(hermes: Hermes, hermes_home: Path, life: Life) -> None:
+def test_plugins_are_notified_once_per_scan(
+    hermes: Hermes, hermes_home: Path, builder: HistoryBuilder
+) -> None:
     make_plugin(hermes_home, "ears", HEARING)
     assert hermes("plugins", "enable", "ears").code == 0
 
@@ -125,7 +127,7 @@ def test_plugins_are_notified_once_per_scan(hermes: Hermes, hermes_home: Path, l
     hermes("achievements", "rescan", "--full")
     assert len(heard()) == 1
     for number in range(5):
-        life.begin(f"more{number}").say("hello")
+        builder.start(f"more{number}").send("hello")
     hermes("achievements", "list")
     assert len(heard()) == 2
     second = heard()[1]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_achievements.catalogue import ACHIEVEMENT_KINDS, DERIVED
-from hermes_achievements.catalogue.entries import FIELDS
+from hermes_achievements.catalogue import ACHIEVEMENT_KINDS, DERIVED_VALUES
+from hermes_achievements.catalogue.entries import ACHIEVEMENT_FIELDS
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ def test_a_metric_is_documented_with_its_own_words(name: str) -> None:
 
 
 def test_every_derived_value_kind_and_field_is_documented() -> None:
-    for name in (*DERIVED, *ACHIEVEMENT_KINDS, *FIELDS):
+    for name in (*DERIVED_VALUES, *ACHIEVEMENT_KINDS, *ACHIEVEMENT_FIELDS):
         assert f"`{name}`" in PAGE, name
 
 

@@ -1,11 +1,11 @@
-"""The catalogue of achievements, as data: one TOML file for each category.
+"""The catalogue of achievements: one TOML file per category.
 
-    *.toml       the achievements, by category; tiers.toml names the tiers
-    icons.json   the drawings of all icons used, from Lucide (LUCIDE-LICENSE.txt)
-    entries      one achievement, and how a mapping becomes one
-    derived      values that are worked out from days, weeks and months
+    *.toml          the achievements by category; tiers.toml defines the tiers
+    icons.json      SVG shapes of the icons, from Lucide (LUCIDE-LICENSE.txt)
+    entries         definition and validation of an achievement
+    user_catalogue  the catalogue with achievements of plugins, without hidden ones
 
-An achievement's id is for ever: it may be added, but neither renamed nor given away.
+IDs of achievements are stored with unlocks: they are never renamed or reused.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.catalogue.entries import (
     ACHIEVEMENT_KINDS,
-    DERIVED,
-    FOLDER,
-    OWN,
+    CATALOGUE_FOLDER,
+    DERIVED_VALUES,
+    OWN_ORIGIN,
     Achievement,
     Tier,
     achievement_from,
-    check,
+    check_achievement,
     known_values,
-    tiers,
+    load_tiers,
 )
 from hermes_core.errors import CatalogueError
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ACHIEVEMENT_KINDS",
-    "DERIVED",
+    "DERIVED_VALUES",
     "Achievement",
     "Catalogue",
     "Category",
@@ -49,7 +49,7 @@ TIERS_FILE: Final = "tiers.toml"
 
 
 class Category(NamedTuple):
-    """A chapter of the catalogue; `order` is its place among the others."""
+    """A category of the catalogue; `order` is its position."""
 
     id: str
     name: str
@@ -58,7 +58,7 @@ class Category(NamedTuple):
 
 
 class Catalogue:
-    """Achievements in order, with the tiers and categories they name."""
+    """Achievements in order, with their tiers and categories."""
 
     def __init__(
         self,
@@ -78,59 +78,65 @@ class Catalogue:
         return len(self.achievements)
 
     def by_id(self, achievement_id: str) -> Achievement | None:
-        """The achievement with that id; None when there is none."""
+        """The achievement with an ID, or None."""
         return self._by_id.get(achievement_id)
 
     def with_added(self, achievements: Iterable[Achievement]) -> Catalogue:
-        """This catalogue and some more; what does not fit in is refused."""
-        known = dict(self._by_id)
-        drawn = icons()
+        """The catalogue with more achievements; invalid ones raise CatalogueError."""
+        by_id = dict(self._by_id)
+        icon_drawings = icons()
         for achievement in achievements:
-            self._check(achievement, known, drawn)
-            known[achievement.id] = achievement
-        return Catalogue(self.tiers, self.categories, tuple(known.values()))
+            self._check(achievement, by_id, icon_drawings)
+            by_id[achievement.id] = achievement
+        return Catalogue(self.tiers, self.categories, tuple(by_id.values()))
 
     def _check(
-        self, one: Achievement, known: dict[str, Achievement], drawn: dict[str, str]
+        self, achievement: Achievement, by_id: dict[str, Achievement], icon_drawings: dict[str, str]
     ) -> None:
-        taken = known.get(one.id)
-        if taken is not None:
+        existing = by_id.get(achievement.id)
+        if existing is not None:
             raise CatalogueError(
-                f"achievement {one.id} of {one.origin}: {taken.origin} already has one with "
-                "this id; choose another"
+                f"achievement {achievement.id} of {achievement.origin}: {existing.origin} "
+                "already has one with this id; choose another"
             )
         categories = [category.id for category in self.categories]
-        if one.category not in categories:
+        if achievement.category not in categories:
             raise CatalogueError(
-                f"achievement {one.id}: category is {one.category!r}; "
+                f"achievement {achievement.id}: category is {achievement.category!r}; "
                 f"accepted: one of {', '.join(categories)}"
             )
-        if one.icon not in drawn:
+        if achievement.icon not in icon_drawings:
             raise CatalogueError(
-                f"achievement {one.id}: icon is {one.icon!r}; accepted: one of {', '.join(drawn)}"
+                f"achievement {achievement.id}: icon is {achievement.icon!r}; "
+                f"accepted: one of {', '.join(icon_drawings)}"
             )
-        check(one)
+        check_achievement(achievement)
 
 
 def load() -> Catalogue:
-    """The catalogue that comes with the program."""
-    chapters = [_chapter(path) for path in sorted(FOLDER.glob("*.toml")) if path.name != TIERS_FILE]
-    chapters.sort(key=lambda chapter: chapter[0].order)
-    empty = Catalogue(tiers(), tuple(category for category, _ in chapters))
+    """The built-in catalogue."""
+    categories = [
+        _load_category(path)
+        for path in sorted(CATALOGUE_FOLDER.glob("*.toml"))
+        if path.name != TIERS_FILE
+    ]
+    categories.sort(key=lambda entry: entry[0].order)
+    empty = Catalogue(load_tiers(), tuple(category for category, _ in categories))
     return empty.with_added(
-        achievement for _, achievements in chapters for achievement in achievements
+        achievement for _, achievements in categories for achievement in achievements
     )
 
 
 def icons() -> dict[str, str]:
-    """The drawing of each icon by its name: what stands inside a 24 by 24 SVG."""
-    data: dict[str, str] = json.loads((FOLDER / "icons.json").read_text(encoding="utf-8"))
+    """SVG shapes of the icons by name, for a 24 by 24 view box."""
+    data: dict[str, str] = json.loads((CATALOGUE_FOLDER / "icons.json").read_text(encoding="utf-8"))
     return data
 
 
-def _chapter(path: Path) -> tuple[Category, list[Achievement]]:
+def _load_category(path: Path) -> tuple[Category, list[Achievement]]:
     stored = tomllib.loads(path.read_text(encoding="utf-8"))
     category = Category(**stored["category"])
     return category, [
-        achievement_from({**item, "category": category.id}, OWN) for item in stored["achievement"]
+        achievement_from({**item, "category": category.id}, OWN_ORIGIN)
+        for item in stored["achievement"]
     ]

@@ -1,7 +1,6 @@
-"""One achievement: what it is made of, and how a mapping becomes one.
+"""Definition and validation of an achievement.
 
-The packaged TOML and the achievements of plugins go through the same door,
-`achievement_from`.
+`achievement_from` reads both the packaged TOML files and the achievements of plugins.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from hermes_core.errors import CatalogueError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DERIVED: Final = {
+DERIVED_VALUES: Final = {
     "active_days": "Days on which a person wrote.",
     "longest_streak": ("The longest run of active days; one missed day in any seven is forgiven."),
     "longest_week_streak": "The most weeks in a row, Monday to Sunday, with an active day.",
@@ -39,12 +38,12 @@ DERIVED: Final = {
     "tested_months": "Months with at least ten commits and at least as many passed test runs.",
 }
 
-FOLDER: Final = Path(__file__).parent
-OWN: Final = "hermes"
-ID: Final = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
-TEXTS: Final = ("name", "text", "counts", "icon", "category", "unit")
-FIELDS: Final = frozenset(
-    {"id", "kind", "value", "tiers", "goal", "tier", "secret", "hint", *TEXTS}
+CATALOGUE_FOLDER: Final = Path(__file__).parent
+OWN_ORIGIN: Final = "hermes"
+ACHIEVEMENT_ID: Final = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+TEXT_FIELDS: Final = ("name", "text", "counts", "icon", "category", "unit")
+ACHIEVEMENT_FIELDS: Final = frozenset(
+    {"id", "kind", "value", "tiers", "goal", "tier", "secret", "hint", *TEXT_FIELDS}
 )
 ACHIEVEMENT_KINDS: Final = {
     "counter": "a sum over everything",
@@ -63,7 +62,7 @@ ACHIEVEMENT_KINDS: Final = {
 
 
 class Tier(NamedTuple):
-    """A rank: `colour` is for light backgrounds, `glow` for dark ones."""
+    """A tier: `colour` is for light backgrounds, `glow` for dark ones."""
 
     id: str
     name: str
@@ -72,7 +71,7 @@ class Tier(NamedTuple):
 
 
 class Achievement(NamedTuple):
-    """Something to be earned: a value, and the thresholds at which tiers are awarded."""
+    """An achievement: a value, and the thresholds of its tiers."""
 
     id: str
     name: str
@@ -86,24 +85,24 @@ class Achievement(NamedTuple):
     thresholds: tuple[tuple[str, int], ...]
     secret: bool = False
     hint: str = ""
-    origin: str = OWN
+    origin: str = OWN_ORIGIN
 
     @property
     def is_ladder(self) -> bool:
-        """Whether it is earned tier by tier, not in a single step."""
+        """Whether it has several tiers."""
         return len(self.thresholds) > 1
 
 
 @cache
-def tiers() -> tuple[Tier, ...]:
-    """The tiers, the lowest first."""
-    stored = tomllib.loads((FOLDER / "tiers.toml").read_text(encoding="utf-8"))
+def load_tiers() -> tuple[Tier, ...]:
+    """The tiers, lowest first."""
+    stored = tomllib.loads((CATALOGUE_FOLDER / "tiers.toml").read_text(encoding="utf-8"))
     return tuple(Tier(**item) for item in stored["tier"])
 
 
 @cache
 def known_values() -> frozenset[str]:
-    """The name of every value that an achievement can be measured by."""
+    """The names of all values that achievements can measure."""
     return frozenset(
         [
             *(f"total_{name}" for name in COUNTS),
@@ -111,19 +110,19 @@ def known_values() -> frozenset[str]:
             *(f"max_{name}_in_day" for name in COUNTS),
             *(f"peak_{name}" for name in PEAKS),
             *(f"distinct_{name}" for name in VARIETY),
-            *DERIVED,
+            *DERIVED_VALUES,
         ]
     )
 
 
 def achievement_from(mapping: Mapping[str, Any], origin: str) -> Achievement:
-    """The achievement that *mapping* describes; *origin* is who brings it."""
+    """Read an achievement from *mapping*; *origin* is its plugin or `hermes`."""
     name = _id(mapping)
     for field in mapping:
-        if field not in FIELDS:
-            accepted = ", ".join(sorted(FIELDS))
+        if field not in ACHIEVEMENT_FIELDS:
+            accepted = ", ".join(sorted(ACHIEVEMENT_FIELDS))
             raise CatalogueError(f"achievement {name}: unknown field {field!r}; use {accepted}")
-    return check(
+    return check_achievement(
         Achievement(
             id=name,
             kind=_text(mapping, "kind"),
@@ -132,36 +131,40 @@ def achievement_from(mapping: Mapping[str, Any], origin: str) -> Achievement:
             secret=_is_secret(mapping),
             hint=_hint(mapping),
             origin=origin,
-            **{field: _text(mapping, field) for field in TEXTS},
+            **{field: _text(mapping, field) for field in TEXT_FIELDS},
         )
     )
 
 
-def check(one: Achievement) -> Achievement:
-    """Give *one* back if what it names exists."""
-    if one.kind not in ACHIEVEMENT_KINDS:
-        raise _wrong(one.id, "kind", one.kind, f"one of {', '.join(ACHIEVEMENT_KINDS)}")
-    if one.value not in known_values():
-        raise _wrong(
-            one.id,
-            "value",
-            one.value,
-            "total_, max_..._in_session or max_..._in_day with a count, peak_ with a peak, "
-            f"distinct_ with a variety, or one of {', '.join(DERIVED)}",
+def check_achievement(achievement: Achievement) -> Achievement:
+    """Return the achievement if its kind, value and tiers are valid."""
+    if achievement.kind not in ACHIEVEMENT_KINDS:
+        raise _invalid_field(
+            achievement.id, "kind", achievement.kind, f"one of {', '.join(ACHIEVEMENT_KINDS)}"
         )
-    order = [tier.id for tier in tiers()]
-    for tier, _ in one.thresholds:
+    if achievement.value not in known_values():
+        raise _invalid_field(
+            achievement.id,
+            "value",
+            achievement.value,
+            "total_, max_..._in_session or max_..._in_day with a count, peak_ with a peak, "
+            f"distinct_ with a variety, or one of {', '.join(DERIVED_VALUES)}",
+        )
+    order = [tier.id for tier in load_tiers()]
+    for tier, _ in achievement.thresholds:
         if tier not in order:
-            raise _wrong(one.id, "tier", tier, f"one of {', '.join(order)}")
-    _check_ascending(one, order)
-    return one
+            raise _invalid_field(achievement.id, "tier", tier, f"one of {', '.join(order)}")
+    _check_ascending(achievement, order)
+    return achievement
 
 
-def _check_ascending(one: Achievement, order: list[str]) -> None:
-    ranks = [order.index(tier) for tier, _ in one.thresholds]
-    numbers = [number for _, number in one.thresholds]
+def _check_ascending(achievement: Achievement, order: list[str]) -> None:
+    ranks = [order.index(tier) for tier, _ in achievement.thresholds]
+    numbers = [number for _, number in achievement.thresholds]
     if not numbers or min(numbers) < 1 or not (_rises(numbers) and _rises(ranks)):
-        raise _wrong(one.id, "tiers", numbers, "numbers above zero, each larger than the last")
+        raise _invalid_field(
+            achievement.id, "tiers", numbers, "numbers above zero, each larger than the last"
+        )
 
 
 def _rises(numbers: list[int]) -> bool:
@@ -170,20 +173,20 @@ def _rises(numbers: list[int]) -> bool:
 
 def _id(mapping: Mapping[str, Any]) -> str:
     result = mapping.get("id")
-    if isinstance(result, str) and ID.fullmatch(result):
+    if isinstance(result, str) and ACHIEVEMENT_ID.fullmatch(result):
         return result
-    raise _wrong("without a usable id", "id", result, "lower-case words joined by dashes")
+    raise _invalid_field("without a usable id", "id", result, "lower-case words joined by dashes")
 
 
 def _text(mapping: Mapping[str, Any], field: str) -> str:
     result = mapping.get(field)
     if isinstance(result, str) and result.strip():
         return result
-    raise _wrong(mapping["id"], field, result, "a text that is not empty")
+    raise _invalid_field(mapping["id"], field, result, "a text that is not empty")
 
 
 def _thresholds(mapping: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    """Five tiers, or a goal that awards one."""
+    """Thresholds of five tiers, or of one goal."""
     is_ladder = "tiers" in mapping
     if is_ladder in ("goal" in mapping, "tier" in mapping):
         raise CatalogueError(
@@ -192,34 +195,36 @@ def _thresholds(mapping: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
         )
     if not is_ladder:
         return ((_text(mapping, "tier"), _number(mapping, "goal", mapping["goal"])),)
-    result, order = mapping["tiers"], tiers()
+    result, order = mapping["tiers"], load_tiers()
     if not isinstance(result, (list, tuple)) or len(result) != len(order):
-        raise _wrong(mapping["id"], "tiers", result, f"a list of {len(order)} numbers")
+        raise _invalid_field(mapping["id"], "tiers", result, f"a list of {len(order)} numbers")
     numbers = [_number(mapping, "tiers", number) for number in result]
     return tuple((tier.id, number) for tier, number in zip(order, numbers, strict=True))
 
 
-def _number(mapping: Mapping[str, Any], field: str, found: Any) -> int:
-    if type(found) is int and found > 0:
-        return found
-    raise _wrong(mapping["id"], field, found, "whole numbers above zero")
+def _number(mapping: Mapping[str, Any], field: str, value: Any) -> int:
+    if type(value) is int and value > 0:
+        return value
+    raise _invalid_field(mapping["id"], field, value, "whole numbers above zero")
 
 
 def _is_secret(mapping: Mapping[str, Any]) -> bool:
     secret = mapping.get("secret", False)
     if isinstance(secret, bool):
         return secret
-    raise _wrong(mapping["id"], "secret", secret, "true or false")
+    raise _invalid_field(mapping["id"], "secret", secret, "true or false")
 
 
 def _hint(mapping: Mapping[str, Any]) -> str:
     if _is_secret(mapping):
         return _text(mapping, "hint")
     if "hint" in mapping:
-        raise _wrong(mapping["id"], "hint", mapping["hint"], "a hint only where secret is true")
+        raise _invalid_field(
+            mapping["id"], "hint", mapping["hint"], "a hint only where secret is true"
+        )
     return ""
 
 
-def _wrong(name: str, field: str, found: object, accepted: str) -> CatalogueError:
-    said = "is missing" if found is None else f"is {found!r}"
-    return CatalogueError(f"achievement {name}: {field} {said}; accepted: {accepted}")
+def _invalid_field(name: str, field: str, value: object, accepted: str) -> CatalogueError:
+    problem = "is missing" if value is None else f"is {value!r}"
+    return CatalogueError(f"achievement {name}: {field} {problem}; accepted: {accepted}")

@@ -1,4 +1,4 @@
-"""The catalogue as the user wants it: with what plugins add, without what is hidden."""
+"""The catalogue with achievements of plugins, without those that the user hides."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 1.0  # how often the settings are worth a look
+SETTINGS_CHECK_SECONDS: Final = 1.0  # interval of the checks of the settings
 
 
-class ChosenCatalogue:
-    """Follows the settings of a user who may change them while this process runs."""
+class UserCatalogue:
+    """The catalogue of a user; follows changed settings while the process runs."""
 
     def __init__(
         self, added: Callable[[], Iterable[Achievement]], hidden: Callable[[], Iterable[str]]
@@ -32,44 +32,44 @@ class ChosenCatalogue:
         self._added = added
         self._hidden = hidden
         self._lock = threading.Lock()
-        self._made: tuple[Choice, Catalogue, int] | None = None
-        self._looked_at = float("-inf")
+        self._cached: tuple[Choice, Catalogue, int] | None = None
+        self._checked_at = float("-inf")
 
     def current(self) -> Catalogue:
-        """What can be earned."""
+        """The current catalogue."""
         return self._current()[1]
 
     def id(self) -> int:
-        """What tells this catalogue from another one."""
+        """A checksum of the current catalogue."""
         return self._current()[2]
 
-    def look(self) -> None:
-        """Look at the settings when they are next needed, however short ago that was."""
-        self._looked_at = float("-inf")
+    def invalidate(self) -> None:
+        """Read the settings again on the next access."""
+        self._checked_at = float("-inf")
 
     def _current(self) -> tuple[Choice, Catalogue, int]:
         with self._lock:
             now = time.monotonic()
-            if self._made is None or now - self._looked_at >= LOOK_SECONDS:
-                self._made = self._look()
-                self._looked_at = now
-            return self._made
+            if self._cached is None or now - self._checked_at >= SETTINGS_CHECK_SECONDS:
+                self._cached = self._reload()
+                self._checked_at = now
+            return self._cached
 
-    def _look(self) -> tuple[Choice, Catalogue, int]:
+    def _reload(self) -> tuple[Choice, Catalogue, int]:
         try:
             choice = frozenset(self._hidden()), tuple(self._added())
         except ConfigError as error:
-            if self._made is None:
+            if self._cached is None:
                 raise
-            log.warning("hidden achievements stay as they are: %s", error)
-            return self._made
-        if self._made is not None and self._made[0] == choice:
-            return self._made
+            log.warning("hidden achievements not updated: %s", error)
+            return self._cached
+        if self._cached is not None and self._cached[0] == choice:
+            return self._cached
         catalogue = _catalogue(*choice)
         return choice, catalogue, crc32(repr(catalogue.achievements).encode())
 
 
 def _catalogue(hidden: frozenset[str], added: tuple[Achievement, ...]) -> Catalogue:
-    everything = catalogue_module.load().with_added(added)
-    results = tuple(item for item in everything if item.id not in hidden)
-    return catalogue_module.Catalogue(everything.tiers, everything.categories, results)
+    complete = catalogue_module.load().with_added(added)
+    visible = tuple(item for item in complete if item.id not in hidden)
+    return catalogue_module.Catalogue(complete.tiers, complete.categories, visible)

@@ -1,7 +1,6 @@
-"""One model, one maker: whatever road its name came by.
+"""Normalizes model names and finds the maker of a model.
 
-`openrouter/anthropic/claude-sonnet-4-20250514:beta` and `claude-sonnet-4` are the same
-model, made by the same company.
+`openrouter/anthropic/claude-sonnet-4-20250514:beta` and `claude-sonnet-4` are the same model.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ import re
 from functools import lru_cache
 from typing import Final
 
-# Dates, release channels and quantisations are not another model.
-SUFFIX: Final = re.compile(
+# Dates, release channels and quantizations do not make a different model.
+MODEL_SUFFIX: Final = re.compile(
     r"(?:[-@]v?(?:20\d{6}|20\d\d-\d\d-\d\d|\d{4})|[-:](?:latest|preview|beta|free|exp|online|nitro"
     r"|floor|extended|thinking|instruct|it|chat|q\d(?:-?\w+)*|fp\d+|gguf|\d+k)"
     r"|-(?:preview|exp)-\d\d-\d\d)$"
 )
-FAMILIES: Final = (
+MODEL_FAMILIES: Final = (
     ("claude", "anthropic"),
     ("gpt", "openai"),
     ("chatgpt", "openai"),
@@ -54,23 +53,23 @@ FAMILIES: Final = (
 
 @lru_cache(maxsize=1024)
 def normal_model(name: str) -> str:
-    """The model's own name; empty when there is none."""
+    """The normalized name of a model, or ''."""
     plain = name.strip().lower().rsplit("/", 1)[-1].replace("_", "-")
     if plain in ("", "none", "null", "unknown"):
         return ""
-    while (shorter := SUFFIX.sub("", plain)) != plain and shorter:
+    while (shorter := MODEL_SUFFIX.sub("", plain)) != plain and shorter:
         plain = shorter
-    # Makers write a version with a point or with a dash.
+    # Versions are written with a point or with a dash.
     return re.sub(r"(?<=\d)-(?=\d{1,2}(?:-|$))", ".", plain)
 
 
 @lru_cache(maxsize=1024)
-def maker(name: str) -> str:
-    """Who made the model; the name's own prefix when the family is not known."""
+def model_maker(name: str) -> str:
+    """The maker of a model; the prefix of the name for an unknown family."""
     model = normal_model(name)
-    for family, made_by in FAMILIES:
+    for family, maker in MODEL_FAMILIES:
         if model.startswith(family) and not model[len(family) : len(family) + 1].isalpha():
-            return made_by
+            return maker
     parts = name.strip().lower().split("/")
     if not model:
         return ""

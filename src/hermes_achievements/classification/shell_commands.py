@@ -1,8 +1,8 @@
-"""What a shell command runs: the programs it names, not words that occur in it.
+"""Finds the programs that a shell command runs.
 
-A command line is cut into simple commands at `&&`, `||`, `;`, `|`, `&` and line ends,
-outside quotes, comments and here-documents. Each gives one label: its program, with the
-subcommand for programs that do many things (`git commit`, `docker run`).
+A command line is split into simple commands at `&&`, `||`, `;`, `|`, `&` and line ends,
+outside quotes, comments and here-documents. Each has one label: its program, with the
+subcommand for programs such as git and docker (`git commit`, `docker run`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final
 
 MAX_COMMAND_CHARACTERS: Final = 20_000
 MAX_LABELS: Final = 12
-BACKGROUND: Final = "&"
-SUCCESS: Final = "~"
-UNKNOWN_LABEL: Final = "?"
-PLACEHOLDER: Final = "\x01"  # stands for a word that is no plain one
+BACKGROUND_LABEL: Final = "&"
+SUCCESS_ONLY_MARK: Final = "~"
+UNKNOWN_OUTCOME_MARK: Final = "?"
+PLACEHOLDER: Final = "\x01"  # replaces a word with quotes, escapes or substitutions
 
 TOKEN: Final = re.compile(
     r"""
@@ -32,29 +32,29 @@ TOKEN: Final = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-# Nothing in it that would have to be cut or unquoted.
-ONE_COMMAND: Final = re.compile(r"[A-Za-z0-9_./:=@%+, -]{0,2000}\Z")
-TRANSPARENT: Final = frozenset("(){}")
+# A command without separators and quotes.
+SIMPLE_COMMAND: Final = re.compile(r"[A-Za-z0-9_./:=@%+, -]{0,2000}\Z")
+GROUPING_CHARACTERS: Final = frozenset("(){}")
 PLAIN_WORD: Final = re.compile(r"[\w./:@+-]+$")
 ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 PROGRAM_NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_.+-]{0,23}$")
-PYTHONS: Final = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?$")
+PYTHON_PROGRAM: Final = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?$")
 
 
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words before a program that are not the program.
-WRAPPERS: Final = _words(
+# Words that precede a program.
+WRAPPERS: Final = _word_set(
     "sudo doas env time nohup nice exec command builtin xargs then else do if while until "
     "elif ! watch stdbuf setsid ionice caffeinate"
 )
-# Words that start a program after a word of their own: `timeout 60 make`.
-COUNTED_WRAPPERS: Final = _words("timeout gtimeout")
-# Options that are followed by a value of theirs.
-VALUED: Final = {
-    name: _words(options)
+# Programs that run another program after one argument: `timeout 60 make`.
+ARGUMENT_WRAPPERS: Final = _word_set("timeout gtimeout")
+# Options that are followed by a value.
+OPTIONS_WITH_VALUE: Final = {
+    name: _word_set(options)
     for name, options in {
         "sudo": "-u -g -h -p -C",
         "doas": "-u",
@@ -72,9 +72,9 @@ VALUED: Final = {
         "python": "-X -W",
     }.items()
 }
-NONE: Final[frozenset[str]] = frozenset()
-SUBCOMMAND_VALUED: Final = _words("-C -c -f -n --prefix")
-# Programs that run another one, and how many words of theirs come before it.
+NO_OPTIONS: Final[frozenset[str]] = frozenset()
+SUBCOMMAND_OPTIONS_WITH_VALUE: Final = _word_set("-C -c -f -n --prefix")
+# Programs that run another program, and the number of words before it.
 RUNNERS: Final = {
     "npx": 0,
     "bunx": 0,
@@ -89,16 +89,16 @@ RUNNERS: Final = {
     "bundle": 1,
     "pixi": 1,
 }
-SCRIPT_RUNNERS: Final = _words("npm pnpm yarn bun")
-RUN_WORDS: Final = _words("run exec")
-LISTING: Final = _words("-l -n --list list show")
-WITH_SUBCOMMAND: Final = _words(
+SCRIPT_RUNNERS: Final = _word_set("npm pnpm yarn bun")
+RUN_WORDS: Final = _word_set("run exec")
+LIST_ARGUMENTS: Final = _word_set("-l -n --list list show")
+SUBCOMMAND_PROGRAMS: Final = _word_set(
     "git docker podman docker-compose npm pnpm yarn bun pip pip3 uv poetry cargo go make "
     "just mvn gradle gradlew kubectl helm terraform apt apt-get dnf yum brew pacman apk gem "
     "rails dotnet swift flutter deno node composer php bundle systemctl gh fly flyctl "
     "vercel netlify aws gcloud az ansible heroku conda mamba hermes nix zig mix stack cabal"
 )
-NO_PROGRAM: Final = _words(
+SHELL_KEYWORDS: Final = _word_set(
     "cd echo export set unset true false pwd source . fi done esac for case in "
     "printf return exit local alias read wait shift trap eval umask ulimit function"
 )
@@ -106,60 +106,60 @@ LABEL_ALIASES: Final = {"[": "test", "[[": "test"}
 
 
 @lru_cache(maxsize=4096)
-def labels(command: str) -> tuple[str, ...]:
-    """What *command* runs, in order; `&` stands for running in the background.
+def command_labels(command: str) -> tuple[str, ...]:
+    """Labels of the programs that *command* runs, in order; `&` means in the background.
 
-    A label ends in `~` when the command's exit code tells only of its success
-    (`pytest && git push`), and in `?` when it tells nothing (`pytest | tail`).
+    A label ends with `~` if the exit code of the line only proves its success
+    (`pytest && git push`), and with `?` if it proves nothing (`pytest | tail`).
     """
-    if ONE_COMMAND.match(command):
-        only = _label(command.split())
-        return (only,) if only else ()
-    reading = _Reading(command[:MAX_COMMAND_CHARACTERS])
-    tells = _tell(reading.parts)
-    matches = [
-        label + item
-        for part, item in zip(reading.parts, tells, strict=True)
+    if SIMPLE_COMMAND.match(command):
+        label = _label(command.split())
+        return (label,) if label else ()
+    parser = _CommandParser(command[:MAX_COMMAND_CHARACTERS])
+    marks = _exit_code_marks(parser.parts)
+    labels = [
+        label + mark
+        for part, mark in zip(parser.parts, marks, strict=True)
         if (label := _label(part.text.split()))
     ][:MAX_LABELS]
-    if reading.is_background:
-        matches.append(BACKGROUND)
-    return tuple(matches)
+    if parser.is_background:
+        labels.append(BACKGROUND_LABEL)
+    return tuple(labels)
 
 
-def plain(label: str) -> str:
-    """A label without what it says about the exit code."""
-    return label[:-1] if label.endswith((SUCCESS, UNKNOWN_LABEL)) else label
+def plain_label(label: str) -> str:
+    """A label without its exit-code mark."""
+    return label[:-1] if label.endswith((SUCCESS_ONLY_MARK, UNKNOWN_OUTCOME_MARK)) else label
 
 
-class _Part:
-    """A simple command: its text, what ends it, and the one behind it."""
+class _SimpleCommand:
+    """A simple command: its text, its separator, and the following command."""
 
-    __slots__ = ("end", "is_inside", "text", "then")
+    __slots__ = ("end", "following", "is_substitution", "text")
 
-    def __init__(self, *, is_inside: bool = False) -> None:
+    def __init__(self, *, is_substitution: bool = False) -> None:
         self.text = ""
         self.end = ""
-        self.then: _Part | None = None
-        self.is_inside = is_inside  # of $(...), whose exit code nobody sees
+        self.following: _SimpleCommand | None = None
+        self.is_substitution = is_substitution  # inside $(...), where the exit code is lost
 
 
-class _Reading:
-    """A command line cut into its simple commands, in one pass over its tokens."""
+class _CommandParser:
+    """Splits a command line into simple commands, in one pass over its tokens."""
 
     def __init__(self, text: str) -> None:
-        self.parts = [_Part()]
+        self.parts = [_SimpleCommand()]
         self.is_background = False
         self._text = text
         self._part = self.parts[0]
-        self._outer: list[tuple[str, _Part]] = []
-        self._marks: list[str] = []
+        self._outer: list[tuple[str, _SimpleCommand]] = []
+        self._terminators: list[str] = []
         position = 0
         while match := TOKEN.match(text, position):
-            position = self._take(match)
+            position = self._read_token(match)
 
-    def _take(self, match: re.Match[str]) -> int:
-        """Read one token; where the next one begins."""
+    def _read_token(self, match: re.Match[str]) -> int:
+        """Read a token; returns the position of the next one."""
         kind, token = match.lastgroup or "", match.group()
         if kind == "comment":
             text = self._part.text
@@ -169,41 +169,41 @@ class _Reading:
             self.is_background = False
             return match.start() + 1
         if kind == "here":
-            self._marks.append(match["here"])
+            self._terminators.append(match["here"])
         elif kind == "cut":
             return self._cut(token, match.end())
         else:
-            self._part.text += _bare(kind, token)
+            self._part.text += _unquote(kind, token)
         self.is_background &= kind == "blank"
         return match.end()
 
     def _cut(self, cut: str, end: int) -> int:
         part = self._part
         if cut not in ("\n", ";"):
-            self.is_background = cut == BACKGROUND
+            self.is_background = cut == BACKGROUND_LABEL
         if self._outer and cut == self._outer[-1][0]:
             self._part = self._outer.pop()[1]
         elif cut in ("$(", "`"):
             part.text += PLACEHOLDER
             self._outer.append((")" if cut == "$(" else "`", part))
-            self._part = _Part(is_inside=True)
+            self._part = _SimpleCommand(is_substitution=True)
             self.parts.append(self._part)
         else:
-            part.end, part.then = cut, _Part(is_inside=part.is_inside)
-            self._part = part.then
+            part.end, part.following = cut, _SimpleCommand(is_substitution=part.is_substitution)
+            self._part = part.following
             self.parts.append(self._part)
-            while cut == "\n" and self._marks:
-                end = self._behind_document(self._marks.pop(0), end)
+            while cut == "\n" and self._terminators:
+                end = self._skip_here_document(self._terminators.pop(0), end)
         return end
 
-    def _behind_document(self, mark: str, start: int) -> int:
-        pattern = re.compile(rf"^[ \t]*{mark}[ \t]*$|\Z", re.MULTILINE)
+    def _skip_here_document(self, terminator: str, start: int) -> int:
+        pattern = re.compile(rf"^[ \t]*{terminator}[ \t]*$|\Z", re.MULTILINE)
         search = pattern.search(self._text, start)
         return search.end() if search else start
 
 
-def _bare(kind: str, token: str) -> str:
-    """A quoted plain word is that word; anything else that is quoted is no plain word."""
+def _unquote(kind: str, token: str) -> str:
+    """A quoted plain word without quotes; a placeholder for other quoted texts."""
     if kind == "quoted":
         return token[1:-1] if PLAIN_WORD.match(token[1:-1]) else PLACEHOLDER
     if kind == "escaped":
@@ -211,47 +211,49 @@ def _bare(kind: str, token: str) -> str:
     return " " if kind == "blank" else token
 
 
-def _tell(parts: list[_Part]) -> list[str]:
-    """What the exit code says about each command: it is decided by what comes behind."""
-    tells: dict[int, str] = {}
+def _exit_code_marks(parts: list[_SimpleCommand]) -> list[str]:
+    """The exit-code mark of each command, which depends on the following commands."""
+    marks: dict[int, str] = {}
     is_end: dict[int, bool] = {}
     for part in reversed(parts):
-        then = part.then
-        ends_here = then is None or (part.end in (";", "\n") and is_end[id(then)])
+        following = part.following
+        ends_here = following is None or (part.end in (";", "\n") and is_end[id(following)])
         is_end[id(part)] = ends_here and not part.text.strip()
-        if part.is_inside:
-            tells[id(part)] = UNKNOWN_LABEL
-        elif then is None or ends_here:
-            tells[id(part)] = ""
-        elif part.end in TRANSPARENT:
-            tells[id(part)] = tells[id(then)]
+        if part.is_substitution:
+            marks[id(part)] = UNKNOWN_OUTCOME_MARK
+        elif following is None or ends_here:
+            marks[id(part)] = ""
+        elif part.end in GROUPING_CHARACTERS:
+            marks[id(part)] = marks[id(following)]
         else:
-            is_chained = part.end == "&&" and tells[id(then)] != UNKNOWN_LABEL
-            tells[id(part)] = SUCCESS if is_chained else UNKNOWN_LABEL
-    return [tells[id(part)] for part in parts]
+            is_chained = part.end == "&&" and marks[id(following)] != UNKNOWN_OUTCOME_MARK
+            marks[id(part)] = SUCCESS_ONLY_MARK if is_chained else UNKNOWN_OUTCOME_MARK
+    return [marks[id(part)] for part in parts]
 
 
 def _label(words: list[str]) -> str:
-    words = _unwrapped(words)
+    words = _without_wrappers(words)
     if not words:
         return ""
     program = words[0].replace("\\", "/").rsplit("/", 1)[-1].lower().removesuffix(".exe")
     program, rest = LABEL_ALIASES.get(program, program), words[1:]
-    if PYTHONS.match(program):
+    if PYTHON_PROGRAM.match(program):
         return _python_label(rest)
     if program in RUNNERS and rest and (RUNNERS[program] == 0 or rest[0] in RUN_WORDS):
-        return _label(_without_options(rest[RUNNERS[program] :], VALUED.get(program, NONE)))
-    if not PROGRAM_NAME.match(program) or program in NO_PROGRAM:
+        return _label(
+            _without_options(rest[RUNNERS[program] :], OPTIONS_WITH_VALUE.get(program, NO_OPTIONS))
+        )
+    if not PROGRAM_NAME.match(program) or program in SHELL_KEYWORDS:
         return ""
-    return _with_subcommand(program, rest) if program in WITH_SUBCOMMAND else program
+    return _with_subcommand(program, rest) if program in SUBCOMMAND_PROGRAMS else program
 
 
-def _unwrapped(words: list[str]) -> list[str]:
+def _without_wrappers(words: list[str]) -> list[str]:
     while words:
         word = words[0]
-        if word in WRAPPERS or word in COUNTED_WRAPPERS:
-            words = _without_options(words[1:], VALUED.get(word, NONE))
-            words = words[1:] if word in COUNTED_WRAPPERS else words
+        if word in WRAPPERS or word in ARGUMENT_WRAPPERS:
+            words = _without_options(words[1:], OPTIONS_WITH_VALUE.get(word, NO_OPTIONS))
+            words = words[1:] if word in ARGUMENT_WRAPPERS else words
         elif ASSIGNMENT.match(word):
             words = words[1:]
         else:
@@ -271,7 +273,7 @@ def _python_label(rest: list[str]) -> str:
     while position < len(rest) and rest[position].startswith("-"):
         if rest[position] == "-m":
             return _label(rest[position + 1 :]) or "python"
-        position += 2 if rest[position] in VALUED["python"] else 1
+        position += 2 if rest[position] in OPTIONS_WITH_VALUE["python"] else 1
     return "python"
 
 
@@ -280,36 +282,36 @@ def _with_subcommand(program: str, rest: list[str]) -> str:
         return "node --test"
     if program == "pacman" and any(word.startswith("-S") for word in rest):
         return "pacman -s"
-    rest = _without_options(rest, SUBCOMMAND_VALUED)
+    rest = _without_options(rest, SUBCOMMAND_OPTIONS_WITH_VALUE)
     while rest and (rest[0].startswith("+") or rest[0].isdigit()):  # cargo +nightly, make -j 4
-        rest = _without_options(rest[1:], SUBCOMMAND_VALUED)
+        rest = _without_options(rest[1:], SUBCOMMAND_OPTIONS_WITH_VALUE)
     if not rest or not PROGRAM_NAME.match(rest[0].lower()):
         return program
-    return _refined(program, rest[0].lower(), rest[1:])
+    return _subcommand_label(program, rest[0].lower(), rest[1:])
 
 
-def _refined(program: str, word: str, follows: list[str]) -> str:
-    """The subcommand, with what tells it from others of the same name."""
+def _subcommand_label(program: str, word: str, follows: list[str]) -> str:
+    """The label of a subcommand, with a second word for ambiguous subcommands."""
     if word in RUN_WORDS and program in SCRIPT_RUNNERS:
-        script = _without_options(follows, NONE)
+        script = _without_options(follows, NO_OPTIONS)
         if script:
             return f"{program} run {_name(script[0].partition(':')[0])}".rstrip()
     if program == "uv" and word == "pip" and follows:
         return f"uv pip {_name(follows[0])}".rstrip()
     first = follows[0] if follows else ""
-    is_list = first in LISTING or (word == "tag" and not first)
+    is_list = first in LIST_ARGUMENTS or (word == "tag" and not first)
     if program == "git" and word in ("tag", "stash") and is_list:
         return f"git {word} list"
     return f"{program} {word}"
 
 
 def _name(word: str) -> str:
-    """A word that can be a name; nothing where it cannot."""
+    """The word in lower case if it is a valid name, else ''."""
     name = word.lower()
     return name if PROGRAM_NAME.match(name) else ""
 
 
-TESTS: Final = _words(
+TEST_COMMANDS: Final = _word_set(
     "pytest py.test unittest tox nox vitest jest mocha ava playwright cypress rspec phpunit "
     "ctest karma behave cucumber bats go-test tape"
 ) | frozenset(
@@ -343,7 +345,7 @@ TESTS: Final = _words(
     }.items()
     for word in words.split()
 )
-INSTALLS: Final = frozenset(
+INSTALL_COMMANDS: Final = frozenset(
     f"{program} {word}"
     for program, words in {
         "pip": "install",
@@ -372,7 +374,7 @@ INSTALLS: Final = frozenset(
     }.items()
     for word in words.split()
 )
-BUILDS: Final = _words(
+BUILD_COMMANDS: Final = _word_set(
     "make cmake ninja tsc vite webpack esbuild gcc g++ clang javac rustc meson bazel"
 ) | frozenset(
     f"{program} {word}"
@@ -400,8 +402,8 @@ BUILDS: Final = _words(
     }.items()
     for word in words.split()
 )
-CHECKS: Final = (
-    _words(
+CHECK_COMMANDS: Final = (
+    _word_set(
         "ruff mypy pyright flake8 pylint black isort eslint prettier biome clippy shellcheck "
         "golangci-lint rubocop stylelint hadolint pre-commit tflint yamllint clang-tidy gofmt"
     )
@@ -411,15 +413,17 @@ CHECKS: Final = (
         "yarn run lint",
     }
 )
-CONTAINERS: Final = frozenset({"docker", "podman", "docker-compose"})
-DEPLOYERS: Final = _words(
+CONTAINER_PROGRAMS: Final = frozenset({"docker", "podman", "docker-compose"})
+DEPLOY_PROGRAMS: Final = _word_set(
     "kubectl helm terraform tofu pulumi fly flyctl vercel netlify heroku ansible ansible-playbook "
     " aws gcloud az wrangler serverless"
 )
-DATABASES: Final = _words("psql sqlite3 mysql mariadb mongosh redis-cli duckdb sqlcmd")
-REQUESTERS: Final = frozenset({"curl", "wget", "http", "https", "xh", "httpie"})
-REMOTES: Final = frozenset({"ssh", "scp", "rsync", "sftp", "mosh"})
-MERGES: Final = frozenset({"git merge", "git rebase", "git cherry-pick"})
-RESCUES: Final = frozenset({"git revert", "git reset", "git restore", "git stash", "git bisect"})
-# Programs whose exit code 1 is an answer: nothing found, or not the same.
-ANSWERING: Final = _words("grep egrep fgrep rg ag diff cmp pgrep which test")
+DATABASE_PROGRAMS: Final = _word_set("psql sqlite3 mysql mariadb mongosh redis-cli duckdb sqlcmd")
+HTTP_PROGRAMS: Final = frozenset({"curl", "wget", "http", "https", "xh", "httpie"})
+REMOTE_PROGRAMS: Final = frozenset({"ssh", "scp", "rsync", "sftp", "mosh"})
+MERGE_COMMANDS: Final = frozenset({"git merge", "git rebase", "git cherry-pick"})
+GIT_RESCUE_COMMANDS: Final = frozenset(
+    {"git revert", "git reset", "git restore", "git stash", "git bisect"}
+)
+# Programs whose exit code 1 means "not found" or "different", not a failure.
+ANSWER_PROGRAMS: Final = _word_set("grep egrep fgrep rg ag diff cmp pgrep which test")

@@ -1,4 +1,4 @@
-"""What each tool does. Names are matched whole: `dispatch_job` is no `patch`."""
+"""The operation of each tool, by its exact name."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ TOOL_ACTIONS: Final = {
 }
 
 FILE_OPERATIONS: Final = frozenset({READ, WRITE, EDIT, FIND})
-# What these say about an action is one of their arguments.
+# Operations whose `action` argument is counted.
 ACTION_OPERATIONS: Final = frozenset({MEMORY, SCHEDULE, SKILL_WRITE, PROCESS})
-# Only these run programs, so only their text can hold a traceback of their own.
+# Operations that run programs: only their output can contain a traceback of the call.
 RUNNING_OPERATIONS: Final = frozenset({SHELL, PROCESS, CODE, OTHER, MCP})
 
 
 @lru_cache(maxsize=4096)
-def does(tool: str) -> str:
-    """What the tool called *tool* does."""
+def operation_of(tool: str) -> str:
+    """The operation of a tool."""
     name = tool.lower()
     if name in TOOL_ACTIONS:
         return TOOL_ACTIONS[name]
@@ -96,10 +96,19 @@ def does(tool: str) -> str:
     return MCP if name.startswith(("mcp_", "mcp-")) else OTHER
 
 
-KEYS: Final = ("path", "file_path", "filename", "file", "filepath", "target_file", "paths", "files")
-EXTENSION: Final = re.compile(r"\.([A-Za-z0-9_+-]{1,12})$")
-# A patch in the unified or the `*** Update File:` form names its files itself.
-PATCHED: Final = re.compile(
+PATH_KEYS: Final = (
+    "path",
+    "file_path",
+    "filename",
+    "file",
+    "filepath",
+    "target_file",
+    "paths",
+    "files",
+)
+EXTENSION_PATTERN: Final = re.compile(r"\.([A-Za-z0-9_+-]{1,12})$")
+# The file names in a unified diff or an `*** Update File:` patch.
+PATCH_FILE_LINE: Final = re.compile(
     r"^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ (?:b/)?)(\S[^\t\n]*)", re.MULTILINE
 )
 MAX_FILES: Final = 50
@@ -111,13 +120,13 @@ EXTENSION_ALIASES: Final = {
     "mjs": "js",
     "cjs": "js",
 }
-NAMED: Final = {"dockerfile": "docker", "makefile": "make", "cmakelists.txt": "cmake"}
+NAMED_FILE_KINDS: Final = {"dockerfile": "docker", "makefile": "make", "cmakelists.txt": "cmake"}
 
 
-def files_of(arguments: dict[str, Any]) -> list[str]:
-    """The files that a call names, each as `extension:hash of its path`."""
+def file_labels(arguments: dict[str, Any]) -> list[str]:
+    """The files of a call, each as `extension:hash of the path`."""
     result: list[str] = []
-    for key in KEYS:
+    for key in PATH_KEYS:
         value = arguments.get(key)
         if isinstance(value, str):
             result.append(value)
@@ -126,8 +135,8 @@ def files_of(arguments: dict[str, Any]) -> list[str]:
     if not result:
         patch = arguments.get("patch") or arguments.get("diff")
         if isinstance(patch, str):
-            result = PATCHED.findall(patch)[:MAX_FILES]
-    return [word for path in result if (word := file_word(path))]
+            result = PATCH_FILE_LINE.findall(patch)[:MAX_FILES]
+    return [label for path in result if (label := file_label(path))]
 
 
 def _name(value: Any) -> str:
@@ -136,23 +145,23 @@ def _name(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def file_word(path: str) -> str:
-    """One file as `extension:hash`; the same file however its path is spelled."""
-    plain = path.strip().replace("\\", "/")
-    if not plain or plain.endswith("/") or "\n" in plain:
+def file_label(path: str) -> str:
+    """A file as `extension:hash` of its normalized path."""
+    normalized = path.strip().replace("\\", "/")
+    if not normalized or normalized.endswith("/") or "\n" in normalized:
         return ""
-    normal = posixpath.normpath(plain)
+    normal = posixpath.normpath(normalized)
     if normal in (".", "..", "/dev/null"):
         return ""
     return f"{extension(normal)}:{crc32(normal.encode(errors='replace')):x}"
 
 
 def extension(path: str) -> str:
-    """What kind of file it is, by its ending; empty when it has none."""
+    """The kind of a file by its extension, or ''."""
     name = path.rsplit("/", 1)[-1].lower()
-    if name in NAMED:
-        return NAMED[name]
-    match = EXTENSION.search(name)
+    if name in NAMED_FILE_KINDS:
+        return NAMED_FILE_KINDS[name]
+    match = EXTENSION_PATTERN.search(name)
     if match is None or match.start() == 0:
         return ""
     ending = match.group(1)

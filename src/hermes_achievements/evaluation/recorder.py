@@ -1,4 +1,4 @@
-"""Putting on record what a scan has found, and telling those who want to know."""
+"""Records the unlocks of a scan and announces them."""
 
 from __future__ import annotations
 
@@ -6,35 +6,38 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_achievements.evaluation.dates import Threshold
 from hermes_achievements.evaluation.records import is_dated
-from hermes_achievements.evaluation.standings import reached
+from hermes_achievements.evaluation.standings import reached_tiers
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_achievements.catalogue import Catalogue
-    from hermes_achievements.evaluation.records import Records
+    from hermes_achievements.evaluation.records import UnlockRecords
     from hermes_core.clock import Clock
 
     Scan = dict[str, Any]
     Tiers = dict[str, dict[str, Any]]
 
 
-class Recording:
-    """From a finished scan to unlocks with dates."""
+class UnlockRecorder:
+    """Records unlocks with their dates."""
 
     def __init__(
-        self, records: Records, clock: Clock, announce: Callable[[dict[str, Any]], object] | None
+        self,
+        records: UnlockRecords,
+        clock: Clock,
+        announce: Callable[[dict[str, Any]], object] | None,
     ) -> None:
         self._records = records
         self._clock = clock
         self._announce = announce
 
-    def settled(self, *, full: bool) -> dict[str, list[str]]:
-        """The tiers of each achievement that need no date any more.
+    def settled_tiers(self, *, full: bool) -> dict[str, list[str]]:
+        """The tiers of each achievement that do not have to be dated.
 
-        A tier on record without a message is dated when a scan can tell; one that a scan
-        could not tell is only looked for again when everything is read again.
+        A recorded tier without a message is dated by the next scan. If that scan does not find
+        the message, only a full scan searches for it again.
         """
         return {
             name: [
@@ -46,52 +49,52 @@ class Recording:
         }
 
     def record(self, catalogue: Catalogue, values: dict[str, int], scan: Scan) -> dict[str, Any]:
-        """Add what *scan* has found to the unlocks, all of which are returned.
+        """Add the new tiers of *scan* to the unlocks; returns the complete state.
 
-        A scan that does not know the moments is no evidence, and changes nothing.
+        A scan without moments has no evidence and is not recorded.
         """
         before = self._records.state()
         if "moments" not in scan:
             return before
-        result, news = self._found(catalogue, values, scan["moments"], before["unlocks"])
-        if not result:
+        tiers, new = self._collect_tiers(catalogue, values, scan["moments"], before["unlocks"])
+        if not tiers:
             return before
-        state = self._records.record(result)
-        if news and self._records.problem is None:
+        state = self._records.record(tiers)
+        if new and self._records.problem is None:
             is_first = not before["unlocks"]
-            self._tell(catalogue, news, scan.get("titles", {}), is_first=is_first)
+            self._announce_unlocks(catalogue, new, scan.get("titles", {}), is_first=is_first)
         return state
 
-    def _found(
+    def _collect_tiers(
         self,
         catalogue: Catalogue,
         values: dict[str, int],
         moments: dict[Threshold, Any],
         unlocks: dict[str, Any],
     ) -> tuple[dict[str, Tiers], dict[str, Tiers]]:
-        """What is to be written, and the part of it that is new."""
-        result: dict[str, Tiers] = {}
-        news: dict[str, Tiers] = {}
+        """The tiers to write, and those of them that are new."""
+        tiers: dict[str, Tiers] = {}
+        new: dict[str, Tiers] = {}
         for entry in catalogue:
-            held = unlocks.get(entry.id, {}).get("tiers", {})
-            for tier, threshold in reached(entry, values.get(entry.value, 0)):
+            recorded = unlocks.get(entry.id, {}).get("tiers", {})
+            for tier, threshold in reached_tiers(entry, values.get(entry.value, 0)):
                 moment = moments.get(Threshold(entry.value, threshold))
-                if tier not in held:
+                if tier not in recorded:
                     evidence = self._evidence(moment)
-                    result.setdefault(entry.id, {})[tier] = evidence
-                    news.setdefault(entry.id, {})[tier] = evidence
-                elif moment is not None and not is_dated(held[tier]):
-                    result.setdefault(entry.id, {})[tier] = self._evidence(moment)
-        return result, news
+                    tiers.setdefault(entry.id, {})[tier] = evidence
+                    new.setdefault(entry.id, {})[tier] = evidence
+                elif moment is not None and not is_dated(recorded[tier]):
+                    tiers.setdefault(entry.id, {})[tier] = self._evidence(moment)
+        return tiers, new
 
     def _evidence(self, moment: Any) -> dict[str, Any]:
         if moment is None:
-            nothing = {"session_id": None, "message_id": None}
-            return {"at": self._clock.now(), **nothing, "was_sought": True}
+            no_message = {"session_id": None, "message_id": None}
+            return {"at": self._clock.now(), **no_message, "was_sought": True}
         at, session_id, message_id = moment
         return {"at": at, "session_id": session_id, "message_id": message_id}
 
-    def _tell(
+    def _announce_unlocks(
         self,
         catalogue: Catalogue,
         new: dict[str, Tiers],

@@ -1,9 +1,9 @@
-"""What has been earned, on disk: unlocks with their dates, and the last snapshot.
+"""Stored unlocks with their dates, and the latest snapshot.
 
-Both are JSON, written whole and readable by their owner alone. An unlock is never taken
-back. Neither file names a conversation: titles are looked up when something is shown, so
-that what is purged from the history is gone from here, too. Files that the original program
-left are read once; what they say is kept apart, because its badges are not ours.
+Both are JSON files, written atomically and readable only by their owner. Unlocks are never
+removed. The files contain no session titles: titles are looked up for display, so that
+purged sessions leave no text behind. Files of the original program are read once; its
+badges are different and stored separately under `inherited`.
 """
 
 from __future__ import annotations
@@ -27,31 +27,33 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TITLE: Final = "title"
-SOUGHT: Final = "was_sought"
-COUNTS: Final = ("unlocked_count", "discovered_count", "secret_count", "total_count")
-SHOWN: Final = ("id", "name", "icon", "category", "state", "unlocked", "discovered", "tier",
-                "progress", "progress_pct", "next_tier", "next_threshold", "unit")  # fmt: skip
+TITLE_FIELD: Final = "title"
+SOUGHT_FIELD: Final = "was_sought"
+COUNT_FIELDS: Final = ("unlocked_count", "discovered_count", "secret_count", "total_count")
+SNAPSHOT_ACHIEVEMENT_FIELDS: Final = (
+    "id", "name", "icon", "category", "state", "unlocked", "discovered", "tier", "progress",
+    "progress_pct", "next_tier", "next_threshold", "unit",
+)  # fmt: skip
 
 
-def readable_state(state: dict[str, Any]) -> dict[str, Any]:
-    """The unlocks that are ours, and under `inherited` those that are not."""
+def validate_state(state: dict[str, Any]) -> dict[str, Any]:
+    """The valid unlocks; those of other programs are under `inherited`."""
     unlocks, inherited = state.get("unlocks"), state.get("inherited")
     unlocks = unlocks if isinstance(unlocks, dict) else {}
     inherited = dict(inherited) if isinstance(inherited, dict) else {}
-    ours: dict[str, Any] = {}
+    valid: dict[str, Any] = {}
     for name, unlock in unlocks.items():
         if not isinstance(unlock, dict) or not isinstance(unlock.get("tiers"), dict):
             inherited.setdefault(name, unlock)
             continue
-        tiers = _tiers(name, unlock["tiers"])
+        tiers = _validate_tiers(name, unlock["tiers"])
         if tiers:
             first = min(tier["at"] for tier in tiers.values())
-            ours[name] = {**unlock, "tiers": tiers, "unlocked_at": first}
-    return {**state, "unlocks": ours, "inherited": without_titles(inherited)}
+            valid[name] = {**unlock, "tiers": tiers, "unlocked_at": first}
+    return {**state, "unlocks": valid, "inherited": without_titles(inherited)}
 
 
-def _tiers(name: str, stored: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _validate_tiers(name: str, stored: dict[str, Any]) -> dict[str, dict[str, Any]]:
     result = {}
     for tier, item in stored.items():
         if isinstance(item, dict) and is_number(item.get("at")):
@@ -60,33 +62,35 @@ def _tiers(name: str, stored: dict[str, Any]) -> dict[str, dict[str, Any]]:
                 "at": item["at"],
                 "session_id": session_id if isinstance(session_id, str) else None,
                 "message_id": message_id if isinstance(message_id, int) else None,
-            } | ({SOUGHT: True} if item.get(SOUGHT) is True else {})
+            } | ({SOUGHT_FIELD: True} if item.get(SOUGHT_FIELD) is True else {})
         else:
-            log.warning("achievement %s: tier %s on record has no date and is left out", name, tier)
+            log.warning("recorded tier without a date ignored: achievement %s, tier %s", name, tier)
     return result
 
 
-def readable_snapshot(snapshot: dict[str, Any]) -> dict[str, Any] | None:
-    """The snapshot without titles; None when it cannot be shown."""
+def validate_snapshot(snapshot: dict[str, Any]) -> dict[str, Any] | None:
+    """The snapshot without titles; None if it is invalid."""
     shown = snapshot.get("achievements")
-    is_whole = (
+    is_valid = (
         isinstance(shown, list)
-        and all(_is_shown(item) for item in shown)
+        and all(_is_complete(item) for item in shown)
         and is_number(snapshot.get("generated_at"))
         and isinstance(snapshot.get("scan_meta"), dict)
         and isinstance(snapshot.get("aggregate"), dict)
-        and all(isinstance(snapshot.get(name), int) for name in COUNTS)
+        and all(isinstance(snapshot.get(name), int) for name in COUNT_FIELDS)
     )
-    if not is_whole:
+    if not is_valid:
         log.warning("achievements snapshot unusable: rebuilding it")
         return None
     return {name: without_titles(value) for name, value in snapshot.items()}
 
 
-def _is_shown(one: Any) -> bool:
-    if not isinstance(one, dict) or not all(name in one for name in SHOWN):
+def _is_complete(achievement: Any) -> bool:
+    if not isinstance(achievement, dict) or not all(
+        name in achievement for name in SNAPSHOT_ACHIEVEMENT_FIELDS
+    ):
         return False
-    history = one.get("tier_history") or []
+    history = achievement.get("tier_history") or []
     return isinstance(history, list) and all(
         isinstance(step, dict) and is_number(step.get("at")) and "tier" in step and "value" in step
         for step in history
@@ -94,28 +98,28 @@ def _is_shown(one: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether something is a number that can be a time."""
+    """Whether *value* is a number that can be a timestamp."""
     is_real = isinstance(value, int | float) and not isinstance(value, bool)
     return is_real and math.isfinite(value)
 
 
 def without_titles(value: Any) -> Any:
-    """The same without the names of conversations, at whatever depth."""
+    """A copy of *value* without titles, at any depth."""
     if isinstance(value, dict):
-        return {key: without_titles(item) for key, item in value.items() if key != TITLE}
+        return {key: without_titles(item) for key, item in value.items() if key != TITLE_FIELD}
     return [without_titles(item) for item in value] if isinstance(value, list) else value
 
 
-VERSION: Final = 2
-STATE: Final = "state.json"
-SNAPSHOT: Final = "scan_snapshot.json"
+RECORDS_VERSION: Final = 2
+STATE_FILE: Final = "state.json"
+SNAPSHOT_FILE: Final = "scan_snapshot.json"
 
 
-class Records:
-    """The files of one user's achievements.
+class UnlockRecords:
+    """The achievement files of a user.
 
-    *folder* need not exist before something is written. `problem` says why the last thing
-    could not be written; it is None when all is well.
+    *folder* is created by the first write. `problem` is the error of the last failed write,
+    or None.
     """
 
     def __init__(self, folder: Callable[[], Path], clock: Clock) -> None:
@@ -125,34 +129,34 @@ class Records:
 
     def state(self) -> dict[str, Any]:
         """The unlocks; those of the original program are under `inherited`."""
-        return readable_state(self._read(STATE) or self._left_behind())
+        return validate_state(self._read(STATE_FILE) or self._legacy_state())
 
     def save_state(self, state: dict[str, Any]) -> None:
         """Replace the unlocks."""
-        self._write(STATE, {**state, "version": VERSION})
+        self._write(STATE_FILE, {**state, "version": RECORDS_VERSION})
 
     def record(self, new: dict[str, Tiers]) -> dict[str, Any]:
-        """Add tiers to the unlocks; what another process recorded meanwhile stays.
+        """Add tiers to the unlocks; tiers recorded by another process are kept.
 
-        Where nothing can be written, the unlocks are as if it had been, and `problem` says so.
+        If the file cannot be written, the merged state is returned and `problem` is set.
         """
         try:
             with folder_locked(self._folder()):
-                state = added(self.state(), new)
+                state = merge_tiers(self.state(), new)
                 self.save_state(state)
         except OSError as error:
-            self._complain(error)
-            return added(self.state(), new)
+            self._report_problem(error)
+            return merge_tiers(self.state(), new)
         self.problem = None
         return state
 
     def zone(self) -> str:
-        """The time zone by which days were told first; empty when there is none on record."""
+        """The recorded time zone of days, or ''."""
         zone = self.state().get("zone")
         return zone if isinstance(zone, str) else ""
 
     def remember_zone(self, name: str) -> None:
-        """Tell days by this zone from now on, unless there is one on record."""
+        """Record the time zone of days, unless one is recorded."""
         if not name or self.zone():
             return
         try:
@@ -160,47 +164,47 @@ class Records:
                 state = self.state()
                 self.save_state({**state, "zone": state.get("zone") or name})
         except OSError as error:
-            self._complain(error)
+            self._report_problem(error)
 
     def snapshot(self) -> dict[str, Any] | None:
-        """The last complete snapshot; None when there is none of use."""
-        result = self._read(SNAPSHOT)
-        if result.get("version") != VERSION:  # the original's has the same name
+        """The latest complete snapshot; None without a valid one."""
+        result = self._read(SNAPSHOT_FILE)
+        if result.get("version") != RECORDS_VERSION:  # the original program uses the same file name
             return None
-        return readable_snapshot(result)
+        return validate_snapshot(result)
 
     def save_snapshot(self, snapshot: dict[str, Any]) -> None:
-        """Replace the snapshot; where nothing can be written, `problem` says so."""
+        """Replace the snapshot; sets `problem` if the file cannot be written."""
         try:
-            self._write(SNAPSHOT, {**snapshot, "version": VERSION})
+            self._write(SNAPSHOT_FILE, {**snapshot, "version": RECORDS_VERSION})
         except OSError as error:
-            self._complain(error)
+            self._report_problem(error)
 
     def reset(self) -> None:
-        """Forget every unlock and the snapshot; the next scan finds them again."""
+        """Delete every unlock and the snapshot; the next scan finds them again."""
         with folder_locked(self._folder()):
             self.save_state({**self.state(), "unlocks": {}})
-            (self._folder() / SNAPSHOT).unlink(missing_ok=True)
+            (self._folder() / SNAPSHOT_FILE).unlink(missing_ok=True)
 
-    def _complain(self, error: OSError) -> None:
+    def _report_problem(self, error: OSError) -> None:
         if self.problem is None:
-            log.warning("what was earned cannot be kept: %s", error)
+            log.warning("achievements not saved: %s", error)
         self.problem = str(error)
 
     def _read(self, name: str) -> dict[str, Any]:
         path = self._folder() / name
         try:
             result = read_json(path, {}, self._clock).value
-        except OSError as error:  # damaged or unreadable, and it cannot be put aside either
-            log.warning("%s cannot be read: %s", path, error)
+        except OSError as error:  # unreadable, or damaged and not movable
+            log.warning("achievements file unreadable: %s: %s", path, error)
             return {}
         return result if isinstance(result, dict) else {}
 
-    def _left_behind(self) -> dict[str, Any]:
-        """The state in the place where newer releases of the original keep it."""
+    def _legacy_state(self) -> dict[str, Any]:
+        """The state file of newer releases of the original program."""
         folder = self._folder()
-        other = folder.parent.parent / "plugin-data" / folder.name / STATE
-        result = read_json(other, {}, self._clock).value if other.is_file() else {}
+        legacy_path = folder.parent.parent / "plugin-data" / folder.name / STATE_FILE
+        result = read_json(legacy_path, {}, self._clock).value if legacy_path.is_file() else {}
         return result if isinstance(result, dict) else {}
 
     def _write(self, name: str, value: dict[str, Any]) -> None:
@@ -209,16 +213,16 @@ class Records:
         write_atomically(self._folder() / name, content)
 
 
-def added(state: dict[str, Any], new: dict[str, Tiers]) -> dict[str, Any]:
-    """*state* with these tiers; one that is there stays, unless nobody knew what earned it."""
+def merge_tiers(state: dict[str, Any], new: dict[str, Tiers]) -> dict[str, Any]:
+    """Add tiers to *state*; recorded tiers are kept, except those without a message."""
     for achievement_id, tiers in new.items():
         unlock = state["unlocks"].setdefault(achievement_id, {"tiers": {}})
-        held = {tier: item for tier, item in unlock["tiers"].items() if is_dated(item)}
-        unlock["tiers"] = {**unlock["tiers"], **tiers, **held}
+        dated = {tier: item for tier, item in unlock["tiers"].items() if is_dated(item)}
+        unlock["tiers"] = {**unlock["tiers"], **tiers, **dated}
         unlock["unlocked_at"] = min(item["at"] for item in unlock["tiers"].values())
     return state
 
 
 def is_dated(tier: dict[str, Any]) -> bool:
-    """Whether a tier on record names the message that earned it."""
+    """Whether a recorded tier has the message that earned it."""
     return tier.get("session_id") is not None

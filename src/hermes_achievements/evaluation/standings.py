@@ -1,4 +1,4 @@
-"""Where each achievement stands, and how it is shown to people and programs."""
+"""The standing of each achievement, and its public representation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 UNLOCKED: Final = "unlocked"
 DISCOVERED: Final = "discovered"
-SECRET: Final = "secret"  # noqa: S105 - not that kind of secret
+SECRET: Final = "secret"  # noqa: S105 - a state, not a credential
 STATES: Final = (UNLOCKED, DISCOVERED, SECRET)
-EVIDENCE: Final = ("at", "session_id", "message_id")
+EVIDENCE_FIELDS: Final = ("at", "session_id", "message_id")
 
 
 class Standing(NamedTuple):
-    """How far somebody is with one achievement."""
+    """Progress of one achievement."""
 
     progress: int
     tier: str | None
@@ -28,31 +28,33 @@ class Standing(NamedTuple):
     percent: int
 
 
-def standing(one: Achievement, value: int, held: str | None = None) -> Standing:
-    """Where *value* stands on the ladder; *held* is a tier that was earned before."""
-    rank = sum(value >= threshold for _, threshold in one.thresholds)
-    names = [tier for tier, _ in one.thresholds]
-    if held in names:
-        rank = max(rank, names.index(held) + 1)  # what was earned is never taken back
+def compute_standing(
+    achievement: Achievement, value: int, recorded_tier: str | None = None
+) -> Standing:
+    """The standing of *value*; a tier that was earned before is kept."""
+    rank = sum(value >= threshold for _, threshold in achievement.thresholds)
+    names = [tier for tier, _ in achievement.thresholds]
+    if recorded_tier in names:
+        rank = max(rank, names.index(recorded_tier) + 1)  # tiers are never removed
     tier = names[rank - 1] if rank else None
     if rank == len(names):
         return Standing(value, tier, None, None, 100)
-    below = one.thresholds[rank - 1][1] if rank else 0
-    above = one.thresholds[rank][1]
+    below = achievement.thresholds[rank - 1][1] if rank else 0
+    above = achievement.thresholds[rank][1]
     percent = min(99, max(0, (value - below) * 100 // (above - below)))
     return Standing(value, tier, names[rank], above, percent)
 
 
-def reached(one: Achievement, value: int) -> list[tuple[str, int]]:
-    """The tiers that *value* has reached."""
-    return [(tier, threshold) for tier, threshold in one.thresholds if value >= threshold]
+def reached_tiers(achievement: Achievement, value: int) -> list[tuple[str, int]]:
+    """The tiers that *value* has reached, with thresholds."""
+    return [(tier, threshold) for tier, threshold in achievement.thresholds if value >= threshold]
 
 
-def highest(one: Achievement, unlock: Unlock | None) -> str | None:
-    """The highest tier on record."""
+def highest_tier(achievement: Achievement, unlock: Unlock | None) -> str | None:
+    """The highest recorded tier."""
     tiers = (unlock or {}).get("tiers", {})
-    held = [tier for tier, _ in one.thresholds if tier in tiers]
-    return held[-1] if held else None
+    recorded = [tier for tier, _ in achievement.thresholds if tier in tiers]
+    return recorded[-1] if recorded else None
 
 
 def evaluate(
@@ -62,25 +64,27 @@ def evaluate(
     *,
     with_dates: bool = True,
 ) -> list[dict[str, Any]]:
-    """Every achievement as it is shown; a secret says no more than its hint."""
+    """Every achievement as it is shown; a locked secret shows only its hint."""
     shown = []
-    for number, item in enumerate(catalogue, 1):
-        unlock = unlocks.get(item.id)
-        where = standing(item, int(values.get(item.value, 0)), highest(item, unlock))
-        if item.secret and where.tier is None and not where.progress:
-            shown.append(_veiled(item, number))
+    for number, achievement in enumerate(catalogue, 1):
+        unlock = unlocks.get(achievement.id)
+        standing = compute_standing(
+            achievement, int(values.get(achievement.value, 0)), highest_tier(achievement, unlock)
+        )
+        if achievement.secret and standing.tier is None and not standing.progress:
+            shown.append(_show_secret(achievement, number))
         else:
-            shown.append(_unveiled(item, where, unlock if with_dates else None))
+            shown.append(_show_visible(achievement, standing, unlock if with_dates else None))
     return shown
 
 
-def _veiled(one: Achievement, number: int) -> dict[str, Any]:
+def _show_secret(achievement: Achievement, number: int) -> dict[str, Any]:
     return {
         "id": f"secret-{number}",
         "name": "Secret",
-        "description": one.hint,
-        "hint": one.hint,
-        "category": one.category,
+        "description": achievement.hint,
+        "hint": achievement.hint,
+        "category": achievement.category,
         "kind": SECRET,
         "icon": "lock",
         "secret": True,
@@ -98,50 +102,52 @@ def _veiled(one: Achievement, number: int) -> dict[str, Any]:
     }
 
 
-def _unveiled(one: Achievement, where: Standing, unlock: Unlock | None) -> dict[str, Any]:
-    is_unlocked = where.tier is not None
+def _show_visible(
+    achievement: Achievement, standing: Standing, unlock: Unlock | None
+) -> dict[str, Any]:
+    is_unlocked = standing.tier is not None
     shown: dict[str, Any] = {
-        "id": one.id,
-        "name": one.name,
-        "description": one.text,
-        "category": one.category,
-        "kind": one.kind,
-        "icon": one.icon,
-        "secret": one.secret,
-        "origin": one.origin,
+        "id": achievement.id,
+        "name": achievement.name,
+        "description": achievement.text,
+        "category": achievement.category,
+        "kind": achievement.kind,
+        "icon": achievement.icon,
+        "secret": achievement.secret,
+        "origin": achievement.origin,
         "state": UNLOCKED if is_unlocked else DISCOVERED,
         "unlocked": is_unlocked,
         "discovered": True,
-        "tier": where.tier,
-        "tiers": [{"name": tier, "threshold": number} for tier, number in one.thresholds],
-        "progress": where.progress,
-        "progress_pct": where.percent,
-        "next_tier": where.next_tier,
-        "next_threshold": where.next_threshold,
-        "criteria": one.counts,
-        "unit": one.unit,
-        "metric": one.value,
+        "tier": standing.tier,
+        "tiers": [{"name": tier, "threshold": number} for tier, number in achievement.thresholds],
+        "progress": standing.progress,
+        "progress_pct": standing.percent,
+        "next_tier": standing.next_tier,
+        "next_threshold": standing.next_threshold,
+        "criteria": achievement.counts,
+        "unit": achievement.unit,
+        "metric": achievement.value,
     }
     if unlock is not None:
-        history = _history(one, unlock)
+        history = _tier_history(achievement, unlock)
         shown["unlocked_at"] = history[0]["at"] if history else unlock.get("unlocked_at")
         shown["tier_history"] = history
         shown["evidence"] = history[-1] if history else unlock.get("evidence")
     return shown
 
 
-def _history(one: Achievement, unlock: Unlock) -> list[dict[str, Any]]:
+def _tier_history(achievement: Achievement, unlock: Unlock) -> list[dict[str, Any]]:
     tiers = unlock.get("tiers", {})
     return [
-        {"tier": tier, "value": threshold, **{key: tiers[tier].get(key) for key in EVIDENCE}}
-        for tier, threshold in one.thresholds
+        {"tier": tier, "value": threshold, **{key: tiers[tier].get(key) for key in EVIDENCE_FIELDS}}
+        for tier, threshold in achievement.thresholds
         if tier in tiers
     ]
 
 
-def counts(shown: list[dict[str, Any]]) -> dict[str, int]:
-    """How many are unlocked, discovered and secret, of how many."""
-    states = [item["state"] for item in shown]
+def count_states(shown: list[dict[str, Any]]) -> dict[str, int]:
+    """Numbers of unlocked, discovered, secret and all achievements."""
+    states = [achievement["state"] for achievement in shown]
     return {
         "unlocked_count": states.count(UNLOCKED),
         "discovered_count": states.count(DISCOVERED),

@@ -1,7 +1,7 @@
-"""The numbers that achievements are measured by, all taken from a tally.
+"""The values that achievements measure, computed from a tally.
 
-A derived number is a series: the day on which it reached each value. Its last value is
-what counts; the day tells when a threshold was crossed.
+A derived value is a series of days and numbers: its last number is the value, and the days
+date the thresholds that it reached.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 Series = list[tuple[str, int]]
 
-SENT: Final = "messages_sent"
-WEEK: Final = 7
-ENOUGH_RESULTS: Final = 100
-ENOUGH_RESULTS_A_DAY: Final = 25
-ENOUGH_CONVERSATIONS: Final = 10
-ENOUGH_COMMITS: Final = 10
+MESSAGES_SENT: Final = "messages_sent"
+DAYS_PER_WEEK: Final = 7
+MIN_RESULTS_PER_MONTH: Final = 100
+MIN_RESULTS_PER_DAY: Final = 25
+MIN_CONVERSATIONS_PER_MONTH: Final = 10
+MIN_COMMITS_PER_MONTH: Final = 10
 
 
-def values_of(tally: Tally) -> dict[str, int]:
-    """Every number that an achievement can ask for."""
+def compute_values(tally: Tally) -> dict[str, int]:
+    """Every value that an achievement can measure."""
     result: dict[str, int] = {"sessions": tally.sessions}
     totals: dict[str, int] = {}
     in_day: dict[str, int] = {}
@@ -48,28 +48,28 @@ def values_of(tally: Tally) -> dict[str, int]:
     return result
 
 
-def active(days: Days) -> list[str]:
-    """The days on which a person wrote, in order."""
-    return sorted(day for day, counts in days.items() if counts.get(SENT))
+def list_active_days(days: Days) -> list[str]:
+    """The days with user messages, in order."""
+    return sorted(day for day, counts in days.items() if counts.get(MESSAGES_SENT))
 
 
 def active_days(days: Days) -> Series:
     """Days on which a person wrote."""
-    return [(day, number) for number, day in enumerate(active(days), 1)]
+    return [(day, number) for number, day in enumerate(list_active_days(days), 1)]
 
 
 def streaks(days: Days) -> list[tuple[str, int]]:
-    """For each active day, how many active days its streak has had so far.
+    """For each active day, the length of its streak up to that day.
 
-    One missed day is forgiven if no other was in the six days before it.
+    A missed day does not end a streak if the six days before it have no other one.
     """
     result: list[tuple[str, int]] = []
     length, forgiven, previous = 0, None, None
-    for day in active(days):
+    for day in list_active_days(days):
         gap = days_between(previous, day) if previous else 0
         if gap == 2 and previous is not None:
             missed = (date.fromisoformat(previous) + timedelta(days=1)).isoformat()
-            if forgiven is None or days_between(forgiven, missed) >= WEEK:
+            if forgiven is None or days_between(forgiven, missed) >= DAYS_PER_WEEK:
                 forgiven, gap = missed, 1
         if gap == 1:
             length += 1
@@ -82,35 +82,35 @@ def streaks(days: Days) -> list[tuple[str, int]]:
 
 def longest_streak(days: Days) -> Series:
     """The longest run of active days; one missed day in any seven is forgiven."""
-    return _records(streaks(days))
+    return _rises(streaks(days))
 
 
 def longest_week_streak(days: Days) -> Series:
     """Weeks in a row, Monday to Sunday, with an active day."""
-    return _records(_runs(_firsts(active(days), _monday), _weeks_apart))
+    return _rises(_consecutive_runs(_first_days(list_active_days(days), _monday), _weeks_apart))
 
 
 def perfect_weeks(days: Days) -> Series:
     """Weeks with all seven days active."""
     in_week: dict[str, int] = {}
     result: Series = []
-    for day in active(days):
+    for day in list_active_days(days):
         monday = _monday(day)
         in_week[monday] = in_week.get(monday, 0) + 1
-        if in_week[monday] == WEEK:
+        if in_week[monday] == DAYS_PER_WEEK:
             result.append((day, len(result) + 1))
     return result
 
 
 def active_months(days: Days) -> Series:
     """Months with an active day."""
-    firsts = _firsts(active(days), _month)
+    firsts = _first_days(list_active_days(days), _month)
     return [(day, number) for number, (_, day) in enumerate(firsts, 1)]
 
 
 def longest_month_streak(days: Days) -> Series:
     """Months in a row with an active day."""
-    return _records(_runs(_firsts(active(days), _month), _months_apart))
+    return _rises(_consecutive_runs(_first_days(list_active_days(days), _month), _months_apart))
 
 
 def improved_months(days: Days) -> Series:
@@ -120,24 +120,25 @@ def improved_months(days: Days) -> Series:
 
 
 def longest_improvement(days: Days) -> Series:
-    """The most such months in a row."""
+    """The most improved months in a row."""
     run = 0
     steps: Series = []
     for day, is_better in _improvements(days):
         run = run + 1 if is_better else 0
         steps.append((day, run))
-    return _records(steps)
+    return _rises(steps)
 
 
 def _improvements(days: Days) -> list[tuple[str, bool]]:
-    """Each month with 100 results or more but the first, and whether it beats the last.
+    """Each month with enough results, except the first, and whether it improved.
 
-    A month is judged when it is over: once there is activity in a later one.
+    A month counts when it is over, i.e. when a later month has activity.
     """
     judged = [
         (month.last_day, month.get("failed_calls") / (month.get("failed_calls") + ok))
         for month in _months(days)[:-1]
-        if (ok := month.get("successful_calls")) + month.get("failed_calls") >= ENOUGH_RESULTS
+        if (ok := month.get("successful_calls")) + month.get("failed_calls")
+        >= MIN_RESULTS_PER_MONTH
     ]
     return [(later[0], later[1] < earlier[1]) for earlier, later in pairwise(judged)]
 
@@ -147,7 +148,7 @@ def spotless_days(days: Days) -> Series:
     matches = [
         day
         for day in sorted(days)[:-1]
-        if days[day].get("successful_calls", 0) >= ENOUGH_RESULTS_A_DAY
+        if days[day].get("successful_calls", 0) >= MIN_RESULTS_PER_DAY
         and not days[day].get("failed_calls")
     ]
     return [(day, number) for number, day in enumerate(matches, 1)]
@@ -155,13 +156,13 @@ def spotless_days(days: Days) -> Series:
 
 def days_together(days: Days) -> Series:
     """Days from the first active day to the last."""
-    result = active(days)
+    result = list_active_days(days)
     return [(day, days_between(result[0], day)) for day in result[1:]]
 
 
 def longest_absence(days: Days) -> Series:
     """The longest pause, in days, after which a person came back."""
-    return _records([(b, days_between(a, b) - 1) for a, b in pairwise(active(days))])
+    return _rises([(b, days_between(a, b) - 1) for a, b in pairwise(list_active_days(days))])
 
 
 def tidy_months(days: Days) -> Series:
@@ -179,7 +180,7 @@ def tested_months(days: Days) -> Series:
     matches = [
         month.last_day
         for month in _months(days)[:-1]
-        if ENOUGH_COMMITS <= month.get("commits") <= month.get("passed_tests")
+        if MIN_COMMITS_PER_MONTH <= month.get("commits") <= month.get("passed_tests")
     ]
     return [(day, number) for number, day in enumerate(matches, 1)]
 
@@ -188,14 +189,14 @@ def _good_months(days: Days, name: str, share: float) -> Series:
     matches = [
         month.last_day
         for month in _months(days)[:-1]
-        if month.get("conversations") >= ENOUGH_CONVERSATIONS
+        if month.get("conversations") >= MIN_CONVERSATIONS_PER_MONTH
         and month.get(name) >= share * month.get("conversations")
     ]
     return [(day, number) for number, day in enumerate(matches, 1)]
 
 
-class _Month:
-    """The sums of one month."""
+class _MonthTotals:
+    """Metric totals of a month."""
 
     def __init__(self) -> None:
         self.last_day = ""
@@ -203,14 +204,14 @@ class _Month:
 
     def add(self, day: str, counts: dict[str, int]) -> None:
         self.last_day = max(self.last_day, day)
-        for name in MONTHLY:
+        for name in MONTHLY_METRICS:
             self.sums[name] = self.sums.get(name, 0) + counts.get(name, 0)
 
     def get(self, name: str) -> int:
         return self.sums.get(name, 0)
 
 
-MONTHLY: Final = (
+MONTHLY_METRICS: Final = (
     "successful_calls",
     "failed_calls",
     "conversations",
@@ -221,15 +222,15 @@ MONTHLY: Final = (
 )
 
 
-def _months(days: Days) -> list[_Month]:
-    result: dict[str, _Month] = {}
+def _months(days: Days) -> list[_MonthTotals]:
+    result: dict[str, _MonthTotals] = {}
     for day in sorted(days):
-        result.setdefault(_month(day), _Month()).add(day, days[day])
+        result.setdefault(_month(day), _MonthTotals()).add(day, days[day])
     return list(result.values())
 
 
-def _records(steps: list[tuple[str, int]]) -> Series:
-    """The steps at which the highest value so far was raised."""
+def _rises(steps: list[tuple[str, int]]) -> Series:
+    """The steps with a new highest value."""
     best = 0
     result: Series = []
     for day, value in steps:
@@ -239,15 +240,15 @@ def _records(steps: list[tuple[str, int]]) -> Series:
     return result
 
 
-def _firsts(found: list[str], period: Callable[[str], str]) -> list[tuple[str, str]]:
+def _first_days(days: list[str], period: Callable[[str], str]) -> list[tuple[str, str]]:
     """Each period with its first active day."""
     result: dict[str, str] = {}
-    for day in found:
+    for day in days:
         result.setdefault(period(day), day)
     return list(result.items())
 
 
-def _runs(firsts: list[tuple[str, str]], apart: Callable[[str, str], int]) -> Series:
+def _consecutive_runs(firsts: list[tuple[str, str]], apart: Callable[[str, str], int]) -> Series:
     run = 0
     previous = None
     steps: Series = []
@@ -259,8 +260,8 @@ def _runs(firsts: list[tuple[str, str]], apart: Callable[[str, str], int]) -> Se
 
 
 def _monday(day: str) -> str:
-    item = date.fromisoformat(day)
-    return (item - timedelta(days=item.weekday())).isoformat()
+    parsed = date.fromisoformat(day)
+    return (parsed - timedelta(days=parsed.weekday())).isoformat()
 
 
 def _month(day: str) -> str:
@@ -268,7 +269,7 @@ def _month(day: str) -> str:
 
 
 def _weeks_apart(first: str, last: str) -> int:
-    return days_between(first, last) // WEEK
+    return days_between(first, last) // DAYS_PER_WEEK
 
 
 def _months_apart(first: str, last: str) -> int:

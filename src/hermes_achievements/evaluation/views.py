@@ -1,4 +1,4 @@
-"""Questions to a snapshot: lists, the newest unlocks, the timeline, a session's badges."""
+"""Views of a snapshot: filtered lists, recent unlocks, timeline, badges of a session."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-KEPT_SECONDS: Final = 5.0
+TITLE_CACHE_SECONDS: Final = 5.0
 
 
-class Names:
-    """The titles of conversations; asked again after a few seconds."""
+class SessionTitles:
+    """Titles of sessions, cached for a few seconds."""
 
     def __init__(
-        self, open_history: Callable[[], History], kept_seconds: float = KEPT_SECONDS
+        self, open_history: Callable[[], History], cache_seconds: float = TITLE_CACHE_SECONDS
     ) -> None:
         self._open_history = open_history
-        self._kept_seconds = kept_seconds
-        self._known: dict[str, str | None] = {}
-        self._since = float("-inf")
+        self._cache_seconds = cache_seconds
+        self._titles: dict[str, str | None] = {}
+        self._loaded_at = float("-inf")
         self._lock = threading.Lock()
 
-    def of(self, session_ids: Iterable[str]) -> dict[str, str | None]:
-        """Title or first words of each conversation that exists; None where it has none.
+    def look_up(self, session_ids: Iterable[str]) -> dict[str, str | None]:
+        """Title or preview of each existing session, None without one.
 
-        A history that cannot be read has no conversations.
+        The result is empty if the history is unreadable.
         """
         with self._lock:
             now = time.monotonic()
-            if now - self._since > self._kept_seconds:
-                self._known, self._since = {}, now
-            wanted = set(session_ids)
-            missing = wanted - self._known.keys()
+            if now - self._loaded_at > self._cache_seconds:
+                self._titles, self._loaded_at = {}, now
+            ids = set(session_ids)
+            missing = ids - self._titles.keys()
             if missing:
-                self._known |= self._look_up(missing)
-            return {item: self._known[item] for item in wanted if item in self._known}
+                self._titles |= self._look_up(missing)
+            return {item: self._titles[item] for item in ids if item in self._titles}
 
     def _look_up(self, session_ids: set[str]) -> dict[str, str | None]:
         try:
@@ -60,54 +60,54 @@ class Names:
                     item: None for item in unnamed if history.session(item) is not None
                 }
         except HermesError as error:
-            log.info("conversations cannot be named: %s", error)
+            log.info("session titles unavailable: %s", error)
             return {}
 
 
-def named(snapshot: Mapping[str, Any], names: Names) -> Shown:
-    """The snapshot with the title of each conversation in it, and whether that is gone."""
+def with_titles(snapshot: Mapping[str, Any], title_lookup: SessionTitles) -> Shown:
+    """The snapshot with session titles, and whether the sessions still exist."""
     shown: list[Shown] = snapshot["achievements"]
-    titles = names.of(
+    titles = title_lookup.look_up(
         step["session_id"] for item in shown for step in _steps(item) if step.get("session_id")
     )
-    return {**snapshot, "achievements": [_named(item, titles) for item in shown]}
+    return {**snapshot, "achievements": [_achievement_with_titles(item, titles) for item in shown]}
 
 
-def steps_named(steps: list[Shown], names: Names) -> list[Shown]:
-    """Steps of a timeline with their titles."""
-    titles = names.of(step["session_id"] for step in steps if step.get("session_id"))
-    return [_titled(step, titles) for step in steps]
+def steps_with_titles(steps: list[Shown], title_lookup: SessionTitles) -> list[Shown]:
+    """Timeline steps with session titles."""
+    titles = title_lookup.look_up(step["session_id"] for step in steps if step.get("session_id"))
+    return [_step_with_title(step, titles) for step in steps]
 
 
-def _steps(one: Shown) -> list[Shown]:
-    evidence = one.get("evidence")
-    history: list[Shown] = one.get("tier_history") or []
+def _steps(achievement: Shown) -> list[Shown]:
+    evidence = achievement.get("evidence")
+    history: list[Shown] = achievement.get("tier_history") or []
     return [*history, evidence] if isinstance(evidence, dict) else history
 
 
-def _named(one: Shown, titles: Mapping[str, str | None]) -> Shown:
-    if not _steps(one):
-        return one
-    history = [_titled(step, titles) for step in one.get("tier_history") or ()]
-    evidence = one.get("evidence")
+def _achievement_with_titles(achievement: Shown, titles: Mapping[str, str | None]) -> Shown:
+    if not _steps(achievement):
+        return achievement
+    history = [_step_with_title(step, titles) for step in achievement.get("tier_history") or ()]
+    evidence = achievement.get("evidence")
     return {
-        **one,
+        **achievement,
         "tier_history": history,
-        "evidence": _titled(evidence, titles) if isinstance(evidence, dict) else evidence,
+        "evidence": _step_with_title(evidence, titles) if isinstance(evidence, dict) else evidence,
     }
 
 
-def _titled(step: Shown, titles: Mapping[str, str | None]) -> Shown:
+def _step_with_title(step: Shown, titles: Mapping[str, str | None]) -> Shown:
     session_id = step.get("session_id")
     is_gone = session_id is not None and session_id not in titles
     return {**step, "title": titles.get(session_id or ""), "is_gone": is_gone}
 
 
-ALL: Final = "all"
-ORDERS: Final = ("asc", "desc")
-RECENT: Final = 20
+ALL_FILTER: Final = "all"
+SORT_ORDERS: Final = ("asc", "desc")
+RECENT_UNLOCKS_LIMIT: Final = 20
 
-SORTS: Final[dict[str, Callable[[Shown], Any]]] = {
+SORT_KEYS: Final[dict[str, Callable[[Shown], Any]]] = {
     "name": lambda item: item["name"].casefold(),
     "category": lambda item: (item["category"], item["name"].casefold()),
     "progress": lambda item: (item["progress_pct"], item["unlocked"]),
@@ -116,31 +116,32 @@ SORTS: Final[dict[str, Callable[[Shown], Any]]] = {
 }
 
 
-def listed(
+def filter_achievements(
     snapshot: Mapping[str, Any],
     catalogue: Catalogue,
     *,
-    state: str = ALL,
-    category: str = ALL,
+    state: str = ALL_FILTER,
+    category: str = ALL_FILTER,
     sort: str | None = None,
     order: str = "asc",
     limit: int | None = None,
 ) -> list[Shown]:
-    """The achievements that fit, in the order asked for."""
-    _check("state", state, (ALL, *STATES))
-    _check("category", category, (ALL, *(category.id for category in catalogue.categories)))
-    _check("sort", sort, (None, *SORTS))
-    _check("order", order, ORDERS)
+    """The matching achievements in the requested order."""
+    _check("state", state, (ALL_FILTER, *STATES))
+    _check("category", category, (ALL_FILTER, *(category.id for category in catalogue.categories)))
+    _check("sort", sort, (None, *SORT_KEYS))
+    _check("order", order, SORT_ORDERS)
     if limit is not None and limit < 1:
         raise UsageError(f"limit is {limit}; accepted: a number of 1 or more")
     ranks = {tier.id: rank for rank, tier in enumerate(catalogue.tiers, 1)}
     matches = [
         {**achievement, "tier_rank": ranks.get(achievement["tier"] or "", 0)}
         for achievement in snapshot["achievements"]
-        if state in (ALL, achievement["state"]) and category in (ALL, achievement["category"])
+        if state in (ALL_FILTER, achievement["state"])
+        and category in (ALL_FILTER, achievement["category"])
     ]
     if sort is not None:
-        matches.sort(key=SORTS[sort], reverse=order == "desc")
+        matches.sort(key=SORT_KEYS[sort], reverse=order == "desc")
     elif order == "desc":
         matches.reverse()
     return matches[:limit]
@@ -152,13 +153,13 @@ def _check(name: str, value: str | None, accepted: tuple[str | None, ...]) -> No
         raise UsageError(f"{name} is {value!r}; accepted: {names}")
 
 
-def recent(snapshot: Mapping[str, Any], limit: int = RECENT) -> list[Shown]:
-    """The newest unlocks and tier-ups, the latest first."""
+def recent_unlocks(snapshot: Mapping[str, Any], limit: int = RECENT_UNLOCKS_LIMIT) -> list[Shown]:
+    """The latest unlocks and tier-ups, newest first."""
     return timeline(snapshot)[::-1][:limit]
 
 
 def timeline(snapshot: Mapping[str, Any]) -> list[Shown]:
-    """Every unlock and tier-up with its date and evidence, the earliest first."""
+    """Every unlock and tier-up with its date and evidence, oldest first."""
     steps = [
         {
             "id": achievement["id"],
@@ -174,25 +175,25 @@ def timeline(snapshot: Mapping[str, Any]) -> list[Shown]:
     return sorted(steps, key=lambda step: (step["at"], step["id"], step["value"]))
 
 
-def badges_of(snapshot: Mapping[str, Any], session_id: str) -> list[Shown]:
-    """What was earned by messages of one session."""
+def session_badges(snapshot: Mapping[str, Any], session_id: str) -> list[Shown]:
+    """The unlocks earned by messages of a session."""
     return [step for step in timeline(snapshot) if step.get("session_id") == session_id]
 
 
-def within_reach(snapshot: Mapping[str, Any], limit: int = 5) -> list[Shown]:
-    """What is nearest to its next tier."""
-    open_ones = [
+def closest_achievements(snapshot: Mapping[str, Any], limit: int = 5) -> list[Shown]:
+    """The achievements closest to their next tier."""
+    unfinished = [
         achievement for achievement in snapshot["achievements"] if achievement["next_threshold"]
     ]
-    ranked = sorted(open_ones, key=lambda item: (-item["progress_pct"], item["next_threshold"]))
+    ranked = sorted(unfinished, key=lambda item: (-item["progress_pct"], item["next_threshold"]))
     return [item for item in ranked if item["progress"]][:limit]
 
 
-def by_tier(snapshot: Mapping[str, Any], catalogue: Catalogue) -> dict[str, int]:
-    """How many achievements stand at each tier."""
-    held = [
+def count_by_tier(snapshot: Mapping[str, Any], catalogue: Catalogue) -> dict[str, int]:
+    """Number of unlocked achievements per tier."""
+    tiers = [
         achievement["tier"]
         for achievement in snapshot["achievements"]
         if achievement["state"] == UNLOCKED
     ]
-    return {tier.id: held.count(tier.id) for tier in catalogue.tiers}
+    return {tier.id: tiers.count(tier.id) for tier in catalogue.tiers}

@@ -1,28 +1,28 @@
-"""Every metric: a named function from one session to the events that count.
+"""All metrics: functions that return the counted events of a session.
 
-COUNTS are summed up, PEAKS take the largest, VARIETY collects different values. A
-metric's documentation is the first line of its function.
+COUNTS are summed, PEAKS take the maximum, VARIETY collects different values. The first line
+of a function's docstring is the documentation of the metric.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements.metrics import cost, peaks, results, shell, talk, tool_use, variety
+from hermes_achievements.metrics import conversation, cost, peaks, results, shell, tool_use, variety
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from hermes_achievements.metrics.session_view import Events, SessionFacts
-    from hermes_achievements.metrics.variety import Seen
+    from hermes_achievements.metrics.session_view import Events, SessionView
+    from hermes_achievements.metrics.variety import DatedValues
 
-# Raised whenever the same facts can give other events: contributions are made anew.
+# Incremented when the events of the same facts change: contributions are recomputed.
 METRIC_RULES: Final = 1
 
 
-def _functions(*modules: ModuleType) -> dict[str, Callable[[SessionFacts], Events]]:
-    """The public functions that each module defines itself, in the order of the text."""
+def _functions(*modules: ModuleType) -> dict[str, Callable[[SessionView], Events]]:
+    """The public functions defined in each module, in source order."""
     return {
         name: value
         for module in modules
@@ -31,8 +31,8 @@ def _functions(*modules: ModuleType) -> dict[str, Callable[[SessionFacts], Event
     }
 
 
-COUNTS: Final[dict[str, Callable[[SessionFacts], Events]]] = _functions(
-    talk, tool_use, shell, results, cost
+COUNTS: Final[dict[str, Callable[[SessionView], Events]]] = _functions(
+    conversation, tool_use, shell, results, cost
 )
-PEAKS: Final[dict[str, Callable[[SessionFacts], Events]]] = _functions(peaks)
-VARIETY: Final[dict[str, Callable[[SessionFacts], Seen]]] = _functions(variety)  # type: ignore[assignment]
+PEAKS: Final[dict[str, Callable[[SessionView], Events]]] = _functions(peaks)
+VARIETY: Final[dict[str, Callable[[SessionView], DatedValues]]] = _functions(variety)  # type: ignore[assignment]

@@ -1,6 +1,6 @@
-"""What it took: tokens and money, as the session's row sums them up.
+"""Metrics of tokens and cost, from the totals in the session row.
 
-They are dated by the session's last message, because the row keeps no other date.
+They are dated by the last message of the session, because the row has no other date.
 """
 
 from __future__ import annotations
@@ -8,47 +8,47 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hermes_achievements.metrics.session_view import Events, SessionFacts
+    from hermes_achievements.metrics.session_view import Events, SessionView
 
 
-MUCH_INPUT: Final = 50_000
-WELL_CACHED: Final = 0.8
+MIN_CACHED_SESSION_TOKENS: Final = 50_000
+MIN_CACHED_SHARE: Final = 0.8
 
 
-def input_tokens(s: SessionFacts) -> Events:
+def input_tokens(session: SessionView) -> Events:
     """Tokens read by models, without those that came from a cache."""
-    return _amount(s, s.row.input_tokens)
+    return _at_last_message(session, session.row.input_tokens)
 
 
-def output_tokens(s: SessionFacts) -> Events:
+def output_tokens(session: SessionView) -> Events:
     """Tokens written by models."""
-    return _amount(s, s.row.output_tokens)
+    return _at_last_message(session, session.row.output_tokens)
 
 
-def cached_tokens(s: SessionFacts) -> Events:
+def cached_tokens(session: SessionView) -> Events:
     """Tokens that came from a prompt cache."""
-    return _amount(s, s.row.cached_tokens)
+    return _at_last_message(session, session.row.cached_tokens)
 
 
-def reasoning_tokens(s: SessionFacts) -> Events:
+def reasoning_tokens(session: SessionView) -> Events:
     """Tokens that models spent on thinking."""
-    return _amount(s, s.row.reasoning_tokens)
+    return _at_last_message(session, session.row.reasoning_tokens)
 
 
-def cost_cents(s: SessionFacts) -> Events:
+def cost_cents(session: SessionView) -> Events:
     """What sessions cost, in whole US cents each."""
-    return _amount(s, round(s.row.cost_usd * 100))
+    return _at_last_message(session, round(session.row.cost_usd * 100))
 
 
-def well_cached(s: SessionFacts) -> Events:
+def well_cached(session: SessionView) -> Events:
     """Ended sessions that read 50,000 tokens or more, at least 80 % of them from a cache."""
-    if s.row.ended_at is None:
+    if session.row.ended_at is None:
         return []
-    everything = s.row.input_tokens + s.row.cached_tokens
-    if everything < MUCH_INPUT or s.row.cached_tokens < WELL_CACHED * everything:
+    tokens = session.row.input_tokens + session.row.cached_tokens
+    if tokens < MIN_CACHED_SESSION_TOKENS or session.row.cached_tokens < MIN_CACHED_SHARE * tokens:
         return []
-    return s.once(s.last)
+    return session.single_event(session.last_fact)
 
 
-def _amount(s: SessionFacts, amount: int) -> Events:
-    return [(s.last, amount)] if s.last is not None and amount > 0 else []
+def _at_last_message(session: SessionView, amount: int) -> Events:
+    return [(session.last_fact, amount)] if session.last_fact is not None and amount > 0 else []

@@ -1,14 +1,15 @@
-"""Facts: what one message adds, in about ninety bytes and without a word of its text.
+"""Facts: the countable content of a message, in about 90 bytes and without its text.
 
-A fact is a short list, because lists are what JSON stores and reads fastest:
+A fact is a short list, the fastest format for JSON:
 
-    [id, at, "u", print, characters]                a user's message
-    [id, at, "a", print, calls]                     an assistant's; a call is
-                                                    [tool, reference, words]
-    [id, at, "t", print, tool, reference, outcome]  a tool's result
+    [id, at, "u", fingerprint, characters]                a user message
+    [id, at, "a", fingerprint, calls]                     an assistant message; a call is
+                                                          [tool, reference, details]
+    [id, at, "t", fingerprint, tool, reference, outcome]  a tool result
 
-`print` recognises the same message under another id. The words of a call depend on what
-its tool does: programs for a shell, `extension:hash` for files, an action, a number.
+The fingerprint identifies a message that was stored under another ID. The details of a call
+depend on its tool: programs of a shell command, `extension:hash` of files, an action, or a
+number of tasks.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from zlib import crc32
 
 import orjson
 
-from hermes_achievements.classification.outcomes import outcome, parsed
-from hermes_achievements.classification.shell_commands import BACKGROUND, labels
+from hermes_achievements.classification.outcomes import classify_outcome, parse_json
+from hermes_achievements.classification.shell_commands import BACKGROUND_LABEL, command_labels
 from hermes_achievements.classification.tool_kinds import (
     ACTION_OPERATIONS,
     DELEGATE,
     FILE_OPERATIONS,
     SHELL,
-    does,
-    files_of,
+    file_labels,
+    operation_of,
 )
-from hermes_achievements.scan.history import Kind, SessionRow
+from hermes_achievements.scan.history import SessionKind, SessionRow
 from hermes_core.errors import LedgerDamagedError
 
 if TYPE_CHECKING:
@@ -40,50 +41,58 @@ if TYPE_CHECKING:
 
 Fact = list[Any]
 
-# Raised whenever a message can give other facts than before: everything is read again.
+# Incremented when the facts of a message change: a full scan is needed.
 FACT_RULES: Final = 2
 
-ID: Final = 0
+ID_FIELD: Final = 0
 TIME_FIELD: Final = 1
-ROLE: Final = 2
-PRINT: Final = 3
-LENGTH: Final = 4
-CALLS: Final = 4
-TOOL: Final = 4
-REFERENCE: Final = 5
-OUTCOME: Final = 6
+ROLE_FIELD: Final = 2
+FINGERPRINT_FIELD: Final = 3
+LENGTH_FIELD: Final = 4
+CALLS_FIELD: Final = 4
+TOOL_FIELD: Final = 4
+REFERENCE_FIELD: Final = 5
+OUTCOME_FIELD: Final = 6
 
-USER: Final = "u"
-ASSISTANT: Final = "a"
-RESULT: Final = "t"
+USER_ROLE: Final = "u"
+ASSISTANT_ROLE: Final = "a"
+RESULT_ROLE: Final = "t"
 
-PRINTED: Final = 200  # bytes of a message that its print is made of
-COPYING_SECONDS: Final = 10.0
-MAX_SUMMARIES: Final = 3  # messages before the first copy
-EARLIEST: Final = 1_420_070_400.0  # 2015
-LATEST: Final = 4_102_444_800.0  # 2100
-LONGEST_TOOL_NAME: Final = 64
-WHEN: Final = itemgetter(TIME_FIELD, ID)
+FINGERPRINT_BYTES: Final = 200  # bytes of a message in its fingerprint
+MAX_COPY_SECONDS: Final = 10.0
+MAX_SUMMARY_MESSAGES: Final = 3  # summary messages before the first copy
+EARLIEST_PLAUSIBLE: Final = 1_420_070_400.0  # 2015
+LATEST_PLAUSIBLE: Final = 4_102_444_800.0  # 2100
+MAX_TOOL_NAME_CHARACTERS: Final = 64
+BY_TIME: Final = itemgetter(TIME_FIELD, ID_FIELD)
 
 
-def fact_of(row: MessageRow, tool: str | None = None) -> Fact | None:
-    """What *row* adds; None when it adds nothing. *tool* is what a nameless result answers."""
+def make_fact(row: MessageRow, tool: str | None = None) -> Fact | None:
+    """The fact of a row, or None; *tool* is the called tool of a result without a name."""
     role = row.role
     if role == "tool":
-        name = clean(_text(row.tool_name)) or tool or ""
-        code = outcome(row.content, does(name))
+        name = clean_name(_text(row.tool_name)) or tool or ""
+        code = classify_outcome(row.content, operation_of(name))
         reference = reference_of(row.call_id)
-        return [row.id, row.at, RESULT, _print(row, reference + 2), name, reference, code]
+        return [
+            row.id,
+            row.at,
+            RESULT_ROLE,
+            _fingerprint(row, reference + 2),
+            name,
+            reference,
+            code,
+        ]
     if role == "assistant":
-        return [row.id, row.at, ASSISTANT, _print(row, 1), calls_of(row.tool_calls)]
+        return [row.id, row.at, ASSISTANT_ROLE, _fingerprint(row, 1), calls_of(row.tool_calls)]
     if role == "user" and not row.is_observed:
-        return [row.id, row.at, USER, _print(row, 0), row.length]
+        return [row.id, row.at, USER_ROLE, _fingerprint(row, 0), row.length]
     return None
 
 
-def reference_of(mark: Any) -> int:
-    """What joins a result to its call."""
-    return crc32(mark.encode(errors="replace")) if isinstance(mark, str) and mark else 0
+def reference_of(call_id: Any) -> int:
+    """A number that connects a result with its call; 0 without a call ID."""
+    return crc32(call_id.encode(errors="replace")) if isinstance(call_id, str) and call_id else 0
 
 
 def _text(value: Any) -> str:
@@ -91,59 +100,59 @@ def _text(value: Any) -> str:
 
 
 @lru_cache(maxsize=4096)
-def clean(name: str) -> str:
-    """A name as it can be stored: not too long, and nothing that UTF-8 cannot carry."""
-    short = name[:LONGEST_TOOL_NAME]
+def clean_name(name: str) -> str:
+    """A name of limited length that is valid UTF-8."""
+    short = name[:MAX_TOOL_NAME_CHARACTERS]
     return short if short.isascii() else short.encode(errors="replace").decode()
 
 
-def _print(row: MessageRow, start: int) -> int:
-    """A number that the same message has wherever it is stored."""
+def _fingerprint(row: MessageRow, start: int) -> int:
+    """A checksum that is equal for copies of a message."""
     if row.tool_calls:
-        start = crc32(row.tool_calls[:PRINTED], start)
-    return crc32(row.content[:PRINTED], start) if row.content else start
+        start = crc32(row.tool_calls[:FINGERPRINT_BYTES], start)
+    return crc32(row.content[:FINGERPRINT_BYTES], start) if row.content else start
 
 
 def calls_of(stored: bytes | None) -> list[list[Any]]:
-    """The tool calls of a message: name, reference and what the arguments say."""
+    """The tool calls of a message: name, reference and details."""
     if not stored:
         return []
-    result = parsed(stored)
+    result = parse_json(stored)
     if not isinstance(result, list):
         return []
     return [call for item in result if (call := _call(item))]
 
 
-def _call(one: Any) -> list[Any] | None:
-    if not isinstance(one, dict):
+def _call(item: Any) -> list[Any] | None:
+    if not isinstance(item, dict):
         return None
-    function = one.get("function")
+    function = item.get("function")
     if not isinstance(function, dict):
-        function = one
+        function = item
     name = function.get("name")
     if not isinstance(name, str) or not name:
         return None
-    tool = clean(name)
-    mark = one.get("id") or one.get("call_id")
-    reference = reference_of(mark)
-    words = _words(does(tool), function.get("arguments"))
-    return [tool, reference, words] if words else [tool, reference]
+    tool = clean_name(name)
+    call_id = item.get("id") or item.get("call_id")
+    reference = reference_of(call_id)
+    details = _call_details(operation_of(tool), function.get("arguments"))
+    return [tool, reference, details] if details else [tool, reference]
 
 
-def _words(operation: str, stored: Any) -> list[str]:
-    """What a call's arguments say, as far as anything here counts it."""
+def _call_details(operation: str, stored: Any) -> list[str]:
+    """The details of the arguments that metrics use."""
     if operation == SHELL:
         arguments = _arguments(stored)
         command = arguments.get("command") or arguments.get("cmd") or ""
-        words = list(labels(command)) if isinstance(command, str) else []
-        if arguments.get("background") is True and BACKGROUND not in words:
-            words.append(BACKGROUND)
-        return words
+        details = list(command_labels(command)) if isinstance(command, str) else []
+        if arguments.get("background") is True and BACKGROUND_LABEL not in details:
+            details.append(BACKGROUND_LABEL)
+        return details
     if operation in FILE_OPERATIONS:
-        return files_of(_arguments(stored))
+        return file_labels(_arguments(stored))
     if operation in ACTION_OPERATIONS:
         action = _arguments(stored).get("action")
-        return [clean(action.lower())] if isinstance(action, str) else []
+        return [clean_name(action.lower())] if isinstance(action, str) else []
     if operation == DELEGATE:
         tasks = _arguments(stored).get("tasks")
         return [str(len(tasks))] if isinstance(tasks, list) and tasks else ["1"]
@@ -151,174 +160,185 @@ def _words(operation: str, stored: Any) -> list[str]:
 
 
 def _arguments(stored: Any) -> dict[str, Any]:
-    result = parsed(stored) if isinstance(stored, (str, bytes)) else stored
+    result = parse_json(stored) if isinstance(stored, (str, bytes)) else stored
     return result if isinstance(result, dict) else {}
 
 
-class Book:
-    """All facts of one session: of the messages it has, and of those it once had."""
+class RecordedFacts:
+    """All facts of a session: of its messages, and of its deleted messages."""
 
-    __slots__ = ("facts", "gone", "last_id", "rows", "session")
+    __slots__ = ("deleted", "facts", "last_id", "rows", "session")
 
     def __init__(
-        self, session: SessionRow, facts: list[Fact], gone: list[Fact], last_id: int, rows: int
+        self, session: SessionRow, facts: list[Fact], deleted: list[Fact], last_id: int, rows: int
     ) -> None:
         self.session = session
         self.facts = facts
-        self.gone = gone
+        self.deleted = deleted
         self.last_id = last_id
-        self.rows = rows  # up to last_id, whatever they add
+        self.rows = rows  # number of rows up to last_id, with or without a fact
 
     def pack(self) -> bytes:
-        """The book as the ledger keeps it."""
-        parts = [tuple(self.session), self.facts, self.gone, self.last_id, self.rows]
+        """Serialize for the ledger."""
+        parts = [tuple(self.session), self.facts, self.deleted, self.last_id, self.rows]
         return orjson.dumps(parts)
 
     @classmethod
-    def unpack(cls, stored: bytes) -> Book:
-        """A book that was packed."""
+    def unpack(cls, stored: bytes) -> RecordedFacts:
+        """Deserialize."""
         try:
-            session, facts, gone, last_id, rows = orjson.loads(stored)
-            return cls(SessionRow(*session), facts, gone, last_id, rows)
+            session, facts, deleted, last_id, rows = orjson.loads(stored)
+            return cls(SessionRow(*session), facts, deleted, last_id, rows)
         except (ValueError, TypeError) as error:
             raise LedgerDamagedError(f"facts cannot be read: {error}") from error
 
-    def everything(self) -> list[Fact]:
-        """Every fact in the order in which things happened."""
-        return sorted([*self.facts, *self.gone] if self.gone else self.facts, key=WHEN)
+    def all_facts(self) -> list[Fact]:
+        """All facts in chronological order."""
+        return sorted([*self.facts, *self.deleted] if self.deleted else self.facts, key=BY_TIME)
 
 
 class FactReader:
-    """The facts of one session, taken while its rows go by; only a row at a time is held."""
+    """Collects the facts of a session from a stream of rows."""
 
     def __init__(self, session: SessionRow) -> None:
         self.session = session
         self.facts: list[Fact] = []
         self.rows = 0
         self.last_id = 0
-        self.knows_copies = False
-        self._late: list[MessageRow] = []
+        self.has_copy_marks = False
+        self._unnamed_results: list[MessageRow] = []
 
     @classmethod
-    def going_on(cls, session: SessionRow, book: Book) -> FactReader:
-        """A reading that goes on behind what *book* has."""
-        reading = cls(session)
-        reading.facts, reading.rows, reading.last_id = book.facts, book.rows, book.last_id
-        return reading
+    def resume(cls, session: SessionRow, recorded: RecordedFacts) -> FactReader:
+        """A reader that continues after the last row of *recorded*."""
+        reader = cls(session)
+        reader.facts, reader.rows, reader.last_id = recorded.facts, recorded.rows, recorded.last_id
+        return reader
 
-    def take(self, row: MessageRow) -> None:
-        """One more row; copies add nothing."""
+    def add_row(self, row: MessageRow) -> None:
+        """Add the fact of a row; copies are skipped."""
         self.rows += 1
         self.last_id = max(self.last_id, row.id)
         if row.is_copy:
-            self.knows_copies = True
+            self.has_copy_marks = True
         elif row.role == "tool" and not row.tool_name:
-            self._late.append(row)  # its call may be yet to come
+            self._unnamed_results.append(row)  # the call may follow later
         else:
-            fact = fact_of(row)
+            fact = make_fact(row)
             if fact is not None:
                 self.facts.append(fact)
 
-    def _asked(self) -> dict[int, str]:
-        """The tools that were called, by what joins them to their results."""
+    def _called_tools(self) -> dict[int, str]:
+        """The called tools by reference."""
         return {
             call[1]: call[0]
             for fact in self.facts
-            if fact[ROLE] == ASSISTANT
-            for call in fact[CALLS]
+            if fact[ROLE_FIELD] == ASSISTANT_ROLE
+            for call in fact[CALLS_FIELD]
         }
 
     def finish(self) -> list[Fact]:
-        """All facts in the order of their rows, each at a moment that can be true."""
-        if self._late:
-            asked = self._asked()
-            results = [fact_of(row, asked.get(reference_of(row.call_id))) for row in self._late]
+        """All facts in row order, with plausible timestamps."""
+        if self._unnamed_results:
+            called_tools = self._called_tools()
+            results = [
+                make_fact(row, called_tools.get(reference_of(row.call_id)))
+                for row in self._unnamed_results
+            ]
             self.facts += [fact for fact in results if fact is not None]
-            self._late = []
-        self.facts.sort(key=itemgetter(ID))
-        _mend_moments(self.facts, self.session.started_at)
+            self._unnamed_results = []
+        self.facts.sort(key=itemgetter(ID_FIELD))
+        _fix_timestamps(self.facts, self.session.started_at)
         return self.facts
 
 
-def _mend_moments(facts: list[Fact], started_at: float) -> None:
-    """A moment that cannot be true is replaced by that of the message before."""
+def _fix_timestamps(facts: list[Fact], started_at: float) -> None:
+    """Replace implausible timestamps with that of the previous message."""
     last = started_at if is_plausible(started_at) else None
     if last is None:
         last = next(
-            (fact[TIME_FIELD] for fact in facts if is_plausible(fact[TIME_FIELD])), EARLIEST
+            (fact[TIME_FIELD] for fact in facts if is_plausible(fact[TIME_FIELD])),
+            EARLIEST_PLAUSIBLE,
         )
     for fact in facts:
         at = fact[TIME_FIELD]
-        if type(at) is float and EARLIEST <= at < LATEST:
+        if type(at) is float and EARLIEST_PLAUSIBLE <= at < LATEST_PLAUSIBLE:
             last = at
         else:
             fact[TIME_FIELD] = float(at) if is_plausible(at) else last
 
 
 def is_plausible(at: Any) -> bool:
-    """Whether *at* can be when somebody talked to an agent."""
-    return isinstance(at, int | float) and EARLIEST <= at < LATEST
+    """Whether *at* can be the time of a message."""
+    return isinstance(at, int | float) and EARLIEST_PLAUSIBLE <= at < LATEST_PLAUSIBLE
 
 
-def read_book(session: SessionRow, rows: Sequence[MessageRow], parents: Sequence[int]) -> Book:
-    """The book of a session, from its rows; copies of other messages are left out."""
-    reading = FactReader(session)
+def read_facts(
+    session: SessionRow, rows: Sequence[MessageRow], parent_fingerprints: Sequence[int]
+) -> RecordedFacts:
+    """The facts of a session from its rows, without copied messages."""
+    reader = FactReader(session)
     for row in rows:
-        reading.take(row)
-    return book_from(reading, parents)
+        reader.add_row(row)
+    return recorded_facts_from(reader, parent_fingerprints)
 
 
-def book_from(reading: FactReader, parents: Sequence[int]) -> Book:
-    """The book of what was read; *parents* are the prints of the session before it."""
-    facts = reading.finish()
-    session = reading.session
-    if session.kind in (Kind.BRANCH, Kind.CONTINUATION) and not reading.knows_copies:
-        facts = without_copies(session, facts, parents)
-    return Book(session, facts, [], reading.last_id, reading.rows)
+def recorded_facts_from(reader: FactReader, parent_fingerprints: Sequence[int]) -> RecordedFacts:
+    """The facts of a reader, without messages copied from the parent session."""
+    facts = reader.finish()
+    session = reader.session
+    if session.kind in (SessionKind.BRANCH, SessionKind.CONTINUATION) and not reader.has_copy_marks:
+        facts = without_copies(session, facts, parent_fingerprints)
+    return RecordedFacts(session, facts, [], reader.last_id, reader.rows)
 
 
-def without_copies(session: SessionRow, facts: list[Fact], parents: Sequence[int]) -> list[Fact]:
-    """Leave out what was copied from the parent when the session began.
+def without_copies(
+    session: SessionRow, facts: list[Fact], parent_fingerprints: Sequence[int]
+) -> list[Fact]:
+    """Remove the messages that were copied from the parent session.
 
-    Programs that keep no record of copies write them in the first moments of the new
-    session, or with the time of the original: in the parent's order and in one run, behind
-    a summary at most.
+    Programs that do not mark copies write them in the first seconds of the new session or
+    with their original time, in one run in the order of the parent, after at most a summary.
     """
-    until = session.started_at + COPYING_SECONDS
+    until = session.started_at + MAX_COPY_SECONDS
     position = 0
     copied: list[int] = []
     for number, fact in enumerate(facts):
         try:
-            index = parents.index(fact[PRINT], position) if fact[TIME_FIELD] <= until else -1
+            index = (
+                parent_fingerprints.index(fact[FINGERPRINT_FIELD], position)
+                if fact[TIME_FIELD] <= until
+                else -1
+            )
         except ValueError:
             index = -1
         if index >= 0:
             position = index + 1
             copied.append(number)
-        elif copied or number >= MAX_SUMMARIES or session.kind != Kind.CONTINUATION:
+        elif copied or number >= MAX_SUMMARY_MESSAGES or session.kind != SessionKind.CONTINUATION:
             break
     left_out = frozenset(copied)
     return [fact for number, fact in enumerate(facts) if number not in left_out]
 
 
-def remember_gone(book: Book, before: Book) -> None:
-    """Carry over facts of messages that are no longer stored: they happened.
+def carry_over_deleted(recorded: RecordedFacts, before: RecordedFacts) -> None:
+    """Carry over the facts of deleted messages, which still count.
 
-    A message that came back under another id is recognised and counted once.
+    A message that was stored again under another ID is counted once.
     """
-    known = [*book.facts, *book.gone]
-    present = {fact[ID] for fact in known}
-    here: dict[int, int] = {}
-    for fact in known:
-        here[fact[PRINT]] = here.get(fact[PRINT], 0) + 1
-    earlier = [*before.facts, *before.gone]
-    for fact in earlier:  # those still here under their own id match themselves
-        if fact[ID] in present and here.get(fact[PRINT], 0):
-            here[fact[PRINT]] -= 1
+    current = [*recorded.facts, *recorded.deleted]
+    present = {fact[ID_FIELD] for fact in current}
+    unmatched: dict[int, int] = {}
+    for fact in current:
+        unmatched[fact[FINGERPRINT_FIELD]] = unmatched.get(fact[FINGERPRINT_FIELD], 0) + 1
+    earlier = [*before.facts, *before.deleted]
+    for fact in earlier:  # messages with an unchanged ID match themselves
+        if fact[ID_FIELD] in present and unmatched.get(fact[FINGERPRINT_FIELD], 0):
+            unmatched[fact[FINGERPRINT_FIELD]] -= 1
     for fact in earlier:
-        if fact[ID] in present:
+        if fact[ID_FIELD] in present:
             continue
-        if here.get(fact[PRINT], 0):
-            here[fact[PRINT]] -= 1
+        if unmatched.get(fact[FINGERPRINT_FIELD], 0):
+            unmatched[fact[FINGERPRINT_FIELD]] -= 1
         else:
-            book.gone.append(fact)
+            recorded.deleted.append(fact)

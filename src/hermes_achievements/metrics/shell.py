@@ -1,4 +1,4 @@
-"""What was run in the shell: from the commands' own words, not from talk about them."""
+"""Metrics of shell commands, from the programs that they run."""
 
 from __future__ import annotations
 
@@ -7,74 +7,74 @@ from typing import TYPE_CHECKING
 from hermes_achievements.classification import shell_commands
 
 if TYPE_CHECKING:
-    from hermes_achievements.metrics.session_view import Events, SessionFacts
+    from hermes_achievements.metrics.session_view import Events, SessionView
 
 
-def commits(s: SessionFacts) -> Events:
+def commits(session: SessionView) -> Events:
     """Shell calls that ran `git commit`."""
-    return s.ran(frozenset({"git commit"}))
+    return session.command_events(frozenset({"git commit"}))
 
 
-def pushes(s: SessionFacts) -> Events:
+def pushes(session: SessionView) -> Events:
     """Shell calls that ran `git push`."""
-    return s.ran(frozenset({"git push"}))
+    return session.command_events(frozenset({"git push"}))
 
 
-def merges(s: SessionFacts) -> Events:
+def merges(session: SessionView) -> Events:
     """Shell calls that merged, rebased or cherry-picked."""
-    return s.ran(shell_commands.MERGES)
+    return session.command_events(shell_commands.MERGE_COMMANDS)
 
 
-def git_rescues(s: SessionFacts) -> Events:
+def git_rescues(session: SessionView) -> Events:
     """Shell calls that went back: git revert, reset, restore, stash or bisect."""
-    return s.ran(shell_commands.RESCUES)
+    return session.command_events(shell_commands.GIT_RESCUE_COMMANDS)
 
 
-def git_tags(s: SessionFacts) -> Events:
+def git_tags(session: SessionView) -> Events:
     """Shell calls that ran `git tag`."""
-    return s.ran(frozenset({"git tag"}))
+    return session.command_events(frozenset({"git tag"}))
 
 
-def test_runs(s: SessionFacts) -> Events:
+def test_runs(session: SessionView) -> Events:
     """Shell calls that ran tests."""
-    return s.ran(shell_commands.TESTS)
+    return session.command_events(shell_commands.TEST_COMMANDS)
 
 
-def installs(s: SessionFacts) -> Events:
+def installs(session: SessionView) -> Events:
     """Shell calls that installed packages."""
-    return s.ran(shell_commands.INSTALLS)
+    return session.command_events(shell_commands.INSTALL_COMMANDS)
 
 
-def builds(s: SessionFacts) -> Events:
+def builds(session: SessionView) -> Events:
     """Shell calls that built something."""
-    return s.ran(shell_commands.BUILDS)
+    return session.command_events(shell_commands.BUILD_COMMANDS)
 
 
-def checks(s: SessionFacts) -> Events:
+def checks(session: SessionView) -> Events:
     """Shell calls that ran a linter, a formatter or a type checker."""
-    return s.ran(shell_commands.CHECKS)
+    return session.command_events(shell_commands.CHECK_COMMANDS)
 
 
-def container_commands(s: SessionFacts) -> Events:
+def container_commands(session: SessionView) -> Events:
     """Shell calls that used Docker or Podman."""
-    return s.ran_program(shell_commands.CONTAINERS)
+    return session.program_events(shell_commands.CONTAINER_PROGRAMS)
 
 
-def deploys(s: SessionFacts) -> Events:
+def deploys(session: SessionView) -> Events:
     """Shell calls that used a tool for servers and clouds."""
-    return s.ran_program(shell_commands.DEPLOYERS)
+    return session.program_events(shell_commands.DEPLOY_PROGRAMS)
 
 
-def database_commands(s: SessionFacts) -> Events:
+def database_commands(session: SessionView) -> Events:
     """Shell calls that opened a database's own shell."""
-    return s.ran_program(shell_commands.DATABASES)
+    return session.program_events(shell_commands.DATABASE_PROGRAMS)
 
 
-def http_requests(s: SessionFacts) -> Events:
+def http_requests(session: SessionView) -> Events:
     """Shell calls that made a web request."""
-    return s.ran_program(shell_commands.REQUESTERS)
+    return session.program_events(shell_commands.HTTP_PROGRAMS)
 
 
-def remote_commands(s: SessionFacts) -> Events:
+def remote_commands(session: SessionView) -> Events:
     """Shell calls that reached another machine."""
-    return s.ran_program(shell_commands.REMOTES)
+    return session.program_events(shell_commands.REMOTE_PROGRAMS)

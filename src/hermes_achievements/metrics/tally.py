@@ -1,8 +1,8 @@
-"""Contributions: what each session adds, merged in any order.
+"""Contributions of sessions, merged into a tally in any order.
 
-A contribution holds sums by day, the session's peaks and the first appearance of every
-value. Sums can be taken away again; a peak or a first appearance that is taken away may
-leave a runner-up behind, so the tally says when it has to be made anew.
+A contribution has totals per day, peaks, and the first appearance of every value. Totals can
+be subtracted when a session changes. A removed peak or first appearance needs the second best
+of all sessions, so the tally reports when it has to be recomputed.
 """
 
 from __future__ import annotations
@@ -12,41 +12,41 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
-from hermes_achievements.metrics.facts import ID, TIME_FIELD
-from hermes_achievements.metrics.session_view import SessionFacts
+from hermes_achievements.metrics.facts import ID_FIELD, TIME_FIELD
+from hermes_achievements.metrics.session_view import SessionView
 from hermes_core.errors import LedgerDamagedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hermes_achievements.calendar import Calendar
-    from hermes_achievements.metrics.facts import Book
+    from hermes_achievements.metrics.facts import RecordedFacts
     from hermes_achievements.metrics.session_view import Events
 
 Days = dict[str, dict[str, int]]
 
 
 class Contribution(NamedTuple):
-    """What one session adds."""
+    """The contribution of a session."""
 
     days: Days
     peaks: dict[str, int]
     seen: dict[str, dict[str, list[Any]]]  # kind: value: [at, message id]
 
     def pack(self) -> bytes:
-        """The contribution as the ledger keeps it."""
+        """Serialize for the ledger."""
         return orjson.dumps(tuple(self))
 
     @classmethod
     def unpack(cls, stored: bytes) -> Contribution:
-        """A contribution that was packed."""
+        """Deserialize."""
         try:
             return cls(*orjson.loads(stored))
         except (ValueError, TypeError) as error:
             raise LedgerDamagedError(f"a contribution cannot be read: {error}") from error
 
     def totals(self) -> dict[str, int]:
-        """The sums over all days."""
+        """Totals over all days."""
         if len(self.days) == 1:
             return next(iter(self.days.values()))
         totals: dict[str, int] = {}
@@ -56,9 +56,9 @@ class Contribution(NamedTuple):
         return totals
 
 
-def contribute(book: Book, calendar: Calendar) -> Contribution:
-    """What the session of *book* adds."""
-    session = SessionFacts(book, calendar)
+def compute_contribution(recorded: RecordedFacts, calendar: Calendar) -> Contribution:
+    """The contribution of a session from its recorded facts."""
+    session = SessionView(recorded, calendar)
     if not session.facts:
         return Contribution({}, {}, {})
     days: Days = {}
@@ -76,10 +76,10 @@ def contribute(book: Book, calendar: Calendar) -> Contribution:
         for name, peak in PEAKS.items()
         if (events := peak(session))
     }
-    return Contribution(days, peaks, _seen(session))
+    return Contribution(days, peaks, _first_appearances(session))
 
 
-def _only_day(session: SessionFacts) -> str | None:
+def _only_day(session: SessionView) -> str | None:
     first = session.calendar.day(session.facts[0][TIME_FIELD])
     return first if first == session.calendar.day(session.facts[-1][TIME_FIELD]) else None
 
@@ -90,35 +90,35 @@ def _add_by_day(days: Days, name: str, events: Events, calendar: Calendar) -> No
         counts[name] = counts.get(name, 0) + amount
 
 
-def _seen(session: SessionFacts) -> dict[str, dict[str, list[Any]]]:
+def _first_appearances(session: SessionView) -> dict[str, dict[str, list[Any]]]:
     result: dict[str, dict[str, list[Any]]] = {}
     for kind, collect in VARIETY.items():
         values: dict[str, list[Any]] = {}
         for fact, value in collect(session):
-            if value not in values:  # facts come in order, so the first is the earliest
-                values[value] = [fact[TIME_FIELD], fact[ID]]
+            if value not in values:  # facts are in chronological order
+                values[value] = [fact[TIME_FIELD], fact[ID_FIELD]]
         if values:
             result[kind] = values
     return result
 
 
 class Tally:
-    """The contributions of many sessions as one."""
+    """The merged contributions of sessions."""
 
     def __init__(self) -> None:
         self.sessions = 0
         self.days: Days = {}
-        self.best: dict[str, int] = {}  # of one session
+        self.best: dict[str, int] = {}  # maximum totals of a session
         self.peaks: dict[str, int] = {}
         self.seen: dict[str, dict[str, list[Any]]] = {}  # kind: value: [at, session, message]
 
     def pack(self) -> bytes:
-        """The tally as the ledger keeps it."""
+        """Serialize for the ledger."""
         return orjson.dumps([self.sessions, self.days, self.best, self.peaks, self.seen])
 
     @classmethod
     def unpack(cls, stored: bytes) -> Tally:
-        """A tally that was packed."""
+        """Deserialize."""
         tally = cls()
         try:
             tally.sessions, tally.days, tally.best, tally.peaks, tally.seen = orjson.loads(stored)
@@ -128,52 +128,52 @@ class Tally:
 
     @classmethod
     def of(cls, contributions: Iterable[tuple[str, Contribution]]) -> Tally:
-        """The tally of all of *contributions*."""
+        """The tally of *contributions*."""
         tally = cls()
         for session_id, contribution in contributions:
             tally.add(session_id, contribution)
         return tally
 
     def add(self, session_id: str, contribution: Contribution) -> None:
-        """One session more; one in which nothing happened is none."""
+        """Add a session; one without activity is not counted."""
         self.sessions += bool(contribution.days)
         for day, counts in contribution.days.items():
-            into = self.days.setdefault(day, {})
+            target = self.days.setdefault(day, {})
             for name, amount in counts.items():
-                into[name] = into.get(name, 0) + amount
-        _raise(self.best, contribution.totals())
-        _raise(self.peaks, contribution.peaks)
+                target[name] = target.get(name, 0) + amount
+        _merge_maxima(self.best, contribution.totals())
+        _merge_maxima(self.peaks, contribution.peaks)
         for kind, values in contribution.seen.items():
-            known = self.seen.setdefault(kind, {})
+            first_seen = self.seen.setdefault(kind, {})
             for value, (at, message_id) in values.items():
-                if value not in known or [at, session_id, message_id] < known[value]:
-                    known[value] = [at, session_id, message_id]
+                if value not in first_seen or [at, session_id, message_id] < first_seen[value]:
+                    first_seen[value] = [at, session_id, message_id]
 
     def replace(self, session_id: str, old: Contribution, new: Contribution) -> bool:
-        """One session changed; whether the tally is exact without counting anew."""
+        """Replace a contribution; returns whether the tally is exact without a recount."""
         self._subtract(old)
-        lost = self._lost(session_id, old, new)
+        is_inexact = self._loses_maximum(session_id, old, new)
         self.add(session_id, new)
-        return not lost
+        return not is_inexact
 
     def _subtract(self, contribution: Contribution) -> None:
         self.sessions -= bool(contribution.days)
         for day, counts in contribution.days.items():
-            into = self.days.get(day, {})
+            target = self.days.get(day, {})
             for name, amount in counts.items():
-                into[name] = into.get(name, 0) - amount
-                if not into[name]:
-                    del into[name]
-            if not into:
+                target[name] = target.get(name, 0) - amount
+                if not target[name]:
+                    del target[name]
+            if not target:
                 self.days.pop(day, None)
 
-    def _lost(self, session_id: str, old: Contribution, new: Contribution) -> bool:
-        """Whether a best or a first appearance is taken away that nobody brings back."""
+    def _loses_maximum(self, session_id: str, old: Contribution, new: Contribution) -> bool:
+        """Whether a maximum or a first appearance is removed without an equal replacement."""
         totals, new_totals = old.totals(), new.totals()
         return (
             any(
                 self.best.get(name) == amount > new_totals.get(name, 0)
-                and not (amount == 1 and self._is_left(name))
+                and not (amount == 1 and self._is_counted_elsewhere(name))
                 for name, amount in totals.items()
             )
             or any(
@@ -188,27 +188,27 @@ class Tally:
             )
         )
 
-    def _is_left(self, name: str) -> bool:
-        """Whether other sessions have some of it, so that the best is still at least 1."""
+    def _is_counted_elsewhere(self, name: str) -> bool:
+        """Whether other sessions count this metric, so that the maximum is at least 1."""
         return any(counts.get(name) for counts in self.days.values())
 
     def merge(self, other: Tally) -> None:
-        """Take in the tally of other sessions."""
+        """Merge the tally of other sessions."""
         self.sessions += other.sessions
         for day, counts in other.days.items():
-            into = self.days.setdefault(day, {})
+            target = self.days.setdefault(day, {})
             for name, amount in counts.items():
-                into[name] = into.get(name, 0) + amount
-        _raise(self.best, other.best)
-        _raise(self.peaks, other.peaks)
+                target[name] = target.get(name, 0) + amount
+        _merge_maxima(self.best, other.best)
+        _merge_maxima(self.peaks, other.peaks)
         for kind, values in other.seen.items():
-            known = self.seen.setdefault(kind, {})
+            first_seen = self.seen.setdefault(kind, {})
             for value, first in values.items():
-                if value not in known or first < known[value]:
-                    known[value] = first
+                if value not in first_seen or first < first_seen[value]:
+                    first_seen[value] = first
 
 
-def _raise(into: dict[str, int], other: dict[str, int]) -> None:
+def _merge_maxima(target: dict[str, int], other: dict[str, int]) -> None:
     for name, amount in other.items():
-        if amount > into.get(name, 0):
-            into[name] = amount
+        if amount > target.get(name, 0):
+            target[name] = amount

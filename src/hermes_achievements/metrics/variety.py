@@ -1,20 +1,20 @@
-"""Variety: different values of a kind, each dated by its first appearance."""
+"""Variety metrics: different values of a kind, dated by their first appearance."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from hermes_achievements.classification import tool_kinds as tools
-from hermes_achievements.classification.model_names import maker, normal_model
-from hermes_achievements.classification.shell_commands import BACKGROUND
+from hermes_achievements.classification.model_names import model_maker, normal_model
+from hermes_achievements.classification.shell_commands import BACKGROUND_LABEL
 from hermes_achievements.metrics.facts import TIME_FIELD, Fact
 
 if TYPE_CHECKING:
-    from hermes_achievements.metrics.session_view import SessionFacts
+    from hermes_achievements.metrics.session_view import SessionView
 
-Seen = list[tuple[Fact, str]]
+DatedValues = list[tuple[Fact, str]]
 
-NOTABLE: Final = {
+NOTABLE_DAYS: Final = {
     "01-01": "new year",
     "02-14": "valentine's day",
     "02-29": "leap day",
@@ -25,75 +25,85 @@ NOTABLE: Final = {
     "12-24": "christmas eve",
     "12-31": "new year's eve",
 }
-FRIDAY: Final = 4
+FRIDAY_WEEKDAY: Final = 4
 
 
-def tool_kinds(s: SessionFacts) -> Seen:
+def tool_kinds(session: SessionView) -> DatedValues:
     """Different tools called."""
-    return [(call.fact, call.tool) for call in s.calls]
+    return [(call.fact, call.tool) for call in session.calls]
 
 
-def models(s: SessionFacts) -> Seen:
+def models(session: SessionView) -> DatedValues:
     """Different models; one model is one whatever provider it came by."""
-    model = normal_model(s.row.model)
-    return [(s.facts[0], model)] if model and s.facts else []
+    model = normal_model(session.row.model)
+    return [(session.facts[0], model)] if model and session.facts else []
 
 
-def makers(s: SessionFacts) -> Seen:
+def makers(session: SessionView) -> DatedValues:
     """Different companies and labs whose models were used."""
-    made_by = maker(s.row.model)
-    return [(s.facts[0], made_by)] if made_by and s.facts else []
+    made_by = model_maker(session.row.model)
+    return [(session.facts[0], made_by)] if made_by and session.facts else []
 
 
-def places(s: SessionFacts) -> Seen:
+def places(session: SessionView) -> DatedValues:
     """Different places a person spoke from: terminal, web page, chat apps."""
-    return [(s.said[0], s.row.source)] if s.said and s.row.source else []
+    return (
+        [(session.user_messages[0], session.row.source)]
+        if session.user_messages and session.row.source
+        else []
+    )
 
 
-def languages(s: SessionFacts) -> Seen:
+def languages(session: SessionView) -> DatedValues:
     """Different kinds of files written or edited, by their extension."""
     return [
         (call.fact, kind)
-        for call in s.calls
-        if call.does in (tools.WRITE, tools.EDIT)
-        for word in call.words
+        for call in session.calls
+        if call.operation in (tools.WRITE, tools.EDIT)
+        for word in call.details
         if (kind := word.partition(":")[0])
     ]
 
 
-def programs(s: SessionFacts) -> Seen:
+def programs(session: SessionView) -> DatedValues:
     """Different programs run in the shell."""
     return [
         (call.fact, word.partition(" ")[0])
-        for call in s.by.get(tools.SHELL, ())
-        for word in call.words
-        if word != BACKGROUND
+        for call in session.calls_by_operation.get(tools.SHELL, ())
+        for word in call.details
+        if word != BACKGROUND_LABEL
     ]
 
 
-def hours(s: SessionFacts) -> Seen:
+def hours(session: SessionView) -> DatedValues:
     """Different hours of the day at which a person wrote."""
-    return [(fact, str(s.calendar.at(fact[TIME_FIELD]).hour)) for fact in s.said]
+    return [
+        (fact, str(session.calendar.at(fact[TIME_FIELD]).hour)) for fact in session.user_messages
+    ]
 
 
-def weekdays(s: SessionFacts) -> Seen:
+def weekdays(session: SessionView) -> DatedValues:
     """Different days of the week on which a person wrote."""
-    return [(fact, str(s.calendar.at(fact[TIME_FIELD]).weekday)) for fact in s.said]
+    return [
+        (fact, str(session.calendar.at(fact[TIME_FIELD]).weekday)) for fact in session.user_messages
+    ]
 
 
-def months(s: SessionFacts) -> Seen:
+def months(session: SessionView) -> DatedValues:
     """Different months of the year in which a person wrote."""
-    return [(fact, s.calendar.at(fact[TIME_FIELD]).day[5:7]) for fact in s.said]
+    return [
+        (fact, session.calendar.at(fact[TIME_FIELD]).day[5:7]) for fact in session.user_messages
+    ]
 
 
-def notable_days(s: SessionFacts) -> Seen:
+def notable_days(session: SessionView) -> DatedValues:
     """Different notable days on which a person wrote, such as New Year or a Friday the 13th."""
-    results: Seen = []
-    for fact in s.said:
-        local = s.calendar.at(fact[TIME_FIELD])
-        name = NOTABLE.get(local.day[5:])
+    results: DatedValues = []
+    for fact in session.user_messages:
+        local = session.calendar.at(fact[TIME_FIELD])
+        name = NOTABLE_DAYS.get(local.day[5:])
         if name:
             results.append((fact, name))
-        if local.day.endswith("-13") and local.weekday == FRIDAY:
+        if local.day.endswith("-13") and local.weekday == FRIDAY_WEEKDAY:
             results.append((fact, "friday the 13th"))
     return results

@@ -1,4 +1,4 @@
-"""The wall of badges: what is earned in the order of the tiers, then what is still ahead."""
+"""The wall of badges: unlocked achievements by tier, then locked ones."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from hermes_achievements.calendar import Calendar
 from hermes_achievements.pictures import svg
 from hermes_achievements.pictures.medal import definitions, medal
 from hermes_achievements.pictures.svg import (
-    EDGE,
-    FAINT,
-    GROUND,
-    INK,
-    PANEL,
-    SOFT,
+    BACKGROUND_COLOUR,
+    EDGE_COLOUR,
+    FAINT_COLOUR,
+    PANEL_COLOUR,
+    SOFT_COLOUR,
+    TEXT_COLOUR,
     box,
     document,
     text,
 )
-from hermes_achievements.recap.periods import short
-from hermes_achievements.recap.sentences import amount
+from hermes_achievements.recap.periods import short_date
+from hermes_achievements.recap.sentences import format_count
 from hermes_core.time_zones import find_zone
 
 if TYPE_CHECKING:
@@ -29,34 +29,34 @@ if TYPE_CHECKING:
 
     Shown = Mapping[str, Any]
 
-WIDTH: Final = 1600
-MARGIN: Final = 48
-COLUMNS: Final = 10
-GAP: Final = 10
-TILE: Final = (WIDTH - 2 * MARGIN - GAP * (COLUMNS - 1)) / COLUMNS
+WALL_WIDTH: Final = 1600
+WALL_MARGIN: Final = 48
+WALL_COLUMNS: Final = 10
+TILE_GAP: Final = 10
+TILE_WIDTH: Final = (WALL_WIDTH - 2 * WALL_MARGIN - TILE_GAP * (WALL_COLUMNS - 1)) / WALL_COLUMNS
 TILE_HEIGHT: Final = 140
-MEDAL: Final = 31
+MEDAL_RADIUS: Final = 31
 NAME_FONT_SIZE: Final = 14.0
-HEADER: Final = 200
-HEADING: Final = 62
+HEADER_HEIGHT: Final = 200
+HEADING_HEIGHT: Final = 62
 
 
 def wall(snapshot: Mapping[str, Any], catalogue: Catalogue) -> str:
     """All badges of *snapshot* as one picture."""
     sections = _sections(snapshot["achievements"], catalogue)
     body: list[str] = []
-    y = float(HEADER)
+    y = float(HEADER_HEIGHT)
     for tier, title, shown in sections:
         body += _section(tier, title, shown, y)
-        rows = -(-len(shown) // COLUMNS)
-        y += HEADING + rows * (TILE_HEIGHT + GAP) + 10
-    height = round(y + MARGIN - 10)
+        rows = -(-len(shown) // WALL_COLUMNS)
+        y += HEADING_HEIGHT + rows * (TILE_HEIGHT + TILE_GAP) + 10
+    height = round(y + WALL_MARGIN - 10)
     head = [
         definitions(catalogue),
-        box(0, 0, WIDTH, height, GROUND),
+        box(0, 0, WALL_WIDTH, height, BACKGROUND_COLOUR),
         *_header(snapshot, catalogue, {tier.id: len(s) for tier, _, s in sections if tier}),
     ]
-    return document(WIDTH, height, _title(snapshot), head + body)
+    return document(WALL_WIDTH, height, _title(snapshot), head + body)
 
 
 def _title(snapshot: Mapping[str, Any]) -> str:
@@ -66,111 +66,123 @@ def _title(snapshot: Mapping[str, Any]) -> str:
 def _sections(
     achievements: list[Shown], catalogue: Catalogue
 ) -> list[tuple[Tier | None, str, list[Shown]]]:
-    """The highest tier first; in each the newest first."""
+    """Highest tier first; newest first within a tier."""
     results: list[tuple[Tier | None, str, list[Shown]]] = []
     for tier in reversed(catalogue.tiers):
-        held = [
+        unlocked = [
             achievement
             for achievement in achievements
             if achievement["unlocked"] and achievement["tier"] == tier.id
         ]
-        held.sort(key=lambda item: (-(reached_at(item) or 0), item["name"]))
-        results.append((tier, tier.name, held))
+        unlocked.sort(key=lambda item: (-(reached_at(item) or 0), item["name"]))
+        results.append((tier, tier.name, unlocked))
     ahead = [achievement for achievement in achievements if not achievement["unlocked"]]
     ahead.sort(key=lambda item: -item["progress_pct"])
     results.append((None, "Still ahead", ahead))
     return [section for section in results if section[2]]
 
 
-def reached_at(one: Shown) -> float | None:
-    """When the tier that is held was reached."""
-    history = one.get("tier_history") or ()
-    at = history[-1]["at"] if history else one.get("unlocked_at")
+def reached_at(achievement: Shown) -> float | None:
+    """The time at which the current tier was reached, or None."""
+    history = achievement.get("tier_history") or ()
+    at = history[-1]["at"] if history else achievement.get("unlocked_at")
     return float(at) if at is not None else None
 
 
-def dated(one: Shown) -> str:
-    """The day of the tier that is held; empty where nobody knows."""
-    at = reached_at(one)
-    return "" if at is None else short(Calendar(find_zone("")).day(at))
+def unlock_date(achievement: Shown) -> str:
+    """The day on which the current tier was reached, or ''."""
+    at = reached_at(achievement)
+    return "" if at is None else short_date(Calendar(find_zone("")).day(at))
 
 
-def _header(snapshot: Mapping[str, Any], catalogue: Catalogue, held: dict[str, int]) -> list[str]:
+def _header(
+    snapshot: Mapping[str, Any], catalogue: Catalogue, tier_counts: dict[str, int]
+) -> list[str]:
     unlocked, total = snapshot["unlocked_count"], snapshot["total_count"]
     number = f"{unlocked:,}"
-    beside = MARGIN + svg.width(number, 64, is_bold=True) + 16
+    beside = WALL_MARGIN + svg.text_width(number, 64, is_bold=True) + 16
     results = [
-        text(MARGIN, 92, number, 64, weight=700),
-        text(beside, 92, f"of {total:,} achievements", 26, SOFT),
-        text(WIDTH - MARGIN, 62, "Hermes", 26, INK, weight=700, anchor="end"),
-        text(WIDTH - MARGIN, 90, _day_of(snapshot), 16, FAINT, anchor="end"),
+        text(WALL_MARGIN, 92, number, 64, weight=700),
+        text(beside, 92, f"of {total:,} achievements", 26, SOFT_COLOUR),
+        text(WALL_WIDTH - WALL_MARGIN, 62, "Hermes", 26, TEXT_COLOUR, weight=700, anchor="end"),
+        text(WALL_WIDTH - WALL_MARGIN, 90, _day_of(snapshot), 16, FAINT_COLOUR, anchor="end"),
     ]
-    return results + _bar(catalogue, held, total) + _legend(catalogue, held)
+    return results + _bar(catalogue, tier_counts, total) + _legend(catalogue, tier_counts)
 
 
 def _day_of(snapshot: Mapping[str, Any]) -> str:
-    return short(Calendar(find_zone("")).day(float(snapshot["generated_at"])))
+    return short_date(Calendar(find_zone("")).day(float(snapshot["generated_at"])))
 
 
-def _bar(catalogue: Catalogue, held: dict[str, int], total: int) -> list[str]:
-    """How much is earned, each tier in its colour."""
-    whole = WIDTH - 2 * MARGIN
-    clip = box(MARGIN, 116, whole, 12, "#fff", radius=6)
+def _bar(catalogue: Catalogue, tier_counts: dict[str, int], total: int) -> list[str]:
+    """The progress bar, with a colour per tier."""
+    width = WALL_WIDTH - 2 * WALL_MARGIN
+    clip = box(WALL_MARGIN, 116, width, 12, "#fff", radius=6)
     results = [f'<clipPath id="bar">{clip}</clipPath><g clip-path="url(#bar)">']
-    results.append(box(MARGIN, 116, whole, 12, EDGE))
-    x = float(MARGIN)
+    results.append(box(WALL_MARGIN, 116, width, 12, EDGE_COLOUR))
+    x = float(WALL_MARGIN)
     for tier in reversed(catalogue.tiers):
-        part = whole * held.get(tier.id, 0) / max(1, total)
+        part = width * tier_counts.get(tier.id, 0) / max(1, total)
         results.append(box(x, 116, part, 12, tier.glow))
         x += part
     return [*results, "</g>"]
 
 
-def _legend(catalogue: Catalogue, held: dict[str, int]) -> list[str]:
+def _legend(catalogue: Catalogue, tier_counts: dict[str, int]) -> list[str]:
     results: list[str] = []
-    x = float(MARGIN)
+    x = float(WALL_MARGIN)
     for tier in reversed(catalogue.tiers):
-        words = f"{held.get(tier.id, 0):,} {tier.name}"
+        label = f"{tier_counts.get(tier.id, 0):,} {tier.name}"
         results.append(f'<circle cx="{x + 6:g}" cy="155" r="6" fill="{tier.glow}"/>')
-        results.append(text(x + 20, 161, words, 17, SOFT))
-        x += 20 + svg.width(words, 17) + 30
+        results.append(text(x + 20, 161, label, 17, SOFT_COLOUR))
+        x += 20 + svg.text_width(label, 17) + 30
     return results
 
 
 def _section(tier: Tier | None, title: str, shown: list[Shown], y: float) -> list[str]:
-    colour = tier.glow if tier else SOFT
-    after = MARGIN + svg.width(title, 24, is_bold=True) + 14
+    colour = tier.glow if tier else SOFT_COLOUR
+    after = WALL_MARGIN + svg.text_width(title, 24, is_bold=True) + 14
     results = [
-        text(MARGIN, y + 38, title, 24, colour, weight=700),
-        text(after, y + 38, f"{len(shown):,}", 20, FAINT),
+        text(WALL_MARGIN, y + 38, title, 24, colour, weight=700),
+        text(after, y + 38, f"{len(shown):,}", 20, FAINT_COLOUR),
     ]
     for number, item in enumerate(shown):
-        row, column = divmod(number, COLUMNS)
-        x = MARGIN + column * (TILE + GAP)
-        results.append(_tile(item, tier, x, y + HEADING + row * (TILE_HEIGHT + GAP)))
+        row, column = divmod(number, WALL_COLUMNS)
+        x = WALL_MARGIN + column * (TILE_WIDTH + TILE_GAP)
+        results.append(_tile(item, tier, x, y + HEADING_HEIGHT + row * (TILE_HEIGHT + TILE_GAP)))
     return results
 
 
-def _tile(one: Shown, tier: Tier | None, x: float, y: float) -> str:
-    middle = x + TILE / 2
-    name = svg.folded(one["name"], NAME_FONT_SIZE, TILE - 14, 2, is_bold=True)
+def _tile(achievement: Shown, tier: Tier | None, x: float, y: float) -> str:
+    middle = x + TILE_WIDTH / 2
+    name = svg.wrap_text(achievement["name"], NAME_FONT_SIZE, TILE_WIDTH - 14, 2, is_bold=True)
     top = y + 92 if len(name) == 2 else y + 100
-    below = dated(one) if tier else _ahead(one)
+    below = unlock_date(achievement) if tier else _progress(achievement)
     pieces = [
-        box(x, y, TILE, TILE_HEIGHT, PANEL, radius=14),
-        medal(one["icon"], tier, middle, y + 44, MEDAL),
+        box(x, y, TILE_WIDTH, TILE_HEIGHT, PANEL_COLOUR, radius=14),
+        medal(achievement["icon"], tier, middle, y + 44, MEDAL_RADIUS),
         *(
-            text(middle, top + 17 * number, line, NAME_FONT_SIZE, INK, weight=500, anchor="middle")
+            text(
+                middle,
+                top + 17 * number,
+                line,
+                NAME_FONT_SIZE,
+                TEXT_COLOUR,
+                weight=500,
+                anchor="middle",
+            )
             for number, line in enumerate(name)
         ),
-        text(middle, y + 128, below, 12, SOFT, anchor="middle"),
+        text(middle, y + 128, below, 12, SOFT_COLOUR, anchor="middle"),
     ]
     dim = "" if tier else ' opacity="0.8"'
     return f"<g{dim}>{''.join(pieces)}</g>"
 
 
-def _ahead(one: Shown) -> str:
-    """How far an unearned one is; a secret says nothing."""
-    if one["state"] == "secret" or not one["next_threshold"]:
+def _progress(achievement: Shown) -> str:
+    """The progress of a locked achievement; '' for a secret."""
+    if achievement["state"] == "secret" or not achievement["next_threshold"]:
         return ""
-    return f"{amount(one['progress'])} of {amount(one['next_threshold'])}"
+    return (
+        f"{format_count(achievement['progress'])} of {format_count(achievement['next_threshold'])}"
+    )

@@ -1,22 +1,21 @@
-"""Days on a grid, and how warm each of them is."""
+"""Days on a grid with activity levels."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_achievements.recap.periods import MONTHS, weekday
+from hermes_achievements.recap.periods import MONTH_NAMES, weekday
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_achievements.recap.recap import DayOf
+    from hermes_achievements.recap.recap import RecapDay
 
-LEVELS: Final = 5
-CALENDAR_DAYS: Final = 42  # more than that is drawn as a strip of weeks
+CALENDAR_DAYS: Final = 42  # longer periods are drawn as a strip of weeks
 
 
 class Cell(NamedTuple):
-    """A day's place: `week` counts from the first week, `weekday` from Monday."""
+    """A day on the grid: `week` counts from the first week, `weekday` from Monday."""
 
     week: int
     weekday: int
@@ -25,8 +24,8 @@ class Cell(NamedTuple):
     level: int
 
 
-def cells(days: Sequence[DayOf]) -> list[Cell]:
-    """Every day with its place and its level: 0 for nothing, 4 for the busiest quarter."""
+def cells(days: Sequence[RecapDay]) -> list[Cell]:
+    """Every day with its position and level: 0 without messages, 4 for the busiest quarter."""
     limits = _limits([day.messages for day in days if day.messages])
     offset = weekday(days[0].day) if days else 0
     return [
@@ -42,23 +41,23 @@ def cells(days: Sequence[DayOf]) -> list[Cell]:
 
 
 def _limits(counts: list[int]) -> list[int]:
-    """What a day has to exceed for each level; quarters of the active days, not of the best."""
+    """The number of messages to exceed for each level: quartiles of the active days."""
     if not counts:
         return [0]
     ranked = sorted(counts)
     return [0, *(ranked[(len(ranked) - 1) * part // 4] for part in (1, 2, 3))]
 
 
-def is_strip(days: Sequence[DayOf]) -> bool:
-    """Whether so many days are better drawn as a strip of weeks than as a calendar."""
+def is_strip(days: Sequence[RecapDay]) -> bool:
+    """Whether the days are drawn as a strip of weeks instead of a calendar."""
     return len(days) > CALENDAR_DAYS
 
 
-def month_labels(found: Sequence[Cell]) -> list[tuple[int, str]]:
-    """The weeks in which months begin, with their names."""
+def month_labels(grid: Sequence[Cell]) -> list[tuple[int, str]]:
+    """The weeks in which months start, with month names."""
     labels = [
-        (cell.week, MONTHS[int(cell.day[5:7]) - 1][:3])
-        for cell in found
+        (cell.week, MONTH_NAMES[int(cell.day[5:7]) - 1][:3])
+        for cell in grid
         if cell.day.endswith("-01")
     ]
-    return labels or [(0, MONTHS[int(found[0].day[5:7]) - 1][:3])] if found else []
+    return labels or [(0, MONTH_NAMES[int(grid[0].day[5:7]) - 1][:3])] if grid else []

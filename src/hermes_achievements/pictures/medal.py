@@ -1,22 +1,20 @@
-"""One achievement's medal: its icon on a hexagon in the colour of its tier."""
+"""The medal of an achievement: its icon on a hexagon in the colour of the tier."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from hermes_achievements.pictures.svg import EDGE, FAINT, GROUND, icon
+from hermes_achievements.pictures.svg import BACKGROUND_COLOUR, EDGE_COLOUR, FAINT_COLOUR, icon
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hermes_achievements.catalogue import Catalogue, Tier
 
-OPEN: Final = "open"
-
 
 def definitions(catalogue: Catalogue) -> str:
-    """What medals refer to: a gradient for each tier. Stands once in each picture."""
+    """The gradients of the tiers; needed once per picture."""
     return "<defs>" + "".join(map(_gradient, catalogue.tiers)) + "</defs>"
 
 
@@ -29,18 +27,18 @@ def _gradient(tier: Tier) -> str:
 
 
 def medal(name: str, tier: Tier | None, x: float, y: float, radius: float) -> str:
-    """A medal around *x* and *y*; without a tier it is one that is still to be earned."""
+    """A medal centred at *x*, *y*; grey without a tier."""
     outer, inner = _hexagon(x, y, radius), _hexagon(x, y, radius * 0.86)
-    edge = tier.glow if tier else EDGE
-    fill = f"url(#medal-{tier.id})" if tier else GROUND
+    edge = tier.glow if tier else EDGE_COLOUR
+    fill = f"url(#medal-{tier.id})" if tier else BACKGROUND_COLOUR
     size = radius * 0.92
     ring = (
-        f'<polygon points="{outer}" fill="{GROUND}" stroke="{edge}" '
+        f'<polygon points="{outer}" fill="{BACKGROUND_COLOUR}" stroke="{edge}" '
         f'stroke-width="{radius / 16:g}" stroke-linejoin="round"/>'
     )
     face = f'<polygon points="{inner}" fill="{fill}"/>'
-    drawn = icon(name, x - size / 2, y - size / 2, size, tier.glow if tier else FAINT)
-    return ring + face + drawn
+    shapes = icon(name, x - size / 2, y - size / 2, size, tier.glow if tier else FAINT_COLOUR)
+    return ring + face + shapes
 
 
 def _hexagon(x: float, y: float, radius: float) -> str:

@@ -1,7 +1,7 @@
-"""A look back as one HTML page that needs nothing else and does nothing.
+"""A recap as a self-contained HTML page.
 
-Everything stored is escaped text. The page carries no script and no link out; its own
-content policy forbids them as well, should anything ever slip through.
+All stored texts are escaped. The page has no scripts and no external links, and its content
+security policy forbids them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_achievements.pictures import heat_map
-from hermes_achievements.pictures.svg import FALLBACK_ICON, drawings, escaped
-from hermes_achievements.recap.periods import WEEKDAYS, short, spoken
+from hermes_achievements.pictures.svg import FALLBACK_ICON, drawings, escape_markup
+from hermes_achievements.recap.periods import WEEKDAY_NAMES, long_date, short_date
 from hermes_achievements.recap.sentences import figures, highlights, plural, summary
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes_achievements.pictures.heat_map import Cell
     from hermes_achievements.recap.recap import Recap, RecapCount
 
-BASE: Final = """
+BASE_STYLE: Final = """
 :root { color-scheme: light dark; --paper: #fbfbfd; --panel: #fff; --ink: #1d2130; --soft: #5c6479;
   --line: #e2e5ee; --accent: #1f8f6c; --w0: #eceef4; --w1: #bfe6d6; --w2: #7cc9ab; --w3: #37a07d;
   --w4: #0d6b4f; --on1: #1d2130; --on3: #fff; }
@@ -72,13 +72,13 @@ ul.tiers b { display: block; overflow-wrap: anywhere; } ul.tiers small { color: 
 """
 
 
-def page(recap: Recap, name: str, catalogue: Catalogue) -> str:
+def render_page(recap: Recap, name: str, catalogue: Catalogue) -> str:
     """*recap* of the period called *name*, as a page."""
-    style = BASE + "".join(map(_tier_style, catalogue.tiers))
+    style = BASE_STYLE + "".join(map(_tier_style, catalogue.tiers))
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     parts = [
-        f"<header><h1>{escaped(name)}</h1><p>{escaped(summary(recap))}</p></header>",
+        f"<header><h1>{escape_markup(name)}</h1><p>{escape_markup(summary(recap))}</p></header>",
         _figures(recap),
         _rhythm(recap),
         _favourites(recap),
@@ -92,13 +92,13 @@ def page(recap: Recap, name: str, catalogue: Catalogue) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"/>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'
         '<meta name="referrer" content="no-referrer"/>\n'
-        f"<title>{escaped(name)}</title>\n<style>{style}</style>\n</head>\n"
+        f"<title>{escape_markup(name)}</title>\n<style>{style}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
 
 
 def _tier_style(tier: Tier) -> str:
-    """A tier's colour on paper and in the dark."""
+    """The colours of a tier on light and dark backgrounds."""
     return (
         f".tier-{tier.id} {{ color: {tier.colour}; }}\n"
         f"@media (prefers-color-scheme: dark) {{ .tier-{tier.id} {{ color: {tier.glow}; }} }}\n"
@@ -107,20 +107,22 @@ def _tier_style(tier: Tier) -> str:
 
 def _figures(recap: Recap) -> str:
     items = "".join(
-        f"<div><dt>{escaped(label)}</dt><dd>{escaped(said)}</dd></div>"
-        for label, said in figures(recap)
+        f"<div><dt>{escape_markup(label)}</dt><dd>{escape_markup(value)}</dd></div>"
+        for label, value in figures(recap)
     )
     return f"<dl>{items}</dl>"
 
 
 def _rhythm(recap: Recap) -> str:
-    """The days with the hours and weekdays: below a long strip, beside a calendar."""
+    """The days, with hours and weekdays below a strip or beside a calendar."""
     cells = heat_map.cells(recap.days)
     is_strip = heat_map.is_strip(recap.days)
-    drawn = _strip(cells) if is_strip else _month(cells)
-    days = f'<section><h2>Messages by day</h2><div class="scroll">{drawn}</div></section>'
+    shapes = _strip(cells) if is_strip else _month(cells)
+    days = f'<section><h2>Messages by day</h2><div class="scroll">{shapes}</div></section>'
     hours = [(f"{hour}", count) for hour, count in enumerate(recap.hours)]
-    weekdays = [(name[:3], count) for name, count in zip(WEEKDAYS, recap.weekdays, strict=True)]
+    weekdays = [
+        (name[:3], count) for name, count in zip(WEEKDAY_NAMES, recap.weekdays, strict=True)
+    ]
     charts = (
         f"<section><h2>Messages by hour</h2>{_chart(hours, 3, 'Messages by hour')}</section>"
         f"<section><h2>Messages by weekday</h2>"
@@ -132,59 +134,60 @@ def _rhythm(recap: Recap) -> str:
 
 
 def _title(cell: Cell) -> str:
-    said = plural(cell.messages, "message") if cell.messages else "nothing"
-    return f"<title>{spoken(cell.day)}: {said}</title>"
+    value = plural(cell.messages, "message") if cell.messages else "nothing"
+    return f"<title>{long_date(cell.day)}: {value}</title>"
 
 
-def _strip(found: list[Cell]) -> str:
-    weeks = max(cell.week for cell in found) + 1
+def _strip(cells: list[Cell]) -> str:
+    weeks = max(cell.week for cell in cells) + 1
     labels = "".join(
         f'<text x="{30 + week * 15}" y="11">{name}</text>'
-        for week, name in heat_map.month_labels(found)
+        for week, name in heat_map.month_labels(cells)
     )
     beside = "".join(
-        f'<text x="0" y="{29 + number * 15}">{WEEKDAYS[number][:3]}</text>' for number in (0, 2, 4)
+        f'<text x="0" y="{29 + number * 15}">{WEEKDAY_NAMES[number][:3]}</text>'
+        for number in (0, 2, 4)
     )
     squares = "".join(
         f'<rect class="w{c.level}" x="{30 + c.week * 15}" y="{18 + c.weekday * 15}" '
         f'width="12" height="12" rx="2.5">{_title(c)}</rect>'
-        for c in found
+        for c in cells
     )
     width = 30 + weeks * 15
     return _svg("strip", width, 124, "Messages by day", labels + beside + squares)
 
 
-def _month(found: list[Cell]) -> str:
-    weeks = max(cell.week for cell in found) + 1
+def _month(cells: list[Cell]) -> str:
+    weeks = max(cell.week for cell in cells) + 1
     above = "".join(
         f'<text x="{number * 48 + 21}" y="11" text-anchor="middle">{name[:3]}</text>'
-        for number, name in enumerate(WEEKDAYS)
+        for number, name in enumerate(WEEKDAY_NAMES)
     )
     squares = "".join(
         f'<g>{_title(c)}<rect class="w{c.level}" x="{c.weekday * 48}" y="{18 + c.week * 40}" '
         f'width="42" height="34" rx="6"/><text class="on{c.level}" x="{c.weekday * 48 + 21}" '
         f'y="{39 + c.week * 40}" text-anchor="middle">{int(c.day[8:])}</text></g>'
-        for c in found
+        for c in cells
     )
     return _svg("month", 330, 18 + weeks * 40, "Messages by day", above + squares)
 
 
 def _chart(bars: list[tuple[str, int]], labelled: int, name: str) -> str:
-    """Upright bars; every so many of them have a label."""
-    most = max(1, *(count for _, count in bars))
+    """A bar chart; every *labelled*-th bar has a label."""
+    maximum = max(1, *(count for _, count in bars))
     step = 480 / len(bars)
     results = []
     for number, (label, count) in enumerate(bars):
-        tall = max(2.0, 130 * count / most)
+        tall = max(2.0, 130 * count / maximum)
         x = number * step
         results.append(
-            f"<g><title>{escaped(label)}: {plural(count, 'message')}</title>"
+            f"<g><title>{escape_markup(label)}: {plural(count, 'message')}</title>"
             f'<rect class="{"bar" if count else "w0"}" x="{x:.1f}" y="{132 - tall:.1f}" '
             f'width="{step * 0.76:.1f}" height="{tall:.1f}" rx="2.5"/></g>'
         )
         if number % labelled == 0:
             middle = f'x="{x + step * 0.38:.1f}" y="150" text-anchor="middle"'
-            results.append(f"<text {middle}>{escaped(label)}</text>")
+            results.append(f"<text {middle}>{escape_markup(label)}</text>")
     return _svg("chart", 480, 156, name, "".join(results))
 
 
@@ -209,36 +212,36 @@ def _favourites(recap: Recap) -> str:
 
 
 def _ranked(counted: Sequence[RecapCount]) -> str:
-    most = counted[0].times
+    maximum = counted[0].times
     items = "".join(
-        f"<li><span>{escaped(item.name)}</span><b>{item.times:,}</b>"
+        f"<li><span>{escape_markup(item.name)}</span><b>{item.times:,}</b>"
         '<svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">'
         '<rect class="w0" width="100" height="4"/>'
-        f'<rect class="bar" width="{100 * item.times / most:.1f}" height="4"/></svg></li>'
+        f'<rect class="bar" width="{100 * item.times / maximum:.1f}" height="4"/></svg></li>'
         for item in counted
     )
     return f'<ol class="ranked">{items}</ol>'
 
 
 def _sentences(recap: Recap) -> str:
-    items = "".join(f"<li>{escaped(highlight)}</li>" for highlight in highlights(recap))
+    items = "".join(f"<li>{escape_markup(highlight)}</li>" for highlight in highlights(recap))
     if not items:
         return ""
     return f'<section><h2>Worth remembering</h2><ul class="said">{items}</ul></section>'
 
 
-def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue) -> str:
+def _tier_ups(tier_ups: Sequence[Mapping[str, Any]], catalogue: Catalogue) -> str:
     names = {tier.id: tier.name for tier in catalogue.tiers}
-    drawn = drawings()
+    shapes = drawings()
     items = "".join(
         f'<li><svg class="tier-{item["tier"]}" viewBox="0 0 24 24" aria-hidden="true">'
-        f"{drawn.get(item['icon']) or drawn[FALLBACK_ICON]}</svg>"
-        f"<span><b>{escaped(item['name'])}</b><small>{names[item['tier']]} · "
-        f"{short(item['day'])}</small></span></li>"
-        for item in reversed(found)
+        f"{shapes.get(item['icon']) or shapes[FALLBACK_ICON]}</svg>"
+        f"<span><b>{escape_markup(item['name'])}</b><small>{names[item['tier']]} · "
+        f"{short_date(item['day'])}</small></span></li>"
+        for item in reversed(tier_ups)
         if item["tier"] in names
     )
     if not items:
         return ""
-    title = f"{plural(len(found), 'tier')} reached"
+    title = f"{plural(len(tier_ups), 'tier')} reached"
     return f'<section><h2>{title}</h2><ul class="tiers">{items}</ul></section>'

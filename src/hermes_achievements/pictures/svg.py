@@ -1,4 +1,4 @@
-"""The pieces every picture is made of. Text becomes markup here and nowhere else."""
+"""SVG elements, text layout and PNG conversion; the only place that escapes text."""
 
 from __future__ import annotations
 
@@ -12,92 +12,101 @@ from hermes_achievements import catalogue
 from hermes_core.errors import HermesError
 
 ELLIPSIS: Final = "…"
-# Thousandths of the font's size, for the characters from space to tilde.
-REGULAR: Final = (
+# Widths of the characters from space to tilde, in thousandths of the font size.
+CHARACTER_WIDTHS: Final = (
     248, 258, 320, 616, 562, 732, 622, 175, 342, 348, 431, 567, 197, 276, 264, 413, 562, 562, 562,
     562, 562, 562, 562, 562, 562, 562, 242, 211, 508, 549, 523, 473, 898, 652, 623, 651, 656, 568,
     553, 681, 713, 272, 552, 627, 539, 873, 713, 688, 631, 688, 616, 594, 597, 648, 637, 887, 627,
     601, 599, 265, 411, 265, 418, 451, 309, 544, 562, 523, 564, 530, 348, 562, 551, 243, 239, 507,
     243, 877, 552, 570, 562, 568, 339, 516, 327, 551, 484, 751, 496, 473, 496, 338, 244, 338, 680,
 )  # fmt: skip
-BOLDER: Final = 1.03  # bold letters are a little wider
-NARROW: Final = 600  # letters that are not in the table
-WIDE: Final = 1000  # Chinese, Japanese, Korean, emoji
-FIRST_WIDE: Final = "\u1100"
+BOLD_WIDTH_FACTOR: Final = 1.03
+DEFAULT_CHARACTER_WIDTH: Final = 600  # characters outside the table
+WIDE_CHARACTER_WIDTH: Final = 1000  # Chinese, Japanese, Korean, emoji
+FIRST_WIDE_CHARACTER: Final = "\u1100"
 
 
-def width(text: str, size: float, *, is_bold: bool = False) -> float:
-    """How many pixels *text* takes in letters of *size*."""
-    units = sum(map(_units, text))
-    return units * size / 1000 * (BOLDER if is_bold else 1)
+def text_width(text: str, size: float, *, is_bold: bool = False) -> float:
+    """The width of *text* in pixels at a font size."""
+    units = sum(map(_character_width, text))
+    return units * size / 1000 * (BOLD_WIDTH_FACTOR if is_bold else 1)
 
 
-def _units(character: str) -> int:
+def _character_width(character: str) -> int:
     if " " <= character <= "~":
-        return REGULAR[ord(character) - 32]
-    return WIDE if character >= FIRST_WIDE else NARROW
+        return CHARACTER_WIDTHS[ord(character) - 32]
+    return WIDE_CHARACTER_WIDTH if character >= FIRST_WIDE_CHARACTER else DEFAULT_CHARACTER_WIDTH
 
 
-def cut(text: str, size: float, pixels: float, *, is_bold: bool = False) -> str:
-    """*text* on one line of *pixels*, ending in … when something was cut off."""
+def truncate_text(text: str, size: float, pixels: float, *, is_bold: bool = False) -> str:
+    """*text* on one line of *pixels*, with an ellipsis if it is truncated."""
     text = " ".join(text.split())
-    if width(text, size, is_bold=is_bold) <= pixels:
+    if text_width(text, size, is_bold=is_bold) <= pixels:
         return text
-    while text and width(text + ELLIPSIS, size, is_bold=is_bold) > pixels:
+    while text and text_width(text + ELLIPSIS, size, is_bold=is_bold) > pixels:
         text = text[:-1]
     return text.rstrip() + ELLIPSIS
 
 
-def folded(text: str, size: float, pixels: float, most: int, *, is_bold: bool = False) -> list[str]:
-    """*text* in at most *most* lines; what does not fit is cut off at the end."""
+def wrap_text(
+    text: str, size: float, pixels: float, max_lines: int, *, is_bold: bool = False
+) -> list[str]:
+    """*text* in at most *max_lines* lines; the last line is truncated."""
     lines: list[str] = []
-    left = text.split()
-    while left and len(lines) < most - 1:
-        line = left.pop(0)
-        while left and width(f"{line} {left[0]}", size, is_bold=is_bold) <= pixels:
-            line = f"{line} {left.pop(0)}"
-        lines.append(cut(line, size, pixels, is_bold=is_bold))
-    if left:
-        lines.append(cut(" ".join(left), size, pixels, is_bold=is_bold))
+    words = text.split()
+    while words and len(lines) < max_lines - 1:
+        line = words.pop(0)
+        while words and text_width(f"{line} {words[0]}", size, is_bold=is_bold) <= pixels:
+            line = f"{line} {words.pop(0)}"
+        lines.append(truncate_text(line, size, pixels, is_bold=is_bold))
+    if words:
+        lines.append(truncate_text(" ".join(words), size, pixels, is_bold=is_bold))
     return lines
 
 
 FONT_FOLDER: Final = Path(__file__).with_name("fonts")
-FONT: Final = "Roboto, 'Segoe UI', 'Helvetica Neue', Arial, 'Noto Sans', sans-serif"
-GROUND: Final = "#12141c"
-PANEL: Final = "#1b1e29"
-EDGE: Final = "#2b3040"
-INK: Final = "#eef0f6"
-SOFT: Final = "#a3aabd"
-FAINT: Final = "#838ba1"
+FONT_FAMILY: Final = "Roboto, 'Segoe UI', 'Helvetica Neue', Arial, 'Noto Sans', sans-serif"
+BACKGROUND_COLOUR: Final = "#12141c"
+PANEL_COLOUR: Final = "#1b1e29"
+EDGE_COLOUR: Final = "#2b3040"
+TEXT_COLOUR: Final = "#eef0f6"
+SOFT_COLOUR: Final = "#a3aabd"
+FAINT_COLOUR: Final = "#838ba1"
 FALLBACK_ICON: Final = "award"
-# What XML has no place for, not even escaped.
-UNSAYABLE: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Characters that XML does not allow, not even escaped.
+INVALID_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def escaped(text: str) -> str:
-    """*text* as markup: shown, never obeyed."""
-    return escape(UNSAYABLE.sub("\ufffd", text), quote=True)
+def escape_markup(text: str) -> str:
+    """Escape *text* for XML and HTML."""
+    return escape(INVALID_XML.sub("\ufffd", text), quote=True)
 
 
 def document(width: float, height: float, title: str, body: list[str]) -> str:
-    """A whole picture that needs nothing else."""
+    """A self-contained SVG document."""
     lines = "\n".join(body)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-        f'viewBox="0 0 {width:g} {height:g}" role="img" font-family="{FONT}">\n'
-        f"<title>{escaped(title)}</title>\n{lines}\n</svg>\n"
+        f'viewBox="0 0 {width:g} {height:g}" role="img" font-family="{FONT_FAMILY}">\n'
+        f"<title>{escape_markup(title)}</title>\n{lines}\n</svg>\n"
     )
 
 
 def box(
-    x: float, y: float, width: float, height: float, fill: str, *, radius: float = 0, more: str = ""
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    fill: str,
+    *,
+    radius: float = 0,
+    attributes: str = "",
 ) -> str:
-    """A rectangle, with round corners if wanted."""
+    """A rectangle, with optional round corners."""
     round_corners = f' rx="{radius:g}"' if radius else ""
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"{round_corners} '
-        f'fill="{fill}"{more}/>'
+        f'fill="{fill}"{attributes}/>'
     )
 
 
@@ -106,25 +115,25 @@ def text(
     y: float,
     words: str,
     size: float,
-    fill: str = INK,
+    fill: str = TEXT_COLOUR,
     *,
     weight: int = 400,
     anchor: str = "start",
-    more: str = "",
+    attributes: str = "",
 ) -> str:
-    """One line of text; *y* is the line it stands on."""
+    """A line of text; *y* is its baseline."""
     heavy = f' font-weight="{weight}"' if weight != 400 else ""
     placed = f' text-anchor="{anchor}"' if anchor != "start" else ""
     return (
-        f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" fill="{fill}"{heavy}{placed}{more}>'
-        f"{escaped(words)}</text>"
+        f'<text x="{x:g}" y="{y:g}" font-size="{size:g}" fill="{fill}"{heavy}{placed}{attributes}>'
+        f"{escape_markup(words)}</text>"
     )
 
 
 def icon(name: str, x: float, y: float, size: float, stroke: str) -> str:
     """An icon of the catalogue with its corner at *x* and *y*."""
-    drawn = drawings()
-    shape = drawn.get(name) or drawn[FALLBACK_ICON]
+    shapes = drawings()
+    shape = shapes.get(name) or shapes[FALLBACK_ICON]
     return (
         f'<g transform="translate({x:g} {y:g}) scale({size / 24:g})" fill="none" '
         f'stroke="{stroke}" stroke-width="2" stroke-linecap="round" stroke-linejoin="round">'
@@ -134,12 +143,12 @@ def icon(name: str, x: float, y: float, size: float, stroke: str) -> str:
 
 @cache
 def drawings() -> dict[str, str]:
-    """The icons, read once."""
+    """The icons of the catalogue, cached."""
     return catalogue.icons()
 
 
 def png(svg: str, *, width: int | None = None) -> bytes:
-    """*svg* as the bytes of a PNG; letters that Roboto lacks come from the system's fonts."""
+    """*svg* as the bytes of a PNG; system fonts supply characters missing in Roboto."""
     import resvg_py  # noqa: PLC0415 - large, and pictures are rarely wanted
 
     try:

@@ -1,6 +1,6 @@
-"""A look back on a year, a month or a week, out of what the last scan has read.
+"""Reports on a year, a month or a week, from the results of the last scan.
 
-Nothing is scanned here: whoever wants what is new lets a scan run first.
+The history is not scanned; callers run a scan first to include new messages.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.evaluation.values import SENT
+from hermes_achievements.evaluation.values import MESSAGES_SENT
 from hermes_achievements.recap import periods
-from hermes_achievements.recap.recap import recap
+from hermes_achievements.recap.recap import build_recap
 from hermes_achievements.recap.sentences import figures, highlights, summary
 from hermes_achievements.scan.scanner import Scanner
 from hermes_core.errors import UsageError
@@ -25,116 +25,120 @@ if TYPE_CHECKING:
     from hermes_achievements.metrics.tally import Tally
     from hermes_achievements.recap.periods import Period
     from hermes_achievements.recap.recap import Recap
-    from hermes_achievements.service import Source
+    from hermes_achievements.service import HistorySource
 
     Timeline = Sequence[Mapping[str, Any]]
 
-BREATH_SECONDS: Final = 0.002  # between slices, so that others get their turn
-KEPT: Final = 8
+BATCH_PAUSE_SECONDS: Final = 0.002  # lets other threads run between batches
+MAX_CACHED_REPORTS: Final = 8
 PERIOD_KINDS: Final = (periods.YEAR, periods.MONTH, periods.WEEK)
 
 
-class LookBack(NamedTuple):
-    """A period looked back on, and the years and months that have something in them."""
+class PeriodReport(NamedTuple):
+    """The recap of a period, and the years and months with activity."""
 
     period: Period
     recap: Recap
     years: tuple[Period, ...]
     months: tuple[Period, ...]
 
-    def plain(self) -> dict[str, Any]:
-        """Everything for JSON, with the sentences and figures that people read."""
+    def as_json(self) -> dict[str, Any]:
+        """The report as JSON data, with its texts."""
         return {
             "period": self.period._asdict(),
             **self.choices(),
             "is_empty": self.recap.is_empty,
             "summary": summary(self.recap),
-            "figures": [{"name": name, "said": said} for name, said in figures(self.recap)],
+            "figures": [{"name": name, "said": label} for name, label in figures(self.recap)],
             "highlights": highlights(self.recap),
-            **self.recap.plain(),
+            **self.recap.as_json(),
         }
 
     def choices(self) -> dict[str, list[dict[str, str]]]:
-        """What can be looked back on, the latest first."""
+        """The periods to choose from, latest first."""
         return {
-            name: [{"id": item.id, "name": item.name} for item in reversed(item)]
-            for name, item in (("years", self.years), ("months", self.months))
+            name: [{"id": period.id, "name": period.name} for period in reversed(listed)]
+            for name, listed in (("years", self.years), ("months", self.months))
         }
 
 
-def asked(text: str) -> Period | None:
-    """The period that *text* names; None when it names none."""
+def parse_period(text: str) -> Period | None:
+    """Parse a period; None for an empty text."""
     if not text.strip():
         return None
     for kind in PERIOD_KINDS:
-        if periods.FORMS[kind].fullmatch(text.strip()):
+        if periods.PERIOD_PATTERNS[kind].fullmatch(text.strip()):
             return periods.parse(kind, text)
-    forms = ", ".join(f"{periods.EXAMPLES[kind]} for a {kind}" for kind in PERIOD_KINDS)
+    forms = ", ".join(f"{periods.PERIOD_EXAMPLES[kind]} for a {kind}" for kind in PERIOD_KINDS)
     raise UsageError(f"period is {text!r}; accepted: {forms}")
 
 
-def look_back(
-    source: Source,
+def build_report(
+    source: HistorySource,
     period: Period | None,
     timeline: Timeline = (),
     now: Callable[[], float] = time.time,
-) -> LookBack | None:
-    """Look back on *period*, or on the latest year; None where nothing was read yet."""
+) -> PeriodReport | None:
+    """The report on *period*, or on the latest year; None before the first scan."""
     calendar = Calendar(find_zone(source.zone))
     with contextlib.closing(source.open_ledger()) as ledger:
-        known = Scanner(source.open_history, ledger, source.zone).current()
-        days = days_with_something(known[0]) if known is not None else []
-        if known is None or not days:
+        latest = Scanner(source.open_history, ledger, source.zone).current()
+        days = list_active_days(latest[0]) if latest is not None else []
+        if latest is None or not days:
             return None
         today = calendar.day(now())
-        chosen = period or periods.latest(periods.YEAR, days, today)
-        chosen = chosen.until(max(today, days[-1]))
+        chosen_period = period or periods.latest_period(periods.YEAR, days, today)
+        chosen_period = chosen_period.clip(max(today, days[-1]))
         with contextlib.closing(source.open_history()) as history:
-            result = recap(
-                ledger, known[0], calendar, chosen.first, chosen.last, _breathe,
+            result = build_recap(
+                ledger, latest[0], calendar, chosen_period.first, chosen_period.last, _pause,
                 timeline=timeline, titles=history.titles,
             )  # fmt: skip
-    return LookBack(chosen, result, _all(periods.YEAR, days), _all(periods.MONTH, days))
+    return PeriodReport(
+        chosen_period, result, _periods_of(periods.YEAR, days), _periods_of(periods.MONTH, days)
+    )
 
 
-class LookBacks:
-    """The last few looks back, as long as nothing new was scanned."""
+class PeriodReports:
+    """A cache of the latest reports, valid until the next scan."""
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._kept: dict[tuple[str, str, str, str], LookBack] = {}
+        self._reports: dict[tuple[str, str, str, str], PeriodReport] = {}
 
-    def of(
-        self, source: Source, period: Period | None, timeline: Timeline, version: str
-    ) -> LookBack | None:
-        """As `look_back`; *version* is another one whenever there may be more to see."""
+    def report(
+        self, source: HistorySource, period: Period | None, timeline: Timeline, version: str
+    ) -> PeriodReport | None:
+        """Like `build_report`, cached per *version* of the scan results."""
         today = Calendar(find_zone(source.zone)).day(self._now())
         key = (period.id if period else "", version, source.zone, today)
         with self._lock:
-            results = self._kept.get(key)
-        if results is not None:
-            return results
-        result = look_back(source, period, timeline, self._now)
+            cached = self._reports.get(key)
+        if cached is not None:
+            return cached
+        result = build_report(source, period, timeline, self._now)
         if result is not None:
             with self._lock:
-                self._kept[key] = result
-                while len(self._kept) > KEPT:
-                    del self._kept[next(iter(self._kept))]
+                self._reports[key] = result
+                while len(self._reports) > MAX_CACHED_REPORTS:
+                    del self._reports[next(iter(self._reports))]
         return result
 
 
-def days_with_something(tally: Tally) -> list[str]:
-    """The days on which anything happened, in order."""
+def list_active_days(tally: Tally) -> list[str]:
+    """The days with messages or tool calls, in order."""
     return sorted(
-        day for day, counts in tally.days.items() if counts.get(SENT) or counts.get("tool_calls")
+        day
+        for day, counts in tally.days.items()
+        if counts.get(MESSAGES_SENT) or counts.get("tool_calls")
     )
 
 
-def _all(kind: str, days: list[str]) -> tuple[Period, ...]:
-    """The periods of a kind in which these days lie."""
-    return tuple(dict.fromkeys(periods.around(kind, day) for day in days))
+def _periods_of(kind: str, days: list[str]) -> tuple[Period, ...]:
+    """The periods of a kind that contain these days."""
+    return tuple(dict.fromkeys(periods.period_of_day(kind, day) for day in days))
 
 
-def _breathe(_done: int, _total: int) -> None:
-    time.sleep(BREATH_SECONDS)
+def _pause(_done: int, _total: int) -> None:
+    time.sleep(BATCH_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""Years, months and weeks to look back on, and how people say a day."""
+"""Years, months and weeks, and date formats."""
 
 from __future__ import annotations
 
@@ -16,21 +16,29 @@ if TYPE_CHECKING:
 YEAR: Final = "year"
 MONTH: Final = "month"
 WEEK: Final = "week"
-EXAMPLES: Final = {YEAR: "2026", MONTH: "2026-09", WEEK: "2026-W37"}
-FORMS: Final = {
+PERIOD_EXAMPLES: Final = {YEAR: "2026", MONTH: "2026-09", WEEK: "2026-W37"}
+PERIOD_PATTERNS: Final = {
     YEAR: re.compile(r"(\d{4})"),
     MONTH: re.compile(r"(\d{4})-(\d\d?)"),
     WEEK: re.compile(r"(\d{4})-?W(\d\d?)", re.IGNORECASE),
 }
-MONTHS: Final = (
+MONTH_NAMES: Final = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
     "October", "November", "December",
 )  # fmt: skip
-WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAY_NAMES: Final = (
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+)
 
 
 class Period(NamedTuple):
-    """A stretch of days, both ends included, as `YYYY-MM-DD`; `id` is how a user asks for it."""
+    """A range of days as `YYYY-MM-DD`, both inclusive; `id` is the text that users enter."""
 
     kind: str
     id: str
@@ -38,28 +46,28 @@ class Period(NamedTuple):
     first: str
     last: str
 
-    def has(self, day: str) -> bool:
-        """Whether *day* lies in it."""
+    def contains(self, day: str) -> bool:
+        """Whether *day* is in the period."""
         return self.first <= day <= self.last
 
-    def until(self, day: str) -> Period:
-        """The part of it up to *day*."""
+    def clip(self, day: str) -> Period:
+        """The part of the period up to *day*."""
         return self._replace(last=max(self.first, min(self.last, day)))
 
 
 def parse(kind: str, text: str) -> Period:
-    """The period that *text* names, such as `2026`, `2026-09` or `2026-W37`."""
-    match = FORMS[kind].fullmatch(text.strip())
+    """Parse a period such as `2026`, `2026-09` or `2026-W37`."""
+    match = PERIOD_PATTERNS[kind].fullmatch(text.strip())
     try:
         if match is None:
             raise ValueError(text)
-        return _of_numbers(kind, [int(number) for number in match.groups()])
+        return _make_period(kind, [int(number) for number in match.groups()])
     except ValueError as error:
-        example = EXAMPLES[kind]
-        raise UsageError(f"{text!r} is no {kind}; write it as {example}.") from error
+        example = PERIOD_EXAMPLES[kind]
+        raise UsageError(f"invalid {kind} {text!r}: use {example}") from error
 
 
-def _of_numbers(kind: str, numbers: list[int]) -> Period:
+def _make_period(kind: str, numbers: list[int]) -> Period:
     year = numbers[0]
     if not 1970 <= year <= 9997:
         raise ValueError(year)
@@ -68,7 +76,7 @@ def _of_numbers(kind: str, numbers: list[int]) -> Period:
     if kind == MONTH:
         first = date(year, numbers[1], 1)
         last = first.replace(day=calendar.monthrange(year, numbers[1])[1])
-        name = f"{MONTHS[numbers[1] - 1]} {year}"
+        name = f"{MONTH_NAMES[numbers[1] - 1]} {year}"
         return Period(MONTH, f"{first:%Y-%m}", name, first.isoformat(), last.isoformat())
     first = date.fromisocalendar(year, numbers[1], 1)
     last = first + timedelta(days=6)
@@ -76,45 +84,45 @@ def _of_numbers(kind: str, numbers: list[int]) -> Period:
     return Period(WEEK, f"{year}-W{numbers[1]:02}", name, first.isoformat(), last.isoformat())
 
 
-def around(kind: str, day: str) -> Period:
-    """The year, month or week in which *day* lies."""
-    item = date.fromisoformat(day)
+def period_of_day(kind: str, day: str) -> Period:
+    """The year, month or week that contains *day*."""
+    date_value = date.fromisoformat(day)
     if kind == WEEK:
-        year, week, _ = item.isocalendar()
-        return _of_numbers(WEEK, [year, week])
-    return _of_numbers(kind, [item.year, item.month])
+        year, week, _ = date_value.isocalendar()
+        return _make_period(WEEK, [year, week])
+    return _make_period(kind, [date_value.year, date_value.month])
 
 
-def latest(kind: str, days: Iterable[str], today: str) -> Period:
-    """The period of today, if anything happened in it; else the last one with something."""
-    now = around(kind, today)
-    result = sorted(days)
-    if not result or any(now.has(day) for day in result):
+def latest_period(kind: str, days: Iterable[str], today: str) -> Period:
+    """The current period if it has activity, else the last one with activity."""
+    now = period_of_day(kind, today)
+    ordered = sorted(days)
+    if not ordered or any(now.contains(day) for day in ordered):
         return now
-    earlier = [day for day in result if day <= today]
-    return around(kind, (earlier or result)[-1])
+    earlier = [day for day in ordered if day <= today]
+    return period_of_day(kind, (earlier or ordered)[-1])
 
 
-def spoken(day: str, *, with_year: bool = True) -> str:
-    """A day as people say it: '12 March 2026'."""
+def long_date(day: str, *, with_year: bool = True) -> str:
+    """A day in long form: '12 March 2026'."""
     year, month, number = day.split("-")
-    said = f"{int(number)} {MONTHS[int(month) - 1]}"
-    return f"{said} {year}" if with_year else said
+    text = f"{int(number)} {MONTH_NAMES[int(month) - 1]}"
+    return f"{text} {year}" if with_year else text
 
 
-def short(day: str) -> str:
-    """A day where there is little room: '12 Mar 2026'."""
+def short_date(day: str) -> str:
+    """A day in short form: '12 Mar 2026'."""
     year, month, number = day.split("-")
-    return f"{int(number)} {MONTHS[int(month) - 1][:3]} {year}"
+    return f"{int(number)} {MONTH_NAMES[int(month) - 1][:3]} {year}"
 
 
-@lru_cache(maxsize=20_000)  # the same days come for every session
+@lru_cache(maxsize=20_000)  # days repeat for every session
 def weekday(day: str) -> int:
-    """The day of the week, Monday as 0."""
+    """The weekday, with Monday as 0."""
     return date.fromisoformat(day).weekday()
 
 
-def every_day(first: str, last: str) -> list[str]:
+def list_days(first: str, last: str) -> list[str]:
     """All days from *first* to *last*."""
     begin, end = date.fromisoformat(first), date.fromisoformat(last)
     return [

@@ -1,7 +1,7 @@
-"""A look back: what a year, a month or a week was made of.
+"""The recap of a period: totals, days, favourites and notable sessions.
 
-Sums come from the tally, which dates every event by its day. Hours, favourites and single
-sessions are read from the books of the sessions that were active in the period.
+Totals come from the tally, which is grouped by day. Hours, favourites and single sessions
+are computed from the recorded facts of the sessions that were active in the period.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_achievements.classification import tool_kinds
 from hermes_achievements.classification.model_names import normal_model
-from hermes_achievements.classification.shell_commands import BACKGROUND
-from hermes_achievements.evaluation.values import SENT, streaks
-from hermes_achievements.metrics.facts import TIME_FIELD, Book
-from hermes_achievements.metrics.session_view import SessionFacts
-from hermes_achievements.metrics.talk import active_seconds
+from hermes_achievements.classification.shell_commands import BACKGROUND_LABEL
+from hermes_achievements.evaluation.values import MESSAGES_SENT, streaks
+from hermes_achievements.metrics.conversation import active_seconds
+from hermes_achievements.metrics.facts import TIME_FIELD, RecordedFacts
+from hermes_achievements.metrics.session_view import SessionView
 from hermes_achievements.recap import periods
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     Titles = Callable[[Iterable[str]], Mapping[str, str]]
     OnProgress = Callable[[int, int], object]
 
-FAVOURITES: Final = 8
-AT_ONCE: Final = 100
-TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens")
+MAX_FAVOURITES: Final = 8
+BATCH_SESSIONS: Final = 100
+TOKEN_METRICS: Final = ("input_tokens", "output_tokens", "cached_tokens")
 
 
 class RecapTotals(NamedTuple):
-    """Sums over the period; a cost is in US cents."""
+    """Totals of the period; the cost is in US cents."""
 
     conversations: int
     messages: int
@@ -48,7 +48,7 @@ class RecapTotals(NamedTuple):
     active_seconds: int
 
 
-class DayOf(NamedTuple):
+class RecapDay(NamedTuple):
     """One day of the period."""
 
     day: str
@@ -57,14 +57,14 @@ class DayOf(NamedTuple):
 
 
 class RecapCount(NamedTuple):
-    """Something, and how often."""
+    """A name and its number of uses."""
 
     name: str
     times: int
 
 
-class Longest(NamedTuple):
-    """The session with the most of something."""
+class LongestSession(NamedTuple):
+    """The session with the highest amount."""
 
     session_id: str
     title: str
@@ -72,7 +72,7 @@ class Longest(NamedTuple):
 
 
 class RecapStreak(NamedTuple):
-    """Active days in a row; one missed day in any seven is forgiven."""
+    """Consecutive active days; one missed day in seven does not end a streak."""
 
     days: int
     last_day: str
@@ -87,7 +87,7 @@ class Comebacks(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """How many tool results were failures, now and in as many days before."""
+    """Failed tool results of the period and of the same number of days before."""
 
     failed: int
     results: int
@@ -106,21 +106,21 @@ class Failures(NamedTuple):
 
 
 class Recap(NamedTuple):
-    """A period, as plain data."""
+    """The recap of a period, as plain data."""
 
     first_day: str
     last_day: str
     totals: RecapTotals
-    days: tuple[DayOf, ...]
+    days: tuple[RecapDay, ...]
     active_days: int
     hours: tuple[int, ...]  # messages by the hour of the day
-    weekdays: tuple[int, ...]  # and by the day of the week, Monday first
+    weekdays: tuple[int, ...]  # messages by weekday, Monday first
     tools: tuple[RecapCount, ...]
     programs: tuple[RecapCount, ...]
     models: tuple[RecapCount, ...]
-    longest_by_time: Longest | None  # in active seconds
-    longest_by_calls: Longest | None
-    best_day: DayOf | None
+    longest_by_time: LongestSession | None  # in active seconds
+    longest_by_calls: LongestSession | None
+    best_day: RecapDay | None
     streak: RecapStreak | None
     comebacks: Comebacks
     failures: Failures
@@ -128,24 +128,24 @@ class Recap(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing happened."""
+        """Whether the period has no activity."""
         return not (self.totals.messages or self.totals.tool_calls)
 
-    def plain(self) -> dict[str, Any]:
-        """Everything as dictionaries and lists, for JSON."""
-        result: dict[str, Any] = _plain(self)
+    def as_json(self) -> dict[str, Any]:
+        """The recap as dictionaries and lists."""
+        result: dict[str, Any] = _to_json(self)
         for name in ("share", "share_before"):
             result["failures"][name] = getattr(self.failures, name)
         return result
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if hasattr(value, "_asdict"):
-        return {name: _plain(item) for name, item in value._asdict().items()}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+        return {name: _to_json(item) for name, item in value._asdict().items()}
+    return [_to_json(item) for item in value] if isinstance(value, tuple) else value
 
 
-def recap(
+def build_recap(
     ledger: Ledger,
     tally: Tally,
     calendar: Calendar,
@@ -156,28 +156,28 @@ def recap(
     timeline: Sequence[Mapping[str, Any]] = (),
     titles: Titles | None = None,
 ) -> Recap:
-    """Look back on the days from *first_day* to *last_day*.
+    """The recap of the days from *first_day* to *last_day*.
 
-    *timeline* holds unlocks as `views.timeline` gives them; *titles* finds sessions' titles.
+    *timeline* has the format of `views.timeline`; *titles* looks up session titles.
     """
     within = {day: counts for day, counts in tally.days.items() if first_day <= day <= last_day}
-    days = tuple(_day(day, within) for day in periods.every_day(first_day, last_day))
-    reading = _Reading(calendar, first_day, last_day)
-    reading.read(ledger, sorted(within), on_progress)
-    known = titles(reading.longest_ids()) if titles else {}
+    days = tuple(_day(day, within) for day in periods.list_days(first_day, last_day))
+    reader = _PeriodReader(calendar, first_day, last_day)
+    reader.read(ledger, sorted(within), on_progress)
+    session_titles = titles(reader.longest_ids()) if titles else {}
     return Recap(
         first_day=first_day,
         last_day=last_day,
         totals=_totals(within),
         days=days,
         active_days=sum(1 for item in days if item.messages),
-        hours=tuple(reading.hours),
+        hours=tuple(reader.hours),
         weekdays=_weekdays(days),
-        tools=_ranked(reading.tools),
-        programs=_ranked(reading.programs),
-        models=_ranked(reading.models),
-        longest_by_time=_longest(reading.longest_time, known),
-        longest_by_calls=_longest(reading.longest_calls, known),
+        tools=_ranked(reader.tools),
+        programs=_ranked(reader.programs),
+        models=_ranked(reader.models),
+        longest_by_time=_longest(reader.longest_time, session_titles),
+        longest_by_calls=_longest(reader.longest_calls, session_titles),
         best_day=_best_day(days),
         streak=_streak(within),
         comebacks=Comebacks(*(_sum(within, name) for name in Comebacks._fields)),
@@ -190,8 +190,8 @@ def recap(
     )
 
 
-class _Reading:
-    """The books of a period under way: only what happened inside it is counted."""
+class _PeriodReader:
+    """Counts the facts of a period."""
 
     def __init__(self, calendar: Calendar, first_day: str, last_day: str) -> None:
         self.hours = [0] * 24
@@ -205,29 +205,31 @@ class _Reading:
         self._last = last_day
 
     def read(self, ledger: Ledger, days: list[str], on_progress: OnProgress | None) -> None:
-        ids = sorted({item for day in days for item in ledger.sessions_on(day)})
-        for start in range(0, len(ids), AT_ONCE):
-            for stored in ledger.books(ids[start : start + AT_ONCE]).values():
-                self._take(SessionFacts(Book.unpack(stored), self._calendar))
+        ids = sorted({item for day in days for item in ledger.sessions_on_day(day)})
+        for start in range(0, len(ids), BATCH_SESSIONS):
+            for stored in ledger.recorded_facts(ids[start : start + BATCH_SESSIONS]).values():
+                self._add_session(SessionView(RecordedFacts.unpack(stored), self._calendar))
             if on_progress is not None:
-                on_progress(min(start + AT_ONCE, len(ids)), len(ids))
+                on_progress(min(start + BATCH_SESSIONS, len(ids)), len(ids))
 
     def longest_ids(self) -> list[str]:
         return [item for item, _ in (self.longest_time, self.longest_calls) if item]
 
-    def _take(self, session: SessionFacts) -> None:
-        said = [fact[TIME_FIELD] for fact in session.said if self._is_within(fact[TIME_FIELD])]
-        for moment in said:
+    def _add_session(self, session: SessionView) -> None:
+        sent_at = [
+            fact[TIME_FIELD] for fact in session.user_messages if self._is_within(fact[TIME_FIELD])
+        ]
+        for moment in sent_at:
             self.hours[self._calendar.at(moment).hour] += 1
         model = normal_model(session.row.model)
-        if said and model:
-            self.models[model] += len(said)
+        if sent_at and model:
+            self.models[model] += len(sent_at)
         calls = [call for call in session.calls if self._is_within(call.fact[TIME_FIELD])]
         for call in calls:
             self.tools[call.tool] += 1
-            if call.does == tool_kinds.SHELL:
+            if call.operation == tool_kinds.SHELL:
                 self.programs.update(
-                    {word.partition(" ")[0] for word in call.words if word != BACKGROUND}
+                    {word.partition(" ")[0] for word in call.details if word != BACKGROUND_LABEL}
                 )
         spent = sum(n for fact, n in active_seconds(session) if self._is_within(fact[TIME_FIELD]))
         self._compare(session.row.id, spent, len(calls))
@@ -242,9 +244,9 @@ class _Reading:
         return self._first <= self._calendar.day(moment) <= self._last
 
 
-def _day(day: str, within: Days) -> DayOf:
+def _day(day: str, within: Days) -> RecapDay:
     counts = within.get(day, {})
-    return DayOf(day, counts.get(SENT, 0), counts.get("tool_calls", 0))
+    return RecapDay(day, counts.get(MESSAGES_SENT, 0), counts.get("tool_calls", 0))
 
 
 def _sum(days: Days, name: str) -> int:
@@ -252,12 +254,12 @@ def _sum(days: Days, name: str) -> int:
 
 
 def _totals(within: Days) -> RecapTotals:
-    names = {**{name: name for name in RecapTotals._fields}, "messages": SENT}
+    names = {**{name: name for name in RecapTotals._fields}, "messages": MESSAGES_SENT}
     sums = {field: _sum(within, name) for field, name in names.items()}
-    return RecapTotals(**{**sums, "tokens": sum(_sum(within, name) for name in TOKENS)})
+    return RecapTotals(**{**sums, "tokens": sum(_sum(within, name) for name in TOKEN_METRICS)})
 
 
-def _weekdays(days: Iterable[DayOf]) -> tuple[int, ...]:
+def _weekdays(days: Iterable[RecapDay]) -> tuple[int, ...]:
     counts = [0] * 7
     for day in days:
         counts[periods.weekday(day.day)] += day.messages
@@ -266,16 +268,16 @@ def _weekdays(days: Iterable[DayOf]) -> tuple[int, ...]:
 
 def _ranked(counts: Counter[str]) -> tuple[RecapCount, ...]:
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(RecapCount(name, count) for name, count in ranked[:FAVOURITES])
+    return tuple(RecapCount(name, count) for name, count in ranked[:MAX_FAVOURITES])
 
 
-def _longest(found: tuple[str, int], titles: Mapping[str, str]) -> Longest | None:
-    session_id, amount = found
-    return Longest(session_id, titles.get(session_id) or "", amount) if session_id else None
+def _longest(longest: tuple[str, int], titles: Mapping[str, str]) -> LongestSession | None:
+    session_id, amount = longest
+    return LongestSession(session_id, titles.get(session_id) or "", amount) if session_id else None
 
 
-def _best_day(days: Iterable[DayOf]) -> DayOf | None:
-    """The day with the most messages; of equal ones the one with more tool calls."""
+def _best_day(days: Iterable[RecapDay]) -> RecapDay | None:
+    """The day with the most messages, then the most tool calls."""
     best = max(days, key=lambda item: (item.messages, item.tool_calls), default=None)
     return best if best is not None and best.messages else None
 
@@ -285,10 +287,10 @@ def _streak(within: Days) -> RecapStreak | None:
     return RecapStreak(streak[1], streak[0]) if streak else None
 
 
-def _failures(everything: Days, within: Days, first_day: str, last_day: str) -> Failures:
+def _failures(all_days: Days, within: Days, first_day: str, last_day: str) -> Failures:
     begin, end = date.fromisoformat(first_day), date.fromisoformat(last_day)
     since = (begin - (end - begin) - timedelta(days=1)).isoformat()
-    before = {day: counts for day, counts in everything.items() if since <= day < first_day}
+    before = {day: counts for day, counts in all_days.items() if since <= day < first_day}
     failed, failed_before = _sum(within, "failed_calls"), _sum(before, "failed_calls")
     return Failures(
         failed,

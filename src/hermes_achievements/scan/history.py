@@ -1,117 +1,124 @@
-"""The protocols through which achievements see a history and keep what they made of it.
+"""Protocols for reading a history and for storing scan results.
 
-Whoever owns conversations implements them; nothing here knows a database.
+The session store implements them; this package does not depend on a database.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from hermes_core.history_rows import Changed, Kind, LedgerEntry, Mark, MessageRow, SessionRow
+from hermes_core.history_rows import (
+    ChangedSession,
+    HistoryPosition,
+    LedgerEntry,
+    MessageRow,
+    SessionKind,
+    SessionRow,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
 __all__ = [
-    "Changed",
+    "ChangedSession",
     "History",
-    "Kind",
+    "HistoryPosition",
     "Ledger",
     "LedgerEntry",
-    "Mark",
     "MessageRow",
+    "SessionKind",
     "SessionRow",
 ]
 
 
 class History(Protocol):
-    """Conversations, as the scanner reads them. Every method reads in a short transaction."""
+    """Read access of the scanner to sessions; each method uses a short transaction."""
 
-    def mark(self) -> Mark:
-        """Where the history stands now."""
+    def position(self) -> HistoryPosition:
+        """The current position of the history."""
 
     def version(self) -> int:
-        """A number that stays the same as long as nobody has written anything.
+        """A number that changes when the history is written to.
 
-        It is negative once another history lies in the place of this one.
+        It is negative after the file was replaced by another history.
         """
 
-    def is_same(self, mark: Mark) -> bool:
-        """Whether *mark* was made of this history, not of another one in its place."""
+    def is_same_history(self, position: HistoryPosition) -> bool:
+        """Whether *position* refers to this history, not to a replaced one."""
 
-    def everything(self) -> Sequence[tuple[str, int]]:
-        """Every session with its size in messages, the newest first.
+    def session_sizes(self) -> Sequence[tuple[str, int]]:
+        """Every session with its number of messages, newest first.
 
-        Sessions of which only kept facts remain come last.
+        Purged sessions, of which only facts are stored, come last.
         """
 
-    def changed_since(self, mark: Mark) -> Sequence[Changed]:
-        """Sessions that were written to since *mark*."""
+    def changed_since(self, position: HistoryPosition) -> Sequence[ChangedSession]:
+        """Sessions that were written to since *position*."""
 
     def signatures(self) -> dict[str, str]:
-        """Every session with a signature of what its row says, to find silent changes."""
+        """Every session with a checksum of its row, to detect changes by other programs."""
 
     def session(self, session_id: str) -> SessionRow | None:
-        """A session's row; None when it is gone."""
+        """The row of a session, or None."""
 
-    def each_row(
-        self, session_id: str, take: Callable[[MessageRow], object], after: int = 0
+    def read_rows(
+        self, session_id: str, on_row: Callable[[MessageRow], object], after: int = 0
     ) -> None:
-        """Hand over a session's messages with ids above *after*, one at a time, in any order.
+        """Call *on_row* with each message of a session with an ID above *after*, in any order.
 
-        Undone and compacted ones are among them: they happened.
+        Undone and compacted messages are included.
         """
 
-    def rows_through(self, session_id: str, message_id: int) -> int:
-        """How many messages of a session have ids up to *message_id*."""
+    def count_rows_through(self, session_id: str, message_id: int) -> int:
+        """Number of messages of a session with IDs up to *message_id*."""
 
-    def kept(self, session_id: str) -> bytes | None:
-        """Facts that were taken of a session before its messages were removed."""
+    def purged_facts(self, session_id: str) -> bytes | None:
+        """The facts that were stored when a session was purged, or None."""
 
     def titles(self, session_ids: Iterable[str]) -> dict[str, str]:
-        """Titles or first words, for showing where something was earned."""
+        """Titles or previews of sessions."""
 
     def close(self) -> None:
-        """Let go of the history."""
+        """Close the history."""
 
 
 class Ledger(Protocol):
-    """What was made of a history, kept between scans. Losing it costs a scan, no more."""
+    """Stored results of scans; a lost ledger is rebuilt by a full scan."""
 
     def notes(self) -> dict[str, bytes]:
-        """Everything noted beside the sessions."""
+        """All notes by name."""
 
     def save(
         self, entries: Iterable[LedgerEntry], notes: Mapping[str, bytes | None], generation: int
     ) -> None:
-        """Keep entries and notes, all or none of them; a note of None is forgotten."""
+        """Store entries and notes atomically; a note of None is deleted."""
 
-    def known(self, generation: int | None = None) -> list[str]:
-        """The sessions in the ledger, of one generation or of all."""
+    def session_ids(self, generation: int | None = None) -> list[str]:
+        """IDs of the sessions in the ledger, of one generation or of all."""
 
     def count(self) -> int:
-        """How many sessions are in the ledger."""
+        """Number of sessions in the ledger."""
 
-    def books(self, session_ids: Sequence[str]) -> dict[str, bytes]:
-        """The books of these sessions, as far as there are any."""
+    def recorded_facts(self, session_ids: Sequence[str]) -> dict[str, bytes]:
+        """Recorded facts of these sessions; unknown sessions are omitted."""
 
     def contributions(
         self, session_ids: Sequence[str] | None = None
     ) -> Iterator[tuple[str, float, bytes]]:
         """Session, time of its first message and contribution; of all without *session_ids*."""
 
-    def sessions_on(self, day: str) -> list[str]:
-        """The sessions that added something on *day*."""
+    def sessions_on_day(self, day: str) -> list[str]:
+        """Sessions with activity on *day*."""
 
-    def forget(self) -> None:
-        """Throw everything away."""
+    def clear(self) -> None:
+        """Delete all entries and notes."""
 
-    def alone(self) -> AbstractContextManager[bool]:
-        """Whether nobody else, in any process, is working on the ledger; and keep it so."""
+    def try_lock(self) -> AbstractContextManager[bool]:
+        """Try to lock the ledger against other scanners; yields whether it succeeded."""
 
     def size(self) -> int:
         """Bytes on disk."""
 
     def close(self) -> None:
-        """Let go of the ledger."""
+        """Close the ledger."""

@@ -1,4 +1,4 @@
-"""From a session's rows to its entry in the ledger: book and contribution."""
+"""Computes the ledger entry of a session, recorded facts and contribution, from its rows."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import logging
 from typing import TYPE_CHECKING
 
 from hermes_achievements.metrics.facts import (
-    ID,
-    PRINT,
+    FINGERPRINT_FIELD,
+    ID_FIELD,
     TIME_FIELD,
-    Book,
     FactReader,
-    book_from,
-    fact_of,
-    remember_gone,
+    RecordedFacts,
+    carry_over_deleted,
+    make_fact,
+    recorded_facts_from,
 )
-from hermes_achievements.metrics.tally import contribute
-from hermes_achievements.scan.history import Kind, LedgerEntry
+from hermes_achievements.metrics.tally import compute_contribution
+from hermes_achievements.scan.history import LedgerEntry, SessionKind
 from hermes_core.errors import LedgerDamagedError
 
 if TYPE_CHECKING:
@@ -26,88 +26,96 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CHILDREN = (Kind.BRANCH, Kind.CONTINUATION)
+CHILD_KINDS = (SessionKind.BRANCH, SessionKind.CONTINUATION)
 
 
-def book_of(history: History, session_id: str, before: bytes | None = None) -> Book | None:
-    """All facts of a session: of its rows, and of rows that were there before.
+def collect_facts(
+    history: History, session_id: str, before: bytes | None = None
+) -> RecordedFacts | None:
+    """All facts of a session: of its rows, and of rows deleted since the last scan.
 
-    None when nothing is known about the session at all.
+    None if nothing is stored about the session.
     """
     session = history.session(session_id)
-    earlier = [book for stored in (before, history.kept(session_id)) if (book := readable(stored))]
+    earlier = [
+        recorded
+        for stored in (before, history.purged_facts(session_id))
+        if (recorded := decode_facts(stored))
+    ]
     if session is None:
         if not earlier:
             return None
-        book = Book(earlier[-1].session, [], [], 0, 0)  # what was kept is the newest
+        # Facts stored by a purge are the newest.
+        recorded = RecordedFacts(earlier[-1].session, [], [], 0, 0)
     else:
-        reading = FactReader(session)
-        history.each_row(session_id, reading.take)
-        parents: list[int] = []
-        if session.kind in CHILDREN and session.parent_id and not reading.knows_copies:
-            parents = _parents_prints(history, session.parent_id)
-        book = book_from(reading, parents)
+        reader = FactReader(session)
+        history.read_rows(session_id, reader.add_row)
+        parent_fingerprints: list[int] = []
+        if session.kind in CHILD_KINDS and session.parent_id and not reader.has_copy_marks:
+            parent_fingerprints = _parent_fingerprints(history, session.parent_id)
+        recorded = recorded_facts_from(reader, parent_fingerprints)
     for item in earlier:
-        remember_gone(book, item)
-    return book
+        carry_over_deleted(recorded, item)
+    return recorded
 
 
-def readable(stored: bytes | None) -> Book | None:
-    """A book, or None where there is none of use: the rows are read in any case."""
+def decode_facts(stored: bytes | None) -> RecordedFacts | None:
+    """Decode stored facts; None without facts, or if they are damaged."""
     if not stored:
         return None
     try:
-        return Book.unpack(stored)
+        return RecordedFacts.unpack(stored)
     except LedgerDamagedError as error:
-        log.warning("facts that were kept cannot be read: %s", error)
+        log.warning("stored facts unreadable: %s", error)
         return None
 
 
-def _parents_prints(history: History, parent_id: str) -> list[int]:
-    result = readable(history.kept(parent_id))
+def _parent_fingerprints(history: History, parent_id: str) -> list[int]:
+    result = decode_facts(history.purged_facts(parent_id))
     if result is not None:
-        return [fact[PRINT] for fact in (*result.facts, *result.gone)]
-    prints: list[tuple[int, int]] = []
+        return [fact[FINGERPRINT_FIELD] for fact in (*result.facts, *result.deleted)]
+    fingerprints: list[tuple[int, int]] = []
 
-    def take(row: MessageRow) -> None:
-        fact = fact_of(row)
+    def add_fingerprint(row: MessageRow) -> None:
+        fact = make_fact(row)
         if fact is not None:
-            prints.append((fact[ID], fact[PRINT]))
+            fingerprints.append((fact[ID_FIELD], fact[FINGERPRINT_FIELD]))
 
-    history.each_row(parent_id, take)
-    return [print_ for _, print_ in sorted(prints)]
+    history.read_rows(parent_id, add_fingerprint)
+    return [fingerprint for _, fingerprint in sorted(fingerprints)]
 
 
-def longer_book(history: History, session_id: str, before: bytes) -> Book | None:
-    """The book of a session that only got new rows; None when it has to be read anew."""
+def extend_facts(history: History, session_id: str, before: bytes) -> RecordedFacts | None:
+    """The facts of a session with only new rows; None if it has to be read completely."""
     session = history.session(session_id)
-    book = readable(before)
-    if book is None or session is None or session.kind != book.session.kind:
+    recorded = decode_facts(before)
+    if recorded is None or session is None or session.kind != recorded.session.kind:
         return None
-    if session.kind in CHILDREN or book.gone:
+    if session.kind in CHILD_KINDS or recorded.deleted:
         return None
-    if history.rows_through(session_id, book.last_id) != book.rows:
-        return None  # rows went, or came back under other ids
-    reading = FactReader.going_on(session, book)
-    history.each_row(session_id, reading.take, after=book.last_id)
-    return book_from(reading, ())
+    if history.count_rows_through(session_id, recorded.last_id) != recorded.rows:
+        return None  # rows were deleted or renumbered
+    reader = FactReader.resume(session, recorded)
+    history.read_rows(session_id, reader.add_row, after=recorded.last_id)
+    return recorded_facts_from(reader, ())
 
 
-def entry_of(book: Book, calendar: Calendar) -> tuple[LedgerEntry, Contribution]:
-    """What the ledger keeps of a session, and what the session adds."""
-    contribution = contribute(book, calendar)
+def make_entry(recorded: RecordedFacts, calendar: Calendar) -> tuple[LedgerEntry, Contribution]:
+    """The ledger entry of a session, and its contribution."""
+    contribution = compute_contribution(recorded, calendar)
     first = min(
-        (fact[TIME_FIELD] for facts in (book.facts, book.gone) for fact in facts), default=0.0
+        (fact[TIME_FIELD] for facts in (recorded.facts, recorded.deleted) for fact in facts),
+        default=0.0,
     )
     entry = LedgerEntry(
-        book.session.id, first, tuple(contribution.days), book.pack(), contribution.pack()
+        recorded.session.id, first, tuple(contribution.days), recorded.pack(), contribution.pack()
     )
     return entry, contribution
 
 
-def take_facts(history: History, session_id: str) -> bytes | None:
-    """What to keep of a session that is about to be removed for good."""
-    book = book_of(history, session_id)
-    if book is None or not (book.facts or book.gone):
+def facts_to_keep(history: History, session_id: str) -> bytes | None:
+    """The facts to keep of a session that is about to be purged; None without messages."""
+    recorded = collect_facts(history, session_id)
+    if recorded is None or not (recorded.facts or recorded.deleted):
         return None
-    return book.pack()
+    return recorded.pack()

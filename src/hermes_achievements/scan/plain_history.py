@@ -1,7 +1,6 @@
-"""A history behind the two oldest calls of the store: list the sessions, get the messages.
+"""A history that uses only `list_sessions_rich` and `get_messages` of the store.
 
-Slower than a store that offers its rows itself, and enough for any store that plugins
-know how to use.
+It is slower than direct row access and works with any store that plugins can use.
 """
 
 from __future__ import annotations
@@ -14,16 +13,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 import orjson
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.evaluation.values import values_of
-from hermes_achievements.metrics.tally import Tally, contribute
-from hermes_achievements.scan.history import Changed, Kind, Mark, MessageRow, SessionRow
-from hermes_achievements.scan.ledger_entries import book_of
+from hermes_achievements.evaluation.values import compute_values
+from hermes_achievements.metrics.tally import Tally, compute_contribution
+from hermes_achievements.scan.history import (
+    ChangedSession,
+    HistoryPosition,
+    MessageRow,
+    SessionKind,
+    SessionRow,
+)
+from hermes_achievements.scan.ledger_entries import collect_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import tzinfo
 
-    from hermes_achievements.metrics.facts import Book
+    from hermes_achievements.metrics.facts import RecordedFacts
     from hermes_achievements.metrics.tally import Contribution
     from hermes_achievements.scan.history import History, LedgerEntry
 
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class MemoryLedger:
-    """As the ledger on disk, without the disk."""
+    """A ledger in memory."""
 
     def __init__(self) -> None:
         self._notes: dict[str, bytes] = {}
@@ -52,19 +57,19 @@ class MemoryLedger:
             else:
                 self._notes[name] = value
 
-    def known(self, generation: int | None = None) -> list[str]:
+    def session_ids(self, generation: int | None = None) -> list[str]:
         return [
             item
-            for item, (written, _) in self._entries.items()
-            if generation is None or written == generation
+            for item, (entry_generation, _) in self._entries.items()
+            if generation is None or entry_generation == generation
         ]
 
     def count(self) -> int:
         return len(self._entries)
 
-    def books(self, session_ids: Sequence[str]) -> dict[str, bytes]:
+    def recorded_facts(self, session_ids: Sequence[str]) -> dict[str, bytes]:
         return {
-            session_id: self._entries[session_id][1].book
+            session_id: self._entries[session_id][1].facts
             for session_id in session_ids
             if session_id in self._entries
         }
@@ -77,47 +82,47 @@ class MemoryLedger:
                 entry = self._entries[item][1]
                 yield item, entry.first_at, entry.contribution
 
-    def sessions_on(self, day: str) -> list[str]:
+    def sessions_on_day(self, day: str) -> list[str]:
         return [item for item, (_, entry) in self._entries.items() if day in entry.days]
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self._notes.clear()
         self._entries.clear()
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[bool]:
-        is_alone = self._lock.acquire(blocking=False)
+    def try_lock(self) -> Iterator[bool]:
+        is_locked = self._lock.acquire(blocking=False)
         try:
-            yield is_alone
+            yield is_locked
         finally:
-            if is_alone:
+            if is_locked:
                 self._lock.release()
 
     def size(self) -> int:
-        return sum(len(entry.book) for _, entry in self._entries.values())
+        return sum(len(entry.facts) for _, entry in self._entries.values())
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: the ledger is in memory."""
 
 
-SIZE = 50
+DEFAULT_SESSION_MESSAGES = 50
 SCHEDULED_SOURCES = frozenset({"cron", "cronjob", "schedule"})
 
 
 class PlainStore(Protocol):
-    """What is asked of the store."""
+    """The store methods that a plain history needs."""
 
     def list_sessions_rich(
         self, *, limit: int, include_children: bool, project_compression_tips: bool
     ) -> list[dict[str, Any]]:
-        """All sessions, the newest first."""
+        """All sessions, newest first."""
 
     def get_messages(self, session_id: str) -> list[dict[str, Any]]:
         """The messages of one session."""
 
 
 class PlainHistory:
-    """Sessions and messages as dictionaries, made into rows."""
+    """Converts the dictionaries of a plain store into rows."""
 
     def __init__(self, store: PlainStore, limit: int = -1) -> None:
         self._store = store
@@ -126,23 +131,24 @@ class PlainHistory:
         )
         self._sessions = {str(row["id"]): row for row in rows}
 
-    def mark(self) -> Mark:
-        return Mark()
+    def position(self) -> HistoryPosition:
+        return HistoryPosition()
 
     def version(self) -> int:
         return 0
 
-    def is_same(self, mark: Mark) -> bool:
-        return not mark.witnesses
+    def is_same_history(self, position: HistoryPosition) -> bool:
+        return not position.witnesses
 
-    def everything(self) -> Sequence[tuple[str, int]]:
+    def session_sizes(self) -> Sequence[tuple[str, int]]:
         return [
-            (item, int(row.get("message_count") or SIZE)) for item, row in self._sessions.items()
+            (item, int(row.get("message_count") or DEFAULT_SESSION_MESSAGES))
+            for item, row in self._sessions.items()
         ]
 
-    def changed_since(self, mark: Mark) -> Sequence[Changed]:
-        del mark
-        return [Changed(session, False) for session in self._sessions]
+    def changed_since(self, position: HistoryPosition) -> Sequence[ChangedSession]:
+        del position
+        return [ChangedSession(session, False) for session in self._sessions]
 
     def signatures(self) -> dict[str, str]:
         return {}
@@ -173,51 +179,51 @@ class PlainHistory:
         config = str(row.get("model_config") or "")
         parent = self._sessions.get(str(row.get("parent_session_id") or ""))
         if '"_delegate_from"' in config or row.get("source") == "subagent":
-            return Kind.SUBAGENT
+            return SessionKind.SUBAGENT
         if '"_branched_from"' in config or (parent and parent.get("end_reason") == "branched"):
-            return Kind.BRANCH
+            return SessionKind.BRANCH
         if parent and parent.get("end_reason") == "compression":
-            return Kind.CONTINUATION
+            return SessionKind.CONTINUATION
         is_scheduled = row.get("source") in SCHEDULED_SOURCES
-        return Kind.SCHEDULED if is_scheduled else Kind.CONVERSATION
+        return SessionKind.SCHEDULED if is_scheduled else SessionKind.CONVERSATION
 
-    def each_row(
-        self, session_id: str, take: Callable[[MessageRow], object], after: int = 0
+    def read_rows(
+        self, session_id: str, on_row: Callable[[MessageRow], object], after: int = 0
     ) -> None:
         session = self._sessions.get(session_id, {})
         started = float(session.get("started_at") or 0.0)
         for number, message in enumerate(self._store.get_messages(session_id), 1):
-            row = _row(message, number, started)
+            row = _message_row(message, number, started)
             if row.id > after:
-                take(row)
+                on_row(row)
 
-    def rows_through(self, session_id: str, message_id: int) -> int:
+    def count_rows_through(self, session_id: str, message_id: int) -> int:
         del session_id, message_id
-        return -1  # not known: such a session is read anew
+        return -1  # unknown: the session is read completely
 
-    def kept(self, session_id: str) -> bytes | None:
+    def purged_facts(self, session_id: str) -> bytes | None:
         del session_id
         return None
 
     def titles(self, session_ids: Iterable[str]) -> dict[str, str]:
         rows = {session_id: self._sessions.get(session_id, {}) for session_id in session_ids}
-        named = {item: row.get("title") or row.get("preview") for item, row in rows.items()}
-        return {item: str(name) for item, name in named.items() if name}
+        titles = {item: row.get("title") or row.get("preview") for item, row in rows.items()}
+        return {item: str(name) for item, name in titles.items() if name}
 
     def close(self) -> None:
-        """The store belongs to somebody else."""
+        """Do nothing: the caller owns the store."""
 
 
-def _row(message: dict[str, Any], number: int, started: float) -> MessageRow:
+def _message_row(message: dict[str, Any], number: int, started: float) -> MessageRow:
     content = message.get("content")
     text = content if isinstance(content, str) else ""
     return MessageRow(
         int(message.get("id") or number),
         str(message.get("role") or ""),
         float(message.get("timestamp") or started),
-        _bytes(content),
+        _encode(content),
         len(text),
-        _bytes(message.get("tool_calls") or None),
+        _encode(message.get("tool_calls") or None),
         message.get("tool_name"),
         message.get("tool_call_id"),
         False,
@@ -225,7 +231,7 @@ def _row(message: dict[str, Any], number: int, started: float) -> MessageRow:
     )
 
 
-def _bytes(value: Any) -> bytes | None:
+def _encode(value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -236,26 +242,26 @@ def _bytes(value: Any) -> bytes | None:
 def scan_plain(
     history: History, on_progress: Callback | None, every: int, zone: tzinfo = UTC
 ) -> dict[str, Any]:
-    """Read every session of *history* and add it all up."""
+    """Scan every session of *history* without a ledger."""
     calendar = Calendar(zone)
-    everything = history.everything()
+    sizes = history.session_sizes()
     tally = Tally()
     sessions: list[dict[str, Any]] = []
-    for number, (session_id, _) in enumerate(everything, 1):
-        book = book_of(history, session_id)
-        if book is not None:
-            contribution = contribute(book, calendar)
+    for number, (session_id, _) in enumerate(sizes, 1):
+        recorded = collect_facts(history, session_id)
+        if recorded is not None:
+            contribution = compute_contribution(recorded, calendar)
             tally.add(session_id, contribution)
-            sessions.append(_numbers(book, contribution))
-        if on_progress is not None and number % max(1, every) == 0 and number < len(everything):
-            on_progress(_scan(sessions, tally, len(everything)), number, len(everything))
-    return _scan(sessions, tally, len(everything))
+            sessions.append(_session_summary(recorded, contribution))
+        if on_progress is not None and number % max(1, every) == 0 and number < len(sizes):
+            on_progress(_scan_document(sessions, tally, len(sizes)), number, len(sizes))
+    return _scan_document(sessions, tally, len(sizes))
 
 
-def _scan(sessions: list[dict[str, Any]], tally: Tally, total: int) -> dict[str, Any]:
+def _scan_document(sessions: list[dict[str, Any]], tally: Tally, total: int) -> dict[str, Any]:
     return {
         "sessions": sessions,
-        "aggregate": values_of(tally),
+        "aggregate": compute_values(tally),
         "scan_meta": {
             "mode": "full",
             "sessions_total": total,
@@ -265,13 +271,13 @@ def _scan(sessions: list[dict[str, Any]], tally: Tally, total: int) -> dict[str,
     }
 
 
-def _numbers(book: Book, contribution: Contribution) -> dict[str, Any]:
+def _session_summary(recorded: RecordedFacts, contribution: Contribution) -> dict[str, Any]:
     totals = contribution.totals()
     return {
-        "session_id": book.session.id,
-        "source": book.session.source,
-        "model": book.session.model,
-        "started_at": book.session.started_at,
+        "session_id": recorded.session.id,
+        "source": recorded.session.source,
+        "model": recorded.session.model,
+        "started_at": recorded.session.started_at,
         "tool_call_count": totals.get("tool_calls", 0),
         "tool_names": sorted(contribution.seen.get("tool_kinds", {})),
         "totals": totals,

@@ -1,8 +1,7 @@
-"""Work that many ask for at once is done once for all of them.
+"""Coalesces concurrent requests for the same work into one run.
 
-Whoever comes while it is under way gets the next run, because what they have in mind may
-have happened after this one began. So there is at most one run under way and one waiting of
-each kind, however many ask.
+A request that arrives during a run gets the next run, because the change it waits for may be
+newer than the start of the current one. At most one run per key is active and one is queued.
 """
 
 from __future__ import annotations
@@ -21,29 +20,29 @@ V = TypeVar("V")
 
 
 class SharedRuns(Generic[K, V]):
-    """Runs in threads of their own, one after the other; these do not hold up an exit."""
+    """Runs work sequentially in daemon threads, which do not delay the exit."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Lock()
-        self._turn = threading.Lock()
-        self._waiting: dict[K, Future[V]] = {}
+        self._run_lock = threading.Lock()
+        self._queued: dict[K, Future[V]] = {}
 
     def join(self, key: K, work: Callable[[], V]) -> Future[V]:
-        """The result of a run for *key* that begins now or later."""
+        """The result of a run for *key* that has not started yet."""
         with self._lock:
-            future = self._waiting.get(key)
+            future = self._queued.get(key)
             if future is not None:
                 return future
-            future = self._waiting[key] = Future()
+            future = self._queued[key] = Future()
         run = (key, future, work)
         threading.Thread(target=self._run, args=run, name=self._name, daemon=True).start()
         return future
 
     def _run(self, key: K, future: Future[V], work: Callable[[], V]) -> None:
-        with self._turn:
+        with self._run_lock:
             with self._lock:
-                del self._waiting[key]
+                del self._queued[key]
             values: list[V] = []
             failure = attempt(Step(self._name, lambda: values.append(work())))
         if failure is None:

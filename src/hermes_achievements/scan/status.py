@@ -1,4 +1,4 @@
-"""How scanning is going: what `scan-status` says."""
+"""The status of scans, and the scan process."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.process import BaseProcess
 
-    from hermes_achievements.scan.survey import Report
+    from hermes_achievements.scan.survey import SurveyReport
     from hermes_core.clock import Clock
 
-AFTER_FAILURE: Final = Backoff(30.0, 600.0)
+FAILURE_BACKOFF: Final = Backoff(30.0, 600.0)
 BUSY_PAUSE_SECONDS: Final = 2.0
 
 
 class ScanStatus:
-    """The state of the scans of one service."""
+    """The status of the scans of one service."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._failures = 0
-        self._rests_until = float("-inf")
+        self._next_scan_at = float("-inf")
         self._facts: dict[str, Any] = {
             "state": "idle",
             "started_at": None,
@@ -44,24 +44,24 @@ class ScanStatus:
         }
 
     def facts(self) -> dict[str, Any]:
-        """Everything there is to say."""
+        """The status as a dictionary."""
         with self._lock:
             return dict(self._facts)
 
     @property
     def is_running(self) -> bool:
-        """Whether a scan is going on in this process."""
+        """Whether a scan is running in this process."""
         return bool(self._facts["state"] == "running")
 
     @property
-    def is_resting(self) -> bool:
-        """Whether it is too early for another scan that nobody has asked for."""
-        return self._clock.monotonic() < self._rests_until
+    def is_backing_off(self) -> bool:
+        """Whether automatic scans are still delayed after a failure."""
+        return self._clock.monotonic() < self._next_scan_at
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """A scan from its beginning to its end."""
-        began = time.monotonic()
+        """Record the start and the end of a scan."""
+        started_at = time.monotonic()
         self._set(
             state="running",
             started_at=self._clock.now(),
@@ -75,15 +75,15 @@ class ScanStatus:
             self.failed(f"{type(error).__name__}: {error}")
             raise
         finally:
-            milliseconds = (time.monotonic() - began) * 1000
+            milliseconds = (time.monotonic() - started_at) * 1000
             self._set(
                 finished_at=self._clock.now(),
                 last_duration_ms=round(milliseconds, 3),
                 progress=None,
             )
 
-    def progress(self, report: Report) -> None:
-        """How far the scan is."""
+    def progress(self, report: SurveyReport) -> None:
+        """Record the progress of the scan."""
         self._set(
             progress={
                 "sessions": report.sessions,
@@ -94,25 +94,25 @@ class ScanStatus:
         )
 
     def succeeded(self) -> None:
-        """The scan is through."""
+        """Record a successful scan."""
         self._failures = 0
-        self._rest(0.0)
+        self._delay_next(0.0)
         self._set(state="idle", last_success_at=self._clock.now(), last_error=None)
 
     def busy(self, reason: str) -> None:
-        """Another process is scanning."""
+        """Record that another process is scanning."""
         self._failures = 0
-        self._rest(BUSY_PAUSE_SECONDS)
+        self._delay_next(BUSY_PAUSE_SECONDS)
         self._set(state="idle", last_error=None, waiting_for=reason)
 
     def failed(self, reason: str) -> None:
-        """The scan has failed; what was known stays, and the next scan is not begun at once."""
+        """Record a failed scan and delay the next one."""
         self._failures += 1
-        self._rest(AFTER_FAILURE.delay(self._failures))
+        self._delay_next(FAILURE_BACKOFF.delay(self._failures))
         self._set(state="failed", last_error=reason)
 
-    def _rest(self, seconds: float) -> None:
-        self._rests_until = self._clock.monotonic() + seconds
+    def _delay_next(self, seconds: float) -> None:
+        self._next_scan_at = self._clock.monotonic() + seconds
         self._set(next_try_at=self._clock.now() + seconds if seconds else None)
 
     def _set(self, **facts: Any) -> None:
@@ -121,7 +121,7 @@ class ScanStatus:
 
 
 class ScanProcess:
-    """The one that is under way, if any."""
+    """The running scan process, if any; terminated at exit."""
 
     def __init__(self) -> None:
         self.is_exiting = False
@@ -130,19 +130,19 @@ class ScanProcess:
         self._lock = threading.Lock()
 
     def started(self, process: BaseProcess) -> None:
-        """Take care of *process* from now on."""
+        """Track a started process."""
         with self._lock:
             if self._owner != os.getpid():
                 self._owner = os.getpid()
-                # Exit hooks run in reverse order: this one has to come before that of
-                # multiprocessing, which waits for every process there is.
+                # Exit hooks run in reverse order: this one must run before the hook of
+                # multiprocessing, which waits for all processes.
                 atexit.register(self._exit)
             self._process = process
             if self.is_exiting:
                 process.terminate()
 
-    def end(self) -> None:
-        """End it; what it has read is kept, and the next scan goes on from there."""
+    def terminate(self) -> None:
+        """Terminate the process; saved results stay, and the next scan resumes it."""
         with self._lock:
             process = self._process
             self._process = None
@@ -150,11 +150,11 @@ class ScanProcess:
                 process.terminate()
 
     def close(self) -> None:
-        """End it, and no longer wait for the exit."""
-        self.end()
+        """Terminate the process and unregister the exit hook."""
+        self.terminate()
         atexit.unregister(self._exit)
         self._owner = 0
 
     def _exit(self) -> None:
         self.is_exiting = True
-        self.end()
+        self.terminate()

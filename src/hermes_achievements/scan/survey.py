@@ -1,7 +1,7 @@
-"""One look at a history: scan what changed, value it, date what is new.
+"""A survey of a history: scan changes, compute values, date new unlocks.
 
-The same work can be done in another process (`survey_elsewhere`), so that a server goes
-on answering while a large history is read for the first time.
+`survey_in_subprocess` does the same in another process, so that a server stays responsive
+during the first scan of a large history.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.evaluation.dates import Dater, Moment, Threshold
-from hermes_achievements.evaluation.standings import reached
-from hermes_achievements.evaluation.values import values_of
+from hermes_achievements.evaluation.dates import Threshold, UnlockDater, UnlockMoment
+from hermes_achievements.evaluation.standings import reached_tiers
+from hermes_achievements.evaluation.values import compute_values
 from hermes_achievements.metrics.tally import Contribution, Tally
 from hermes_achievements.scan.scanner import Scanner
-from hermes_achievements.scan.workers import quiet_process
+from hermes_achievements.scan.workers import silence_logging
 from hermes_core.errors import HermesError, ScanBusyError, ScanError
 from hermes_core.isolate import Step, attempt
 from hermes_core.time_zones import find_zone
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from hermes_achievements.catalogue import Achievement
     from hermes_achievements.scan.history import History, Ledger
     from hermes_achievements.scan.scanner import ScanProgress
-    from hermes_achievements.service import Source
+    from hermes_achievements.service import HistorySource
 
 NICENESS: Final = 5
 
 
-class Report(NamedTuple):
-    """How far a survey is."""
+class SurveyReport(NamedTuple):
+    """Progress of a survey."""
 
     sessions: int
     total: int
@@ -48,11 +48,11 @@ class Report(NamedTuple):
 
 
 class HistorySurvey(NamedTuple):
-    """What a history amounts to."""
+    """The result of a survey."""
 
     mode: str
     values: dict[str, int]
-    moments: dict[Threshold, Moment]
+    moments: dict[Threshold, UnlockMoment]
     titles: dict[str, str]
     sessions: int
     rescanned: int
@@ -60,37 +60,41 @@ class HistorySurvey(NamedTuple):
     skipped: tuple[str, ...] = ()
 
 
-class Order(NamedTuple):
-    """What to survey: everything that another process has to know."""
+class SurveyRequest(NamedTuple):
+    """The parameters of a survey; picklable for another process."""
 
     open_history: Callable[[], History]
     open_ledger: Callable[[], Ledger]
     zone: str
     achievements: tuple[Achievement, ...]
-    recorded: dict[str, list[str]]  # achievement id: tiers already on record
+    recorded: dict[str, list[str]]  # achievement ID: recorded tiers
     full: bool = False
     processes: int | None = None
 
 
-def survey(order: Order, on_report: Callable[[Report], None] | None = None) -> HistorySurvey:
+def survey(
+    request: SurveyRequest, on_report: Callable[[SurveyReport], None] | None = None
+) -> HistorySurvey:
     """Look at the history of *order*, in this process."""
 
     def report(progress: ScanProgress) -> None:
         if on_report is not None:
-            values = values_of(progress.tally)
-            on_report(Report(progress.sessions, progress.total, values, progress.seconds_left))
+            values = compute_values(progress.tally)
+            on_report(
+                SurveyReport(progress.sessions, progress.total, values, progress.seconds_left)
+            )
 
-    with contextlib.closing(order.open_ledger()) as ledger:
-        scanner = Scanner(order.open_history, ledger, order.zone, processes=order.processes)
-        scan = scanner.refresh(full=order.full, on_progress=report)
-        values = values_of(scan.tally)
-        lines = new_lines(order.achievements, values, order.recorded)
-        moments: dict[Threshold, Moment] = {}
+    with contextlib.closing(request.open_ledger()) as ledger:
+        scanner = Scanner(request.open_history, ledger, request.zone, processes=request.processes)
+        scan = scanner.refresh(full=request.full, on_progress=report)
+        values = compute_values(scan.tally)
+        thresholds = new_thresholds(request.achievements, values, request.recorded)
+        moments: dict[Threshold, UnlockMoment] = {}
         titles: dict[str, str] = {}
-        if lines:
-            calendar = Calendar(find_zone(order.zone))
-            moments = Dater(ledger, scan.tally, calendar).moments(lines)
-            with contextlib.closing(order.open_history()) as history:
+        if thresholds:
+            calendar = Calendar(find_zone(request.zone))
+            moments = UnlockDater(ledger, scan.tally, calendar).moments(thresholds)
+            with contextlib.closing(request.open_history()) as history:
                 titles = history.titles({moment.session_id for moment in moments.values()})
     sessions = scan.rescanned + scan.reused
     return HistorySurvey(
@@ -105,72 +109,72 @@ def survey(order: Order, on_report: Callable[[Report], None] | None = None) -> H
     )
 
 
-def new_lines(
+def new_thresholds(
     achievements: Iterable[Achievement],
     values: Mapping[str, int],
     recorded: Mapping[str, list[str]],
 ) -> list[Threshold]:
-    """The lines that were crossed and are not on record yet."""
+    """The thresholds that are reached and not recorded yet."""
     return [
         Threshold(achievement.value, threshold)
         for achievement in achievements
-        for tier, threshold in reached(achievement, values.get(achievement.value, 0))
+        for tier, threshold in reached_tiers(achievement, values.get(achievement.value, 0))
         if tier not in recorded.get(achievement.id, ())
     ]
 
 
-def survey_elsewhere(
-    order: Order,
-    on_report: Callable[[Report], None] | None = None,
+def survey_in_subprocess(
+    request: SurveyRequest,
+    on_report: Callable[[SurveyReport], None] | None = None,
     started: Callable[[BaseProcess], None] | None = None,
 ) -> HistorySurvey:
-    """As `survey`, in a process of its own; *started* is told which."""
+    """Like `survey`, in a subprocess that is passed to *started*."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(theirs, order), name="hermes-survey")
+    parent_end, child_end = context.Pipe(duplex=False)
+    process = context.Process(target=_run_survey, args=(child_end, request), name="hermes-survey")
     process.start()
-    theirs.close()
+    child_end.close()
     if started is not None:
         started(process)
     try:
         while True:
             try:
-                what, answer = ours.recv()
+                kind, payload = parent_end.recv()
             except EOFError as error:
                 process.join(timeout=5)
                 code = process.exitcode
                 raise ScanError(f"the process that scans has died (exit code {code})") from error
-            if what == "report" and on_report is not None:
-                on_report(answer)
-            if what == "done":
-                result: HistorySurvey = answer
+            if kind == "report" and on_report is not None:
+                on_report(payload)
+            if kind == "done":
+                result: HistorySurvey = payload
                 return result
-            if what == "busy":
-                raise ScanBusyError(answer)
-            if what == "failed":
-                raise ScanError(answer)
+            if kind == "busy":
+                raise ScanBusyError(payload)
+            if kind == "failed":
+                raise ScanError(payload)
     finally:
-        ours.close()
+        parent_end.close()
         process.join(timeout=10)
         if process.is_alive():
             process.kill()
             process.join()
 
 
-def _serve(pipe: Connection, order: Order) -> None:
-    quiet_process()
+def _run_survey(pipe: Connection, request: SurveyRequest) -> None:
+    silence_logging()
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
-    answers: list[Any] = []
+    results: list[Any] = []
     failure = attempt(
         Step(
             "survey the history",
-            lambda: answers.append(survey(order, lambda report: pipe.send(("report", report)))),
+            lambda: results.append(survey(request, lambda report: pipe.send(("report", report)))),
         )
     )
     with contextlib.suppress(OSError):
         if failure is None:
-            pipe.send(("done", answers[0]))
+            pipe.send(("done", results[0]))
         else:
             is_busy = isinstance(failure.error, ScanBusyError)
             pipe.send(("busy" if is_busy else "failed", str(failure.error)))
@@ -178,11 +182,11 @@ def _serve(pipe: Connection, order: Order) -> None:
 
 log = logging.getLogger(__name__)
 
-AT_ONCE: Final = 2000  # sessions that are added up at one look
+FOLLOW_BATCH_SESSIONS: Final = 2000  # sessions added per poll
 
 
-class Follower:
-    """What has been found so far; each look adds what is new since the last one."""
+class ScanFollower:
+    """Follows the scan of another process; each poll adds its new results."""
 
     def __init__(self) -> None:
         self._tally = Tally()
@@ -190,28 +194,30 @@ class Follower:
         self._best: dict[str, int] = {}
         self._generation = -1
 
-    def look(self, source: Source) -> Report | None:
-        """How far the other scan is; None when that cannot be told."""
+    def poll(self, source: HistorySource) -> SurveyReport | None:
+        """The progress of the other scan; None if it is unavailable."""
         try:
             with contextlib.closing(source.open_ledger()) as ledger:
                 done = self._read(ledger)
             with contextlib.closing(source.open_history()) as history:
-                total = sum(1 for _ in history.everything())
+                total = sum(1 for _ in history.session_sizes())
         except HermesError as error:
-            log.info("another scan cannot be followed: %s", error)
+            log.info("progress of another scan unavailable: %s", error)
             return None
-        for name, value in values_of(self._tally).items():
-            self._best[name] = max(value, self._best.get(name, 0))  # nothing goes while it is read
-        return Report(min(done, total), total, dict(self._best), None)
+        for name, value in compute_values(self._tally).items():
+            self._best[name] = max(
+                value, self._best.get(name, 0)
+            )  # values never decrease during a scan
+        return SurveyReport(min(done, total), total, dict(self._best), None)
 
     def _read(self, ledger: Ledger) -> int:
         generation = orjson.loads(ledger.notes().get("generation", b"0"))
-        if generation != self._generation:  # a scan that reads everything has begun
+        if generation != self._generation:  # a full scan has started
             self._tally, self._added, self._best = Tally(), set(), {}
             self._generation = generation
-        known = ledger.known(generation)
-        new = [item for item in known if item not in self._added][:AT_ONCE]
+        done_ids = ledger.session_ids(generation)
+        new = [item for item in done_ids if item not in self._added][:FOLLOW_BATCH_SESSIONS]
         for session_id, _, stored in ledger.contributions(new):
             self._tally.add(session_id, Contribution.unpack(stored))
         self._added.update(new)
-        return len(known)
+        return len(done_ids)

@@ -1,8 +1,7 @@
-"""Worker processes that read sessions: as many as there are free cores, at low priority.
+"""Worker processes that read sessions: one per free core, at low priority.
 
-Each worker is told which sessions to read and answers with their entries and the tally
-of all of them. A worker ends when its end of the pipe closes, so none survives the
-process that started it, however that one ended.
+A worker receives jobs, lists of sessions, and returns their entries and their tally. It ends
+when its pipe is closed, so it never outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.metrics.tally import Tally
 from hermes_achievements.scan.history import LedgerEntry
-from hermes_achievements.scan.ledger_entries import book_of, entry_of, readable
+from hermes_achievements.scan.ledger_entries import collect_facts, decode_facts, make_entry
 from hermes_core.errors import ScanError, StoreError
 from hermes_core.isolate import Step, attempt
 from hermes_core.time_zones import find_zone
@@ -35,9 +34,9 @@ NICENESS: Final = 10
 
 
 class ScanJob(NamedTuple):
-    """Sessions to read, each with its earlier book if there is one.
+    """Sessions to read, each with its earlier facts, if any.
 
-    `rereads` is false when the facts are still good and only the metrics have changed.
+    `rereads` is false if the facts are current and only the metrics have changed.
     """
 
     sessions: list[tuple[str, bytes | None]]
@@ -45,8 +44,8 @@ class ScanJob(NamedTuple):
     size: int
 
 
-class Done(NamedTuple):
-    """What became of a job."""
+class JobResult(NamedTuple):
+    """The result of a job."""
 
     entries: list[LedgerEntry]
     tally: Tally
@@ -54,66 +53,66 @@ class Done(NamedTuple):
     skipped: list[str]
 
 
-def free_cores() -> int:
-    """How many processes may work without taking anything from others."""
+def count_free_cores() -> int:
+    """Number of workers that do not slow down other processes."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     return max(1, min(MAX_WORKERS, round((cores or 1) - busy / 2)))
 
 
-def do_job(job: ScanJob, history: History, calendar: Calendar) -> Done:
-    """Read the sessions of one job; one that cannot be read is left as it was."""
+def run_job(job: ScanJob, history: History, calendar: Calendar) -> JobResult:
+    """Read the sessions of a job; unreadable sessions keep their earlier entry."""
     entries: list[LedgerEntry] = []
     tally = Tally()
-    books = dict(job.sessions)
+    earlier_facts = dict(job.sessions)
 
     def read(session_id: str) -> None:
-        before = books[session_id]
-        book = None if job.rereads else readable(before)
-        book = book or book_of(history, session_id, before)
-        if book is not None:
-            entry, contribution = entry_of(book, calendar)
+        earlier = earlier_facts[session_id]
+        recorded = None if job.rereads else decode_facts(earlier)
+        recorded = recorded or collect_facts(history, session_id, earlier)
+        if recorded is not None:
+            entry, contribution = make_entry(recorded, calendar)
             entries.append(entry)
             tally.add(session_id, contribution)
 
-    skipped = [item for item in books if not read_apart(item, read)]
-    return Done(entries, tally, job, skipped)
+    skipped = [item for item in earlier_facts if not read_isolated(item, read)]
+    return JobResult(entries, tally, job, skipped)
 
 
-def read_apart(session_id: str, read: Callable[[str], None]) -> bool:
-    """Read one session; whether it could be. Odd data of one does not stop the others."""
+def read_isolated(session_id: str, read: Callable[[str], None]) -> bool:
+    """Read one session and report whether it succeeded; bad data does not stop the scan."""
     failure = attempt(Step(f"read session {session_id} for statistics", lambda: read(session_id)))
     if failure is not None and isinstance(failure.error, StoreError):
-        raise failure.error  # the store is in trouble, not the session
+        raise failure.error  # a failure of the store, not of the session
     return failure is None
 
 
-def do_all_here(
+def run_jobs_inline(
     jobs: Iterator[ScanJob], open_history: Callable[[], History], zone: str
-) -> Iterator[Done]:
-    """Do all jobs in this process: right for a small history."""
+) -> Iterator[JobResult]:
+    """Run all jobs in this process, for a small history."""
     calendar = Calendar(find_zone(zone))
     with contextlib.closing(open_history()) as history:
         for job in jobs:
-            yield do_job(job, history, calendar)
+            yield run_job(job, history, calendar)
 
 
-def do_all(
+def run_jobs(
     jobs: Iterator[ScanJob], open_history: Callable[[], History], zone: str, number: int
-) -> Iterator[Done]:
-    """Do all jobs in *number* processes; results come as they are ready."""
+) -> Iterator[JobResult]:
+    """Run all jobs in *number* processes; yields results as they complete."""
     workers = [_Worker(open_history, zone) for _ in range(number)]
     try:
         idle = list(workers)
         while True:
             while idle and (job := next(jobs, None)) is not None:
-                idle.pop(0).give(job)
+                idle.pop(0).send(job)
             busy = {worker.pipe: worker for worker in workers if worker.job is not None}
             if not busy:
                 return
             for pipe in wait(list(busy)):
                 worker = busy[pipe]  # type: ignore[index]
-                yield worker.take()
+                yield worker.receive()
                 idle.append(worker)
     finally:
         for worker in workers:
@@ -121,46 +120,51 @@ def do_all(
 
 
 class _Worker:
-    """One worker process, seen from outside."""
+    """Controls one worker process."""
 
     def __init__(self, open_history: Callable[[], History], zone: str) -> None:
-        # Not forked: a fork would inherit locks and connections of this process's threads.
+        # Spawned: a fork would inherit locks and connections of the threads of this process.
         context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
+        self.pipe, worker_end = context.Pipe()
         self.job: ScanJob | None = None
         self._process = context.Process(
-            target=_work, args=(theirs, open_history, zone), name="hermes-scan", daemon=True
+            target=_run_worker,
+            args=(worker_end, open_history, zone),
+            name="hermes-scan",
+            daemon=True,
         )
         self._process.start()
-        theirs.close()
+        worker_end.close()
 
-    def give(self, job: ScanJob) -> None:
-        """Hand over a job."""
+    def send(self, job: ScanJob) -> None:
+        """Send a job."""
         self.job = job
         try:
             self.pipe.send(job)
         except OSError as error:
-            raise ScanError(self._death()) from error
+            raise ScanError(self._exit_message()) from error
 
-    def take(self) -> Done:
-        """Its result."""
+    def receive(self) -> JobResult:
+        """Receive the result of the job."""
         job = self.job
         try:
             answer: Any = self.pipe.recv()
         except (EOFError, OSError) as error:
-            raise ScanError(self._death()) from error
+            raise ScanError(self._exit_message()) from error
         self.job = None
         if isinstance(answer, str) or job is None:
             raise ScanError(f"reading the history failed: {answer}")
         entries, tally, skipped = answer
-        return Done([LedgerEntry(*entry) for entry in entries], Tally.unpack(tally), job, skipped)
+        return JobResult(
+            [LedgerEntry(*entry) for entry in entries], Tally.unpack(tally), job, skipped
+        )
 
-    def _death(self) -> str:
+    def _exit_message(self) -> str:
         self._process.join(timeout=5)
         return f"a process that reads the history has died (exit code {self._process.exitcode})"
 
     def stop(self) -> None:
-        """End it; what it has not delivered is read again another time."""
+        """Stop the process; an unfinished job is repeated by the next scan."""
         self.pipe.close()
         if self.job is not None:
             self._process.terminate()
@@ -170,18 +174,18 @@ class _Worker:
             self._process.join()
 
 
-def quiet_process() -> None:
-    """Whoever started this process hears of failures through the pipe, not on stderr."""
+def silence_logging() -> None:
+    """Do not log to stderr: failures are sent through the pipe."""
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-def _work(pipe: Connection, open_history: Callable[[], History], zone: str) -> None:
-    """The life of a worker."""
-    quiet_process()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the parent's
+def _run_worker(pipe: Connection, open_history: Callable[[], History], zone: str) -> None:
+    """Main function of a worker process."""
+    silence_logging()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl+C
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
-    gc.disable()  # lists of lists, by the million, and no cycles among them
+    gc.disable()  # millions of lists without reference cycles
     calendar = Calendar(find_zone(zone))
     with contextlib.closing(open_history()) as history:
         while True:
@@ -190,13 +194,15 @@ def _work(pipe: Connection, open_history: Callable[[], History], zone: str) -> N
             except (EOFError, OSError):
                 return
             with contextlib.suppress(OSError):
-                pipe.send(_answer(job, history, calendar))
+                pipe.send(_encode_result(job, history, calendar))
 
 
-def _answer(job: ScanJob, history: History, calendar: Calendar) -> object:
-    """What is sent back: entries and tally, or the reason why there are none."""
-    results: list[Done] = []
-    failure = attempt(Step("read sessions", lambda: results.append(do_job(job, history, calendar))))
+def _encode_result(job: ScanJob, history: History, calendar: Calendar) -> object:
+    """The message to the parent: entries, tally and skipped sessions, or an error text."""
+    results: list[JobResult] = []
+    failure = attempt(
+        Step("read sessions", lambda: results.append(run_job(job, history, calendar)))
+    )
     if failure is not None:
         return f"{type(failure.error).__name__}: {failure.error}"
     done = results[0]

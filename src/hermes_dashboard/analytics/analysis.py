@@ -16,11 +16,11 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_achievements.activity import read_elsewhere, read_here
+from hermes_achievements.activity import read_in_process, read_in_subprocess
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.recap import periods
 from hermes_achievements.scan.status import ScanProcess
-from hermes_achievements.scan.survey import Order, survey, survey_elsewhere
+from hermes_achievements.scan.survey import SurveyRequest, survey, survey_in_subprocess
 from hermes_conversation import achievements
 from hermes_core.backoff import Backoff
 from hermes_core.errors import HermesError, ScanBusyError, ScanError
@@ -30,8 +30,8 @@ from hermes_state.ledger.file import LedgerFile
 
 if TYPE_CHECKING:
     from hermes_achievements.activity import Activity
-    from hermes_achievements.scan.survey import Report
-    from hermes_achievements.service import Source
+    from hermes_achievements.scan.survey import SurveyReport
+    from hermes_achievements.service import HistorySource
     from hermes_dashboard.models.session_query import SessionQuery
     from hermes_state import SessionDB
     from hermes_state.sessions.totals import ModelNumbers, SessionNumbers
@@ -200,20 +200,20 @@ class Analysis:
         if attempt_number % PARTIAL_READ_INTERVAL == 0:
             self._load_activities(ledger)
 
-    def _scan(self, source: Source) -> bool:
+    def _scan(self, source: HistorySource) -> bool:
         """Bring the ledger up to date; False while another process is doing it."""
-        order = Order(source.open_history, source.open_ledger, source.zone, (), {})
+        order = SurveyRequest(source.open_history, source.open_ledger, source.zone, (), {})
         is_first = not self._is_complete and len(self._numbers) > MAX_INLINE_SESSIONS
         try:
-            if is_first and source.can_travel:
-                survey_elsewhere(order, self._report, self._process.started)
+            if is_first and source.is_shareable:
+                survey_in_subprocess(order, self._report, self._process.started)
             else:
-                survey(order._replace(processes=None if source.can_travel else 0), self._report)
+                survey(order._replace(processes=None if source.is_shareable else 0), self._report)
         except ScanBusyError:
             return False
         return True
 
-    def _report(self, report: Report) -> None:
+    def _report(self, report: SurveyReport) -> None:
         with self._lock:
             self._progress = (report.sessions, report.total)
         if self._is_closed.is_set():
@@ -221,7 +221,7 @@ class Analysis:
 
     def _load_activities(self, ledger: LedgerFile) -> None:
         """Read the ledger entries that have changed."""
-        marks = ledger.book_marks()
+        marks = ledger.facts_versions()
         changed = [
             session_id
             for session_id, mark in marks.items()
@@ -238,10 +238,10 @@ class Analysis:
             self._entry_marks[session_id] = marks[session_id]
 
         if len(changed) <= MAX_INLINE_SESSIONS:
-            read_here(ledger, self._zone, changed, add)
+            read_in_process(ledger, self._zone, changed, add)
         else:
             open_ledger = functools.partial(LedgerFile, self._db.db_path)
-            read_elsewhere(open_ledger, self._zone, changed, add, self._process.started)
+            read_in_subprocess(open_ledger, self._zone, changed, add, self._process.started)
         with self._lock:
             self._activities = activities
             self._edition += 1
@@ -264,8 +264,8 @@ class Analysis:
 
 def _is_free(ledger: LedgerFile) -> bool:
     """Whether no other scan holds the ledger; checked before starting a process."""
-    with ledger.alone() as is_alone:
-        return is_alone
+    with ledger.try_lock() as is_locked:
+        return is_locked
 
 
 def _matches(activity: Activity, query: SessionQuery) -> bool:

@@ -12,9 +12,9 @@ from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_achievements.evaluation.values import SENT
+from hermes_achievements.evaluation.values import MESSAGES_SENT
 from hermes_achievements.recap import periods
-from hermes_achievements.scan.history import Kind
+from hermes_achievements.scan.history import SessionKind
 from hermes_state.sessions.index import LISTED, PURGED
 from hermes_state.sessions.lineage import DELEGATE
 from hermes_state.sessions.totals import SessionNumbers
@@ -111,7 +111,7 @@ class Span(NamedTuple):
 
     def days(self) -> list[str]:
         """Every day."""
-        return periods.every_day(self.first, self.last)
+        return periods.list_days(self.first, self.last)
 
     def matches(self, numbers: SessionNumbers) -> bool:
         """Whether the session matches the filter."""
@@ -153,7 +153,7 @@ def _first_row(activity: Activity, data: AnalyticsData) -> str:
     """The first row of a deleted session's conversation."""
     row = activity.row
     visited = {row.id}
-    while row.kind == Kind.CONTINUATION and row.parent_id and row.parent_id not in visited:
+    while row.kind == SessionKind.CONTINUATION and row.parent_id and row.parent_id not in visited:
         if row.parent_id in data.numbers:
             return data.numbers[row.parent_id].root_id
         if row.parent_id not in data.activities:
@@ -393,4 +393,4 @@ def sent_by_day(data: AnalyticsData) -> dict[str, dict[str, int]]:
     for activity in data.activities.values():
         for day in activity.days:
             sent[day.day] += day.sent
-    return {day: {SENT: number} for day, number in sent.items()}
+    return {day: {MESSAGES_SENT: number} for day, number in sent.items()}

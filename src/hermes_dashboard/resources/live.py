@@ -21,7 +21,7 @@ from hermes_dashboard.auth.gate import wait_for_sign_out
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
-    from hermes_core.history_rows import Mark
+    from hermes_core.history_rows import HistoryPosition
     from hermes_dashboard.auth.access import Access
     from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.metrics import DashboardMetrics
@@ -98,7 +98,7 @@ class ChangeDetector:
         self._history = context.db.history()
         self._gateway = context.gateway
         self._version = 0
-        self._mark: Mark | None = None
+        self._position: HistoryPosition | None = None
         self._state = ""
         self._is_reload_pending = False
         self._reloaded_at = float("-inf")
@@ -110,7 +110,7 @@ class ChangeDetector:
 
     def _record_history(self) -> None:
         version = self._history.version()
-        self._mark, self._version = self._history.mark(), version
+        self._position, self._version = self._history.position(), version
 
     def poll(self, *, is_gateway_due: bool) -> list[LiveEvent]:
         """The events since the last poll; a poll that fails returns none."""
@@ -131,17 +131,19 @@ class ChangeDetector:
         except StoreError:
             return []  # requests report the error
         if version != self._version:
-            mark = self._history.mark()  # raises before the state changes, so it is tried again
-            before, self._mark, self._version = self._mark, mark, version
+            position = (
+                self._history.position()
+            )  # raises before the state changes, so it is tried again
+            before, self._position, self._version = self._position, position, version
             session_ids = self._changed_sessions(before)
             if session_ids:
                 return [LiveEvent("change", {"sessions": session_ids})]
             self._is_reload_pending = True
         return self._pending_reload()
 
-    def _changed_sessions(self, before: Mark | None) -> list[str]:
+    def _changed_sessions(self, before: HistoryPosition | None) -> list[str]:
         """The sessions whose rows changed; empty if unknown or too many."""
-        if before is None or not self._history.is_same(before):
+        if before is None or not self._history.is_same_history(before):
             return []
         session_ids = sorted({row.session_id for row in self._history.changed_since(before)})
         return session_ids if len(session_ids) <= MAX_NAMED_SESSIONS else []

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import APIRouter, Query
 
-from hermes_achievements.classification.outcomes import is_failure, outcome
-from hermes_achievements.classification.tool_kinds import does
+from hermes_achievements.classification.outcomes import classify_outcome, is_failure
+from hermes_achievements.classification.tool_kinds import operation_of
 from hermes_core import media_store
 from hermes_core.messages import plain_text
 from hermes_dashboard.models.sessions import MessagePageView
@@ -99,8 +99,8 @@ def _call(call: dict[str, Any]) -> dict[str, str]:
 
 def _has_failed(row: dict[str, Any], text: str) -> bool:
     name = row.get("tool_name")
-    operation = does(name) if isinstance(name, str) else ""
-    return is_failure(outcome(text.encode(errors="replace"), operation))
+    operation = operation_of(name) if isinstance(name, str) else ""
+    return is_failure(classify_outcome(text.encode(errors="replace"), operation))
 
 
 Inactive = Annotated[bool, Query(description="Include undone messages.")]

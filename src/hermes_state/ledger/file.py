@@ -42,17 +42,17 @@ UPSERT_SESSION: Final = """
         contribution = excluded.contribution
     RETURNING number
 """
-REPLACE_BOOK: Final = "INSERT OR REPLACE INTO book (number, facts) VALUES (?, ?)"
+REPLACE_FACTS: Final = "INSERT OR REPLACE INTO book (number, facts) VALUES (?, ?)"
 UPSERT_NOTE: Final = """
     INSERT INTO note (name, value) VALUES (?, ?)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
-SELECT_BOOK: Final = """
+SELECT_FACTS: Final = """
     SELECT s.session_id, b.facts FROM session s JOIN book b ON b.number = s.number
     WHERE s.session_id = ?
 """
-# SQLite knows the sizes without reading the values.
-BOOK_VERSIONS: Final = """
+# SQLite reads the sizes without the values.
+FACTS_VERSIONS: Final = """
     SELECT s.session_id, length(b.facts), length(s.contribution), s.generation, s.first_at
     FROM session s JOIN book b ON b.number = s.number
 """
@@ -81,7 +81,7 @@ class LedgerFile:
         entries = list(entries)
         self._file.run(lambda c: _save(c, entries, notes, generation))
 
-    def known(self, generation: int | None = None) -> list[str]:
+    def session_ids(self, generation: int | None = None) -> list[str]:
         """IDs of the sessions in the ledger, of one generation or of all."""
         where = "" if generation is None else " WHERE generation = ?"
         values = () if generation is None else (generation,)
@@ -93,21 +93,21 @@ class LedgerFile:
         row = self._file.run(lambda c: c.execute("SELECT count(*) FROM session").fetchone())
         return int(row[0])
 
-    def books(self, session_ids: Sequence[str]) -> dict[str, bytes]:
-        """Books of these sessions; sessions without one are omitted."""
+    def recorded_facts(self, session_ids: Sequence[str]) -> dict[str, bytes]:
+        """Recorded facts of these sessions; unknown sessions are omitted."""
 
         def look_up(connection: sqlite3.Connection) -> list[tuple[str, bytes]]:
             rows = (
-                connection.execute(SELECT_BOOK, (session_id,)).fetchone()
+                connection.execute(SELECT_FACTS, (session_id,)).fetchone()
                 for session_id in session_ids
             )
             return [row for row in rows if row is not None]
 
         return dict(self._file.run(look_up))
 
-    def book_marks(self) -> dict[str, tuple[float, ...]]:
-        """Every session with numbers that change with its book."""
-        rows = self._file.run(lambda c: c.execute(BOOK_VERSIONS).fetchall())
+    def facts_versions(self) -> dict[str, tuple[float, ...]]:
+        """Every session with numbers that change with its recorded facts."""
+        rows = self._file.run(lambda c: c.execute(FACTS_VERSIONS).fetchall())
         return {row[0]: row[1:] for row in rows}
 
     def contributions(
@@ -127,19 +127,19 @@ class LedgerFile:
             yield from (row[1:] for row in rows)
             last = rows[-1][0]
 
-    def sessions_on(self, day: str) -> list[str]:
+    def sessions_on_day(self, day: str) -> list[str]:
         """Sessions with activity on *day*."""
         return [
             row[0]
             for row in self._file.run(lambda c: c.execute(SESSIONS_ON_DAY, (day,)).fetchall())
         ]
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Delete the ledger file."""
         self._file.remove()
 
     @contextlib.contextmanager
-    def alone(self) -> Iterator[bool]:
+    def try_lock(self) -> Iterator[bool]:
         """Try to lock the ledger against other processes; yields whether it succeeded.
 
         The kernel releases the lock when the process ends.
@@ -148,7 +148,7 @@ class LedgerFile:
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         except OSError as error:
-            raise StoreUnavailableError(f"nothing can be kept at {self.path}: {error}") from error
+            raise StoreUnavailableError(f"cannot write {self.path}: {error}") from error
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -193,7 +193,7 @@ def _save(
 def _save_entry(connection: sqlite3.Connection, entry: LedgerEntry, generation: int) -> None:
     values = (entry.session_id, generation, entry.first_at, entry.contribution)
     number = connection.execute(UPSERT_SESSION, values).fetchone()[0]
-    connection.execute(REPLACE_BOOK, (number, entry.book))
+    connection.execute(REPLACE_FACTS, (number, entry.facts))
     connection.execute("DELETE FROM day WHERE number = ?", (number,))
     connection.executemany(
         "INSERT INTO day (day, number) VALUES (?, ?)", [(day, number) for day in entry.days]

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from hermes_core.clock import SystemClock
-from hermes_core.history_rows import Changed, Kind, Mark, MessageRow, SessionRow
+from hermes_core.history_rows import (
+    ChangedSession,
+    HistoryPosition,
+    MessageRow,
+    SessionKind,
+    SessionRow,
+)
 from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.rows import decode_json
@@ -28,9 +34,9 @@ WITNESS_COUNT: Final = 8
 DEFAULT_MESSAGES: Final = 50  # size of a session that is not indexed yet
 
 SESSION_KINDS: Final = {
-    lineage.DELEGATE: Kind.SUBAGENT,
-    lineage.BRANCH: Kind.BRANCH,
-    lineage.CONTINUATION: Kind.CONTINUATION,
+    lineage.DELEGATE: SessionKind.SUBAGENT,
+    lineage.BRANCH: SessionKind.BRANCH,
+    lineage.CONTINUATION: SessionKind.CONTINUATION,
 }
 BRANCH_MARKER: Final = "_branched_from"
 SCHEDULED_SOURCES: Final = frozenset({"cron", "cronjob", "schedule"})
@@ -118,25 +124,25 @@ class StoreHistory:
         self._engine = engine
         self._has_copies: bool | None = None
 
-    def mark(self) -> Mark:
+    def position(self) -> HistoryPosition:
         """The current position of the history."""
-        return self._engine.read(_mark)
+        return self._engine.read(_position)
 
     def version(self) -> int:
         """A number that changes when the file is written to."""
         return self._engine.version()
 
-    def is_same(self, mark: Mark) -> bool:
-        """Whether *mark* refers to this history, not to a replaced one."""
-        return self._engine.read(lambda reader: _is_same(reader, mark))
+    def is_same_history(self, position: HistoryPosition) -> bool:
+        """Whether *position* refers to this history, not to a replaced one."""
+        return self._engine.read(lambda reader: _is_same(reader, position))
 
-    def everything(self) -> Sequence[tuple[str, int]]:
+    def session_sizes(self) -> Sequence[tuple[str, int]]:
         """Every session with its number of messages, newest first; then purged sessions."""
         return self._engine.read(_all_sessions)
 
-    def changed_since(self, mark: Mark) -> Sequence[Changed]:
-        """Sessions that were written to since *mark*."""
-        return self._engine.read(lambda reader: _changed_since(reader, mark))
+    def changed_since(self, position: HistoryPosition) -> Sequence[ChangedSession]:
+        """Sessions that were written to since *position*."""
+        return self._engine.read(lambda reader: _changed_since(reader, position))
 
     def signatures(self) -> dict[str, str]:
         """Every session with a checksum of its row, to detect changes by other programs."""
@@ -153,45 +159,45 @@ class StoreHistory:
         """The row of a session, or None."""
         return self._engine.read(lambda reader: _session(reader, session_id))
 
-    def each_row(
-        self, session_id: str, take: Callable[[MessageRow], object], after: int = 0
+    def read_rows(
+        self, session_id: str, on_row: Callable[[MessageRow], object], after: int = 0
     ) -> None:
-        """Call *take* with each message of a session after an ID, in any order."""
-        self._engine.read(lambda reader: self._each_row(reader, session_id, take, after))
+        """Call *on_row* with each message of a session after an ID, in any order."""
+        self._engine.read(lambda reader: self._each_row(reader, session_id, on_row, after))
 
     def rows(self, session_id: str, after: int = 0) -> Sequence[MessageRow]:
-        """Like `each_row`, as a list in the order of IDs."""
+        """Like `read_rows`, as a list in the order of IDs."""
         messages: list[MessageRow] = []
-        self.each_row(session_id, messages.append, after)
+        self.read_rows(session_id, messages.append, after)
         return sorted(messages)
 
-    def rows_through(self, session_id: str, message_id: int) -> int:
+    def count_rows_through(self, session_id: str, message_id: int) -> int:
         """Number of messages of a session with IDs up to *message_id*."""
         values = (session_id, message_id)
         return int(self._engine.read(lambda reader: reader.value(COUNT_THROUGH, values)))
 
     def _each_row(
-        self, reader: Reader, session_id: str, take: Callable[[MessageRow], object], after: int
+        self, reader: Reader, session_id: str, on_row: Callable[[MessageRow], object], after: int
     ) -> None:
         if not self._has_copies:  # copies are never deleted completely
             self._has_copies = (
                 "hermes_copy" in reader.columns.tables and reader.value(HAS_COPIES) is not None
             )
         sql = _rows_sql(reader.columns, with_copies=self._has_copies)
-        taken: set[int] = set()
+        seen_ids: set[int] = set()
         try:
             for row in reader.execute(sql, (session_id, after)):
-                take(MessageRow._make(row))
-                taken.add(row[0])
+                on_row(MessageRow._make(row))
+                seen_ids.add(row[0])
         except sqlite3.OperationalError as error:
             if DECODE_ERROR not in str(error):
                 raise
             with _lenient_decoding(reader):
                 for row in reader.execute(sql, (session_id, after)):
-                    if row[0] not in taken:
-                        take(MessageRow._make(row))
+                    if row[0] not in seen_ids:
+                        on_row(MessageRow._make(row))
 
-    def kept(self, session_id: str) -> bytes | None:
+    def purged_facts(self, session_id: str) -> bytes | None:
         """The facts that were stored when a session was purged, or None."""
         if "hermes_kept" not in self._engine.columns.tables:
             return None
@@ -226,7 +232,7 @@ def _all_sessions(reader: Reader) -> list[tuple[str, int]]:
     return [(row[0], row[1]) for row in rows if isinstance(row[0], str)]
 
 
-def _mark(reader: Reader) -> Mark:
+def _position(reader: Reader) -> HistoryPosition:
     newest = reader.value("SELECT max(id) FROM messages") or 0
     change = 0
     if "hermes_change" in reader.columns.tables:
@@ -236,7 +242,7 @@ def _mark(reader: Reader) -> Mark:
         row = reader.row(NEXT_WITNESS, (newest * part // WITNESS_COUNT,))
         if row is not None:
             witnesses[row[0]] = _witness(row)
-    return Mark(newest, change, tuple(witnesses.items()), _history_id(reader))
+    return HistoryPosition(newest, change, tuple(witnesses.items()), _history_id(reader))
 
 
 def _history_id(reader: Reader) -> str:
@@ -250,32 +256,32 @@ def _witness(row: Sequence[Any]) -> int:
     return crc32(f"{row[1]} {row[2]}".encode())
 
 
-def _is_same(reader: Reader, mark: Mark) -> bool:
+def _is_same(reader: Reader, position: HistoryPosition) -> bool:
     """Compare the IDs of the histories; without an ID, compare the witnesses.
 
     Missing witnesses are ignored: messages can be deleted.
     """
     history_id = _history_id(reader)
-    if mark.history and history_id:
-        return mark.history == history_id
+    if position.history and history_id:
+        return position.history == history_id
     rows = [
-        (checksum, reader.row(SELECT_WITNESS, (row_id,))) for row_id, checksum in mark.witnesses
+        (checksum, reader.row(SELECT_WITNESS, (row_id,))) for row_id, checksum in position.witnesses
     ]
     return all(_witness(row) == checksum for checksum, row in rows if row is not None)
 
 
-def _changed_since(reader: Reader, mark: Mark) -> list[Changed]:
+def _changed_since(reader: Reader, position: HistoryPosition) -> list[ChangedSession]:
     touched: set[str] = set()
     if "hermes_change" in reader.columns.tables:
-        touched = {row[0] for row in reader.rows(CHANGED_SESSIONS, (mark.change,))}
+        touched = {row[0] for row in reader.rows(CHANGED_SESSIONS, (position.change,))}
     longer = [
         row[0]
-        for row in reader.rows(SESSIONS_WITH_NEW_ROWS, (mark.message,))
+        for row in reader.rows(SESSIONS_WITH_NEW_ROWS, (position.message,))
         if row[0] not in touched
     ]
     return [
-        *(Changed(session_id, False) for session_id in touched),
-        *(Changed(session_id, True) for session_id in longer),
+        *(ChangedSession(session_id, False) for session_id in touched),
+        *(ChangedSession(session_id, True) for session_id in longer),
     ]
 
 
@@ -341,7 +347,7 @@ def _lenient_decoding(reader: Reader) -> Iterator[None]:
         connection.text_factory = strict
 
 
-def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> Kind:
+def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> SessionKind:
     try:
         kind, _ = lineage.kind_of(reader, session_id)
     except sqlite3.OperationalError as error:
@@ -349,11 +355,13 @@ def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> K
             raise
         with _lenient_decoding(reader):
             kind, _ = lineage.kind_of(reader, session_id)
-    session_kind = SESSION_KINDS.get(kind, Kind.CONVERSATION)
-    if session_kind is Kind.CONVERSATION and source in SCHEDULED_SOURCES:
-        return Kind.SCHEDULED
+    session_kind = SESSION_KINDS.get(kind, SessionKind.CONVERSATION)
+    if session_kind is SessionKind.CONVERSATION and source in SCHEDULED_SOURCES:
+        return SessionKind.SCHEDULED
     # A branch remains a branch when its parent is deleted.
-    return Kind.BRANCH if session_kind is Kind.CONVERSATION and origin else session_kind
+    return (
+        SessionKind.BRANCH if session_kind is SessionKind.CONVERSATION and origin else session_kind
+    )
 
 
 def _origin(model_config: Any) -> str | None:

@@ -111,12 +111,16 @@ def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]
         "  hermes achievements list --sort progress --order desc --limit 10\n",
         run=print_list,
     )
-    parser.add_argument("--state", choices=(views.ALL, *STATES), default=views.ALL,
+    parser.add_argument("--state", choices=(views.ALL_FILTER, *STATES), default=views.ALL_FILTER,
                         help="filter by state")  # fmt: skip
-    parser.add_argument("--category", metavar="ID", default=views.ALL, help="filter by category")
-    parser.add_argument("--sort", choices=tuple(views.SORTS), help="sort key (default: category)")
     parser.add_argument(
-        "--order", choices=views.ORDERS, default="asc", help="sort order (default: asc)"
+        "--category", metavar="ID", default=views.ALL_FILTER, help="filter by category"
+    )
+    parser.add_argument(
+        "--sort", choices=tuple(views.SORT_KEYS), help="sort key (default: category)"
+    )
+    parser.add_argument(
+        "--order", choices=views.SORT_ORDERS, default="asc", help="sort order (default: asc)"
     )
     parser.add_argument("--limit", type=parse_positive, metavar="N", help="maximum number")
     add_json_option(parser)
@@ -164,7 +168,7 @@ def _configure_scans(actions: argparse._SubParsersAction[argparse.ArgumentParser
 def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the matching achievements."""
     with report.open_report(out) as look:
-        rows = views.listed(
+        rows = views.filter_achievements(
             look.snapshot,
             look.catalogue,
             state=arguments.state,
@@ -242,7 +246,7 @@ def _scan_summary(look: AchievementReport) -> Shown:
     """The summary of the scan; empty if another process was scanning."""
     result = {name: look.snapshot["scan_meta"].get(name) for name in SCAN_FIELDS}
     if look.is_earlier:
-        mode = BUSY if look.source and look.source.can_travel else READ_ONLY
+        mode = BUSY if look.source and look.source.is_shareable else READ_ONLY
         result |= {"mode": mode, "sessions_rescanned": 0, "sessions_reused": 0}
     return result
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_achievements.metrics.tally import Days
-    from hermes_achievements.service import Source
+    from hermes_achievements.service import HistorySource
     from hermes_cli.commands.achievements.report import AchievementReport
     from hermes_cli.output import CommandOutput
 
@@ -88,12 +88,12 @@ def _as_dict(look: AchievementReport) -> Shown:
     return {
         "enabled": True,
         **{name: snapshot[name] for name in names},
-        "tiers": views.by_tier(snapshot, look.catalogue),
+        "tiers": views.count_by_tier(snapshot, look.catalogue),
         "categories": [item._asdict() for item in _category_progress(look)],
         "streaks": _streaks(look)._asdict(),
-        "recent": [step_as_dict(step) for step in views.recent(snapshot, SHOWN_ENTRIES)],
+        "recent": [step_as_dict(step) for step in views.recent_unlocks(snapshot, SHOWN_ENTRIES)],
         "within_reach": [
-            report.public_fields(o) for o in views.within_reach(snapshot, SHOWN_ENTRIES)
+            report.public_fields(o) for o in views.closest_achievements(snapshot, SHOWN_ENTRIES)
         ],
     }
 
@@ -105,8 +105,8 @@ def _print(look: AchievementReport, out: CommandOutput) -> None:
         out.text()
     _print_head(look, tiers, out)
     _print_categories(_category_progress(look), out)
-    _print_latest(views.recent(look.snapshot, SHOWN_ENTRIES), tiers, out)
-    _print_nearest(views.within_reach(look.snapshot, SHOWN_ENTRIES), tiers, out)
+    _print_latest(views.recent_unlocks(look.snapshot, SHOWN_ENTRIES), tiers, out)
+    _print_nearest(views.closest_achievements(look.snapshot, SHOWN_ENTRIES), tiers, out)
     out.text()
     out.hint("See `hermes achievements list` and `hermes achievements show ID`.", "dim")
 
@@ -120,7 +120,7 @@ def _print_head(look: AchievementReport, tiers: Tiers, out: CommandOutput) -> No
         out, ("Achievements", "bold"), (f"  {unlocked} of {total} earned", ""), (left, "dim")
     )
     print_line(out, *bar(percent, bar_cells(out, 7, 48), "green"), (f"  {int(percent)} %", ""))
-    held = views.by_tier(look.snapshot, look.catalogue)
+    held = views.count_by_tier(look.snapshot, look.catalogue)
     medals = [(f"{FULL} {held[tier]} {tiers.name(tier)}", tiers.style(tier)) for tier in tiers.ids]
     print_packed(out, medals, "   ")
     streaks = _streaks(look)
@@ -202,7 +202,7 @@ def _streaks(look: AchievementReport) -> Streaks:
     return Streaks(current, values.get("longest_streak", 0), values.get("active_days", 0))
 
 
-def _current_streak(source: Source) -> int | None:
+def _current_streak(source: HistorySource) -> int | None:
     """The current streak; None while it is unknown."""
     from hermes_achievements.calendar import Calendar  # noqa: PLC0415 - `--help` does without
     from hermes_cli.commands.achievements.scan_progress import known_tally  # noqa: PLC0415 - as above
@@ -216,9 +216,9 @@ def _current_streak(source: Source) -> int | None:
 
 def streak_on(days: Days, today: str) -> int:
     """The length of the streak up to *today*."""
-    from hermes_achievements.evaluation.values import SENT, streaks  # noqa: PLC0415 - as above
+    from hermes_achievements.evaluation.values import MESSAGES_SENT, streaks  # noqa: PLC0415 - as above
 
-    if days.get(today, {}).get(SENT):
+    if days.get(today, {}).get(MESSAGES_SENT):
         return dict(streaks(days))[today]
     # Assume a message today to find out whether a missed day is forgiven.
-    return dict(streaks({**days, today: {SENT: 1}}))[today] - 1
+    return dict(streaks({**days, today: {MESSAGES_SENT: 1}}))[today] - 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_achievements.pictures import heat_map
 from hermes_achievements.recap import periods
-from hermes_achievements.recap.periods import WEEKDAYS, spoken
+from hermes_achievements.recap.periods import WEEKDAY_NAMES, long_date
 from hermes_achievements.recap.sentences import figures, highlights, plural, summary
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_json_option
@@ -86,7 +86,7 @@ def _days(recap: Recap, columns: int, out: CommandOutput) -> None:
 
 def _calendar(found: list[Cell], out: CommandOutput) -> None:
     """A calendar with a week per line."""
-    out.text("     " + "  ".join(pad(name[:3], 5) for name in WEEKDAYS).rstrip(), "dim")
+    out.text("     " + "  ".join(pad(name[:3], 5) for name in WEEKDAY_NAMES).rstrip(), "dim")
     for week in range(found[-1].week + 1):
         days = [cell for cell in found if cell.week == week]
         pieces = [(" " * (5 + 7 * days[0].weekday), "")]
@@ -101,7 +101,7 @@ def _strip(found: list[Cell], columns: int, out: CommandOutput) -> None:
     for first in range(0, found[-1].week + 1, at_once):
         part = [cell for cell in found if first <= cell.week < first + at_once]
         out.text("     " + _months(part, first), "dim")
-        for number, name in enumerate(WEEKDAYS):
+        for number, name in enumerate(WEEKDAY_NAMES):
             row = {cell.week: cell for cell in part if cell.weekday == number}
             pieces = [
                 _shade(row[week], 1) if week in row else (" ", "")
@@ -143,7 +143,7 @@ def _hours(recap: Recap, columns: int, out: CommandOutput) -> None:
 
 
 def _weekdays(recap: Recap) -> list[tuple[str, int]]:
-    return list(zip(WEEKDAYS, recap.weekdays, strict=True)) if any(recap.weekdays) else []
+    return list(zip(WEEKDAY_NAMES, recap.weekdays, strict=True)) if any(recap.weekdays) else []
 
 
 def _ranked(
@@ -190,7 +190,7 @@ def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: Com
             TableColumn("reached", optional=True),
         ),
         [
-            (names.get(item["tier"], item["tier"]), item["name"], spoken(item["day"]))
+            (names.get(item["tier"], item["tier"]), item["name"], long_date(item["day"]))
             for item in newest
         ],
     )
@@ -247,7 +247,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
             out.text("No conversations to summarize yet.")
     elif arguments.json:
         _write_files(shown, arguments)
-        out.json({"period": shown.period._asdict(), **shown.recap.plain()})
+        out.json({"period": shown.period._asdict(), **shown.recap.as_json()})
     elif shown.recap.is_empty:
         out.text(_no_activity_text(shown))
     elif arguments.html or arguments.png:
@@ -272,8 +272,8 @@ def _compute_recap(asked: tuple[str, Period | None], out: CommandOutput) -> Reca
     """Scan the history and compute the recap; None if it is empty."""
     from hermes_achievements.calendar import Calendar  # noqa: PLC0415 - as above
     from hermes_achievements.evaluation import views  # noqa: PLC0415 - as above
-    from hermes_achievements.recap.period_report import days_with_something  # noqa: PLC0415 - as above
-    from hermes_achievements.recap.recap import recap  # noqa: PLC0415 - as above
+    from hermes_achievements.recap.period_report import list_active_days  # noqa: PLC0415 - as above
+    from hermes_achievements.recap.recap import build_recap  # noqa: PLC0415 - as above
     from hermes_cli.commands.achievements import scan_progress  # noqa: PLC0415 - as above
     from hermes_conversation import achievements  # noqa: PLC0415 - as above
     from hermes_core.time_zones import find_zone  # noqa: PLC0415 - as above
@@ -289,15 +289,15 @@ def _compute_recap(asked: tuple[str, Period | None], out: CommandOutput) -> Reca
     calendar = Calendar(find_zone(source.zone))
     with contextlib.closing(source.open_ledger()) as ledger:
         tally = scan_progress.compute_tally(out, source, ledger, is_scanned=is_rewarded)
-        days = days_with_something(tally)
+        days = list_active_days(tally)
         if not days:
             return None
         today = calendar.day(time.time())
-        period = named or periods.latest(kind, days, today)
-        is_fallback = named is None and not period.has(today)
-        period = period.until(max(today, days[-1]))
+        period = named or periods.latest_period(kind, days, today)
+        is_fallback = named is None and not period.contains(today)
+        period = period.clip(max(today, days[-1]))
         with contextlib.closing(source.open_history()) as history:
-            result = recap(
+            result = build_recap(
                 ledger, tally, calendar, period.first, period.last,
                 lambda done, total: out.progress(f"Summarizing: {100 * done // total} %"),
                 timeline=timeline, titles=history.titles,
@@ -317,7 +317,7 @@ def _heading(shown: RecapView) -> str:
 
 def _no_activity_text(shown: RecapView) -> str:
 
-    first, last = map(spoken, shown.span)
+    first, last = map(long_date, shown.span)
     return f"No activity in {shown.period.name}. Your history ranges from {first} to {last}."
 
 
@@ -347,9 +347,9 @@ def _write_files(shown: RecapView, arguments: argparse.Namespace) -> list[tuple[
 
 
 def _page(shown: RecapView) -> bytes:
-    from hermes_achievements.pictures.recap_page import page  # noqa: PLC0415 - as above
+    from hermes_achievements.pictures.recap_page import render_page  # noqa: PLC0415 - as above
 
-    return page(shown.recap, shown.period.name, shown.catalogue).encode()
+    return render_page(shown.recap, shown.period.name, shown.catalogue).encode()
 
 
 def _picture(shown: RecapView) -> bytes:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from hermes_achievements.catalogue import Catalogue
-    from hermes_achievements.service import AchievementService, Source
+    from hermes_achievements.service import AchievementService, HistorySource
     from hermes_cli.output import CommandOutput
 
     Snapshot = dict[str, Any]
@@ -38,7 +38,7 @@ class AchievementReport(NamedTuple):
     service: AchievementService
     snapshot: Snapshot
     news: dict[str, Any]
-    source: Source | None = None  # None without a history
+    source: HistorySource | None = None  # None without a history
     is_earlier: bool = False  # from an earlier scan: another process is scanning
 
     @property

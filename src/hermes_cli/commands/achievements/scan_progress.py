@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_achievements.evaluation.views import Names, named
+from hermes_achievements.evaluation.views import SessionTitles, with_titles
 from hermes_conversation import achievements
 from hermes_core import human_format
 from hermes_core.errors import ScanBusyError, ScanError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hermes_achievements.metrics.tally import Tally
     from hermes_achievements.scan.history import Ledger
     from hermes_achievements.scan.scanner import Scanner, ScanProgress
-    from hermes_achievements.service import AchievementService, Source
+    from hermes_achievements.service import AchievementService, HistorySource
     from hermes_cli.output import CommandOutput
 
     Snapshot = dict[str, Any]
@@ -41,7 +41,7 @@ class ScanResult(NamedTuple):
 
     service: AchievementService
     snapshot: Snapshot
-    source: Source
+    source: HistorySource
     is_earlier: bool = False
 
 
@@ -63,17 +63,17 @@ def scan_history(
     snapshot, is_earlier = _run_with_progress(service, source, out, full=full)
     if is_earlier:
         out.note(f"{BUSY}; showing the previous result.")
-    elif service.records.problem is not None or not source.can_travel:
+    elif service.records.problem is not None or not source.is_shareable:
         out.note(f"{NOT_WRITABLE}; the next scan starts from the beginning.")
     return ScanResult(service, _named(snapshot, source), source, is_earlier)
 
 
-def _named(snapshot: Snapshot, source: Source) -> Snapshot:
-    return named(snapshot, Names(source.open_history))
+def _named(snapshot: Snapshot, source: HistorySource) -> Snapshot:
+    return with_titles(snapshot, SessionTitles(source.open_history))
 
 
 def _run_with_progress(
-    service: AchievementService, source: Source, out: CommandOutput, *, full: bool
+    service: AchievementService, source: HistorySource, out: CommandOutput, *, full: bool
 ) -> tuple[Snapshot, bool]:
     """Scan in a thread while this one shows progress."""
     executor = ThreadPoolExecutor(1, initializer=_block_interrupts)
@@ -99,7 +99,7 @@ def _block_interrupts() -> None:
 
 
 def _run(
-    service: AchievementService, source: Source, stopping: threading.Event, *, full: bool
+    service: AchievementService, source: HistorySource, stopping: threading.Event, *, full: bool
 ) -> tuple[Snapshot, bool]:
     """Scan; return an earlier snapshot and True if another process is scanning.
 
@@ -121,10 +121,10 @@ def _run(
             raise ScanBusyError(f"{BUSY}. {TRY_AGAIN}")
 
 
-def _is_scan_running(source: Source) -> bool:
+def _is_scan_running(source: HistorySource) -> bool:
     """Whether another process is scanning; checked before a worker is started."""
-    with contextlib.closing(source.open_ledger()) as ledger, ledger.alone() as is_alone:
-        return not is_alone
+    with contextlib.closing(source.open_ledger()) as ledger, ledger.try_lock() as is_locked:
+        return not is_locked
 
 
 def _show(progress: dict[str, Any] | None, out: CommandOutput) -> None:
@@ -145,7 +145,9 @@ def progress_text(done: int, total: int, seconds_left: float | None) -> str:
     return f"Scanning {bar} {percent} % {done:,} of {total:,} sessions{left}"
 
 
-def compute_tally(out: CommandOutput, source: Source, ledger: Ledger, *, is_scanned: bool) -> Tally:
+def compute_tally(
+    out: CommandOutput, source: HistorySource, ledger: Ledger, *, is_scanned: bool
+) -> Tally:
     """The tally of the history; scans new messages unless *is_scanned*."""
     result = known_tally(source, ledger) if is_scanned else None
     if result is not None:
@@ -158,16 +160,16 @@ def compute_tally(out: CommandOutput, source: Source, ledger: Ledger, *, is_scan
     return scan.tally
 
 
-def known_tally(source: Source, ledger: Ledger) -> Tally | None:
+def known_tally(source: HistorySource, ledger: Ledger) -> Tally | None:
     """The tally of the last complete scan; None without one."""
     result = _scanner(source, ledger).current()
     return None if result is None else result[0]
 
 
-def _scanner(source: Source, ledger: Ledger) -> Scanner:
+def _scanner(source: HistorySource, ledger: Ledger) -> Scanner:
     from hermes_achievements.scan.scanner import Scanner  # noqa: PLC0415 - `--help` does without
 
-    processes = None if source.can_travel else 0
+    processes = None if source.is_shareable else 0
     return Scanner(source.open_history, ledger, source.zone, processes=processes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from hermes_achievements.evaluation.views import Names, named
+from hermes_achievements.evaluation.views import SessionTitles, with_titles
 from hermes_cli import history
 from hermes_cli.commands.achievements import display, report
 from hermes_cli.commands.achievements.report import new_unlocks, open_report, tiers_by_id
@@ -58,7 +58,7 @@ def _scan_again(service: AchievementService) -> dict[str, Any] | None:
     """Scan; return the snapshot, or the current one if another process is scanning."""
     source = achievements.source()
     result = service.run(source, service.compute, publish=False) or service.current()
-    return None if result is None else named(result, Names(source.open_history))
+    return None if result is None else with_titles(result, SessionTitles(source.open_history))
 
 
 def _report_problem(service: AchievementService, before: str, out: CommandOutput) -> str:

@@ -1,4 +1,4 @@
-"""What the plain reference knows of rows: which count, what they say, how calls went."""
+"""Rows of the reference implementation: counted rows, tool calls and outcomes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from achievements.naive_shell import shell_labels
+from achievements.reference_shell import shell_labels
 from hermes_achievements.classification import model_names, shell_commands, tool_kinds
 from hermes_achievements.scan.history import MessageRow, SessionRow
 
@@ -32,15 +32,15 @@ NOTABLE = {
 }  # fmt: skip
 
 
-class Past(NamedTuple):
-    """A whole history."""
+class ReferenceHistory(NamedTuple):
+    """All sessions and messages of a history."""
 
     sessions: list[SessionRow]
     messages: dict[str, list[MessageRow]]
 
 
-class Talk(NamedTuple):
-    """The rows of one session that count, in the order in which they happened."""
+class ReferenceSession(NamedTuple):
+    """The counted rows of a session, in chronological order."""
 
     row: SessionRow
     rows: list[MessageRow]
@@ -57,7 +57,7 @@ class Call(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A tool's answer; `call` is the one it answers."""
+    """A tool result and its call, if it is known."""
 
     row: MessageRow
     tool: str
@@ -70,58 +70,60 @@ class Result(NamedTuple):
 Events = list[tuple[MessageRow, int]]
 
 
-# --- rows that count ---------------------------------------------------------------------
+# --- counted rows ---------------------------------------------------------------------
 
 
-def talks(past: Past, zone: tzinfo) -> Iterator[Talk]:
-    for session in past.sessions:
-        stored = sorted(past.messages.get(session.id, []), key=lambda row: row.id)
-        rows = [row for row in stored if adds(row) and not row.is_copy]
+def reference_sessions(history: ReferenceHistory, zone: tzinfo) -> Iterator[ReferenceSession]:
+    for session in history.sessions:
+        stored = sorted(history.messages.get(session.id, []), key=lambda row: row.id)
+        rows = [row for row in stored if is_counted(row) and not row.is_copy]
         is_child = session.kind in ("branch", "continuation")
         if is_child and not any(row.is_copy for row in stored):
-            rows = without_copies(session, rows, past.messages.get(session.parent_id or "", []))
-        yield Talk(session, sorted(rows, key=lambda row: (row.at, row.id)), zone)
+            rows = without_copies(session, rows, history.messages.get(session.parent_id or "", []))
+        yield ReferenceSession(session, sorted(rows, key=lambda row: (row.at, row.id)), zone)
 
 
-def adds(row: MessageRow) -> bool:
+def is_counted(row: MessageRow) -> bool:
     return row.role in ("tool", "assistant") or (row.role == "user" and not row.is_observed)
 
 
 def without_copies(
     session: SessionRow, rows: list[MessageRow], parents: list[MessageRow]
 ) -> list[MessageRow]:
-    """Copies stand in one run, in the parent's order, behind three other rows at most."""
-    before = [likeness(row) for row in sorted(parents, key=lambda row: row.id) if adds(row)]
+    """Copies are in one run, in the order of the parent, after at most three other rows."""
+    before = [
+        fingerprint(row) for row in sorted(parents, key=lambda row: row.id) if is_counted(row)
+    ]
     skipped = 0 if session.kind == "branch" else 3
     for start in range(min(skipped, len(rows)) + 1):
         left = list(before)
         end = start
         while end < len(rows) and rows[end].at <= session.started_at + 10:
-            if likeness(rows[end]) not in left:
+            if fingerprint(rows[end]) not in left:
                 break
-            left = left[left.index(likeness(rows[end])) + 1 :]
+            left = left[left.index(fingerprint(rows[end])) + 1 :]
             end += 1
         if end > start:
             return rows[:start] + rows[end:]
     return rows
 
 
-def likeness(row: MessageRow) -> tuple[str, str, bytes, bytes]:
+def fingerprint(row: MessageRow) -> tuple[str, str, bytes, bytes]:
     mark = row.call_id or "" if row.role == "tool" else ""
     return (row.role, mark, (row.tool_calls or b"")[:200], (row.content or b"")[:200])
 
 
-# --- what rows say -----------------------------------------------------------------------
+# --- content of rows -----------------------------------------------------------------------
 
 
-def loaded(text: Any) -> Any:
+def parse_json(text: Any) -> Any:
     try:
         return json.loads(text)
     except (ValueError, TypeError, RecursionError):
         return None
 
 
-def does(tool: str) -> str:
+def operation_of(tool: str) -> str:
     for name in (tool, tool.lower()):
         if name in tool_kinds.TOOL_ACTIONS:
             return tool_kinds.TOOL_ACTIONS[name]
@@ -131,7 +133,7 @@ def does(tool: str) -> str:
 
 
 def calls_of(row: MessageRow) -> list[Call]:
-    result = loaded(row.tool_calls) if row.role == "assistant" else None
+    result = parse_json(row.tool_calls) if row.role == "assistant" else None
     calls = []
     for item in result if isinstance(result, list) else []:
         if not isinstance(item, dict):
@@ -140,7 +142,7 @@ def calls_of(row: MessageRow) -> list[Call]:
         name, mark = function.get("name"), item.get("id") or item.get("call_id")
         arguments = function.get("arguments")
         if isinstance(arguments, str):
-            arguments = loaded(arguments)
+            arguments = parse_json(arguments)
         if isinstance(name, str) and name:
             mark = mark if isinstance(mark, str) else ""
             arguments = arguments if isinstance(arguments, dict) else {}
@@ -148,27 +150,27 @@ def calls_of(row: MessageRow) -> list[Call]:
     return calls
 
 
-def calls(talk: Talk, *operations: str) -> list[Call]:
-    result = [call for row in talk.rows for call in calls_of(row)]
-    return [call for call in result if not operations or does(call.tool) in operations]
+def calls(session: ReferenceSession, *operations: str) -> list[Call]:
+    result = [call for row in session.rows for call in calls_of(row)]
+    return [call for call in result if not operations or operation_of(call.tool) in operations]
 
 
 def labels(call: Call) -> list[str]:
-    """What a shell call ran."""
-    return [label.rstrip("~?") for label in told(call)]
+    """The commands of a shell call."""
+    return [label.rstrip("~?") for label in raw_labels(call)]
 
 
-def told(call: Call) -> list[str]:
-    """What a shell call ran, with `~` or `?` where the exit code does not tell all about it."""
+def raw_labels(call: Call) -> list[str]:
+    """The commands of a shell call with exit-code marks `~` and `?`."""
     command = call.arguments.get("command") or call.arguments.get("cmd") or ""
     result = shell_labels(command) if isinstance(command, str) else []
     return [*result, "&"] if call.arguments.get("background") is True else result
 
 
 def files(call: Call) -> list[tuple[str, str]]:
-    """The files a call names, as extension and path."""
+    """The files of a call, as extension and path."""
     named: list[Any] = []
-    for key in tool_kinds.KEYS:
+    for key in tool_kinds.PATH_KEYS:
         value = call.arguments.get(key)
         named += [value] if isinstance(value, str) else []
         for item in value[:50] if isinstance(value, list) else []:
@@ -201,20 +203,20 @@ def file_of(path: str) -> tuple[str, str] | None:
     before, dot, ending = name.rpartition(".")
     is_extension = before and dot and re.fullmatch("[a-z0-9_+-]{1,12}", ending)
     kind = tool_kinds.EXTENSION_ALIASES.get(ending, ending) if is_extension else ""
-    return tool_kinds.NAMED.get(name, kind), path
+    return tool_kinds.NAMED_FILE_KINDS.get(name, kind), path
 
 
-# --- how calls went ----------------------------------------------------------------------
+# --- outcomes of calls ----------------------------------------------------------------------
 
 
-def results(talk: Talk) -> list[Result]:
+def results(session: ReferenceSession) -> list[Result]:
     result = []
-    for position, row in enumerate(talk.rows):
+    for position, row in enumerate(session.rows):
         if row.role == "tool":
-            call = answered(talk.rows[:position], row)
+            call = answered_call(session.rows[:position], row)
             name = (row.tool_name or "")[:64]
             tool = call.tool if call else name
-            failed, code, trace = outcome(row.content or b"", does(name or tool))
+            failed, code, trace = outcome(row.content or b"", operation_of(name or tool))
             if call and code == 1 and not trace and is_question(call):
                 failed, code = False, 0
             result.append(Result(row, tool, call, failed, code, trace))
@@ -222,13 +224,13 @@ def results(talk: Talk) -> list[Result]:
 
 
 def is_question(call: Call) -> bool:
-    """Whether exit code 1 is an answer of the last command."""
-    return does(call.tool) == tool_kinds.SHELL and any(
-        label in shell_commands.ANSWERING for label in told(call)[-1:]
+    """Whether exit code 1 of the last command is not a failure."""
+    return operation_of(call.tool) == tool_kinds.SHELL and any(
+        label in shell_commands.ANSWER_PROGRAMS for label in raw_labels(call)[-1:]
     )
 
 
-def answered(before: list[MessageRow], row: MessageRow) -> Call | None:
+def answered_call(before: list[MessageRow], row: MessageRow) -> Call | None:
     for earlier in reversed(before):
         for call in reversed(calls_of(earlier)) if row.call_id else []:
             if call.mark == row.call_id:
@@ -237,9 +239,9 @@ def answered(before: list[MessageRow], row: MessageRow) -> Call | None:
 
 
 def outcome(content: bytes, operation: str) -> tuple[bool, int, bool]:
-    """Whether the call failed, with which exit code, and whether it shows a traceback."""
+    """Whether the call failed, its exit code, and whether it has a traceback."""
     content = content.lstrip()
-    result = loaded(content) if content.startswith(b"{") else None
+    result = parse_json(content) if content.startswith(b"{") else None
     is_running = operation in tool_kinds.RUNNING_OPERATIONS
     if isinstance(result, dict):
         trace = is_running and shows_trace(result)
@@ -251,7 +253,7 @@ def outcome(content: bytes, operation: str) -> tuple[bool, int, bool]:
         failed = False
     if code is None:
         return failed or trace, 0, trace
-    return code != 0, as_shells_see(code), trace
+    return code != 0, shell_exit_code(code), trace
 
 
 def is_error(result: dict[str, Any]) -> bool:
@@ -267,7 +269,7 @@ def exit_code(result: dict[str, Any]) -> int | None:
     return codes[0] if codes else None
 
 
-def as_shells_see(code: int) -> int:
+def shell_exit_code(code: int) -> int:
     if -128 < code < 0:
         code = 128 - code
     return code % 256 or (1 if code else 0)
@@ -295,54 +297,56 @@ def printed_code(content: bytes) -> int | None:
 
 def commands_of(result: Result) -> list[str]:
     call = result.call
-    return told(call) if call and does(call.tool) == tool_kinds.SHELL else []
+    return raw_labels(call) if call and operation_of(call.tool) == tool_kinds.SHELL else []
 
 
-def won(result: Result, wanted: frozenset[str]) -> bool:
-    """Whether one of these commands is known to have gone well."""
-    known = {label.rstrip("~") for label in commands_of(result)}
-    return not result.has_failed and bool(known & wanted)
+def is_known_success(result: Result, labels_to_match: frozenset[str]) -> bool:
+    """Whether one of these commands is known to have succeeded."""
+    successful = {label.rstrip("~") for label in commands_of(result)}
+    return not result.has_failed and bool(successful & labels_to_match)
 
 
-def lost(result: Result, wanted: frozenset[str]) -> bool:
+def is_known_failure(result: Result, labels_to_match: frozenset[str]) -> bool:
     """Whether one of these commands is known to have failed."""
-    return result.has_failed and bool({*commands_of(result)} & wanted)
+    return result.has_failed and bool({*commands_of(result)} & labels_to_match)
 
 
-# --- what talks are ----------------------------------------------------------------------
+# --- sessions ----------------------------------------------------------------------
 
 
-def is_conversation(talk: Talk) -> bool:
-    return talk.row.kind in ("conversation", "branch")
+def is_conversation(session: ReferenceSession) -> bool:
+    return session.row.kind in ("conversation", "branch")
 
 
-def is_spoken_to(talk: Talk) -> bool:
-    return talk.row.kind in ("conversation", "branch", "continuation")
+def has_human_user(session: ReferenceSession) -> bool:
+    return session.row.kind in ("conversation", "branch", "continuation")
 
 
-def said(talk: Talk) -> list[MessageRow]:
-    return [row for row in talk.rows if row.role == "user"] if is_spoken_to(talk) else []
+def user_messages(session: ReferenceSession) -> list[MessageRow]:
+    return [row for row in session.rows if row.role == "user"] if has_human_user(session) else []
 
 
-def replies(talk: Talk) -> list[MessageRow]:
-    return [row for row in talk.rows if row.role == "assistant" and not calls_of(row)]
+def replies(session: ReferenceSession) -> list[MessageRow]:
+    return [row for row in session.rows if row.role == "assistant" and not calls_of(row)]
 
 
-def began(talk: Talk) -> list[MessageRow]:
-    """The first thing a person said in a conversation of its own, as a list of one."""
-    return said(talk)[:1] if is_conversation(talk) else []
+def first_user_message(session: ReferenceSession) -> list[MessageRow]:
+    """The first user message of a conversation, as a list."""
+    return user_messages(session)[:1] if is_conversation(session) else []
 
 
-def last(talk: Talk) -> list[MessageRow]:
-    return talk.rows[-1:]
+def last(session: ReferenceSession) -> list[MessageRow]:
+    return session.rows[-1:]
 
 
-def gaps(talk: Talk) -> list[tuple[MessageRow, float]]:
-    return [(row, row.at - talk.rows[position].at) for position, row in enumerate(talk.rows[1:])]
+def gaps(session: ReferenceSession) -> list[tuple[MessageRow, float]]:
+    return [
+        (row, row.at - session.rows[position].at) for position, row in enumerate(session.rows[1:])
+    ]
 
 
-def local(talk: Talk, row: MessageRow) -> datetime:
-    return moment(row.at, talk.zone)
+def local(session: ReferenceSession, row: MessageRow) -> datetime:
+    return moment(row.at, session.zone)
 
 
 def moment(at: float, zone: tzinfo) -> datetime:
@@ -351,25 +355,25 @@ def moment(at: float, zone: tzinfo) -> datetime:
     return datetime.fromtimestamp(min(max(at, first), final), zone)
 
 
-def model(talk: Talk) -> str:
-    name = talk.row.model.strip().lower().split("/")[-1].replace("_", "-")
+def model(session: ReferenceSession) -> str:
+    name = session.row.model.strip().lower().split("/")[-1].replace("_", "-")
     if name in ("", "none", "null", "unknown"):
         return ""
     while True:
-        match = model_names.SUFFIX.search(name)
+        match = model_names.MODEL_SUFFIX.search(name)
         if match is None or match.start() == 0:
             break
         name = name[: match.start()]
     return re.sub(r"(?<=\d)-(?=\d{1,2}(-|$))", ".", name)
 
 
-def maker(talk: Talk) -> str:
-    name = model(talk)
-    for family, made_by in model_names.FAMILIES:
+def maker(session: ReferenceSession) -> str:
+    name = model(session)
+    for family, made_by in model_names.MODEL_FAMILIES:
         rest = name.removeprefix(family)
         if rest != name and not rest[:1].isalpha():
             return made_by
-    parts = talk.row.model.strip().lower().split("/")
+    parts = session.row.model.strip().lower().split("/")
     if not name or len(parts) > 1:
         return parts[-2] if name else ""
     return re.split(r"[-:.\d]", name)[0] or name

@@ -1,4 +1,4 @@
-"""Shell commands for the plain reference, read in one go from left to right."""
+"""Shell commands of the reference implementation, parsed from left to right."""
 
 from __future__ import annotations
 
@@ -30,30 +30,32 @@ VALUED = {
 
 @dataclass
 class Part:
-    """A simple command: its text, what ends it, and the one behind that."""
+    """A simple command: its text, its separator, and the following command."""
 
     text: str = ""
     end: str = ""
     then: Part | None = None
-    is_inside: bool = False  # of $(...), whose exit code nobody sees
+    is_inside: bool = False  # inside $(...), where the exit code is lost
 
 
 def shell_labels(command: str) -> list[str]:
     parts, is_background = simple_commands(command[: shell_commands.MAX_COMMAND_CHARACTERS])
     results = [(label_of(part.text.split()), part) for part in parts]
-    known = [label + tells(part) for label, part in results if label][: shell_commands.MAX_LABELS]
-    return [*known, "&"] if is_background else known
+    labels = [label + exit_code_mark(part) for label, part in results if label][
+        : shell_commands.MAX_LABELS
+    ]
+    return [*labels, "&"] if is_background else labels
 
 
-def tells(part: Part) -> str:
-    """What the exit code says: all about it, only its success (~), or nothing (?)."""
+def exit_code_mark(part: Part) -> str:
+    """What the exit code proves: the outcome, only success (~), or nothing (?)."""
     if part.is_inside:
         return "?"
     if part.then is None or (part.end in (";", "\n") and is_empty(part.then)):
         return ""
     if part.end in ("(", ")", "{", "}"):
-        return tells(part.then)
-    return "~" if part.end == "&&" and tells(part.then) != "?" else "?"
+        return exit_code_mark(part.then)
+    return "~" if part.end == "&&" and exit_code_mark(part.then) != "?" else "?"
 
 
 def is_empty(part: Part) -> bool:
@@ -116,9 +118,9 @@ def label_of(words: list[str]) -> str:
     if program in shell_commands.RUNNERS and is_run:
         valued = VALUED.get(program, "")
         return label_of(without_options(rest[shell_commands.RUNNERS[program] :], valued))
-    if not is_name(program) or program in shell_commands.NO_PROGRAM:
+    if not is_name(program) or program in shell_commands.SHELL_KEYWORDS:
         return ""
-    return subcommand(program, rest) if program in shell_commands.WITH_SUBCOMMAND else program
+    return subcommand(program, rest) if program in shell_commands.SUBCOMMAND_PROGRAMS else program
 
 
 def is_name(word: str) -> bool:
@@ -134,9 +136,9 @@ def without_options(words: list[str], valued: str = "") -> list[str]:
 def unwrapped(words: list[str]) -> list[str]:
     while words:
         word = words[0]
-        if word in shell_commands.WRAPPERS | shell_commands.COUNTED_WRAPPERS:
+        if word in shell_commands.WRAPPERS | shell_commands.ARGUMENT_WRAPPERS:
             words = without_options(words[1:], VALUED.get(word, ""))
-            words = words[1:] if word in shell_commands.COUNTED_WRAPPERS else words
+            words = words[1:] if word in shell_commands.ARGUMENT_WRAPPERS else words
         elif re.match(r"[A-Za-z_]\w*=", word):
             words = words[1:]
         else:

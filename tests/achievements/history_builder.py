@@ -1,4 +1,4 @@
-"""A life to be measured: conversations written into a real store, and what they amount to."""
+"""Writes sessions into a real store and surveys them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from hermes_achievements.catalogue import load
-from hermes_achievements.scan.survey import Order, survey
+from hermes_achievements.scan.survey import SurveyRequest, survey
 from hermes_conversation.purge_hook import keep_facts
 from hermes_state import SessionDB
 from hermes_state.ledger.file import LedgerFile
@@ -24,35 +24,37 @@ HOUR = 3600.0
 DAY = 86_400.0
 
 
-class Life:
-    """Somebody's history, told step by step; every step takes a second."""
+class HistoryBuilder:
+    """Builds a history step by step; every step takes a second."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.db = SessionDB(path, purge_hook=keep_facts)
-        self.at = NOON
+        self.now = NOON
         self.session = ""
         self._number = 0
 
     def close(self) -> None:
         self.db.close()
 
-    def begin(self, session_id: str, source: str = "cli", **facts: Any) -> Life:
+    def start(self, session_id: str, source: str = "cli", **facts: Any) -> HistoryBuilder:
         self.db.create_session(session_id, source, **facts)
         self.session = session_id
         return self
 
-    def wait(self, seconds: float) -> Life:
-        self.at += seconds
+    def wait(self, seconds: float) -> HistoryBuilder:
+        self.now += seconds
         return self
 
-    def say(self, text: str = "please do") -> int:
+    def send(self, text: str = "please do") -> int:
         return self._store("user", text)
 
-    def answer(self, text: str = "done") -> int:
+    def reply(self, text: str = "done") -> int:
         return self._store("assistant", text)
 
-    def use(self, tool: str, arguments: dict[str, Any] | None = None, result: Any = "ok") -> int:
-        """A tool call and its result; the id of the result's row."""
+    def call_tool(
+        self, tool: str, arguments: dict[str, Any] | None = None, result: Any = "ok"
+    ) -> int:
+        """Add a tool call and its result; returns the ID of the result row."""
         self._number += 1
         call = f"call_{self.session}_{self._number}"
         function = {"name": tool, "arguments": json.dumps(arguments or {})}
@@ -61,17 +63,17 @@ class Life:
         content = result if isinstance(result, str) else json.dumps(result)
         return self._store("tool", content, tool_name=tool, tool_call_id=call)
 
-    def shell(self, command: str, exit_code: int = 0, output: str = "") -> int:
+    def run_shell(self, command: str, exit_code: int = 0, output: str = "") -> int:
         result = {"output": output, "exit_code": exit_code, "error": None}
-        return self.use("terminal", {"command": command}, result)
+        return self.call_tool("terminal", {"command": command}, result)
 
     def _store(self, role: str, content: str, **columns: Any) -> int:
-        self.at += 1
-        return self.db.append_message(self.session, role, content, timestamp=self.at, **columns)
+        self.now += 1
+        return self.db.append_message(self.session, role, content, timestamp=self.now, **columns)
 
-    def order(self, **changes: Any) -> Order:
+    def request(self, **changes: Any) -> SurveyRequest:
         path = self.db.db_path
-        order = Order(
+        request = SurveyRequest(
             functools.partial(open_history, str(path)),
             functools.partial(LedgerFile, path),
             "UTC",
@@ -79,13 +81,13 @@ class Life:
             {},
             processes=0,
         )
-        return order._replace(**changes)
+        return request._replace(**changes)
 
     def survey(self, **changes: Any) -> HistorySurvey:
-        return survey(self.order(**changes))
+        return survey(self.request(**changes))
 
     def values(self, **changes: Any) -> dict[str, int]:
-        """What it all amounts to now."""
+        """The current values of the history."""
         return self.survey(**changes).values
 
     def total(self, metric: str) -> int:
