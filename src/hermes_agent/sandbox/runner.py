@@ -30,7 +30,7 @@ WRITABLE_DEVICES: Final = (
 )  # fmt: skip
 
 
-class Launch(NamedTuple):
+class ProgramLaunch(NamedTuple):
     """A program to start: *gate* is a command line that runs outside and then executes it."""
 
     command: Sequence[str]
@@ -54,7 +54,7 @@ class Sandbox(NamedTuple):
 
     name: str  # bubblewrap, landlock, seatbelt or none
     problem: str | None  # why there is no sandbox, or only a weaker one
-    start: Callable[[Launch], subprocess.Popen[bytes]]
+    start: Callable[[ProgramLaunch], subprocess.Popen[bytes]]
 
     @property
     def is_available(self) -> bool:
@@ -78,17 +78,17 @@ def find_sandbox() -> Sandbox:
     return Sandbox("none", f"{problem}, and the kernel has no Landlock", start_bare)
 
 
-def start_limited(launch: Launch) -> subprocess.Popen[bytes]:
+def start_limited(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
     """Start a program under its policy, in the sandbox of this machine."""
     return start_bare(launch) if launch.policy is None else find_sandbox().start(launch)
 
 
-def start_bare(launch: Launch) -> subprocess.Popen[bytes]:
+def start_bare(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
     """Start a program without limits."""
     return _popen(launch, launch.command, launch.environment)
 
 
-def _start_in_bubblewrap(launch: Launch) -> subprocess.Popen[bytes]:
+def _start_in_bubblewrap(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
     policy = launch.limits
     handle = os.memfd_create("hermes-seccomp", 0)
     try:
@@ -105,12 +105,12 @@ def _start_in_bubblewrap(launch: Launch) -> subprocess.Popen[bytes]:
         os.close(handle)
 
 
-def _start_in_seatbelt(launch: Launch) -> subprocess.Popen[bytes]:
+def _start_in_seatbelt(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
     wrapped = seatbelt.wrap(launch.command, launch.limits)
     return _popen(launch, wrapped, _environment(launch, launch.limits.temporary))
 
 
-def _start_in_landlock(launch: Launch) -> subprocess.Popen[bytes]:
+def _start_in_landlock(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
     """Start it from a thread that limits itself first: the child inherits the limits.
 
     Landlock, seccomp and capabilities belong to a thread, so that the process stays as it is
@@ -121,14 +121,14 @@ def _start_in_landlock(launch: Launch) -> subprocess.Popen[bytes]:
         return thread.submit(_popen, launch, launch.command, environment).result()
 
 
-def _environment(launch: Launch, temporary: Path) -> Mapping[str, str]:
+def _environment(launch: ProgramLaunch, temporary: Path) -> Mapping[str, str]:
     if not launch.limits.is_limited:
         return launch.environment
     return sandbox_environment(launch.environment, temporary)
 
 
 def _popen(
-    launch: Launch, command: Sequence[str], environment: Mapping[str, str], **options: Any
+    launch: ProgramLaunch, command: Sequence[str], environment: Mapping[str, str], **options: Any
 ) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [*launch.gate, *command], cwd=launch.cwd, env=dict(environment), **launch.options, **options

@@ -19,7 +19,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from hermes_agent.sandbox.namespaces import NetworkNamespace
-from hermes_agent.sandbox.runner import Launch, start_limited
+from hermes_agent.sandbox.runner import ProgramLaunch, start_limited
 from hermes_agent.sandbox.temporary import private_folder
 from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
@@ -204,7 +204,7 @@ class Jobs:
             raise ToolError("A command cannot contain NUL characters.")
         if self._is_closed:
             raise ToolError("Hermes is shutting down; no new work is started.")
-        launch = Launch(
+        launch = ProgramLaunch(
             command=(self._shell, "-c", command),
             cwd=cwd,
             policy=policy,
