@@ -14,7 +14,7 @@ import pytest
 from hermes_agent.context.profiles import PROFILES, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.events import Notice
-from hermes_agent.providers.known_models import find_known_model, is_on_this_machine
+from hermes_agent.providers.known_models import find_known_model, is_loopback
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.selection import ModelChoice
 from hermes_conversation import agent_factory
@@ -145,9 +145,9 @@ def test_a_server_on_this_machine_says_how_much_its_model_reads(program: str) ->
     with answering(ANSWERS[program]) as (base_url, asked):
         provider = OpenAICompatible("m", base_url)
         assert asked == [], "nobody is asked before it is needed"
-        assert provider.learn_window() == 16_384
+        assert provider.resolve_window() == 16_384
         count = len(asked)
-        assert provider.learn_window() == provider.window == 16_384
+        assert provider.resolve_window() == provider.window == 16_384
         assert len(asked) == count, "and only once"
         provider.close()
 
@@ -156,7 +156,7 @@ def test_ollama_gives_a_model_that_is_not_loaded_less_than_it_could_read() -> No
     info = {"model_info": {"llama.context_length": 131_072}}
     with answering({"/api/ps": {"models": []}, "/api/show": info}) as (base_url, _):
         provider = OpenAICompatible("m", base_url)
-        assert provider.learn_window() == 4_096
+        assert provider.resolve_window() == 4_096
         provider.close()
 
 
@@ -164,24 +164,24 @@ def test_ollama_gives_a_model_that_is_not_loaded_less_than_it_could_read() -> No
 def test_a_server_that_does_not_say_leaves_the_default(answers: dict[str, Any]) -> None:
     with answering(answers) as (base_url, _):
         provider = OpenAICompatible("m", base_url)
-        assert provider.learn_window() == 128_000
+        assert provider.resolve_window() == 128_000
         provider.close()
 
 
 def test_a_server_that_is_busy_or_gone_is_not_asked_for_long() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         provider = OpenAICompatible("m", f"http://127.0.0.1:{silent.getsockname()[1]}/v1")
-        assert provider.learn_window() == 128_000
+        assert provider.resolve_window() == 128_000
         provider.close()
     gone = OpenAICompatible("m", provider.base_url)
-    assert gone.learn_window() == 128_000
+    assert gone.resolve_window() == 128_000
     gone.close()
 
 
 def test_a_window_that_was_set_is_not_asked_for() -> None:
     with answering(ANSWERS["vLLM"]) as (base_url, asked):
         provider = OpenAICompatible("m", base_url, window=5_000)
-        assert provider.learn_window() == 5_000
+        assert provider.resolve_window() == 5_000
         assert asked == []
         provider.close()
 
@@ -198,7 +198,7 @@ def test_a_window_that_was_set_is_not_asked_for() -> None:
 )
 def test_known_models_elsewhere_are_in_a_table(choice: ModelChoice, window: int) -> None:
     provider = choice.provider()
-    assert provider.learn_window() == window
+    assert provider.resolve_window() == window
     provider.close()
 
 
@@ -208,5 +208,5 @@ def test_the_table_finds_a_model_by_name_beginning_and_date() -> None:
     assert exact == find_known_model("https://api.openai.com/v1", "gpt-4o-2031-01-01")
     assert find_known_model("https://api.openai.com/v1", "nothing-like-it") is None
     assert find_known_model("http://127.0.0.1:1/v1", "gpt-4o") is None
-    assert is_on_this_machine("http://localhost:11434/v1")
-    assert not is_on_this_machine("https://api.openai.com/v1")
+    assert is_loopback("http://localhost:11434/v1")
+    assert not is_loopback("https://api.openai.com/v1")
