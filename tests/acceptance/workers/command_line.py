@@ -1,4 +1,4 @@
-"""Run `hermes sessions list` in this process, then a plugin's import; say which SQLite is mapped.
+"""Run `hermes sessions list` in this process, then a plugin's import; report the mapped SQLite.
 
 command_line.py REPORT
 """
