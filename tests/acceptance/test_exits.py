@@ -55,7 +55,7 @@ class ChatTerminal:
     def wait_for(self, text: str) -> None:
         self.child.expect(text)
 
-    def shown(self) -> str:
+    def printed(self) -> str:
         """The part of the answer that was printed so far."""
         matches = re.findall(r"(?:one|Wait\.)[a-z ]*", self._log.getvalue())
         return str(matches[0]).strip() if matches else ""
@@ -152,10 +152,10 @@ def conversation() -> tuple[dict[str, Any], list[dict[str, Any]]]:
         return row, db.get_messages(row["id"])
 
 
-def is_stored(shown: str) -> bool:
+def is_stored(printed: str) -> bool:
     """Whether the answer so far is stored, as a draft or as a message."""
     _, messages = conversation()
-    return shown in draft_text() or shown in [message["content"] for message in messages]
+    return printed in draft_text() or printed in [message["content"] for message in messages]
 
 
 def assert_no_command_is_left(folder: Path) -> None:
@@ -180,9 +180,9 @@ def test_an_orderly_end_of_chat(
     terminal = moment(serve, tmp_path)
     ORDERLY_EXITS[end](terminal)
     row, messages = conversation()
-    shown = terminal.shown()
-    assert shown
-    assert messages[1]["content"].startswith(shown)
+    printed = terminal.printed()
+    assert printed
+    assert messages[1]["content"].startswith(printed)
     assert row["end_reason"] == "cli_close"
     assert recorder.hooks_of(row["id"]) == ["on_session_end", "on_session_finalize"]
     assert_no_command_is_left(tmp_path)
@@ -195,8 +195,8 @@ def test_a_kill_of_chat_is_settled_by_the_next_process(
     serve: Any, recorder: BoundaryRecorder, tmp_path: Path, hermes: Hermes, moment: Any
 ) -> None:
     terminal = moment(serve, tmp_path)
-    shown = terminal.shown()
-    wait_until(lambda: is_stored(shown), "what was shown")
+    printed = terminal.printed()
+    wait_until(lambda: is_stored(printed), "what was shown")
     kill(terminal)
     row, _ = conversation()
     assert row["end_reason"] is None
@@ -207,7 +207,7 @@ def test_a_kill_of_chat_is_settled_by_the_next_process(
         messages = db.get_messages(row["id"])
     assert settled is not None
     assert settled["end_reason"] == "crashed"
-    assert messages[1]["content"].startswith(shown)
+    assert messages[1]["content"].startswith(printed)
     assert moment is mid_tool or messages[1]["finish_reason"] == "interrupted"
     assert recorder.hooks_of(row["id"]).count("on_session_finalize") == 1
     assert recorder.hooks_of(row["id"]).count("on_session_end") <= 1
@@ -248,7 +248,7 @@ def test_closing_a_conversation_of_the_server(
     moment: Any,
     is_interrupted: bool,
 ) -> None:
-    session_id, shown = moment(client, serve, tmp_path)
+    session_id, printed = moment(client, serve, tmp_path)
     if is_interrupted:
         client.call("session.interrupt", session_id=session_id)
         assert client.wait_for("message.complete")["status"] == "interrupted"
@@ -257,7 +257,7 @@ def test_closing_a_conversation_of_the_server(
     wait_until(lambda: conversation()[0]["end_reason"] is not None, "the end of the row")
     row, messages = conversation()
     assert row["end_reason"] == "tui_close"
-    assert messages[1]["content"].startswith(shown)
+    assert messages[1]["content"].startswith(printed)
     wait_until(lambda: "on_session_finalize" in recorder.hooks_of(row["id"]), "the hook")
     assert recorder.hooks_of(row["id"]) == ["on_session_end", "on_session_finalize"]
     assert_no_command_is_left(tmp_path)

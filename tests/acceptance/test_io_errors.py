@@ -77,12 +77,12 @@ def test_a_kill_among_errors_loses_nothing(state_db, tmp_path, figures):
     kills = size(4, 40)
     injected = acknowledged = 0
     for number in range(kills):
-        place = state_db.parent / f"home{number}" / "state.db"
-        with suffer(tmp_path, place, (WRITE, SYNC, JOURNAL), 0.2) as worker:
+        mount_point = state_db.parent / f"home{number}" / "state.db"
+        with suffer(tmp_path, mount_point, (WRITE, SYNC, JOURNAL), 0.2) as worker:
             worker.wait_for("ready")
             time.sleep(random.uniform(0.2, 2.0))
             worker.kill()
             injected += "disk I/O error" in worker.error_output()
-            acknowledged += check(worker, place)["acknowledged"]
+            acknowledged += check(worker, mount_point)["acknowledged"]
     figures("I/O errors, then kill -9", kills=kills, acknowledged=acknowledged, missing=0)
     assert injected

@@ -107,16 +107,16 @@ def test_sessions_scanned_before_a_kill_are_not_scanned_again(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "small"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(place)]
+    mount_point = tmp_path / "small"
+    mount_point.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(mount_point)]
     mounted = subprocess.run(command, capture_output=True, check=False)
     if mounted.returncode:
         pytest.skip(f"mounting is not allowed here: {mounted.stderr.decode().strip()}")
     try:
-        yield place
+        yield mount_point
     finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(mount_point)], check=True)
 
 
 def test_a_full_disk_stops_a_scan_with_a_reason_and_costs_nothing(

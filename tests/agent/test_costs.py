@@ -29,9 +29,9 @@ MILLION = Usage(input=1_000_000, output=1_000_000)
 class Elsewhere(OpenAICompatible):
     """A local provider with a remote base URL, so that it has a price."""
 
-    def __init__(self, base_url: str, model: str, place: str) -> None:
+    def __init__(self, base_url: str, model: str, endpoint: str) -> None:
         super().__init__(model, base_url, window=100_000)
-        self.base_url = place
+        self.base_url = endpoint
 
 
 class Uncounted(ScriptedProvider):

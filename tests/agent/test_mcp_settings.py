@@ -42,7 +42,7 @@ def test_a_program_and_an_address_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "problem"),
+    ("fields", "problem"),
     [
         (None, "command or url"),
         ({}, "command or url"),
@@ -56,8 +56,8 @@ def test_a_program_and_an_address_are_read() -> None:
         ({"url": "ftp://x"}, "http://"),
     ],
 )
-def test_a_mistake_is_reported_with_its_position(facts: Any, problem: str) -> None:
-    (result,) = parse_servers({"mine": facts}, {})
+def test_a_mistake_is_reported_with_its_position(fields: Any, problem: str) -> None:
+    (result,) = parse_servers({"mine": fields}, {})
     assert problem in result.problem
     assert "mcp_servers.mine in config.yaml" in result.problem
 

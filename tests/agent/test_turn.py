@@ -341,8 +341,8 @@ def test_a_plugin_can_add_to_a_turn_without_a_trace_in_the_history(scene: Scene)
 
 
 def test_a_plugin_can_block_a_tool_and_change_a_result(scene: Scene) -> None:
-    scene.answers["pre_tool_call"] = lambda **facts: (
-        {"action": "block", "message": "not today"} if facts["args"]["text"] == "no" else None
+    scene.answers["pre_tool_call"] = lambda **fields: (
+        {"action": "block", "message": "not today"} if fields["args"]["text"] == "no" else None
     )
     scene.answers["transform_tool_result"] = lambda **_facts: "changed"
     calls = "{name: echo, arguments: {text: no}}, {name: echo, arguments: {text: yes}}"

@@ -108,8 +108,8 @@ def test_rows_of_a_front_end_are_recognized(scene: Scene) -> None:
     agent = scene.agent("steps: [{calls: [{name: look}, {name: look}]}, {say: Done.}]", tool)
     list(agent.turn("go"))
     before = scene.rows(agent)
-    shown = [{name: row[name] for name in ("id", "role", "content")} for row in before]
-    agent._persist_session(shown)
+    rendered = [{name: row[name] for name in ("id", "role", "content")} for row in before]
+    agent._persist_session(rendered)
     assert scene.rows(agent) == before
 
 

@@ -60,7 +60,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def servers() -> Iterator[ExitStack]:
     """The servers of a test; they stop after every browser context is closed."""
-    with stopping_daemon(), ExitStack() as stack:  # a page may have summoned the daemon
+    with stopping_daemon(), ExitStack() as stack:  # a page may have started the daemon
         yield stack
 
 
@@ -81,8 +81,8 @@ def visit(chromium: Browser, servers: ExitStack) -> Iterator[Callable[..., Visit
 
     with loop_of(chromium):
         yield open_visitor
-        for item in visitors:
-            item.close()
+        for visitor in visitors:
+            visitor.close()
 
 
 # A dashboard of a test's own
@@ -108,7 +108,7 @@ def visitor(visit: Callable[..., Visitor], served: RunningDashboard) -> Visitor:
 
 @pytest.fixture
 def page(visitor: Visitor) -> Page:
-    """Their tab, still empty."""
+    """An empty tab of the visitor."""
     return visitor.context.new_page()
 
 
@@ -117,8 +117,10 @@ def page(visitor: Visitor) -> Page:
 
 def is_read(home: DashboardProcess) -> bool:
     """Whether charts and badges include the full history."""
-    badges = home.ask("/api/plugins/hermes-achievements/achievements")["scan_meta"]["mode"]
-    return badges not in {"pending", "in_progress"} and home.ask("/api/analytics")["is_complete"]
+    badges = home.get_json("/api/plugins/hermes-achievements/achievements")["scan_meta"]["mode"]
+    return (
+        badges not in {"pending", "in_progress"} and home.get_json("/api/analytics")["is_complete"]
+    )
 
 
 @pytest.fixture(scope="session")
@@ -156,7 +158,7 @@ def demo_visitor(
 
 @pytest.fixture
 def demo_page(demo_visitor: Callable[..., Visitor]) -> Page:
-    """A tab on the demo, still empty."""
+    """An empty tab of the demo."""
     return demo_visitor().context.new_page()
 
 

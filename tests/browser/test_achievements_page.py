@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 COUNTED = re.compile(r"Scanned ([\d,]+) of ([\d,]+) sessions · (\d+) %")
 # Every distinct text of the banner, and the number of badges below it.
-FOLLOW = """
-  window.said = [];
+RECORD_BANNER = """
+  window.bannerTexts = [];
   new MutationObserver(() => {
-    const words = document.querySelector(".ach-banner-count")?.textContent ?? "";
+    const text = document.querySelector(".ach-banner-count")?.textContent ?? "";
     const cards = document.querySelectorAll(".ach-grid > li[data-state=unlocked]").length;
-    if (words !== window.said.at(-1)?.[0]) window.said.push([words, cards]);
+    if (text !== window.bannerTexts.at(-1)?.[0]) window.bannerTexts.push([text, cards]);
   }).observe(document, { subtree: true, childList: true, characterData: true });
 """
 # Every distinct session count that the page shows.
-FOLLOW_SESSIONS = """
-  window.counted = [];
+RECORD_SESSION_COUNT = """
+  window.sessionCounts = [];
   new MutationObserver(() => {
-    const said = document.body?.innerText.match(/in ([\\d,]+) sessions/)?.[1];
-    if (said && said !== window.counted.at(-1)) window.counted.push(said);
+    const count = document.body?.innerText.match(/in ([\\d,]+) sessions/)?.[1];
+    if (count && count !== window.sessionCounts.at(-1)) window.sessionCounts.push(count);
   }).observe(document, { subtree: true, childList: true, characterData: true });
 """
 # A few thousand sessions are scanned in two seconds; polling every second would miss it.
-HURRY = """
+FAST_POLLING = """
   const wait = window.setTimeout;
   window.setTimeout = (work, pause, ...rest) => wait(work, pause / 10, ...rest);
 """
@@ -66,25 +66,25 @@ def test_a_first_scan_climbs_and_badges_appear_meanwhile(
 ) -> None:
     home = start(long_history)
     visitor = visit(home.url)
-    visitor.context.add_init_script(HURRY)
-    visitor.context.add_init_script(FOLLOW)
+    visitor.context.add_init_script(FAST_POLLING)
+    visitor.context.add_init_script(RECORD_BANNER)
     page = visitor.open(home.link().replace("/#", "/achievements#"))
     expect(page.get_by_text(re.compile(r"\d+ of \d+ unlocked in"))).to_be_visible()
     expect(page.get_by_text("Building your achievement profile")).to_have_count(0)
     expect(cards(page).first).to_be_visible()
     announcements = [
-        (COUNTED.search(texts), demo_page) for texts, demo_page in page.evaluate("window.said")
+        (COUNTED.search(text), count) for text, count in page.evaluate("window.bannerTexts")
     ]
-    finished = [int(item[1].replace(",", "")) for item, _ in announcements if item]
-    assert finished == sorted(finished)
-    assert len(set(finished)) >= 2, "the banner did not climb"
-    assert any(demo_page for item, demo_page in announcements if item), "no badge while it ran"
+    scanned = [int(match[1].replace(",", "")) for match, _ in announcements if match]
+    assert scanned == sorted(scanned)
+    assert len(set(scanned)) >= 2, "the banner did not climb"
+    assert any(count for match, count in announcements if match), "no badge while it ran"
     # The next visit has everything at once, and no banner.
-    page.evaluate("window.said.length = 0")
+    page.evaluate("window.bannerTexts.length = 0")
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Hooks").click()
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Achievements").click()
     expect(cards(page).first).to_be_visible()
-    assert not any(COUNTED.search(texts) for texts, _ in page.evaluate("window.said"))
+    assert not any(COUNTED.search(text) for text, _ in page.evaluate("window.bannerTexts"))
 
 
 def test_new_achievements_are_shown_after_the_old_ones_with_a_notice(
@@ -127,10 +127,10 @@ def test_the_last_state_is_shown_at_once_and_refreshed_afterwards(
     fill(hermes_home, "new", 25)
     home = start(hermes_home)
     visitor = visit(home.url)
-    visitor.context.add_init_script(FOLLOW_SESSIONS)
+    visitor.context.add_init_script(RECORD_SESSION_COUNT)
     page = visitor.open(home.link().replace("/#", "/achievements#"))
     expect(page.get_by_text(re.compile("in 65 sessions"))).to_be_visible(timeout=60_000)
-    assert page.evaluate("window.counted") == ["40", "65"]
+    assert page.evaluate("window.sessionCounts") == ["40", "65"]
 
 
 def fill(home: Path, name: str, count: int) -> None:

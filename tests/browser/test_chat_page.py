@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
     from support.browsers import Visitor
 
-WORDS = [f"word{number}" for number in range(40)]
-SLOW = " ".join(WORDS)
+STREAMED_WORDS = [f"word{number}" for number in range(40)]
+SLOW = " ".join(STREAMED_WORDS)
 
 
 @pytest.fixture
 def set_model_steps(servers: ExitStack, hermes_home: Path) -> Callable[[str], str]:
-    """Lets the model of the home follow a script."""
-    begin = servers.enter_context(model_servers())
+    """A function that configures a scripted model."""
+    start_server = servers.enter_context(model_servers())
 
-    def follow(steps: str) -> str:
-        server = begin(steps)
+    def configure(steps: str) -> str:
+        server = start_server(steps)
         config = ConfigFile.of_home()
         for name, value in (
             ("api", "openai"),
@@ -45,7 +45,7 @@ def set_model_steps(servers: ExitStack, hermes_home: Path) -> Callable[[str], st
             config.set(f"llm.{name}", value)
         return model_argument(server)
 
-    return follow
+    return configure
 
 
 def ask(page: Page, text: str) -> None:
@@ -136,7 +136,7 @@ def test_stop_stops(set_model_steps: Callable[[str], str], page: Page, db: Sessi
     page.get_by_role("button", name="Stop").click()
     expect(log(page).get_by_text("Interrupted. Partial output was saved.")).to_be_visible()
     expect(page.get_by_role("button", name="Send")).to_be_visible()
-    assert WORDS[-1] not in log(page).inner_text()
+    assert STREAMED_WORDS[-1] not in log(page).inner_text()
     session = page.url.rpartition("/")[2]
     assert "word2" in str([row["content"] for row in db.get_messages(session)])
 
@@ -150,14 +150,14 @@ def test_a_reload_in_mid_answer_loses_and_doubles_nothing(
     expect(log(page).get_by_text("word5")).to_be_visible()
     page.reload()
     expect(log(page).get_by_text("word5")).to_be_visible()
-    assert WORDS[-1] not in log(page).inner_text()  # the turn continues meanwhile
+    assert STREAMED_WORDS[-1] not in log(page).inner_text()  # the turn continues meanwhile
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
-    expect(log(page).get_by_text(WORDS[-1])).to_be_visible()
-    assert re.findall(r"word\d+", log(page).inner_text()) == WORDS
+    expect(log(page).get_by_text(STREAMED_WORDS[-1])).to_be_visible()
+    assert re.findall(r"word\d+", log(page).inner_text()) == STREAMED_WORDS
     expect(log(page).get_by_text("Count")).to_have_count(1)
     page.reload()
-    expect(log(page).get_by_text(WORDS[-1])).to_be_visible()
-    assert re.findall(r"word\d+", log(page).inner_text()) == WORDS
+    expect(log(page).get_by_text(STREAMED_WORDS[-1])).to_be_visible()
+    assert re.findall(r"word\d+", log(page).inner_text()) == STREAMED_WORDS
 
 
 def test_a_terminal_conversation_is_continued(

@@ -56,7 +56,7 @@ DRAWN = "() => [...document.querySelectorAll('canvas')].every((one) => one.width
 
 def paths(demo: DashboardProcess) -> dict[str, str]:
     """The path of every page, with one conversation with tools as a sample."""
-    result = demo.ask("/api/sessions?tool=terminal&limit=1")["items"][0]["id"]
+    result = demo.get_json("/api/sessions?tool=terminal&limit=1")["items"][0]["id"]
     return {name: path.format(session=result) for name, path in PAGES.items()}
 
 

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from hermes_agent.providers.scripted_server import ScriptServer
     from support.command_line import Hermes
 
-LISTENER = """
+RECORDER_CODE = """
 def register(ctx):
     for name in ("on_session_start", "on_session_end", "on_session_finalize"):
-        def note(name=name, **facts):
+        def record(name=name, **fields):
             with open({path!r}, "a") as file:
-                file.write(name + " " + str(facts.get("completed")) + chr(10))
-        ctx.register_hook(name, note)
+                file.write(name + " " + str(fields.get("completed")) + chr(10))
+        ctx.register_hook(name, record)
 """
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -242,9 +242,9 @@ def test_risky_commands_are_denied_without_a_terminal(
 def test_plugins_are_notified_of_every_end_once(
     hermes: Hermes, serve: Any, hermes_home: Path
 ) -> None:
-    path = hermes_home / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(path)))
-    (hermes_home / "config.yaml").write_text("plugins:\n  enabled: [listener]\n")
+    path = hermes_home / "hook_calls"
+    make_plugin(hermes_home, "recorder", RECORDER_CODE.format(path=str(path)))
+    (hermes_home / "config.yaml").write_text("plugins:\n  enabled: [recorder]\n")
     hermes("chat", "-q", "hi", "--model", model_argument(serve("[{say: Hello.}]")))
     assert path.read_text().splitlines() == [
         "on_session_start None",

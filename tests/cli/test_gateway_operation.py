@@ -90,8 +90,8 @@ def test_a_message_sent_by_a_script_is_stored_in_the_conversation(running: Any) 
     texts = send_and_wait("and now?", "m2", 2)
     assert texts.count("The backup is done.") == 1
     with SessionDB(is_recovering=False) as db:
-        said = [str(row["content"]) for row in db.get_messages(item["session_id"])]
-    assert said.count("The backup is done.") == 1
+        contents = [str(row["content"]) for row in db.get_messages(item["session_id"])]
+    assert contents.count("The backup is done.") == 1
 
 
 def test_a_failed_send_is_explained(hermes: Any) -> None:

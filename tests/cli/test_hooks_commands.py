@@ -123,7 +123,7 @@ def test_a_hanging_hook_times_out(hermes: Hermes) -> None:
     assert "did not return within 2 s" in result.out
 
 
-def told(home: Path) -> list[tuple[str, str, str]]:
+def boundary_calls(home: Path) -> list[tuple[str, str, str]]:
     path = home / "logs" / "boundaries.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     fields = [json.loads(line) for line in lines]
@@ -146,9 +146,9 @@ def test_deleting_restoring_and_pruning_are_announced(hermes: Hermes, hermes_hom
         (("restore", "running"), [("resume", "reopened", "running")]),
         (("prune", "--yes"), [("prune", "pruned", "talk1"), ("prune", "pruned", "talk2")]),
     ):
-        before = len(told(hermes_home))
+        before = len(boundary_calls(hermes_home))
         assert hermes("sessions", *arguments).code == 0
-        assert sorted(told(hermes_home)[before:]) == expected, arguments
+        assert sorted(boundary_calls(hermes_home)[before:]) == expected, arguments
     assert {event["state"] for event in events(hermes)} == {"delivered"}
 
 

@@ -34,10 +34,10 @@ def conversation_id(hermes_home: Path) -> str:
 
 
 @asynccontextmanager
-async def mcp_session(home: Path, *words: str) -> AsyncIterator[ClientSession]:
+async def mcp_session(home: Path, *extra_arguments: str) -> AsyncIterator[ClientSession]:
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "hermes_cli", "mcp", "serve", *words],
+        args=["-m", "hermes_cli", "mcp", "serve", *extra_arguments],
         env={**os.environ, "HERMES_HOME": str(home)},
     )
     async with stdio_client(server) as pipes, ClientSession(*pipes) as session:

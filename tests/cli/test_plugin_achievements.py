@@ -31,13 +31,13 @@ GOOD = {
     "category": "shell",
     "tiers": "[2, 3, 100, 1000, 10000]",
 }
-HEARING = """
+RECORDER_CODE = """
 import json, os, pathlib
-def hear(**facts):
-    with (pathlib.Path(os.environ["HERMES_HOME"]) / "heard.jsonl").open("a") as file:
-        file.write(json.dumps(facts) + "\\n")
+def record(**fields):
+    with (pathlib.Path(os.environ["HERMES_HOME"]) / "unlocks.jsonl").open("a") as file:
+        file.write(json.dumps(fields) + "\\n")
 def register(ctx):
-    ctx.register_hook("on_achievement_unlocked", hear)
+    ctx.register_hook("on_achievement_unlocked", record)
 """
 
 
@@ -111,11 +111,11 @@ def test_an_invalid_achievement_fails_only_its_plugin(
 
 
 def test_plugins_are_notified_once_per_scan(hermes: Hermes, hermes_home: Path, life: Life) -> None:
-    make_plugin(hermes_home, "ears", HEARING)
+    make_plugin(hermes_home, "ears", RECORDER_CODE)
     assert hermes("plugins", "enable", "ears").code == 0
 
     def recorded_unlocks() -> list[dict[str, object]]:
-        text = (hermes_home / "heard.jsonl").read_text()
+        text = (hermes_home / "unlocks.jsonl").read_text()
         return [json.loads(line) for line in text.splitlines()]
 
     hermes("achievements")

@@ -154,17 +154,18 @@ async def test_tab_goes_to_the_preview_and_back(picker: BrowserApp, db: SessionD
 
 
 @pytest.mark.parametrize(
-    ("size", "beside", "below"), [(WIDE, True, False), (NARROW, False, True), (SMALL, False, False)]
+    ("size", "is_beside", "is_below"),
+    [(WIDE, True, False), (NARROW, False, True), (SMALL, False, False)],
 )
 async def test_the_preview_is_shown_where_it_fits(
-    picker: BrowserApp, size: tuple[int, int], beside: bool, below: bool
+    picker: BrowserApp, size: tuple[int, int], is_beside: bool, is_below: bool
 ) -> None:
     async with picker.run_test(size=size) as pilot:
 
         def is_placed() -> bool:
             rows, pane = picker.query_one(RowList).region, picker.query_one(Preview).region
             positions = pane.x > rows.x, pane.y > rows.y, bool(pane.area)
-            return positions == (beside, below, beside or below)
+            return positions == (is_beside, is_below, is_beside or is_below)
 
         await wait_for(pilot, is_placed)
         await pilot.press("tab")
@@ -291,14 +292,16 @@ cells = st.integers(20, 200)
 
 
 @given(texts, texts, texts, cells)
-def test_every_line_fills_its_cells_exactly(title: str, source: str, found: str, room: int) -> None:
+def test_every_line_fills_its_cells_exactly(
+    title: str, source: str, match_text: str, columns: int
+) -> None:
     row = {"id": "x", "title": title, "source": source, "last_active": 1.0, "message_count": 10**7}
-    text = row_list.line(RowEntry(row, found), room, now=2.0)
+    text = row_list.line(RowEntry(row, match_text), columns, now=2.0)
     assert "\n" not in text
     assert "\x1b" not in text
-    assert width(row_list.heading(room)) == room
+    assert width(row_list.heading(columns)) == columns
     if "\u200d" not in text and "\ufe0f" not in text:  # joined signs: terminals differ
-        assert width(text) == room
+        assert width(text) == columns
 
 
 @given(st.lists(texts, max_size=8), texts)

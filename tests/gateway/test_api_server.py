@@ -119,18 +119,18 @@ async def test_in_a_session_only_the_last_message_is_sent(
     setup: ApiSetup, answering: Any, way: str
 ) -> None:
     answering("[{say: One.}, {say: Two.}]")
-    more: dict[str, Any] = (
+    options: dict[str, Any] = (
         {"headers": session_headers("ada")} if way == "header" else {"user": "ada"}
     )
     async with setup.open() as client:
-        await client.ask("first", **more)
+        await client.ask("first", **options)
         messages_sent = [
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": "first"},
             {"role": "assistant", "content": "One."},
             {"role": "user", "content": "second"},
         ]
-        answer = await client.ask("", messages=messages_sent, **more)
+        answer = await client.ask("", messages=messages_sent, **options)
     assert completion_text(answer) == "Two."
     assert answer.headers["x-hermes-session"] == "ada"
     assert conversation_texts(setup.db, "ada", "api_server") == ["first", "One.", "second", "Two."]

@@ -77,7 +77,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
     """Records every hook call under the module path of the original."""
     calls: list[tuple[str, dict[str, Any]]] = []
     monkeypatch.setattr(
-        "hermes_cli.plugins.invoke_hook", lambda name, **facts: calls.append((name, facts))
+        "hermes_cli.plugins.invoke_hook", lambda name, **fields: calls.append((name, fields))
     )
     return calls
 

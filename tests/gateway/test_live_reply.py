@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-WORDS = " ".join(f"word{number}" for number in range(30))
+STREAMED_WORDS = " ".join(f"word{number}" for number in range(30))
 
 CURSOR = "▉"
 
@@ -57,11 +57,11 @@ def sent_texts(setup: TelegramSetup) -> list[str]:
 async def test_an_answer_grows_in_one_message_and_ends_without_the_cursor(
     setup: TelegramSetup, db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
-    answering(f"[{{say: {WORDS}, pause: 0.05}}]")
+    answering(f"[{{say: {STREAMED_WORDS}, pause: 0.05}}]")
     async with running_gateway(db, tmp_path, config(), {"telegram": setup.adapter()}):
         await setup.server.send_as_user("tell me")
         await async_wait_until(lambda: any(CURSOR in item for item in sent_texts(setup)))
-        await async_wait_until(lambda: sent_texts(setup) == [WORDS])
+        await async_wait_until(lambda: sent_texts(setup) == [STREAMED_WORDS])
         assert setup.server.count("editMessageText") >= 2
         assert setup.server.count("sendMessage") == 1
         assert setup.server.count("sendChatAction") >= 1
@@ -70,27 +70,27 @@ async def test_an_answer_grows_in_one_message_and_ends_without_the_cursor(
 async def test_without_streaming_the_answer_is_sent_at_once(
     setup: TelegramSetup, db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
-    answering(f"[{{say: {WORDS}, pause: 0.02}}]")
+    answering(f"[{{say: {STREAMED_WORDS}, pause: 0.02}}]")
     async with running_gateway(db, tmp_path, config(enabled=False), {"telegram": setup.adapter()}):
         await setup.server.send_as_user("tell me")
-        await async_wait_until(lambda: sent_texts(setup) == [WORDS])
+        await async_wait_until(lambda: sent_texts(setup) == [STREAMED_WORDS])
         assert setup.server.count("editMessageText") == 0
 
 
 async def test_a_rejected_preview_does_not_hold_back_the_answer(
     setup: TelegramSetup, db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
-    answering(f"[{{say: {WORDS}, pause: 0.05}}]")
+    answering(f"[{{say: {STREAMED_WORDS}, pause: 0.05}}]")
     setup.server.plan("editMessageText", *[Fault(429, "Too Many Requests", {"retry_after": 1})] * 3)
     async with running_gateway(db, tmp_path, config(), {"telegram": setup.adapter()}):
         await setup.server.send_as_user("tell me")
-        await async_wait_until(lambda: sent_texts(setup) == [WORDS])
+        await async_wait_until(lambda: sent_texts(setup) == [STREAMED_WORDS])
 
 
 async def test_after_a_restart_the_answer_replaces_the_partial_text(
     setup: TelegramSetup, db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
-    answering(f"[{{say: {WORDS}, pause: 0.3}}, {{say: The whole answer.}}]")
+    answering(f"[{{say: {STREAMED_WORDS}, pause: 0.3}}, {{say: The whole answer.}}]")
     async with running_gateway(db, tmp_path, config(), {"telegram": setup.adapter()}, drain=0):
         await setup.server.send_as_user("tell me")
         await async_wait_until(lambda: any(CURSOR in item for item in sent_texts(setup)))

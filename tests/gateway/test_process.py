@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-LISTENER = """
+RECORDER_CODE = """
 def register(ctx):
-    def note(session_id, **facts):
+    def record(session_id, **fields):
         with open({path!r}, "a") as file:
             file.write(session_id + chr(10))
-    ctx.register_hook("on_session_finalize", note)
+    ctx.register_hook("on_session_finalize", record)
 """
 
 ROUTE = "platforms: {webhook: {routes: {a: {secret_env: MY_ROUTE}}}}\n"
@@ -136,10 +136,10 @@ async def test_a_restart_keeps_the_process_and_answers_pending_messages(
 async def test_a_turn_cut_off_by_the_shutdown_is_finalized_and_continued(
     gateway: GatewayProcess, answering: Callable[[str], Any], hermes_home: Path, tmp_path: Path
 ) -> None:
-    path = tmp_path / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(path)))
+    path = tmp_path / "hook_calls"
+    make_plugin(hermes_home, "recorder", RECORDER_CODE.format(path=str(path)))
     config = ConfigFile.of_home()
-    config.set("plugins.enabled", "listener")
+    config.set("plugins.enabled", "recorder")
     config.set("gateway.drain_seconds", "0")
     answering(f"[{{say: {SLOW}, pause: 0.5}}, {{say: Whole.}}]")
     start(gateway)

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-LISTENER = """
+RECORDER_CODE = """
 def register(ctx):
     for name in ("on_session_finalize", "on_session_reset"):
-        def note(name=name, **facts):
+        def record(name=name, **fields):
             with open({path!r}, "a") as file:
                 file.write(name + chr(10))
-        ctx.register_hook(name, note)
+        ctx.register_hook(name, record)
 """
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -243,9 +243,9 @@ async def test_a_turn_in_a_terminal_has_precedence(
 async def test_plugins_receive_new_conversations_while_the_gateway_runs(
     db: SessionDB, tmp_path: Path, answering: Any, hermes_home: Path
 ) -> None:
-    path = tmp_path / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(path)))
-    ConfigFile.of_home().set("plugins.enabled", "listener")
+    path = tmp_path / "hook_calls"
+    make_plugin(hermes_home, "recorder", RECORDER_CODE.format(path=str(path)))
+    ConfigFile.of_home().set("plugins.enabled", "recorder")
     answering("[{say: A1}]")
     async with running_service(db, tmp_path) as chat:
         await chat.send("hi", "m1")

@@ -149,7 +149,7 @@ async def test_an_edit_has_the_id_of_the_original(setup: TelegramSetup) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "text", "kind"),
+    ("fields", "text", "kind"),
     [
         ({"text": "/new now"}, "/new now", MessageType.COMMAND),
         (
@@ -166,10 +166,10 @@ async def test_an_edit_has_the_id_of_the_original(setup: TelegramSetup) -> None:
     ],
 )
 async def test_events_without_text_are_described(
-    setup: TelegramSetup, facts: dict[str, Any], text: str, kind: MessageType
+    setup: TelegramSetup, fields: dict[str, Any], text: str, kind: MessageType
 ) -> None:
     async with setup.connected():
-        await setup.server.send_as_user(facts.pop("text", None), **facts)
+        await setup.server.send_as_user(fields.pop("text", None), **fields)
         event = (await setup.inbox.wait_for(1))[0]
     assert (event.text, event.message_type) == (text, kind)
 

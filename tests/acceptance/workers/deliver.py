@@ -36,8 +36,8 @@ class Plugins:
 
     @staticmethod
     def _function(name: str, hook: str):
-        def note(**facts: object) -> None:
-            subject = facts.get("event_id") or facts["session_id"]
+        def record(**fields: object) -> None:
+            subject = fields.get("event_id") or fields["session_id"]
             began = time.monotonic_ns()
             if name == "killer":
                 os.write(notes, f"{name} {hook} {subject} {began} 0 {os.getpid()}\n".encode())
@@ -48,7 +48,7 @@ class Plugins:
             os.write(notes, line.encode())
             os.fsync(notes)
 
-        return note
+        return record
 
 
 report = Report()
