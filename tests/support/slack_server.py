@@ -93,12 +93,12 @@ class SlackServer(LoopbackServer[Fault]):
     async def send_as_user(
         self, channel: str, text: str, user: str = ANN, kind: str = "message", **fields: Any
     ) -> dict[str, Any]:
-        fields_of_message = {"user": user, "text": text, "ts": self.ts(), **fields}
+        message_fields = {"user": user, "text": text, "ts": self.ts(), **fields}
         event = {
             "type": kind,
             "channel": channel,
             "channel_type": self.types[channel],
-            **fields_of_message,
+            **message_fields,
         }
         self.messages[channel].append(event)
         await self.deliver(event)
