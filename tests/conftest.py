@@ -1,4 +1,4 @@
-"""What every test stands on: a home of its own, our SQLite, the real command line."""
+"""Fixtures for every test: a separate home, the SQLite driver, the real command line."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from hypothesis import settings
 
 from hermes_state.engine import driver
-from support import measuring, signals
+from support import signals, worker_coverage
 from support.command_line import Hermes, run_hermes
 
 driver.install()
 signals.restore()
-MEASURED = measuring.start()
+MEASURED = worker_coverage.start()
 
 # Property tests look at the same examples every day, so that a red run means a change; the long
-# campaigns look for new ones. How long one takes says nothing where others run beside it.
+# campaigns look for new ones. Durations are meaningless while other tests run.
 settings.register_profile("everyday", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("search" if os.environ.get("HERMES_CAMPAIGN") == "full" else "everyday")
@@ -52,7 +52,7 @@ def hermes() -> Hermes:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Histories written by the original, where somebody keeps them beside the project."""
+    """Histories written by the original, where they are available next to the project."""
     path = SHARED / "data"
     if not path.is_dir():
         pytest.skip("no ../shared/data: histories of the original are not here")
@@ -60,4 +60,4 @@ def shared_data() -> Path:
 
 
 def pytest_unconfigure() -> None:
-    measuring.finish(MEASURED)
+    worker_coverage.finish(MEASURED)

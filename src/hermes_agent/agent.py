@@ -144,7 +144,7 @@ class AIAgent:
 
     def _apply_profile(self) -> None:
         """Choose prompt and tools by the context window, once."""
-        window = self._provider.current.learn_window()
+        window = self._provider.current.resolve_window()
         if self._build_profile is not None:
             self._prompt, self._toolbox, self._warning = self._build_profile(window)
             self._build_profile = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.context.window import estimate_tokens, tokens_in
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
-from hermes_agent.providers.known_models import find_known_model, is_on_this_machine
+from hermes_agent.providers.known_models import find_known_model, is_loopback
 
 if TYPE_CHECKING:
     from hermes_agent.conversation_store import ConversationStore
@@ -80,7 +80,7 @@ def billing_fields(
     }
     if cost is not None:
         return {**fields, **_priced(cost, "actual", provider.name)}
-    if provider.api_mode in FREE_API_MODES or is_on_this_machine(provider.base_url):
+    if provider.api_mode in FREE_API_MODES or is_loopback(provider.base_url):
         # An estimated number of tokens is marked as such even if it is free.
         return {**fields, **_priced(0.0, "estimated" if is_estimate else "included", "local")}
     known_model = find_known_model(provider.base_url, provider.model)

@@ -57,7 +57,7 @@ class Failed(NamedTuple):
     kind: FailureKind
     message: str
     advice: str = ""
-    is_passing: bool = False  # worth a retry
+    is_transient: bool = False  # worth a retry
     retry_after: float | None = None
     usage: Usage = Usage()
     cost: float | None = None

@@ -219,7 +219,7 @@ class Turn:
         else:
             row_id = self._keep_partial(draft, last)
             deps.hooks.request_failed(
-                fields, str(last), retryable=last.is_passing, started_at=started_at
+                fields, str(last), retryable=last.is_transient, started_at=started_at
             )
         if row_id:
             yield MessageStored("assistant", row_id)

@@ -1,7 +1,7 @@
 """Campaigns of faults: how large they are, their figures, and the processes they run.
 
 A campaign has a short form for every day and a long one (`HERMES_CAMPAIGN=full`, which
-`make faults` sets). Its figures are shown at the end of the run.
+`make faults` sets). Its figures are printed at the end of the run.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ Figures = dict[str, dict[str, Any]]
 
 
 def size(short: int, full: int) -> int:
-    """How many faults this run makes."""
+    """The number of faults in this run."""
     return full if IS_FULL else short
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The value below which that share of the values lies; 0 of none."""
+    """The value below which a share of the values lies; 0 for an empty list."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 def wait_until(is_true: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait until something holds; fail the test when it takes too long."""
+    """Wait until a condition holds; fail the test after the deadline."""
     deadline = time.monotonic() + seconds
     while not is_true():
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds:.0f} s in vain for {what}")
+            raise AssertionError(f"timed out after {seconds:.0f} s waiting for {what}")
         time.sleep(0.002)
 
 
 class Worker:
-    """A program of `workers/` as a process of its own, and what it reported."""
+    """A program of `workers/` as a separate process, and its reports."""
 
     def __init__(
         self, script: str, folder: Path, *arguments: object, prefix: tuple[str, ...] = ()
@@ -61,10 +61,10 @@ class Worker:
         self.report.touch()
         self.errors = self.report.with_name(self.report.name.replace("report", "stderr"))
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{WORKERS}"}
-        words = [str(self.report), *map(str, arguments)]
+        worker_arguments = [str(self.report), *map(str, arguments)]
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                [*prefix, sys.executable, "-P", str(WORKERS / script), *words],
+                [*prefix, sys.executable, "-P", str(WORKERS / script), *worker_arguments],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
@@ -77,23 +77,23 @@ class Worker:
     def __exit__(self, *_exception: object) -> None:
         self.kill()
 
-    def said(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """What the worker reported so far; a torn last line was not said."""
+    def reports(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """The reports of the worker so far, without an incomplete last line."""
         lines = self.report.read_bytes().split(b"\n")[:-1]
-        facts = [json.loads(line) for line in lines]
-        return [fact for fact in facts if kind is None or fact["kind"] == kind]
+        reports = [json.loads(line) for line in lines]
+        return [report for report in reports if kind is None or report["kind"] == kind]
 
     def wait_for(self, kind: str, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
-        """Wait until the worker has said something of a kind."""
+        """Wait for the first report of a kind."""
         mark = f'{{"kind": "{kind}"'.encode()
 
-        def has_said_or_died() -> bool:
+        def has_reported_or_exited() -> bool:
             return mark in self.report.read_bytes() or self.process.poll() is not None
 
-        wait_until(has_said_or_died, f"{kind!r} of {self.process.args}", seconds)
-        said = self.said(kind)
-        assert said, f"the worker ended without {kind!r}: {self.complaints()}"
-        return said[0]
+        wait_until(has_reported_or_exited, f"{kind!r} of {self.process.args}", seconds)
+        reports = self.reports(kind)
+        assert reports, f"the worker ended without {kind!r}: {self.error_output()}"
+        return reports[0]
 
     def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
         """Wait for the worker's end; its exit code."""
@@ -102,23 +102,23 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGABRT)  # faulthandler shows where it hangs
             self.process.wait(timeout=10)
-            raise AssertionError(f"the worker hangs: {self.complaints()}") from None
+            raise AssertionError(f"the worker hangs: {self.error_output()}") from None
 
     def kill(self) -> float:
-        """SIGKILL, and the moment just before it."""
-        at = time.monotonic()
+        """Send SIGKILL; return the time just before it."""
+        killed_at = time.monotonic()
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait(timeout=PATIENCE_SECONDS)
-        return at
+        return killed_at
 
-    def complaints(self) -> str:
-        """What the worker wrote to stderr."""
+    def error_output(self) -> str:
+        """The end of the worker's stderr."""
         return self.errors.read_text(errors="replace")[-4000:]
 
 
 class Contents:
-    """What a store holds, read past it."""
+    """The rows of a store, read without SessionDB."""
 
     def __init__(self, path: Path) -> None:
         connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
@@ -131,7 +131,7 @@ class Contents:
         self.content_of = {row_id: content for row_id, _session, content in self.rows}
 
     def missing(self, uids: list[str]) -> list[str]:
-        """Acknowledged messages that are not there."""
+        """The acknowledged messages that are missing."""
         return [uid for uid in uids if self.row_of.get(uid) not in self.content_of]
 
     def doubled(self) -> int:
@@ -140,7 +140,7 @@ class Contents:
 
 
 def assert_healthy(path: Path) -> None:
-    """The store's own examination finds nothing failed, and the index agrees with the rows."""
+    """Assert that the health check passes and the session index matches the rows."""
     findings = health.examine(path)
     assert [finding for finding in findings if finding.status == "failed"] == []
     assert [finding.status for finding in findings if finding.name == "session index"] == ["ok"], (
@@ -149,7 +149,7 @@ def assert_healthy(path: Path) -> None:
 
 
 def save(figures: Figures) -> None:
-    """Keep a full run's figures; campaigns that did not run this time keep theirs."""
+    """Save the figures of a full run; those of other campaigns are left unchanged."""
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    known: Figures = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    RESULTS.write_text(json.dumps({**known, **figures}, indent=2, sort_keys=True) + "\n")
+    saved: Figures = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    RESULTS.write_text(json.dumps({**saved, **figures}, indent=2, sort_keys=True) + "\n")

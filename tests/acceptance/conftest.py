@@ -1,4 +1,4 @@
-"""Figures of the campaigns: collected, shown at the end, kept after a full run."""
+"""Figures of the campaigns: collected, printed at the end, saved after a full run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from acceptance import campaign
 from hermes_core.config.file import ConfigFile
-from support.scripted import serving
+from support.model_servers import model_servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,9 +19,9 @@ FIGURES = "figures of a campaign"
 
 @pytest.fixture
 def figures(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Note what a campaign found, under its name."""
+    """Record the figures of a campaign under its name."""
 
-    def note(name: str, **numbers: Any) -> None:
+    def record(name: str, **numbers: Any) -> None:
         rounded = {
             key: round(value, 4) if isinstance(value, float) else value
             for key, value in numbers.items()
@@ -29,12 +29,12 @@ def figures(request: pytest.FixtureRequest) -> Callable[..., None]:
         # A property of the test travels with its report, from whichever process it ran in.
         request.node.user_properties.append((FIGURES, (name, rounded)))
 
-    return note
+    return record
 
 
 @pytest.fixture
 def state_db(hermes_home: Path) -> Path:
-    """Where the store of this test lies."""
+    """The path of this test's store."""
     return hermes_home / "state.db"
 
 
@@ -51,16 +51,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{name}: {listed}")
     if campaign.IS_FULL:
         campaign.save(figures)
-        terminalreporter.write_line(f"kept in {campaign.RESULTS.relative_to(campaign.ROOT)}")
+        terminalreporter.write_line(f"saved in {campaign.RESULTS.relative_to(campaign.ROOT)}")
 
 
 @pytest.fixture
 def model(hermes_home: Path) -> Iterator[Any]:
-    with serving() as start:
+    with model_servers() as start:
         server = start("[]")
         config = ConfigFile.of_home()
         config.set("llm.api", "openai")
         config.set("llm.base_url", server.base_url)
         config.set("llm.model", "scripted")
-        config.set("gateway.attempts", "1000")  # a kill here is no fault of the message
+        config.set(
+            "gateway.attempts", "1000"
+        )  # the kills must not exhaust the attempts of a message
         yield

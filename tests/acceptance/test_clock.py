@@ -1,4 +1,4 @@
-"""Somebody sets the clock back: nothing is reordered, nobody is declared dead."""
+"""The clock is set back: nothing is reordered, no process is declared dead."""
 
 from __future__ import annotations
 
@@ -68,18 +68,18 @@ def test_a_lease_neither_ends_nor_lasts_longer(db, clock, jump):
 
 @pytest.mark.parametrize("jump", JUMPS)
 def test_a_living_process_is_not_swept(state_db, tmp_path, clock, jump):
-    with Worker("obey.py", tmp_path, state_db, "theirs", "flag", 1) as worker:
+    with Worker("signal_handling.py", tmp_path, state_db, "theirs", "flag", 1) as worker:
         worker.wait_for("ready")
         clock.jump(jump)
         with SessionDB(state_db, clock=clock) as db:
             assert db.get_session("theirs")["ended_at"] is None
             worker.process.send_signal(signal.SIGTERM)
-            assert worker.wait() == 0, worker.complaints()
+            assert worker.wait() == 0, worker.error_output()
             assert db.get_session("theirs")["end_reason"] == "interrupted by the user"
 
 
-def test_a_dead_process_is_swept_whatever_the_clock_says(state_db, tmp_path, clock):
-    with Worker("obey.py", tmp_path, state_db, "theirs", "flag", 1) as worker:
+def test_a_dead_process_is_swept_regardless_of_the_clock(state_db, tmp_path, clock):
+    with Worker("signal_handling.py", tmp_path, state_db, "theirs", "flag", 1) as worker:
         worker.wait_for("stored")
         worker.kill()
     clock.jump(-DAY_SECONDS)
@@ -99,7 +99,7 @@ def last_active(db, **options):
     return [(row["id"], row["last_active"]) for row in rows]
 
 
-def test_last_activity_does_not_go_back(db, clock, state_db):
+def test_last_activity_never_decreases(db, clock, state_db):
     db.append_message("one", "user", "before")
     reached = last_active(db)[0][1]
     clock.jump(-DAY_SECONDS)
@@ -108,7 +108,7 @@ def test_last_activity_does_not_go_back(db, clock, state_db):
     assert_healthy(state_db)
 
 
-def test_lists_stay_whole(db, clock):
+def test_lists_stay_complete(db, clock):
     for number in range(30):
         db.create_session(f"s{number:02}", "cli")
         db.append_message(f"s{number:02}", "user", "hello")

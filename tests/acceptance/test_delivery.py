@@ -17,28 +17,28 @@ from hermes_state.delivery.boundaries import MAX_ATTEMPTS
 if TYPE_CHECKING:
     from pathlib import Path
 
-SIDE_BY_SIDE = 2
+DISPATCHER_COUNT = 2
 
 
-class Note(NamedTuple):
-    """One call of a plugin, as it wrote it down."""
+class PluginCall(NamedTuple):
+    """One call of a plugin, as recorded by the plugin."""
 
     plugin: str
     hook: str
-    what: str
+    subject: str
     began: int
     ended: int
     process: str
 
 
-def read_notes(path: Path) -> list[Note]:
+def read_calls(path: Path) -> list[PluginCall]:
     lines = path.read_text().splitlines() if path.exists() else []
-    words = [line.split() for line in lines]
-    return [Note(*word[:3], int(word[3]), int(word[4]), word[5]) for word in words]
+    rows = [line.split() for line in lines]
+    return [PluginCall(*row[:3], int(row[3]), int(row[4]), row[5]) for row in rows]
 
 
 def expected_calls(state_db: Path) -> Counter[tuple[str, str]]:
-    """What each plugin must have heard: (hook, event id or session id)."""
+    """The calls each plugin must receive: (hook, event ID or session ID)."""
     with SessionDB(state_db) as db:
         events = db.list_boundaries(limit=-1)
     return Counter(
@@ -74,7 +74,7 @@ def test_no_event_is_lost_when_dispatchers_are_killed(
         while left:
             batch = [
                 Worker("deliver.py", reports, state_db, notes, "slow,quick", "loop")
-                for _ in range(min(SIDE_BY_SIDE, left))
+                for _ in range(min(DISPATCHER_COUNT, left))
             ]
             for worker in batch:
                 worker.wait_for("ready")
@@ -86,19 +86,19 @@ def test_no_event_is_lost_when_dispatchers_are_killed(
             busy += notes.exists() and notes.stat().st_size > before
         assert writer.wait_for("done", seconds=600)
     with Worker("deliver.py", reports, state_db, notes, "slow,quick", "drain") as worker:
-        assert worker.wait(120) == 0, worker.complaints()
-    expected, result = expected_calls(state_db), read_notes(notes)
+        assert worker.wait(120) == 0, worker.error_output()
+    expected, result = expected_calls(state_db), read_calls(notes)
     doubles = 0
     for plugin in ("slow", "quick"):
-        counter = Counter((note.hook, note.what) for note in result if note.plugin == plugin)
-        assert expected - counter == Counter()  # none lost
-        assert set(counter) == set(expected)  # none invented: a double carries the same id
+        counter = Counter((call.hook, call.subject) for call in result if call.plugin == plugin)
+        assert expected - counter == Counter()  # no call lost
+        assert set(counter) == set(expected)  # no other calls: a repeated call has the same ID
         doubles += (counter - expected).total()
-    finalized = {note.what for note in result if note.hook == "on_session_finalize"}
-    assert finalized >= {fact["session"] for fact in writer.said("ended")}
+    finalized = {call.subject for call in result if call.hook == "on_session_finalize"}
+    assert finalized >= {report["session"] for report in writer.reports("ended")}
     assert finalized == {event["session_id"] for event in events(state_db) if event["is_final"]}
     assert {event["state"] for event in events(state_db)} == {"delivered"}
-    assert doubles <= kills  # at most the call under way when a dispatcher was killed
+    assert doubles <= kills  # at most the call in flight at each kill
     assert busy > 0
     figures(
         "kill -9 while delivering",
@@ -112,28 +112,28 @@ def test_no_event_is_lost_when_dispatchers_are_killed(
     )
 
 
-def test_two_dispatchers_never_have_the_same_event_at_once(
+def test_two_dispatchers_never_handle_the_same_event_at_once(
     state_db: Path, reports: Path, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
     with Worker("announce.py", reports, state_db, 150, 0) as writer:
         writer.wait_for("done")
-    words = ("deliver.py", reports, state_db, notes, "slow", "drain")
-    with Worker(*words) as worker, Worker(*words) as two:  # type: ignore[arg-type]
-        assert worker.wait() == 0, worker.complaints()
-        assert two.wait() == 0, two.complaints()
-    result = read_notes(notes)
-    calls = Counter((note.hook, note.what) for note in result)
+    arguments = ("deliver.py", reports, state_db, notes, "slow", "drain")
+    with Worker(*arguments) as first, Worker(*arguments) as second:  # type: ignore[arg-type]
+        assert first.wait() == 0, first.error_output()
+        assert second.wait() == 0, second.error_output()
+    result = read_calls(notes)
+    calls = Counter((call.hook, call.subject) for call in result)
     assert calls == expected_calls(state_db)
-    assert len({note.process for note in result}) == 2
+    assert len({call.process for call in result}) == 2
     by_event: dict[str, set[str]] = defaultdict(set)
-    for note in result:
-        if note.hook == "on_session_boundary":
-            by_event[note.what].add(note.process)
+    for call in result:
+        if call.hook == "on_session_boundary":
+            by_event[call.subject].add(call.process)
     assert {len(processes) for processes in by_event.values()} == {1}
 
 
-def test_a_plugin_that_ends_the_process_is_left_behind_and_the_others_are_not(
+def test_a_plugin_that_kills_the_process_does_not_block_the_others(
     state_db: Path, reports: Path, tmp_path: Path, figures
 ) -> None:
     notes = tmp_path / "notes"
@@ -143,18 +143,18 @@ def test_a_plugin_that_ends_the_process_is_left_behind_and_the_others_are_not(
     while True:
         starts += 1
         assert starts < 100
-        words = ("deliver.py", reports, state_db, notes, "early,killer,late", "drain")
-        with Worker(*words) as worker:  # type: ignore[arg-type]
+        arguments = ("deliver.py", reports, state_db, notes, "early,killer,late", "drain")
+        with Worker(*arguments) as worker:  # type: ignore[arg-type]
             if worker.wait() == 0:
                 break
-    result, expected = read_notes(notes), expected_calls(state_db)
+    result, expected = read_calls(notes), expected_calls(state_db)
     settled = events(state_db)
     assert {event["state"] for event in settled} == {"dead"}
     assert all("ended in the middle" in event["error"] for event in settled)
     assert {event["attempts"] for event in settled} == {MAX_ATTEMPTS}
     assert starts == MAX_ATTEMPTS * len(settled) + 1
     for plugin in ("early", "late"):
-        counter = Counter((note.hook, note.what) for note in result if note.plugin == plugin)
+        counter = Counter((call.hook, call.subject) for call in result if call.plugin == plugin)
         assert counter == expected
     figures("a plugin that ends the process", events=len(settled), processes_killed=starts - 1)
 
@@ -164,16 +164,16 @@ def test_the_bundled_misbehaving_plugin_can_end_the_process(
 ) -> None:
     with SessionDB() as db:
         db.create_session("one", "cli")
-        db.create_session("two", "cli")
+        db.create_session("second", "cli")
     for name in ("misbehaving", "boundary-log"):
         assert hermes("plugins", "enable", name).code == 0
     done = hermes("sessions", "delete", "one", "--yes", HERMES_MISBEHAVE="kill")
     assert done.code == 9
-    event = next(item for item in events(state_db) if item["session_id"] == "one")
+    event = next(event for event in events(state_db) if event["session_id"] == "one")
     assert event["state"] == "waiting"
     assert event["attempts"] == 1
-    # The next command that announces delivers what waits.
-    assert hermes("sessions", "delete", "two", "--yes").code == 0
+    # The next command that announces an event delivers the waiting ones.
+    assert hermes("sessions", "delete", "second", "--yes").code == 0
     text = (hermes_home / "logs" / "boundaries.jsonl").read_text()
     assert text.count('"on_session_boundary"') == 2
-    assert {item["state"] for item in events(state_db)} == {"delivered"}
+    assert {event["state"] for event in events(state_db)} == {"delivered"}

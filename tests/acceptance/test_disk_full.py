@@ -1,4 +1,4 @@
-"""The disk is full: what was acknowledged stays, and the process goes on when there is room."""
+"""A full disk: acknowledged messages stay, and the process continues once space is free."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ BALLAST_BYTES = 3 * 1024 * 1024
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of 8 MB, partly filled with a file that can be removed."""
-    place = tmp_path / "small"
-    place.mkdir()
+    folder = tmp_path / "small"
+    folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(place)],
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)],
         capture_output=True,
         check=False,
     )
     if mounted.returncode:
         pytest.skip(f"mounting is not allowed here: {mounted.stderr.decode().strip()}")
     try:
-        (place / "ballast").write_bytes(bytes(BALLAST_BYTES))
-        yield place
+        (folder / "ballast").write_bytes(bytes(BALLAST_BYTES))
+        yield folder
     finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @pytest.fixture(params=["journal on the same disk", "journal on another disk"])
@@ -57,16 +57,16 @@ def wording(request: pytest.FixtureRequest) -> str:
 
 def check(worker: Worker, state_db: Path) -> dict[str, int]:
     SessionDB(state_db).close()
-    stored, result = worker.said("stored"), worker.said("kept")
+    stored, result = worker.reports("stored"), worker.reports("kept")
     contents = Contents(state_db)
     assert contents.integrity == [("ok",)]
-    assert contents.missing([fact["uid"] for fact in (*stored, *result)]) == []
+    assert contents.missing([report["uid"] for report in (*stored, *result)]) == []
     assert contents.doubled() == 0
     numbers = [content.split()[0] for _id, _session, content in contents.rows]
     assert numbers == sorted(numbers)
-    refused = {fact["uid"] for fact in worker.said("refused")}
+    refused = {report["uid"] for report in worker.reports("refused")}
     assert not refused & contents.row_of.keys()
-    assert {fact["error"] for fact in worker.said("refused")} <= {"NotSavedError"}
+    assert {report["error"] for report in worker.reports("refused")} <= {"NotSavedError"}
     assert refused or result
     assert_healthy(state_db)
     return {
@@ -85,11 +85,11 @@ def test_a_full_disk_loses_nothing_and_needs_no_restart(
     worker, state_db = filled
     (small_disk / "ballast").unlink()
     (tmp_path / "go").touch()
-    assert worker.wait() == 0, worker.complaints()
-    recovered = worker.said("recovered")[0]
+    assert worker.wait() == 0, worker.error_output()
+    recovered = worker.reports("recovered")[0]
     assert recovered["trouble"] is None
-    after = [fact for fact in worker.said()[:] if fact["kind"] in {"stored", "kept"}][-30:]
-    assert {fact["kind"] for fact in after} == {"stored"}
+    after = [report for report in worker.reports()[:] if report["kind"] in {"stored", "kept"}][-30:]
+    assert {report["kind"] for report in after} == {"stored"}
     figures(f"disk full, then room again ({wording(request)})", **check(worker, state_db))
 
 
@@ -103,9 +103,9 @@ def test_a_process_killed_on_a_full_disk_loses_nothing(request, filled, small_di
 
 
 @pytest.mark.slow
-def test_the_user_is_told(filled):
+def test_the_user_is_notified(filled):
     worker, _state_db = filled
-    assert all("journal" in fact["trouble"] for fact in worker.said("kept"))
-    for fact in worker.said("refused"):
-        assert fact["error"] == "NotSavedError"
-        assert "Free some space" in fact["text"]
+    assert all("journal" in report["trouble"] for report in worker.reports("kept"))
+    for report in worker.reports("refused"):
+        assert report["error"] == "NotSavedError"
+        assert "Free some space" in report["text"]

@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING
 import pytest
 
 from acceptance.campaign import size, wait_until
-from acceptance.chats import CHATS, Platform, unsettled
+from acceptance.chat_platform import CHAT_COUNT, ChatPlatform, count_unsettled
 from hermes_state import SessionDB
-from support.gateway_process import Gateway
+from support.gateway_process import GatewayProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-WORD = re.compile(r"c\d+-m\d+")
+MESSAGE_NAME = re.compile(r"c\d+-m\d+")
 
 
-async def campaign(platform: Platform, gateway: Gateway, kills: int) -> None:
+async def campaign(platform: ChatPlatform, gateway: GatewayProcess, kills: int) -> None:
     gateway.start()
     is_over = False
-    going = asyncio.create_task(platform.connect_until(lambda: is_over))
+    delivery = asyncio.create_task(platform.connect_until(lambda: is_over))
     for _ in range(kills):
         await asyncio.sleep(random.uniform(0.4, 1.6))
         gateway.kill()
         gateway.start()
     async with asyncio.timeout(1200):
-        while not platform.is_delivered or await asyncio.to_thread(unsettled):  # noqa: ASYNC110
+        while not platform.is_delivered or await asyncio.to_thread(count_unsettled):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
     is_over = True
-    await going
+    await delivery
 
 
 @pytest.mark.slow
@@ -43,28 +43,28 @@ async def test_every_message_is_answered_once_however_often_the_gateway_is_kille
     hermes_home: Path, figures: Callable[..., None]
 ) -> None:
     count, kills = size(120, 10_000), size(8, 500)
-    platform = Platform(hermes_home / "run" / "gateway.sock", count)
-    gateway = Gateway()
+    platform = ChatPlatform(hermes_home / "run" / "gateway.sock", count)
+    gateway = GatewayProcess()
     await campaign(platform, gateway, kills)
     wait_until(gateway.is_up, "the last start")
     assert gateway.stop() == 0
-    said, answers = {}, 0
+    handled, answers = {}, 0
     with SessionDB() as db:
-        for chat in range(CHATS):
+        for chat in range(CHAT_COUNT):
             rows = db.list_sessions_rich(limit=-1, session_key=f"agent:main:local:dm:chat{chat}")
             assert len(rows) == 1, "a chat has one conversation"
             messages = db.get_messages(rows[0]["id"])
             users = [str(message["content"]) for message in messages if message["role"] == "user"]
-            said[chat] = WORD.findall("\n".join(users))
+            handled[chat] = MESSAGE_NAME.findall("\n".join(users))
             roles = [message["role"] for message in messages]
             assert roles == ["user", "assistant"] * (len(roles) // 2), roles
             answers += len(users)
-    lost = sum(len(set(platform.sent[chat]) - set(said[chat])) for chat in range(CHATS))
-    twice = sum(len(said[chat]) - len(set(said[chat])) for chat in range(CHATS))
+    lost = sum(len(set(platform.sent[chat]) - set(handled[chat])) for chat in range(CHAT_COUNT))
+    repeated = sum(len(handled[chat]) - len(set(handled[chat])) for chat in range(CHAT_COUNT))
     figures(
         "gateway, kill -9", messages=count, kills=gateway.kills, turns=answers, lost=lost,
-        handled_twice=twice, replies_sent_again=platform.doubled,
+        handled_twice=repeated, replies_sent_again=platform.doubled,
     )  # fmt: skip
-    assert (lost, twice) == (0, 0)
-    assert said == platform.sent  # in their order
-    assert len(platform.arrived) == answers
+    assert (lost, repeated) == (0, 0)
+    assert handled == platform.sent  # in their order
+    assert len(platform.replies) == answers

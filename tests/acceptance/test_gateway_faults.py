@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from acceptance.campaign import Worker, assert_healthy, size, wait_until
-from acceptance.chats import CHATS, Platform, unsettled
+from acceptance.chat_platform import CHAT_COUNT, ChatPlatform, count_unsettled
 from gateway.platforms.local import socket_path
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
-from support.chat import Chat
-from support.gateway_process import Gateway
+from support.chat import LocalChatClient
+from support.gateway_process import GatewayProcess
+from support.model_servers import model_servers
 from support.plugin_folders import make_plugin
-from support.scripted import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,33 +27,33 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-LISTENER = """
+RECORDER_CODE = """
 import os
 
 def register(ctx):
-    def note(event_id, kind, session_id, epoch, **facts):
+    def record(event_id, kind, session_id, epoch, **fields):
         handle = os.open({path!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(handle, f"{{event_id}} {{kind}} {{session_id}} {{epoch}}\\n".encode())
         os.fsync(handle)
         os.close(handle)
-    ctx.register_hook("on_session_boundary", note)
+    ctx.register_hook("on_session_boundary", record)
 """
 
 
 @pytest.fixture
-def gateway() -> Iterator[Gateway]:
-    result = Gateway()
+def gateway() -> Iterator[GatewayProcess]:
+    result = GatewayProcess()
     yield result
-    result.end()
+    result.cleanup()
 
 
-def start(gateway: Gateway) -> None:
+def start(gateway: GatewayProcess) -> None:
     gateway.start()
     wait_until(gateway.is_up, "the gateway")
 
 
-def answered_once(count: int) -> None:
-    """Every message stands once in its conversation, and each has its answer."""
+def assert_answered_once(count: int) -> None:
+    """Assert that every message is stored once and answered."""
     with SessionDB() as db:
         assert_healthy(db.db_path)
         rows = db.list_sessions_rich(limit=-1, source="local")
@@ -61,65 +61,65 @@ def answered_once(count: int) -> None:
         users = "\n".join(
             str(message["content"]) for message in messages if message["role"] == "user"
         )
-        words = users.split()
-        assert len(words) == len(set(words)) == count
+        texts = users.split()
+        assert len(texts) == len(set(texts)) == count
         roles = {message["role"] for message in messages}
         assert roles == {"user", "assistant"}
 
 
-async def delivered(platform: Platform) -> None:
-    """Deliver everything, and wait until all is answered."""
+async def deliver_all(platform: ChatPlatform) -> None:
+    """Deliver every message and wait until all are answered."""
     is_over = False
-    going = asyncio.create_task(platform.connect_until(lambda: is_over))
+    delivery = asyncio.create_task(platform.connect_until(lambda: is_over))
     async with asyncio.timeout(1200):
-        while not platform.is_delivered or await asyncio.to_thread(unsettled):  # noqa: ASYNC110
+        while not platform.is_delivered or await asyncio.to_thread(count_unsettled):  # noqa: ASYNC110
             await asyncio.sleep(0.2)
     is_over = True
-    await going
+    await delivery
 
 
-async def test_a_model_that_is_down_is_told_of_and_asked_again_when_it_is_back(
-    gateway: Gateway, hermes_home: Path
+async def test_an_unreachable_model_is_reported_and_retry_works_once_it_is_back(
+    gateway: GatewayProcess, hermes_home: Path
 ) -> None:
-    with serving() as begin:
-        address = begin("[]").base_url
+    with model_servers() as start_server:
+        address = start_server("[]").base_url
     config = ConfigFile.of_home()
     config.set("llm.api", "openai")
     config.set("llm.base_url", address)
     config.set("llm.model", "scripted")
     config.set("llm.window", "8000")
     start(gateway)
-    async with Chat(socket_path()) as chat:
-        await chat.say("hello", "m1")
-        (text,) = await chat.until(1)
+    async with LocalChatClient(socket_path()) as chat:
+        await chat.send("hello", "m1")
+        (text,) = await chat.wait_for(1)
         assert "The turn failed" in text or "Cannot answer" in text
     gateway.stop()
-    with serving() as begin:
-        config.set("llm.base_url", begin("[{say: Hello again.}]").base_url)
+    with model_servers() as start_server:
+        config.set("llm.base_url", start_server("[{say: Hello again.}]").base_url)
         start(gateway)
-        async with Chat(socket_path()) as chat:
-            await chat.say("/retry", "m2")
-            assert "Hello again." in await chat.until(1)
+        async with LocalChatClient(socket_path()) as chat:
+            await chat.send("/retry", "m2")
+            assert "Hello again." in await chat.wait_for(1)
     with SessionDB() as db:
         (row,) = db.list_sessions_rich(source="local")
-        said = [str(message["content"]) for message in db.get_messages(row["id"])]
-    assert said == ["hello", "Hello again."]
+        contents = [str(message["content"]) for message in db.get_messages(row["id"])]
+    assert contents == ["hello", "Hello again."]
 
 
 @pytest.mark.usefixtures("model")
-async def test_a_database_that_another_program_locks_delays_and_loses_nothing(
-    gateway: Gateway, hermes_home: Path, tmp_path: Path, figures: Callable[..., None]
+async def test_a_locked_database_delays_messages_but_loses_none(
+    gateway: GatewayProcess, hermes_home: Path, tmp_path: Path, figures: Callable[..., None]
 ) -> None:
     config = ConfigFile.of_home()
     config.set("store.busy_seconds", "1")
     seconds, count = size(5, 60), size(40, 200)
     start(gateway)
-    platform = Platform(socket_path(), count)
+    platform = ChatPlatform(socket_path(), count)
     with Worker("hold_lock.py", tmp_path, hermes_home / "state.db", seconds) as holder:
         holder.wait_for("locked")
-        await delivered(platform)
+        await deliver_all(platform)
     assert gateway.stop() == 0
-    answered_once(count)
+    assert_answered_once(count)
     figures("gateway, database locked", seconds=seconds, messages=count, lost=0)
 
 
@@ -137,7 +137,7 @@ def small_disk(hermes_home: Path) -> Iterator[Path]:
 
 
 def fill(path: Path) -> None:
-    """Take up all the room there is."""
+    """Write until the disk is full."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT)
     with contextlib.suppress(OSError):
         while os.write(handle, bytes(4096)):
@@ -145,44 +145,44 @@ def fill(path: Path) -> None:
     os.close(handle)
 
 
-async def test_a_full_disk_delays_and_loses_nothing(
-    small_disk: Path, gateway: Gateway, model: Any
+async def test_a_full_disk_delays_messages_but_loses_none(
+    small_disk: Path, gateway: GatewayProcess, model: Any
 ) -> None:
-    """What does not fit is not confirmed; the platform brings it again."""
+    """Messages that cannot be stored are not confirmed; the platform delivers them again."""
     start(gateway)
     count = 40
-    platform = Platform(socket_path(), count)
+    platform = ChatPlatform(socket_path(), count)
     ballast = small_disk / "ballast"
     fill(ballast)
-    going = asyncio.create_task(delivered(platform))
+    delivery = asyncio.create_task(deliver_all(platform))
     await asyncio.sleep(3)
     ballast.unlink()
-    await going
+    await delivery
     assert gateway.stop() == 0
-    answered_once(count)
+    assert_answered_once(count)
 
 
 @pytest.mark.usefixtures("model")
-async def test_every_boundary_is_heard_however_often_the_gateway_is_killed(
-    gateway: Gateway, hermes_home: Path, tmp_path: Path, figures: Callable[..., None]
+async def test_every_boundary_is_delivered_however_often_the_gateway_is_killed(
+    gateway: GatewayProcess, hermes_home: Path, tmp_path: Path, figures: Callable[..., None]
 ) -> None:
-    heard_path = tmp_path / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(heard_path)))
-    ConfigFile.of_home().set("plugins.enabled", "listener")
+    record_path = tmp_path / "boundaries"
+    make_plugin(hermes_home, "recorder", RECORDER_CODE.format(path=str(record_path)))
+    ConfigFile.of_home().set("plugins.enabled", "recorder")
     rounds, kills = size(30, 1000), size(5, 200)
-    platform = Platform(socket_path(), CHATS * 2)
-    for chat in range(CHATS):
-        lines = [f"c{chat}-n{number}" for number in range(rounds // CHATS)]
-        texts = [item for line in lines for item in (line, f"/new {line}-new")]
+    platform = ChatPlatform(socket_path(), CHAT_COUNT * 2)
+    for chat in range(CHAT_COUNT):
+        lines = [f"c{chat}-n{number}" for number in range(rounds // CHAT_COUNT)]
+        texts = [text for line in lines for text in (line, f"/new {line}-new")]
         platform.waiting[chat] = [f"c{chat}-m{number}" for number in range(len(texts))]
         platform.texts |= dict(zip(platform.waiting[chat], texts, strict=True))
     gateway.start()
-    going = asyncio.create_task(delivered(platform))
+    delivery = asyncio.create_task(deliver_all(platform))
     for _ in range(kills):
         await asyncio.sleep(random.uniform(0.4, 1.2))
         gateway.kill()
         gateway.start()
-    await going
+    await delivery
     wait_until(gateway.is_up, "the last start")
     with SessionDB(is_recovering=False) as db:
         sql = "SELECT count(*) FROM hermes_boundary WHERE state <> 'delivered'"
@@ -191,14 +191,14 @@ async def test_every_boundary_is_heard_however_often_the_gateway_is_killed(
     with SessionDB() as db:
         events = db.list_boundaries(limit=100_000)
     finals = [event for event in events if event["is_final"]]
-    results = [line.split()[0] for line in heard_path.read_text().splitlines()]
-    lost = {event["event_id"] for event in events} - set(results)
-    per_epoch = {(item["session_id"], item["epoch"]) for item in finals}
+    recorded = [line.split()[0] for line in record_path.read_text().splitlines()]
+    lost = {event["event_id"] for event in events} - set(recorded)
+    per_epoch = {(event["session_id"], event["epoch"]) for event in finals}
     figures(
         "gateway, boundaries", kills=gateway.kills, events=len(events), finals=len(finals),
-        lost=len(lost), heard_twice=len(results) - len(set(results)),
+        lost=len(lost), delivered_twice=len(recorded) - len(set(recorded)),
     )  # fmt: skip
     assert not lost
     assert len(per_epoch) == len(finals)
-    assert sum(item["kind"] == "new" for item in finals) == rounds
-    assert set(results) == {event["event_id"] for event in events}
+    assert sum(event["kind"] == "new" for event in finals) == rounds
+    assert set(recorded) == {event["event_id"] for event in events}

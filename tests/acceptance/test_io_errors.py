@@ -25,16 +25,16 @@ pytestmark = [
 
 
 def suffer(folder, state_db, points, probability):
-    words = (state_db, "one", ",".join(points), probability, size(50, 500))
-    return Worker("suffer.py", folder, *words, prefix=("fiu-run", "-x"))
+    arguments = (state_db, "one", ",".join(points), probability, size(50, 500))
+    return Worker("io_errors.py", folder, *arguments, prefix=("fiu-run", "-x"))
 
 
 def check(worker, state_db):
     SessionDB(state_db).close()
-    acknowledged = [*worker.said("stored"), *worker.said("kept")]
+    acknowledged = [*worker.reports("stored"), *worker.reports("kept")]
     contents = Contents(state_db)
     assert contents.integrity == [("ok",)]
-    missing = contents.missing([fact["uid"] for fact in acknowledged])
+    missing = contents.missing([report["uid"] for report in acknowledged])
     assert missing == []
     assert contents.doubled() == 0
     numbers = [content.split()[0] for _id, _s, content in contents.rows if content[0] != "<"]
@@ -42,8 +42,8 @@ def check(worker, state_db):
     assert_healthy(state_db)
     return {
         "acknowledged": len(acknowledged),
-        "of_them_journaled": len(worker.said("kept")),
-        "refused": len(worker.said("refused")),
+        "of_them_journaled": len(worker.reports("kept")),
+        "refused": len(worker.reports("refused")),
         "missing": len(missing),
         "doubled": contents.doubled(),
     }
@@ -62,13 +62,13 @@ def check(worker, state_db):
 )
 def test_errors_lose_nothing_and_pass(request, state_db, tmp_path, figures, points, probability):
     with suffer(tmp_path, state_db, points, probability) as worker:
-        assert worker.wait(900) == 0, worker.complaints()
-        recovered = worker.said("recovered")[0]
+        assert worker.wait(900) == 0, worker.error_output()
+        recovered = worker.reports("recovered")[0]
         # The errors were really there, the process lived through them and stores again.
         assert sum(recovered["injected"].values()) > 0
         assert recovered["row"] > 0
         assert recovered["trouble"] is None
-        assert {fact["error"] for fact in worker.said("refused")} <= {"NotSavedError"}
+        assert {report["error"] for report in worker.reports("refused")} <= {"NotSavedError"}
         name = request.node.callspec.id
         figures(f"I/O errors, {name}", **recovered["injected"], **check(worker, state_db))
 
@@ -77,12 +77,12 @@ def test_a_kill_among_errors_loses_nothing(state_db, tmp_path, figures):
     kills = size(4, 40)
     injected = acknowledged = 0
     for number in range(kills):
-        place = state_db.parent / f"home{number}" / "state.db"
-        with suffer(tmp_path, place, (WRITE, SYNC, JOURNAL), 0.2) as worker:
+        mount_point = state_db.parent / f"home{number}" / "state.db"
+        with suffer(tmp_path, mount_point, (WRITE, SYNC, JOURNAL), 0.2) as worker:
             worker.wait_for("ready")
             time.sleep(random.uniform(0.2, 2.0))
             worker.kill()
-            injected += "disk I/O error" in worker.complaints()
-            acknowledged += check(worker, place)["acknowledged"]
+            injected += "disk I/O error" in worker.error_output()
+            acknowledged += check(worker, mount_point)["acknowledged"]
     figures("I/O errors, then kill -9", kills=kills, acknowledged=acknowledged, missing=0)
     assert injected

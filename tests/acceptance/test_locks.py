@@ -1,4 +1,4 @@
-"""The three rules: one SQLite per process, nobody opens the file, write-ahead log and FULL."""
+"""Three rules: one SQLite per process, no other open of the file, WAL and FULL."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ NEEDS_PROC = pytest.mark.skipif(
 
 @NEEDS_PROC
 def test_no_operation_drops_the_lock(state_db, tmp_path):
-    with Worker("walk.py", tmp_path, state_db) as worker:
-        assert worker.wait() == 0, worker.complaints()
-        steps = worker.said("step")
+    with Worker("every_operation.py", tmp_path, state_db) as worker:
+        assert worker.wait() == 0, worker.error_output()
+        steps = worker.reports("step")
         assert len(steps) > 40
         assert [step["name"] for step in steps if not step["locks"]] == []
         assert all("READ" in lock for step in steps for lock in step["locks"])
         # The walk ends with what must never happen, to prove that it would be seen.
-        assert worker.said("control")[0]["locks"] == []
+        assert worker.reports("control")[0]["locks"] == []
 
 
 @pytest.fixture
 def hostile(state_db, tmp_path):
     with Worker("hostile.py", tmp_path, state_db) as worker:
-        assert worker.wait() == 0, worker.complaints()
+        assert worker.wait() == 0, worker.error_output()
         yield worker
 
 
 def test_a_hostile_plugin_cannot_touch_the_file(hostile, state_db):
-    others = [fact for fact in hostile.said() if fact["kind"] not in {"refused", "alive"}]
-    assert [fact for fact in others if fact["kind"] != "skipped"] == []
-    assert len(hostile.said("refused")) >= 15
-    assert hostile.said("alive")[0]["row"] > 0
+    others = [report for report in hostile.reports() if report["kind"] not in {"refused", "alive"}]
+    assert [report for report in others if report["kind"] != "skipped"] == []
+    assert len(hostile.reports("refused")) >= 15
+    assert hostile.reports("alive")[0]["row"] > 0
     contents = Contents(state_db)
     assert contents.integrity == [("ok",)]
     assert len(contents.rows) == 2
 
 
 def test_a_second_sqlite_cannot_open_the_file(hostile):
-    if hostile.said("skipped"):
+    if hostile.reports("skipped"):
         pytest.skip("this interpreter has no SQLite of its own")
-    names = [fact["name"] for fact in hostile.said("refused")]
+    names = [report["name"] for report in hostile.reports("refused")]
     assert len([name for name in names if "interpreter" in name]) == 5
 
 
 def test_a_process_of_the_command_line_maps_one_sqlite(hermes_home, tmp_path):
     with Worker("command_line.py", tmp_path) as worker:
-        assert worker.wait() == 0, worker.complaints()
-        mapped = worker.said("mapped")[0]
+        assert worker.wait() == 0, worker.error_output()
+        mapped = worker.reports("mapped")[0]
         assert mapped["code"] == 0
         assert mapped["module"] == "pysqlite3"
         assert len(mapped["copies"]) == 1

@@ -30,7 +30,7 @@ def signals(pid: int, kind: str) -> set[int]:
 
 @pytest.mark.parametrize("start", [[], IGNORING], ids=["plainly", "as nohup does"])
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_what_the_parent_ignored_stays_ignored(start: list[str], program: str) -> None:
+def test_signals_ignored_by_the_parent_stay_ignored(start: list[str], program: str) -> None:
     with subprocess.Popen(
         [*start, *command(*PROGRAMS[program])],
         stdout=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Chat platforms under kill -9: nothing is lost and nothing handled twice, on any of them."""
+"""Chat platforms under kill -9: no message is lost or handled handled_twice."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from acceptance.campaign import size
-from acceptance.chats import unsettled
+from acceptance.chat_platform import count_unsettled
 from gateway.outbound.sender import DUPLICATE_NOTE
 from hermes_state import SessionDB
 from support import platform_chats
-from support.adapters import waited
-from support.gateway_process import Gateway
-from support.synapse import running
+from support.gateway_process import GatewayProcess
+from support.synapse import running_synapse
+from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -28,162 +28,166 @@ if TYPE_CHECKING:
 
     from support.platform_chats import PlatformChats
 
-WORD = re.compile(r"c\d+-m\d+")
+MESSAGE_NAME = re.compile(r"c\d+-m\d+")
 MESSAGES, KILLS = size(12, 300), size(2, 60)
-# What has just happened when it is killed, by turns; None is while it starts, or whenever.
+# The event before each kill, in rotation; None is a random time, also during the start.
 MOMENTS = ("delivery", "answer", None)
 PATIENCE_SECONDS = 240.0
 MOMENT_SECONDS = 15.0
 
 
-class Talk:
-    """What people say, each message numbered in its chat."""
+class MessageSender:
+    """Sends messages as users, numbered per chat."""
 
-    def __init__(self, crowd: PlatformChats) -> None:
-        self._crowd = crowd
+    def __init__(self, chats: PlatformChats) -> None:
+        self._chats = chats
         self._numbers = itertools.count()
-        self.said: dict[str, list[str]] = {chat: [] for chat in crowd.chats}
+        self.sent: dict[str, list[str]] = {chat: [] for chat in chats.chats}
 
-    async def say(self, count: int) -> None:
-        """So many messages, with pauses as people make them."""
+    async def send(self, count: int) -> None:
+        """Send *count* messages with short random pauses."""
         for _ in range(count):
-            place = next(self._numbers) % len(self._crowd.chats)
-            chat = self._crowd.chats[place]
-            text = f"c{place}-m{len(self.said[chat])}"
-            await self._crowd.say(chat, text)
-            self.said[chat].append(text)
+            index = next(self._numbers) % len(self._chats.chats)
+            chat = self._chats.chats[index]
+            text = f"c{index}-m{len(self.sent[chat])}"
+            await self._chats.send_as_user(chat, text)
+            self.sent[chat].append(text)
             await asyncio.sleep(random.uniform(0, 0.1))
 
 
 @pytest.fixture(params=["telegram", "matrix", "discord", "slack"])
-async def crowd(
+async def chats(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[PlatformChats]:
     async with AsyncExitStack() as stack:
         if request.param == "matrix":
-            synapse = stack.enter_context(running(tmp_path_factory.mktemp("synapse")))
+            synapse = stack.enter_context(running_synapse(tmp_path_factory.mktemp("synapse")))
             yield await stack.enter_async_context(platform_chats.on_matrix(synapse))
         else:
             yield await stack.enter_async_context(getattr(platform_chats, f"on_{request.param}")())
 
 
 @pytest.fixture
-def gateway(model: None, crowd: PlatformChats, hermes_home: Path) -> Iterator[Gateway]:
+def gateway(model: None, chats: PlatformChats, hermes_home: Path) -> Iterator[GatewayProcess]:
     """A gateway for the platform; not yet started."""
     path = hermes_home / "config.yaml"
-    platforms = {crowd.platform: {"enabled": True, **crowd.options}}
+    platforms = {chats.platform: {"enabled": True, **chats.options}}
     path.write_text(f"{path.read_text()}platforms: {json.dumps(platforms)}\n")
-    result = Gateway()
+    result = GatewayProcess()
     yield result
-    result.end()
+    result.cleanup()
 
 
-def start(gateway: Gateway, crowd: PlatformChats) -> None:
-    gateway.start(**crowd.variables, **{f"{crowd.platform.upper()}_ALLOWED_USERS": "*"})
+def start(gateway: GatewayProcess, chats: PlatformChats) -> None:
+    gateway.start(**chats.variables, **{f"{chats.platform.upper()}_ALLOWED_USERS": "*"})
 
 
-async def answered(crowd: PlatformChats) -> int:
-    return sum([len(await crowd.answers(chat)) for chat in crowd.chats])
+async def count_answers(chats: PlatformChats) -> int:
+    return sum([len(await chats.answers(chat)) for chat in chats.chats])
 
 
-async def moment(gateway: Gateway, crowd: PlatformChats, number: int) -> None:
-    """Wait for a moment to kill it: mostly one in which something hangs in the air.
+async def wait_for_kill_time(gateway: GatewayProcess, chats: PlatformChats, number: int) -> None:
+    """Wait for a time to kill the gateway: mostly while a message is in flight.
 
-    Where all was delivered or answered already, there is none, and any other will do.
+    Times out where everything is already delivered or answered.
     """
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(MOMENT_SECONDS):
-            await _something(gateway, crowd, MOMENTS[number % len(MOMENTS)])
+            await _wait_for_event(gateway, chats, MOMENTS[number % len(MOMENTS)])
     await asyncio.sleep(random.uniform(0, 0.05))
 
 
-async def _something(gateway: Gateway, crowd: PlatformChats, kind: str | None) -> None:
+async def _wait_for_event(gateway: GatewayProcess, chats: PlatformChats, kind: str | None) -> None:
     match kind:
         case "delivery":
-            before = crowd.deliveries()
-            await waited(lambda: gateway.is_up() and crowd.deliveries() != before)
+            before = chats.deliveries()
+            await async_wait_until(lambda: gateway.is_up() and chats.deliveries() != before)
         case "answer":
-            before = await answered(crowd)
-            while await answered(crowd) == before:  # noqa: ASYNC110 - it is in another process
+            before = await count_answers(chats)
+            while await count_answers(chats) == before:  # noqa: ASYNC110 - it is in another process
                 await asyncio.sleep(0.01)
         case None:
             await asyncio.sleep(random.uniform(0, 1.5))
 
 
-async def settled(crowd: PlatformChats, talk: Talk) -> None:
-    """Wait until everything that was said has been answered."""
+async def wait_until_answered(chats: PlatformChats, sender: MessageSender) -> None:
+    """Wait until every message is answered."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while handled(crowd) != talk.said or await asyncio.to_thread(unsettled):  # noqa: ASYNC110
+        while handled(chats) != sender.sent or await asyncio.to_thread(count_unsettled):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
 
-async def campaign(gateway: Gateway, crowd: PlatformChats, talk: Talk) -> None:
-    start(gateway, crowd)
-    await waited(gateway.is_up)
-    await talk.say(len(crowd.chats))  # whom the bot never heard it cannot ask for more
-    await settled(crowd, talk)
-    share = (MESSAGES - len(crowd.chats)) // (KILLS + 1)
+async def campaign(gateway: GatewayProcess, chats: PlatformChats, sender: MessageSender) -> None:
+    start(gateway, chats)
+    await async_wait_until(gateway.is_up)
+    await sender.send(
+        len(chats.chats)
+    )  # the bot can only query chats it has received a message from
+    await wait_until_answered(chats, sender)
+    share = (MESSAGES - len(chats.chats)) // (KILLS + 1)
     for number in range(KILLS):
-        saying = asyncio.create_task(talk.say(share))
-        await moment(gateway, crowd, number)
+        sending = asyncio.create_task(sender.send(share))
+        await wait_for_kill_time(gateway, chats, number)
         gateway.kill()
-        await saying
+        await sending
         if number % 2:
-            crowd.forget()
-        start(gateway, crowd)
-    await talk.say(MESSAGES - len(crowd.chats) - KILLS * share)
-    await settled(crowd, talk)
-    await waited(gateway.is_up)
+            chats.drop_unconfirmed()
+        start(gateway, chats)
+    await sender.send(MESSAGES - len(chats.chats) - KILLS * share)
+    await wait_until_answered(chats, sender)
+    await async_wait_until(gateway.is_up)
     assert await asyncio.to_thread(gateway.stop) == 0
 
 
-def turns(db: SessionDB, crowd: PlatformChats, chat: str) -> tuple[list[str], list[str]]:
-    """What was asked and answered in a chat, as its history has it."""
-    key = f"agent:main:{crowd.platform}:dm:{chat}"
+def turns(db: SessionDB, chats: PlatformChats, chat: str) -> tuple[list[str], list[str]]:
+    """The user and assistant texts of a chat, from its history."""
+    key = f"agent:main:{chats.platform}:dm:{chat}"
     rows = db.list_sessions_rich(limit=-1, session_key=key)
     assert len(rows) <= 1, "a chat has one conversation"
     messages = [message for row in rows for message in db.get_messages(row["id"])]
-    asked = [str(message["content"]) for message in messages if message["role"] == "user"]
-    return asked, [
+    prompts = [str(message["content"]) for message in messages if message["role"] == "user"]
+    return prompts, [
         str(message["content"]) for message in messages if message["role"] == "assistant"
     ]
 
 
-def handled(crowd: PlatformChats) -> dict[str, list[str]]:
+def handled(chats: PlatformChats) -> dict[str, list[str]]:
     with SessionDB(is_recovering=False) as db:
-        asked = {chat: turns(db, crowd, chat)[0] for chat in crowd.chats}
-    return {chat: WORD.findall("\n".join(texts)) for chat, texts in asked.items()}
+        prompts = {chat: turns(db, chats, chat)[0] for chat in chats.chats}
+    return {chat: MESSAGE_NAME.findall("\n".join(texts)) for chat, texts in prompts.items()}
 
 
-async def repeated(crowd: PlatformChats, chat: str, owed: list[str]) -> int:
-    """How many answers came again; all of them came, in their order."""
-    came = [answer.removeprefix(DUPLICATE_NOTE) for answer in await crowd.answers(chat)]
-    assert [text for text, _ in itertools.groupby(came)] == owed
-    return len(came) - len(owed)
+async def count_repeated(chats: PlatformChats, chat: str, expected: list[str]) -> int:
+    """The number of repeated answers; asserts that all arrived in order."""
+    received = [answer.removeprefix(DUPLICATE_NOTE) for answer in await chats.answers(chat)]
+    assert [text for text, _ in itertools.groupby(received)] == expected
+    return len(received) - len(expected)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 async def test_every_message_is_answered_once_whatever_platform_it_comes_from(
-    gateway: Gateway, crowd: PlatformChats, figures: Callable[..., None]
+    gateway: GatewayProcess, chats: PlatformChats, figures: Callable[..., None]
 ) -> None:
-    talk = Talk(crowd)
-    await campaign(gateway, crowd, talk)
+    sender = MessageSender(chats)
+    await campaign(gateway, chats, sender)
     with SessionDB() as db:
-        result = {chat: turns(db, crowd, chat) for chat in crowd.chats}
-    asked = {item: WORD.findall("\n".join(texts)) for item, (texts, _) in result.items()}
-    lost = sum(len(set(talk.said[chat]) - set(words)) for chat, words in asked.items())
-    twice = sum(len(words) - len(set(words)) for words in asked.values())
+        result = {chat: turns(db, chats, chat) for chat in chats.chats}
+    prompts = {item: MESSAGE_NAME.findall("\n".join(texts)) for item, (texts, _) in result.items()}
+    lost = sum(len(set(sender.sent[chat]) - set(names)) for chat, names in prompts.items())
+    handled_twice = sum(len(names) - len(set(names)) for names in prompts.values())
     assert all(len(texts) == len(answers) for texts, answers in result.values())
-    again = sum([await repeated(crowd, chat, answers) for chat, (_, answers) in result.items()])
+    repeated = sum(
+        [await count_repeated(chats, chat, answers) for chat, (_, answers) in result.items()]
+    )
     figures(
-        f"{crowd.platform}, kill -9",
+        f"{chats.platform}, kill -9",
         messages=MESSAGES,
         kills=gateway.kills,
         turns=sum(len(texts) for texts, _ in result.values()),
         lost=lost,
-        handled_twice=twice,
-        replies_sent_again=again,
+        handled_twice=handled_twice,
+        replies_sent_again=repeated,
     )
-    assert asked == talk.said  # all of them, once, in their order
-    assert again == 0 or not crowd.is_idempotent
+    assert prompts == sender.sent  # every message once, in order
+    assert repeated == 0 or not chats.is_idempotent

@@ -16,7 +16,7 @@ FULL = 2
 
 @pytest.fixture
 def cut_power(tmp_path):
-    """Record a run with a setting of `synchronous`, cut it many times; the run, the verdict."""
+    """Record a run with a `synchronous` setting and cut it; return the run and the totals."""
 
     def record_and_cut(synchronous: str, images: int):
         folder = tmp_path / synchronous.replace(" ", "-")
@@ -24,27 +24,27 @@ def cut_power(tmp_path):
         image.mkdir(parents=True)
         log = folder / "log"
         with Worker("record.py", folder, folder / "state.db", synchronous, log, TURNS) as worker:
-            assert worker.wait(120) == 0, worker.complaints()
-            run = worker.said("recorded")[0]
-        # A process for every so many images: they share two cores, and fail on their own.
-        judges = [
-            Worker("judge.py", folder, log, image_folder(image, number), images // 2, number)
+            assert worker.wait(120) == 0, worker.error_output()
+            run = worker.reports("recorded")[0]
+        # Two processes, which run in parallel and fail independently.
+        checkers = [
+            Worker("power_cuts.py", folder, log, image_folder(image, number), images // 2, number)
             for number in (1, 2)
         ]
-        for worker in judges:
-            assert worker.wait(3000) == 0, worker.complaints()
-        verdicts = [worker.said("judged")[0] for worker in judges]
+        for worker in checkers:
+            assert worker.wait(3000) == 0, worker.error_output()
+        outcomes = [worker.reports("checked")[0] for worker in checkers]
         names = ("images", "corrupt", "images_losing", "lost", "refused_by_the_store")
-        total = {name: sum(verdict[name] for verdict in verdicts) for name in names}
-        return run, total, [text for verdict in verdicts for text in verdict["examples"]]
+        total = {name: sum(outcome[name] for outcome in outcomes) for name in names}
+        return run, total, [text for outcome in outcomes for text in outcome["examples"]]
 
     return record_and_cut
 
 
 def image_folder(folder, number):
-    place = folder / str(number)
-    place.mkdir()
-    return place
+    subfolder = folder / str(number)
+    subfolder.mkdir()
+    return subfolder
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""A large prune does not keep anybody from writing."""
+"""A large prune does not block writers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def make_history(state_db, sessions):
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("sessions", "writers"), CASES)
-def test_a_prune_keeps_nobody_waiting(sessions, writers, state_db, tmp_path, figures):
+def test_a_prune_does_not_block_writers(sessions, writers, state_db, tmp_path, figures):
     stop = tmp_path / "stop"
     make_history(state_db, sessions)
     appenders = [
@@ -45,21 +45,21 @@ def test_a_prune_keeps_nobody_waiting(sessions, writers, state_db, tmp_path, fig
         worker.wait_for("ready")
     time.sleep(size(2, 20))  # the control: the same writers on the same disk, without a prune
     with Worker("prune.py", tmp_path, state_db, "old") as prune:
-        assert prune.wait(600) == 0, prune.complaints()
-        began, trashed, purged = (prune.said(k)[0] for k in ("began", "trashed", "purged"))
+        assert prune.wait(600) == 0, prune.error_output()
+        began, trashed, purged = (prune.reports(k)[0] for k in ("began", "trashed", "purged"))
     stop.touch()
     for worker in appenders:
-        assert worker.wait() == 0, worker.complaints()
-    stored = [fact for worker in appenders for fact in worker.said("stored")]
-    refused = [fact for worker in appenders for fact in worker.said("refused")]
-    before = [fact["waited"] for fact in stored if fact["at"] < began["at"]]
+        assert worker.wait() == 0, worker.error_output()
+    stored = [report for worker in appenders for report in worker.reports("stored")]
+    refused = [report for worker in appenders for report in worker.reports("refused")]
+    before = [report["waited"] for report in stored if report["at"] < began["at"]]
     during = [
-        fact["waited"]
-        for fact in stored
-        if began["at"] <= fact["at"] + fact["waited"] and fact["at"] <= purged["at"]
+        report["waited"]
+        for report in stored
+        if began["at"] <= report["at"] + report["waited"] and report["at"] <= purged["at"]
     ]
     contents = Contents(state_db)
-    missing = contents.missing([fact["uid"] for fact in stored])
+    missing = contents.missing([report["uid"] for report in stored])
     figures(
         f"prune of {sessions} sessions, {writers} appending",
         messages=sessions * MESSAGES,
@@ -76,7 +76,7 @@ def test_a_prune_keeps_nobody_waiting(sessions, writers, state_db, tmp_path, fig
     assert trashed["count"] == purged["count"] == sessions
     assert len(during) > 5
     assert refused == []
-    assert [fact for fact in stored if fact["row"] == 0] == []
+    assert [report for report in stored if report["row"] == 0] == []
     assert missing == []
     assert len(contents.rows) == len(stored)
     if writers == 1:

@@ -84,20 +84,20 @@ def test_a_scan_can_be_killed_at_any_moment(
             kills += is_killed
         for child in children:
             wait_until(lambda child=child: not is_running(child), "a worker's own end", 20)
-        done = worker.said("done")
+        done = worker.reports("done")
         finished += bool(done)
-        resumed += any(fact["reused"] for fact in done)
+        resumed += any(report["reused"] for report in done)
     for folder in tmp_path.glob("ledger*"):
         assert scan(history, folder) == expected
     figures("scan killed", kills=kills, finished=finished, resumed=resumed, wrong_totals=0)
     assert kills
 
 
-def test_what_was_read_before_a_kill_is_not_read_again(
+def test_sessions_scanned_before_a_kill_are_not_scanned_again(
     history: Path, expected: dict[str, int], tmp_path: Path
 ) -> None:
     with Worker("scan.py", tmp_path, history, tmp_path) as worker:
-        wait_until(lambda: len(worker.said("progress")) > 1, "two reports of progress")
+        wait_until(lambda: len(worker.reports("progress")) > 1, "two reports of progress")
         worker.kill()
     with Worker("scan.py", tmp_path, history, tmp_path) as again:
         done = again.wait_for("done")
@@ -107,16 +107,16 @@ def test_what_was_read_before_a_kill_is_not_read_again(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    place = tmp_path / "small"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(place)]
+    mount_point = tmp_path / "small"
+    mount_point.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=600k", "none", str(mount_point)]
     mounted = subprocess.run(command, capture_output=True, check=False)
     if mounted.returncode:
         pytest.skip(f"mounting is not allowed here: {mounted.stderr.decode().strip()}")
     try:
-        yield place
+        yield mount_point
     finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
+        subprocess.run(["umount", "--lazy", str(mount_point)], check=True)
 
 
 def test_a_full_disk_stops_a_scan_with_a_reason_and_costs_nothing(
@@ -124,6 +124,6 @@ def test_a_full_disk_stops_a_scan_with_a_reason_and_costs_nothing(
 ) -> None:
     with Worker("scan.py", tmp_path, history, small_disk) as worker:
         worker.wait()
-    assert "full" in worker.said("failed")[0]["error"]
+    assert "full" in worker.reports("failed")[0]["error"]
     subprocess.run(["mount", "-o", "remount,size=64m", str(small_disk)], check=True)
     assert scan(history, small_disk) == expected

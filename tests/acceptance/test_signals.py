@@ -39,7 +39,7 @@ def test_signals_lose_nothing_and_end_the_process(kind, state_db, tmp_path, figu
     times = size(5, 40)
     workers, slowest = [], 0.0
     for number in range(times):
-        worker = Worker("obey.py", tmp_path, state_db, f"s{number}", mode, len(numbers))
+        worker = Worker("signal_handling.py", tmp_path, state_db, f"s{number}", mode, len(numbers))
         with worker:
             worker.wait_for("ready")
             strike(worker, numbers)
@@ -49,15 +49,15 @@ def test_signals_lose_nothing_and_end_the_process(kind, state_db, tmp_path, figu
             workers.append(worker)
     SessionDB(state_db).close()
     contents = Contents(state_db)
-    stored = [fact for worker in workers for fact in worker.said("stored")]
-    missing = contents.missing([fact["uid"] for fact in stored])
+    stored = [report for worker in workers for report in worker.reports("stored")]
+    missing = contents.missing([report["uid"] for report in stored])
     assert missing == []
     assert contents.doubled() == 0
     assert contents.integrity == [("ok",)]
     assert_healthy(state_db)
     check_ends(state_db, workers)
     if mode == "writing":
-        by_handler = [fact for fact in stored if fact["author"] == "handler"]
+        by_handler = [report for report in stored if report["author"] == "handler"]
         assert len(by_handler) == times * len(numbers)
     if mode in {"flag", "writing"}:
         assert [worker.process.returncode for worker in workers] == [0] * times
@@ -72,7 +72,7 @@ def check_ends(state_db, workers) -> None:
         for number, worker in enumerate(workers):
             session = db.get_session(f"s{number}")
             assert session["ended_at"] is not None
-            expected = {"crashed"} if not worker.said("stopped") else {"interrupted by the user"}
+            expected = {"crashed"} if not worker.reports("stopped") else {"interrupted by the user"}
             # Cut between the end and the word that it was: either is true.
             assert session["end_reason"] in expected | {"interrupted by the user"}
             finals = [
@@ -87,8 +87,8 @@ def check_ends(state_db, workers) -> None:
 def test_a_storm_of_signals_neither_hangs_nor_tears_anything(mode, state_db, tmp_path, figures):
     seconds = size(2, 60)
     with Worker("storm.py", tmp_path, state_db, "one", mode, seconds) as worker:
-        assert worker.wait(seconds + 30) == 0, worker.complaints()
-        counted = worker.said("counted")[0]
+        assert worker.wait(seconds + 30) == 0, worker.error_output()
+        counted = worker.reports("counted")[0]
     contents = Contents(state_db)
     assert contents.integrity == [("ok",)]
     assert contents.doubled() == 0

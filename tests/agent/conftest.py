@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Scene:
-    """A store, a scripted server, and an agent that talks to it."""
+    """A store, scripted servers, and agents that use them."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self.db = stack.enter_context(SessionDB())
         self.servers: list[ScriptServer] = []
-        self.heard: list[tuple[str, dict[str, Any]]] = []
+        self.hook_calls: list[tuple[str, dict[str, Any]]] = []
         self.answers: dict[str, Callable[..., Any]] = {}
 
     def server(self, steps: str) -> ScriptServer:
@@ -45,24 +45,24 @@ class Scene:
     def with_providers(self, providers: list[Any], *tools: Tool, **options: Any) -> AIAgent:
         options.setdefault("system_prompt", "Be brief.")
         provider = FallbackProvider(providers, backoff=Backoff(0.01, 0.1))
-        aiagent = AIAgent(
+        agent = AIAgent(
             self.db, provider, Toolbox(tools), announce=self.announce, platform="test", **options
         )
-        self._stack.callback(aiagent.close)
-        return aiagent
+        self._stack.callback(agent.close)
+        return agent
 
-    def announce(self, name: str, **facts: Any) -> list[Any]:
-        self.heard.append((name, facts))
+    def announce(self, name: str, **fields: Any) -> list[Any]:
+        self.hook_calls.append((name, fields))
         answer = self.answers.get(name)
-        return [] if answer is None else [answer(**facts)]
+        return [] if answer is None else [answer(**fields)]
 
-    def names_heard(self) -> list[str]:
-        return [name for name, _ in self.heard]
+    def hook_names(self) -> list[str]:
+        return [name for name, _ in self.hook_calls]
 
     def rows(self, agent: AIAgent) -> list[dict[str, Any]]:
         return self.db.get_messages(agent.session_id)
 
-    def said(self, agent: AIAgent) -> list[tuple[str, str]]:
+    def messages(self, agent: AIAgent) -> list[tuple[str, str]]:
         return [(row["role"], row["content"]) for row in self.rows(agent)]
 
 
@@ -72,5 +72,5 @@ def scene() -> Iterator[Scene]:
         yield Scene(stack)
 
 
-def of_kind(found: list[Event], kind: type[Any]) -> list[Any]:
-    return [event for event in found if isinstance(event, kind)]
+def of_kind(events: list[Event], kind: type[Any]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]

@@ -26,7 +26,7 @@ def test_a_turn_with_a_tool(scene: Scene) -> None:
     agent = scene.with_providers([provider], echo())
     finished = list(agent.turn("go"))[-1]
     assert (finished.end, finished.text) == (TurnEnd.COMPLETE, "Done.")
-    assert [role for role, _ in scene.said(agent)] == ["user", "assistant", "tool", "assistant"]
+    assert [role for role, _ in scene.messages(agent)] == ["user", "assistant", "tool", "assistant"]
     assert scene.rows(agent)[1]["reasoning"] == "hm"
     sent = scene.servers[0].requests[1]
     assert sent["system"][0]["text"] == "Be brief."
@@ -35,12 +35,12 @@ def test_a_turn_with_a_tool(scene: Scene) -> None:
     assert blocks == ["text", "text", "tool_use", "tool_result"]
 
 
-def test_a_broken_answer_is_kept_and_named(scene: Scene) -> None:
+def test_an_incomplete_answer_is_stored_and_reported(scene: Scene) -> None:
     server = scene.server("steps: [{say: This much, cut: true}]")
     agent = scene.with_providers([Anthropic("claude", "key", server.base_url)])
     finished = list(agent.turn("hi"))[-1]
     assert finished.end is TurnEnd.FAILED
-    assert scene.said(agent)[-1] == ("assistant", "This much")
+    assert scene.messages(agent)[-1] == ("assistant", "This much")
 
 
 def test_turns_alternate_and_the_beginning_can_be_cached() -> None:

@@ -1,4 +1,4 @@
-"""Fetching the built-in model: whole or not at all, once, with errors that help."""
+"""Download of the built-in model: complete or not at all, once, with helpful errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hermes_core import package_installer
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Stands for uv and pip: makes what they would make, or says what they would say.
+# Replaces uv and pip: creates their files or prints their errors.
 INSTALLER = """
 import os, pathlib, sys
 said = os.environ.get("SAID")
@@ -58,7 +58,7 @@ def test_it_is_fetched_once(target: BuiltIn) -> None:
     assert leftovers(target) == []
 
 
-def test_other_pins_are_fetched_and_take_the_place(target: BuiltIn) -> None:
+def test_other_pins_are_downloaded_and_replace_the_model(target: BuiltIn) -> None:
     fetch(target)
     (target.folder / STAMP_FILE).write_text("older")
     assert target.is_installed
@@ -68,7 +68,7 @@ def test_other_pins_are_fetched_and_take_the_place(target: BuiltIn) -> None:
     assert leftovers(target) == []
 
 
-def test_a_damaged_one_is_replaced(target: BuiltIn) -> None:
+def test_a_damaged_model_is_replaced(target: BuiltIn) -> None:
     fetch(target)
     weights = target.weights()
     assert weights is not None
@@ -79,24 +79,24 @@ def test_a_damaged_one_is_replaced(target: BuiltIn) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("message", "meant"),
     [
         ("error: Failed to fetch: dns error", "Is there a network?"),
         ("OSError: [Errno 28] No space left on device", "the disk is full"),
         ("hashes do not match", "hashes do not match"),
     ],
 )
-def test_what_goes_wrong_is_explained_and_leaves_nothing(
-    target: BuiltIn, said: str, meant: str, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_download_is_explained_and_leaves_nothing(
+    target: BuiltIn, message: str, meant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SAID", said)
+    monkeypatch.setenv("SAID", message)
     with pytest.raises(built_in.FetchError, match=meant.replace("?", r"\?")):
         fetch(target)
     assert not target.is_installed
     assert leftovers(target) == []
 
 
-def test_what_is_no_model_is_not_put_in_place(
+def test_a_download_that_is_not_a_model_is_not_installed(
     target: BuiltIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MAGIC", "HTML")
@@ -105,7 +105,7 @@ def test_what_is_no_model_is_not_put_in_place(
     assert not target.folder.exists()
 
 
-def test_a_failed_renewal_keeps_the_old_one(
+def test_a_failed_renewal_leaves_the_previous_version(
     target: BuiltIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch(target)
@@ -115,7 +115,7 @@ def test_a_failed_renewal_keeps_the_old_one(
     assert not target.problem()
 
 
-def test_what_a_killed_fetch_left_is_removed(target: BuiltIn) -> None:
+def test_leftovers_of_a_killed_download_are_removed(target: BuiltIn) -> None:
     (target.folder.parent / ".smollm2-dead" / "smollm2").mkdir(parents=True)
     fetch(target)
     assert leftovers(target) == []
@@ -127,7 +127,7 @@ def test_a_full_disk_is_seen_before(target: BuiltIn, monkeypatch: pytest.MonkeyP
         fetch(target)
 
 
-def test_without_uv_the_pip_behind_the_environment_is_used(
+def test_without_uv_the_pip_of_the_base_interpreter_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(package_installer.importlib.util, "find_spec", lambda _name: None)

@@ -1,4 +1,4 @@
-"""A long conversation is summed up for the model, and kept whole for everybody else."""
+"""A long conversation is compacted for the model; the stored history stays complete."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hermes_agent.context.compaction import SUMMARY_HEADING, Compacted, is_due, split
 from hermes_agent.events import Failed, FailureKind, Notice
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from support.waiting import when
+from support.waiting import act_when
 
 if TYPE_CHECKING:
     from agent.conftest import Scene
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LONG = "x" * 400
 
 
-def test_what_the_model_reads_shrinks_and_the_history_does_not(scene: Scene) -> None:
+def test_the_context_shrinks_and_the_history_does_not(scene: Scene) -> None:
     steps = "steps: [{say: a1}, {say: a2}, {say: a3}, {say: They want tea.}, {say: Tea it is.}]"
     provider = OpenAICompatible("m", scene.server(steps).base_url, window=700)
     agent = scene.with_providers([provider])
@@ -34,7 +34,7 @@ def test_what_the_model_reads_shrinks_and_the_history_does_not(scene: Scene) -> 
     assert "tea" in scene.servers[0].requests[3]["messages"][-1]["content"]
 
 
-def test_a_conversation_that_fills_the_window_makes_room_by_itself(scene: Scene) -> None:
+def test_a_conversation_that_fills_the_window_is_compacted_automatically(scene: Scene) -> None:
     steps = f"steps: [{{say: {LONG}}}, {{say: {LONG}}}, {{say: {LONG}}}, {{say: Summed up.}}]"
     provider = OpenAICompatible("m", scene.server(steps).base_url, window=700)
     agent = scene.with_providers([provider])
@@ -54,9 +54,9 @@ def test_without_a_summary_nothing_is_changed(scene: Scene) -> None:
     agent = scene.with_providers([provider])
     for number in range(3):
         list(agent.turn(f"{number} {LONG}"))
-    before = scene.said(agent)
+    before = scene.messages(agent)
     assert isinstance(agent.compress(), Failed)
-    assert scene.said(agent) == before
+    assert scene.messages(agent) == before
 
 
 def test_after_a_turn_that_was_stopped_there_can_be_a_summary(scene: Scene) -> None:
@@ -78,13 +78,13 @@ def test_making_a_summary_can_be_stopped(scene: Scene) -> None:
     agent = scene.with_providers([provider])
     for number in range(3):
         list(agent.turn(f"{number} {LONG}"))
-    when(lambda: len(server.requests) == 4, agent.interrupt)
+    act_when(lambda: len(server.requests) == 4, agent.interrupt)
     result = agent.compress()
     assert isinstance(result, Failed)
     assert result.kind is FailureKind.INTERRUPTED
 
 
-def test_whole_exchanges_stay() -> None:
+def test_only_complete_exchanges_are_kept() -> None:
     messages = [
         {"role": role, "content": LONG}
         for _ in range(6)
@@ -96,6 +96,6 @@ def test_whole_exchanges_stay() -> None:
     assert 0 < len(tail) < len(messages)
 
 
-def test_room_is_made_in_time() -> None:
+def test_compaction_happens_in_time() -> None:
     assert not is_due(60_000, 100_000)
     assert is_due(70_000, 100_000)

@@ -1,4 +1,4 @@
-"""A conversation longer than the model reads: room is made, before it is refused or after."""
+"""Conversations longer than the context window are compacted before or after an error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LONG = "word " * 400  # about 500 tokens
 TOO_LONG = "{fail: {status: 400, message: maximum context length is 4096 tokens}}"
 
 
-def talking(scene: Scene, steps: str, window: int, *tools: Tool) -> AIAgent:
+def overflowing_agent(scene: Scene, steps: str, window: int, *tools: Tool) -> AIAgent:
     provider = OpenAICompatible("m", scene.server(f"steps: [{steps}]").base_url, window=window)
     return scene.with_providers([provider], *tools)
 
@@ -44,9 +44,9 @@ def notices(events: list[Any]) -> list[str]:
     return [event.text for event in of_kind(events, Notice)]
 
 
-def test_what_is_refused_for_its_length_is_summed_up_and_asked_again(scene: Scene) -> None:
+def test_a_request_that_is_too_long_is_compacted_and_repeated(scene: Scene) -> None:
     steps = ", ".join(["{say: A}"] * 6 + [TOO_LONG, "{say: Summary.}", "{say: Here you are.}"])
-    agent = talking(scene, steps, 100_000)
+    agent = overflowing_agent(scene, steps, 100_000)
     for number in range(6):
         list(agent.turn(f"{number} {LONG}"))
     events = list(agent.turn("last"))
@@ -58,24 +58,24 @@ def test_what_is_refused_for_its_length_is_summed_up_and_asked_again(scene: Scen
     assert sent[-1] == "last"
     everything = scene.db.get_messages(agent.session_id, include_inactive=True)
     assert {f"{number} {LONG}" for number in range(6)} <= {row["content"] for row in everything}
-    assert [text for _, text in scene.said(agent)].count("last") == 1
+    assert [text for _, text in scene.messages(agent)].count("last") == 1
     assert agent.window < 10_000, "the next request is measured before it is sent"
 
 
-def test_what_was_summed_up_does_not_come_back_when_the_conversation_ends(scene: Scene) -> None:
+def test_compacted_messages_are_not_restored_when_the_conversation_ends(scene: Scene) -> None:
     steps = ", ".join(["{say: A}"] * 6 + ["{say: Summary.}"])
-    agent = talking(scene, steps, 4_000)
+    agent = overflowing_agent(scene, steps, 4_000)
     for number in range(5):
         list(agent.turn(f"{number} {LONG}"))
-    assert scene.said(agent)[0][1] == f"{SUMMARY_HEADING}A"
-    before = scene.said(agent)
+    assert scene.messages(agent)[0][1] == f"{SUMMARY_HEADING}A"
+    before = scene.messages(agent)
     agent._persist_session(agent._session_messages or [])
-    assert scene.said(agent) == before
+    assert scene.messages(agent) == before
 
 
-def test_what_is_refused_again_says_what_to_do(scene: Scene) -> None:
+def test_a_second_context_error_has_a_hint(scene: Scene) -> None:
     steps = ", ".join(["{say: A}"] * 6 + [TOO_LONG, "{say: Summary.}", TOO_LONG, "{say: no}"])
-    agent = talking(scene, steps, 100_000)
+    agent = overflowing_agent(scene, steps, 100_000)
     for number in range(6):
         list(agent.turn(f"{number} {LONG}"))
     last = list(agent.turn("last"))[-1]
@@ -87,7 +87,7 @@ def test_what_is_refused_again_says_what_to_do(scene: Scene) -> None:
 
 def test_a_request_that_would_not_fit_is_not_sent(scene: Scene) -> None:
     steps = ", ".join(["{say: A}"] * 2 + ["{say: Summary.}", "{say: Done.}"])
-    agent = talking(scene, steps, 4_000)
+    agent = overflowing_agent(scene, steps, 4_000)
     list(agent.turn(LONG))
     list(agent.turn(LONG))
     events = list(agent.turn(LONG * 5))
@@ -96,22 +96,22 @@ def test_a_request_that_would_not_fit_is_not_sent(scene: Scene) -> None:
     assert scene.servers[0].requests[3]["messages"][1]["content"] == f"{SUMMARY_HEADING}Summary."
 
 
-def test_a_long_result_is_shown_in_part_and_kept_whole(scene: Scene) -> None:
+def test_a_long_result_is_truncated_on_screen_and_stored_completely(scene: Scene) -> None:
     result = "begin " + "x" * 60_000 + " end"
     tool = Tool("read", "Reads.", {}, lambda _arguments, _context: result)
-    agent = talking(scene, "{calls: [{name: read}]}, {say: Read.}", 4_096, tool)
+    agent = overflowing_agent(scene, "{calls: [{name: read}]}, {say: Read.}", 4_096, tool)
     assert list(agent.turn("read it"))[-1].end is TurnEnd.COMPLETE
     sent = scene.servers[0].requests[1]["messages"][-1]["content"]
     assert len(sent) < 4_000
     assert sent.startswith("begin ")
     assert sent.endswith(" end")
-    assert ("tool", result) in scene.said(agent)
+    assert ("tool", result) in scene.messages(agent)
 
 
 def test_where_nothing_can_be_summed_up_results_are_shortened_further(scene: Scene) -> None:
     tool = Tool("read", "Reads.", {}, lambda _arguments, _context: "y" * 30_000)
     steps = f"{{calls: [{{name: read}}]}}, {TOO_LONG}, {{say: Read.}}"
-    agent = talking(scene, steps, 128_000, tool)
+    agent = overflowing_agent(scene, steps, 128_000, tool)
     events = list(agent.turn("read it"))
     assert events[-1].end is TurnEnd.COMPLETE
     assert notices(events) == [SHORTENED_NOTICE]
@@ -119,24 +119,24 @@ def test_where_nothing_can_be_summed_up_results_are_shortened_further(scene: Sce
     assert len(second["content"]) < len(first["content"]) / 4
 
 
-def test_what_was_shown_is_not_asked_for_again(scene: Scene) -> None:
-    agent = talking(scene, "{say: Half of, cut: true}, {say: no}", 100_000)
+def test_a_request_is_not_repeated_after_streamed_text(scene: Scene) -> None:
+    agent = overflowing_agent(scene, "{say: Half of, cut: true}, {say: no}", 100_000)
     events = list(agent.turn("hi"))
     assert events[-1].end is TurnEnd.FAILED
-    assert scene.said(agent) == [("user", "hi"), ("assistant", "Half of")]
+    assert scene.messages(agent) == [("user", "hi"), ("assistant", "Half of")]
 
 
-def test_what_was_shown_is_not_asked_for_elsewhere_either(scene: Scene) -> None:
+def test_no_fallback_is_tried_after_streamed_text(scene: Scene) -> None:
     servers = [scene.server(f"steps: [{step}]") for step in ("{say: Half, cut: true}", "{say: B}")]
     agent = scene.with_providers([OpenAICompatible("m", server.base_url) for server in servers])
     events = list(agent.turn("hi"))
     assert [item.text for item in of_kind(events, TextDelta)] == ["Half"]
-    assert scene.said(agent) == [("user", "hi"), ("assistant", "Half")]
+    assert scene.messages(agent) == [("user", "hi"), ("assistant", "Half")]
     assert servers[1].requests == []
 
 
 @pytest.mark.parametrize(
-    "words",
+    "message",
     [
         "This model's maximum context length is 8192 tokens. However, you requested 9000.",
         "prompt is too long: 210000 tokens > 200000 maximum",
@@ -148,9 +148,9 @@ def test_what_was_shown_is_not_asked_for_elsewhere_either(scene: Scene) -> None:
         "Trying to keep the first 9000 tokens when context overflows.",
     ],
 )
-def test_every_server_says_it_in_its_own_words(words: str) -> None:
+def test_every_servers_context_error_is_recognized(message: str) -> None:
     for provider in (OpenAICompatible("m", "http://127.0.0.1:1/v1"), Anthropic("m", "k")):
-        assert http_failure(400, words, provider, None).kind is FailureKind.CONTEXT
+        assert http_failure(400, message, provider, None).kind is FailureKind.CONTEXT
         provider.close()
 
 
@@ -165,7 +165,7 @@ class Refusing(BaseHTTPRequestHandler):
         self.wfile.write(f"data: {json.dumps(error)}\n\n".encode())
 
     def log_message(self, *_arguments: object) -> None:
-        """Nobody reads these."""
+        """Write no access log."""
 
 
 def test_a_refusal_inside_the_stream_is_understood_too() -> None:
@@ -184,12 +184,12 @@ def test_a_refusal_inside_the_stream_is_understood_too() -> None:
 
 def test_other_refusals_are_not_about_length() -> None:
     provider = OpenAICompatible("m", "http://127.0.0.1:1/v1")
-    words = "Invalid 'tools[0].function.name': string too long. Expected at most 64."
-    assert http_failure(400, words, provider, None).kind is FailureKind.REFUSED
+    message = "Invalid 'tools[0].function.name': string too long. Expected at most 64."
+    assert http_failure(400, message, provider, None).kind is FailureKind.REFUSED
     provider.close()
 
 
-def test_the_estimate_knows_pictures_and_tools() -> None:
+def test_the_estimate_includes_images_and_tools() -> None:
     picture = {"type": "image_url", "image_url": {"url": "data:" + "x" * 100_000}}
     content = [{"type": "text", "text": "look"}, picture]
     tools = [{"function": {"name": "x" * 400}}]

@@ -1,4 +1,4 @@
-"""What a conversation costs is known as well as it can be, and it is said how well that is."""
+"""Costs of a conversation, and how reliable they are."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ MILLION = Usage(input=1_000_000, output=1_000_000)
 
 
 class Elsewhere(OpenAICompatible):
-    """A provider that is asked here and is said to be far away, so that it has a price."""
+    """A local provider with a remote base URL, so that it has a price."""
 
-    def __init__(self, base_url: str, model: str, place: str) -> None:
+    def __init__(self, base_url: str, model: str, endpoint: str) -> None:
         super().__init__(model, base_url, window=100_000)
-        self.base_url = place
+        self.base_url = endpoint
 
 
 class Uncounted(ScriptedProvider):
-    """A provider that says nothing about tokens."""
+    """A provider that reports no token counts."""
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         for event in super().stream(request, cancel):
@@ -85,9 +85,9 @@ def test_a_model_on_this_machine_costs_nothing(scene: Scene) -> None:
     assert result["cost_status"] == "included"
 
 
-def test_an_answer_that_was_cut_off_is_counted_by_what_was_shown(scene: Scene) -> None:
-    said = "word " * 100
-    agent = far(scene, f"{{say: {said}, cut: true}}")
+def test_an_interrupted_answer_is_counted_by_its_streamed_text(scene: Scene) -> None:
+    text = "word " * 100
+    agent = far(scene, f"{{say: {text}, cut: true}}")
     assert list(agent.turn("q " * 1_000))[-1].end is TurnEnd.FAILED
     result = row(scene, agent)
     assert result["input_tokens"] >= 500
@@ -96,7 +96,7 @@ def test_an_answer_that_was_cut_off_is_counted_by_what_was_shown(scene: Scene) -
     assert result["cost_status"] == "estimated"
 
 
-def test_an_answer_nobody_listens_to_any_more_is_counted_too(scene: Scene) -> None:
+def test_an_abandoned_answer_is_counted_too(scene: Scene) -> None:
     agent = far(scene, "{say: one two three four five six, pause: 0.05}")
     events = agent.turn("hi")
     for event in events:
@@ -119,7 +119,7 @@ def test_a_server_that_does_not_count_is_counted_for(scene: Scene) -> None:
     assert agent.context_tokens >= 500
 
 
-def test_what_was_refused_costs_nothing(scene: Scene) -> None:
+def test_a_rejected_request_costs_nothing(scene: Scene) -> None:
     agent = far(scene, "{fail: {status: 401}}")
     list(agent.turn("hi"))
     assert not row(scene, agent)["estimated_cost_usd"]
@@ -149,7 +149,7 @@ def test_a_summary_is_counted(scene: Scene) -> None:
     assert row(scene, agent)["api_call_count"] == 4
 
 
-def test_openrouter_is_asked_what_it_cost_and_believed(scene: Scene) -> None:
+def test_the_cost_reported_by_openrouter_is_used(scene: Scene) -> None:
     server = scene.server("steps: [{say: Hello., cost: 0.0125}]")
     provider = OpenAICompatible("m", server.base_url, extra=COST_OPTIONS)
     agent = scene.with_providers([provider])
@@ -167,9 +167,9 @@ def test_cached_tokens_have_their_own_price() -> None:
     assert price(MILLION, model._replace(output=None)) is None
 
 
-def test_a_bill_names_who_is_paid() -> None:
+def test_a_cost_is_listed_with_its_provider() -> None:
     provider = ModelChoice("anthropic", "claude-sonnet-4-5").provider()
-    facts = billing_fields(MILLION, provider)
-    assert facts["billing_provider"] == "anthropic"
-    assert facts["estimated_cost_usd"] == pytest.approx(18.0)
+    fields = billing_fields(MILLION, provider)
+    assert fields["billing_provider"] == "anthropic"
+    assert fields["estimated_cost_usd"] == pytest.approx(18.0)
     provider.close()

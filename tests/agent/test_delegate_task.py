@@ -1,4 +1,4 @@
-"""Sub-agents: real conversations of their own, heard of by plugins, told apart in the history."""
+"""Sub-agents: separate conversations, announced to plugins and marked in the history."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def parent(scene: Scene, calls: str, children: str) -> AIAgent:
-    own = OpenAICompatible("m", scene.server(f"steps: [{calls}, {{say: Done.}}]").base_url)
-    theirs = scene.server(f"steps: {children}")
+    own_tools = OpenAICompatible("m", scene.server(f"steps: [{calls}, {{say: Done.}}]").base_url)
+    child_tools = scene.server(f"steps: {children}")
 
     def child(parent_id: str) -> AIAgent:
         return scene.with_providers(
-            [OpenAICompatible("m", theirs.base_url)],
+            [OpenAICompatible("m", child_tools.base_url)],
             source="subagent",
             parent_session_id=parent_id,
             model_config={"_delegate_from": parent_id},
         )
 
     delegating = TaskDelegation(child, scene.db.end_session, scene.announce)
-    return scene.with_providers([own], delegating.tool())
+    return scene.with_providers([own_tools], delegating.tool())
 
 
 def results(agent: AIAgent) -> Any:
@@ -58,11 +58,11 @@ def test_tasks_are_done_in_conversations_of_their_own(scene: Scene) -> None:
     assert listed == [agent.session_id]
 
 
-def test_plugins_hear_of_their_beginning_and_end(scene: Scene) -> None:
+def test_plugins_receive_the_start_and_end_of_conversations(scene: Scene) -> None:
     agent = parent(scene, TWO, "[{say: A}, {say: B}]")
     results(agent)
-    started = [facts for name, facts in scene.heard if name == "subagent_start"]
-    stopped = [facts for name, facts in scene.heard if name == "subagent_stop"]
+    started = [fields for name, fields in scene.hook_calls if name == "subagent_start"]
+    stopped = [fields for name, fields in scene.hook_calls if name == "subagent_stop"]
     assert {item["child_goal"] for item in started} == {"one", "two"}
     assert {item["child_session_id"] for item in started} == {
         item["child_session_id"] for item in stopped
@@ -81,6 +81,6 @@ def test_a_sub_agent_that_fails_is_a_result_like_any_other(scene: Scene) -> None
     "arguments",
     ["{}", "{tasks: []}", "{tasks: [{}]}", "{tasks: [{goal: a}, {goal: b}, {goal: c}, {goal: d}]}"],
 )
-def test_bad_tasks_are_refused_in_words(scene: Scene, arguments: str) -> None:
+def test_invalid_tasks_are_rejected_with_a_message(scene: Scene, arguments: str) -> None:
     call = f"{{calls: [{{name: delegate_task, arguments: {arguments}}}]}}"
     assert results(parent(scene, call, "[{say: A}]"))["error"]

@@ -11,8 +11,8 @@ import pytest
 
 import hermes_plugin_host
 from hermes_agent.skills import DESCRIPTION_CHARACTERS, MAX_PROMPT_SKILLS
+from support.agent_conversation import open_conversation, tool_call_step
 from support.plugin_folders import make_plugin
-from support.talks import calls, conversation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,9 +37,11 @@ def test_the_skill(hermes_home: Path, tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(SKILL)
     (folder / "example.md").write_text("- It works.")
-    with conversation(tmp_path, calls("skill_view", {"name": "release-notes"})) as talk:
-        (result,) = talk.results()
-        assert "- release-notes: Write the notes of a release" in talk.prompt()
+    with open_conversation(
+        tmp_path, tool_call_step("skill_view", {"name": "release-notes"})
+    ) as conversation:
+        (result,) = conversation.results()
+        assert "- release-notes: Write the notes of a release" in conversation.prompt()
     assert result["files"] == ["example.md"]
     assert result["content"].startswith("1. Take the commits")
 
@@ -47,8 +49,8 @@ def test_the_skill(hermes_home: Path, tmp_path: Path) -> None:
 def test_the_tool_in_a_plugin(hermes_home: Path, tmp_path: Path) -> None:
     make_plugin(hermes_home, "dice", PLUGIN, "")
     (hermes_home / "config.yaml").write_text("plugins: {enabled: [dice]}\n")
-    with conversation(tmp_path, calls("roll_dice", {"sides": 1})) as talk:
-        assert talk.results() == [{"rolled": 1}]
+    with open_conversation(tmp_path, tool_call_step("roll_dice", {"sides": 1})) as conversation:
+        assert conversation.results() == [{"rolled": 1}]
 
 
 def test_the_mcp_server(hermes_home: Path, tmp_path: Path) -> None:
@@ -57,14 +59,17 @@ def test_the_mcp_server(hermes_home: Path, tmp_path: Path) -> None:
     config = CONFIG.replace("/home/me/weather.py", str(program))
     (hermes_home / "config.yaml").write_text(config.replace("python3", sys.executable))
     forecast = {"name": "weather/forecast", "arguments": {"city": "Bergen"}}
-    steps = [calls("find_tools", {"query": "weather tomorrow"}), calls("call_tool", forecast)]
-    with conversation(tmp_path, *steps) as talk:
-        results, result = talk.results()
-        assert talk.person.asked == []
+    steps = [
+        tool_call_step("find_tools", {"query": "weather tomorrow"}),
+        tool_call_step("call_tool", forecast),
+    ]
+    with open_conversation(tmp_path, *steps) as conversation:
+        results, result = conversation.results()
+        assert conversation.prompter.requests == []
     assert [tool["name"] for tool in results["tools"]] == ["weather/forecast"]
     assert result["result"] == "Tomorrow it rains in Bergen."
 
 
-def test_the_numbers_are_the_real_ones() -> None:
+def test_the_documented_limits_match_the_code() -> None:
     assert f"first {DESCRIPTION_CHARACTERS} characters" in TEXT
     assert f"first {MAX_PROMPT_SKILLS} by name" in TEXT

@@ -1,4 +1,4 @@
-"""The built-in model: real weights, real answers, stopped when asked to."""
+"""The built-in model: real weights, real answers, interrupts."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def model() -> Iterator[LocalModel]:
     model.close()
 
 
-def asking(text: str) -> ModelRequest:
+def start_request(text: str) -> ModelRequest:
     system = {"role": "system", "content": "A long prompt. " * 500}
     tools: list[dict[str, Any]] = [{"type": "function", "function": {"name": "terminal"}}]
     return ModelRequest([system, {"role": "user", "content": text}], tools)
 
 
 def ask(model: LocalModel, text: str, cancel: Cancel | None = None) -> list[ProviderEvent]:
-    return list(model.stream(asking(text), cancel or Cancel()))
+    return list(model.stream(start_request(text), cancel or Cancel()))
 
 
-def test_it_answers_in_pieces_that_make_up_the_reply(model: LocalModel) -> None:
+def test_the_streamed_chunks_make_up_the_reply(model: LocalModel) -> None:
     *deltas, last = ask(model, "Say hello.")
     assert isinstance(last, Reply)
     assert last.text.strip()
@@ -53,17 +53,17 @@ def test_it_answers_in_pieces_that_make_up_the_reply(model: LocalModel) -> None:
     assert last.usage.context < 100, "the long prompt was sent"
 
 
-def test_what_was_read_once_is_not_read_again(model: LocalModel) -> None:
+def test_scanned_sessions_are_not_scanned_again(model: LocalModel) -> None:
     ask(model, "Say hello.")
     last = ask(model, "Say hello.")[-1]
     assert isinstance(last, Reply)
     assert last.usage.cache_read > 0
 
 
-def test_a_stop_is_obeyed_while_it_talks(model: LocalModel) -> None:
+def test_a_stop_takes_effect_while_text_is_streamed(model: LocalModel) -> None:
     cancel = Cancel()
     events = []
-    for event in model.stream(asking(LONG), cancel):
+    for event in model.stream(start_request(LONG), cancel):
         events.append(event)
         if len(events) == 5:
             cancel.request()
@@ -82,7 +82,7 @@ def test_a_stop_is_obeyed_while_it_reads(model: LocalModel) -> None:
     assert last.kind is FailureKind.INTERRUPTED
 
 
-def test_nothing_is_asked_after_a_stop(model: LocalModel) -> None:
+def test_no_request_is_sent_after_a_stop(model: LocalModel) -> None:
     cancel = Cancel()
     cancel.request()
     (only,) = ask(model, "Say hello.", cancel)
@@ -96,19 +96,19 @@ def test_a_conversation_that_is_too_long_is_refused_with_advice(model: LocalMode
     assert "/compress" in only.advice
 
 
-def test_nobody_else_can_use_the_engine() -> None:
+def test_the_engine_requires_its_key() -> None:
     engine = load(built_in_model(), 512)
     body = {"messages": [{"role": "user", "content": "hi"}]}
     answer = httpx2.post(f"{engine.listening_address}/v1/chat/completions", json=body)
     assert answer.status_code == 401
 
 
-def test_an_engine_can_be_let_go_of_at_once() -> None:
+def test_an_engine_can_be_released_at_once() -> None:
     for _ in range(3):
         assert load(built_in_model(), 512)
 
 
-def test_without_the_model_it_says_how_to_get_it(tmp_path: Path) -> None:
+def test_without_the_model_the_error_names_the_download_command(tmp_path: Path) -> None:
     (only,) = ask(LocalModel(BuiltIn(tmp_path)), "Say hello.")
     assert isinstance(only, Failed)
     assert only.kind is FailureKind.MODEL
@@ -142,7 +142,7 @@ def test_an_engine_that_does_not_work_is_a_failure_and_no_exception(
     assert sys.path == before
 
 
-def test_only_what_was_said_is_sent() -> None:
+def test_only_chat_messages_are_sent() -> None:
     messages = [
         {"role": "system", "content": "long"},
         {"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image"}]},

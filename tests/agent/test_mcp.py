@@ -31,21 +31,21 @@ SHOP = McpServerConfig("shop", (sys.executable, PROGRAM, "stdio"))
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Callable[..., McpServers]]:
-    begun: list[McpServers] = []
+    started: list[McpServers] = []
 
     def make(*servers: McpServerConfig) -> McpServers:
-        begun.append(McpServers(list(servers), tmp_path))
-        return begun[-1]
+        started.append(McpServers(list(servers), tmp_path))
+        return started[-1]
 
     yield make
-    for item in begun:
+    for item in started:
         item.close()
 
 
 def free_port() -> int:
-    with closing(socket.socket()) as room:
-        room.bind(("127.0.0.1", 0))
-        return int(room.getsockname()[1])
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 @contextmanager
@@ -63,12 +63,12 @@ def serving(port: int) -> Iterator[McpServerConfig]:
     process.wait()
 
 
-def words(servers: McpServers, name: str, **arguments: Any) -> str:
+def call_text(servers: McpServers, name: str, **arguments: Any) -> str:
     return result_text(servers.call(name, arguments))
 
 
-def place(servers: McpServers, name: str = "shop") -> dict[str, str]:
-    return dict(json.loads(words(servers, f"{name}/surroundings")))
+def working_folder(servers: McpServers, name: str = "shop") -> dict[str, str]:
+    return dict(json.loads(call_text(servers, f"{name}/environment")))
 
 
 def test_tools_are_found_and_called(begin: Callable[..., McpServers]) -> None:
@@ -80,24 +80,24 @@ def test_tools_are_found_and_called(begin: Callable[..., McpServers]) -> None:
     assert not offers["shop/order"].only_reads
     assert offers["shop/order"].parameters["required"] == ["item"]
     assert catalog.problems == {}
-    assert words(servers, "shop/price", item="tea") == "tea costs 3"
+    assert call_text(servers, "shop/price", item="tea") == "tea costs 3"
 
 
-def test_the_same_over_http_which_may_go_and_come_back(begin: Callable[..., McpServers]) -> None:
+def test_an_http_server_may_disappear_and_come_back(begin: Callable[..., McpServers]) -> None:
     port = free_port()
     with serving(port) as server:
         servers = begin(server._replace(call_seconds=10))
-        assert words(servers, "web/price", item="tea") == "tea costs 3"
+        assert call_text(servers, "web/price", item="tea") == "tea costs 3"
         assert servers.tool("web/order").only_reads is False
     with pytest.raises(ToolError, match="web"):
         servers.call("web/price", {"item": "tea"})
     with serving(port):
-        assert words(servers, "web/price", item="tea") == "tea costs 3"
+        assert call_text(servers, "web/price", item="tea") == "tea costs 3"
 
 
 def test_headers_reach_an_http_server(begin: Callable[..., McpServers]) -> None:
     with serving(free_port()) as server:
-        headers = json.loads(words(begin(server), "web/headers"))
+        headers = json.loads(call_text(begin(server), "web/headers"))
     assert headers["x-key"] == "secret"
 
 
@@ -116,46 +116,46 @@ def test_a_server_runs_in_the_working_folder_without_our_secrets(
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     servers = begin(SHOP, SHOP._replace(name="other", cwd=elsewhere, env=(("KIND", "tea"),)))
-    assert place(servers)["cwd"] == str(tmp_path)
-    assert "OPENAI_API_KEY" not in place(servers)
-    assert place(servers, "other")["cwd"] == str(elsewhere)
-    assert place(servers, "other")["KIND"] == "tea"
+    assert working_folder(servers)["cwd"] == str(tmp_path)
+    assert "OPENAI_API_KEY" not in working_folder(servers)
+    assert working_folder(servers, "other")["cwd"] == str(elsewhere)
+    assert working_folder(servers, "other")["KIND"] == "tea"
 
 
-def test_what_is_no_text_is_described(begin: Callable[..., McpServers]) -> None:
-    assert words(begin(SHOP), "shop/picture") == "[image, image/png, 30 bytes]"
+def test_events_other_than_text_are_described(begin: Callable[..., McpServers]) -> None:
+    assert call_text(begin(SHOP), "shop/picture") == "[image, image/png, 30 bytes]"
 
 
-def test_a_server_that_dies_in_a_call_is_an_answer_and_comes_back(
+def test_a_server_that_dies_during_a_call_is_reported_and_restarted(
     begin: Callable[..., McpServers],
 ) -> None:
     servers = begin(SHOP)
     with pytest.raises(ToolError, match="connection to shop was lost during the call"):
         servers.call("shop/die", {})
-    assert words(servers, "shop/price", item="tea") == "tea costs 3"
+    assert call_text(servers, "shop/price", item="tea") == "tea costs 3"
 
 
 def test_a_server_that_died_between_calls_is_started_again(
     begin: Callable[..., McpServers],
 ) -> None:
     servers = begin(SHOP)
-    first = int(place(servers)["pid"])
+    first = int(working_folder(servers)["pid"])
     os.kill(first, 9)
     assert is_over(first)
-    assert int(place(servers)["pid"]) != first
+    assert int(working_folder(servers)["pid"]) != first
 
 
-def test_an_http_server_that_is_gone_is_an_answer(begin: Callable[..., McpServers]) -> None:
+def test_an_unreachable_http_server_is_reported(begin: Callable[..., McpServers]) -> None:
     servers = begin(McpServerConfig("web", url=f"http://127.0.0.1:{free_port()}/mcp"))
     assert "web is unavailable" in servers.catalog().problems["web"]
 
 
 def test_a_slow_call_ends_in_time_and_the_server_stays(begin: Callable[..., McpServers]) -> None:
     servers = begin(SHOP._replace(call_seconds=1.0))
-    pid = place(servers)["pid"]
+    pid = working_folder(servers)["pid"]
     with pytest.raises(ToolError, match="shop did not answer within 1 s"):
         servers.call("shop/sleep", {"seconds": 600})
-    assert place(servers)["pid"] == pid
+    assert working_folder(servers)["pid"] == pid
 
 
 def test_a_slow_start_ends_in_time_and_leaves_nothing(
@@ -213,7 +213,7 @@ def test_a_server_that_cannot_be_used_is_named_and_the_others_work(
 
 
 @pytest.mark.parametrize("name", ["", "price", "shop", "shop/", "nobody/price", "shop/nothing"])
-def test_a_name_that_nobody_has_is_answered_with_those_there_are(
+def test_an_unknown_name_is_answered_with_the_available_ones(
     begin: Callable[..., McpServers], name: str
 ) -> None:
     with pytest.raises(ToolError, match=r"shop"):
@@ -227,4 +227,4 @@ def test_a_stop_ends_the_wait_for_a_call(begin: Callable[..., McpServers]) -> No
     threading.Timer(0.3, cancel.request, ["enough"]).start()
     with pytest.raises(ToolError, match="Stopped: enough"):
         servers.call("shop/sleep", {"seconds": 600}, cancel)
-    assert words(servers, "shop/price", item="tea") == "tea costs 3"
+    assert call_text(servers, "shop/price", item="tea") == "tea costs 3"

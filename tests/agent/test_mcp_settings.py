@@ -1,4 +1,4 @@
-"""What config.yaml says about MCP servers, read with care."""
+"""Parsing of the MCP servers in config.yaml."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_program_and_an_address_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "problem"),
+    ("fields", "problem"),
     [
         (None, "command or url"),
         ({}, "command or url"),
@@ -56,8 +56,8 @@ def test_a_program_and_an_address_are_read() -> None:
         ({"url": "ftp://x"}, "http://"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(facts: Any, problem: str) -> None:
-    (result,) = parse_servers({"mine": facts}, {})
+def test_a_mistake_is_reported_with_its_position(fields: Any, problem: str) -> None:
+    (result,) = parse_servers({"mine": fields}, {})
     assert problem in result.problem
     assert "mcp_servers.mine in config.yaml" in result.problem
 
@@ -70,7 +70,7 @@ def test_a_server_that_is_switched_off_is_not_there() -> None:
     assert parse_servers({"mine": {"command": "a", "enabled": False}}, {}) == []
 
 
-def test_variables_come_from_the_environment_and_from_the_file_of_secrets(
+def test_variables_are_read_from_the_environment_and_the_secrets_file(
     hermes_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (hermes_home / ".env").write_text("ONE=file\nTWO=file\n")
@@ -79,7 +79,7 @@ def test_variables_come_from_the_environment_and_from_the_file_of_secrets(
     assert (variables["ONE"], variables["TWO"]) == ("environment", "file")
 
 
-def test_the_section_is_known_to_the_check(hermes_home: Path) -> None:
+def test_the_section_is_included_in_the_check(hermes_home: Path) -> None:
     path = hermes_home / "config.yaml"
     path.write_text("mcp_servers: {shop: {command: x}}\n")
     path.chmod(0o600)
@@ -88,7 +88,7 @@ def test_the_section_is_known_to_the_check(hermes_home: Path) -> None:
     assert config.block("mcp_servers") == {"shop": {"command": "x"}}
 
 
-def test_a_section_that_is_no_block_is_an_error(hermes_home: Path) -> None:
+def test_a_section_that_is_not_a_block_is_an_error(hermes_home: Path) -> None:
     path = hermes_home / "config.yaml"
     path.write_text("mcp_servers: [a]\n")
     path.chmod(0o600)

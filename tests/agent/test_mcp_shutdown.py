@@ -18,7 +18,7 @@ from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
 from support.command_line import command
 from support.mcp_process import PROGRAM, is_over
-from support.scripted import model, serving
+from support.model_servers import model_argument, model_servers
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ STUBBORN = f"trap '' TERM HUP; {sys.executable} {PROGRAM} stdio; while :; do sle
 
 def test_a_server_that_will_not_end_is_ended(tmp_path: Path) -> None:
     servers = McpServers([McpServerConfig("shop", ("sh", "-c", STUBBORN))], tmp_path)
-    data = json.loads(servers.call("shop/surroundings", {}).content[0].text)  # type: ignore[union-attr]
+    data = json.loads(servers.call("shop/environment", {}).content[0].text)  # type: ignore[union-attr]
     servers.close()
     assert is_over(int(data["pid"]))
     assert not process_groups.is_alive(int(data["parent"]))
@@ -73,9 +73,9 @@ def test_no_process_is_left_when_a_conversation_is_ended_from_outside(
     (hermes_home / "config.yaml").write_text(json.dumps({"mcp_servers": servers}))
     sleep = {"name": "shop/sleep", "arguments": {"seconds": 600}}
     steps = [{"calls": [{"name": "call_tool", "arguments": sleep}]}, {"say": "Done."}]
-    with serving() as serve:
+    with model_servers() as serve:
         process = subprocess.Popen(
-            command("chat", "-q", "go", "--model", model(serve(json.dumps(steps)))),
+            command("chat", "-q", "go", "--model", model_argument(serve(json.dumps(steps)))),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             cwd=tmp_path,

@@ -1,4 +1,4 @@
-"""Looking back while nobody waits: memory is made, and the conversation stays what it is."""
+"""Memory review in the background: entries are saved, the conversation is unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
-from support.scripted import model, serving
+from support.model_servers import model_argument, model_servers
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -36,15 +36,15 @@ import sys
 from pathlib import Path
 from hermes_state import SessionDB
 from hermes_conversation import agent_factory
-wish = agent_factory.ConversationOptions(model=sys.argv[1], cwd=Path(sys.argv[2]))
-talk = agent_factory.build_agent(SessionDB(), None, wish)
-list(talk.agent.turn("hi"))
-print("under way" if not talk.agent.wait_for_review(0.5) else "over")
+options = agent_factory.ConversationOptions(model=sys.argv[1], cwd=Path(sys.argv[2]))
+bundle = agent_factory.build_agent(SessionDB(), None, options)
+list(bundle.agent.turn("hi"))
+print("running" if not bundle.agent.wait_for_review(0.5) else "over")
 """
 
 
-class Looked:
-    """A conversation with a memory and a tool that must not be used, and what it told."""
+class ReviewedConversation:
+    """A conversation with a memory, a tool that must not run, and the review notices."""
 
     def __init__(self, scene: Scene, steps: str, **options: Any) -> None:
         self.scene = scene
@@ -53,15 +53,15 @@ class Looked:
         options.setdefault("review_turns", 3)
         tools = (memory_tool(self.files), Tool("terminal", "Runs.", {}, self._run))
         self.agent: AIAgent = scene.agent(f"steps: [{steps}]", *tools, **options)
-        self.told: list[str] = []
-        self.agent.on_review = self.told.append
+        self.notices: list[str] = []
+        self.agent.on_review = self.notices.append
 
     def _run(self, arguments: dict[str, Any], context: Any) -> str:
         del context
         self.ran.append(str(arguments))
         return success()
 
-    def talk(self, turns: int) -> None:
+    def run_turns(self, turns: int) -> None:
         for number in range(turns):
             list(self.agent.turn(f"Question {number}"))
 
@@ -70,130 +70,140 @@ class Looked:
         return self.scene.servers[-1].requests
 
 
-def test_memory_is_made_of_every_few_turns_and_nothing_else_is_done(scene: Scene) -> None:
-    looked = Looked(scene, f"{{say: A1}}, {{say: A2}}, {{say: A3}}, {SAVE}, {{say: done}}")
-    looked.talk(3)
-    assert looked.agent.wait_for_review(PATIENCE_SECONDS)
-    assert looked.files.entries("user") == ["Likes tea."]
-    assert looked.told == ["Remembered: Likes tea."]
-    assert looked.ran == []
+def test_a_review_saves_memory_and_runs_no_other_tool(scene: Scene) -> None:
+    conversation = ReviewedConversation(
+        scene, f"{{say: A1}}, {{say: A2}}, {{say: A3}}, {SAVE}, {{say: done}}"
+    )
+    conversation.run_turns(3)
+    assert conversation.agent.wait_for_review(PATIENCE_SECONDS)
+    assert conversation.files.entries("user") == ["Likes tea."]
+    assert conversation.notices == ["Remembered: Likes tea."]
+    assert conversation.ran == []
     results = [
         request["content"]
-        for request in looked.requests[4]["messages"]
+        for request in conversation.requests[4]["messages"]
         if request["role"] == "tool"
     ]
     assert any(ONLY_MEMORY in result for result in results)
-    said = [text for _, text in scene.said(looked.agent)]
-    assert said == ["Question 0", "A1", "Question 1", "A2", "Question 2", "A3"]
+    texts = [text for _, text in scene.messages(conversation.agent)]
+    assert texts == ["Question 0", "A1", "Question 1", "A2", "Question 2", "A3"]
 
 
-def test_what_is_read_begins_byte_for_byte_as_the_last_request(scene: Scene) -> None:
-    looked = Looked(scene, "{say: A1}, {say: A2}, {say: A3}, {say: done}")
-    scene.answers["pre_llm_call"] = lambda **_facts: "It rains."
-    looked.talk(3)
-    assert looked.agent.wait_for_review(PATIENCE_SECONDS)
-    last, review = looked.requests[2], looked.requests[3]
+def test_the_review_request_extends_the_last_request(scene: Scene) -> None:
+    conversation = ReviewedConversation(scene, "{say: A1}, {say: A2}, {say: A3}, {say: done}")
+    scene.answers["pre_llm_call"] = lambda **_fields: "It rains."
+    conversation.run_turns(3)
+    assert conversation.agent.wait_for_review(PATIENCE_SECONDS)
+    last, review = conversation.requests[2], conversation.requests[3]
     end = [{"role": "assistant", "content": "A3"}, {"role": "user", "content": TASK}]
     assert json.dumps(review["messages"]) == json.dumps([*last["messages"], *end])
     assert json.dumps(review["tools"]) == json.dumps(last["tools"])
-    assert looked.told == []
+    assert conversation.notices == []
 
 
-def test_its_tokens_are_counted(scene: Scene) -> None:
-    looked = Looked(scene, "{say: A1}, {say: A2}, {say: A3}, {say: done}")
-    looked.talk(3)
-    assert looked.agent.wait_for_review(PATIENCE_SECONDS)
-    row = scene.db.get_session(looked.agent.session_id)
+def test_the_tokens_of_a_review_are_counted(scene: Scene) -> None:
+    conversation = ReviewedConversation(scene, "{say: A1}, {say: A2}, {say: A3}, {say: done}")
+    conversation.run_turns(3)
+    assert conversation.agent.wait_for_review(PATIENCE_SECONDS)
+    row = scene.db.get_session(conversation.agent.session_id)
     assert row is not None
     assert row["api_call_count"] == 4
 
 
-def test_turns_are_counted_in_the_history_so_that_another_process_goes_on(scene: Scene) -> None:
-    first = Looked(scene, "{say: A1}, {say: A2}")
-    first.talk(2)
+def test_turns_are_counted_across_processes(scene: Scene) -> None:
+    first = ReviewedConversation(scene, "{say: A1}, {say: A2}")
+    first.run_turns(2)
     first.agent.close()
-    second = Looked(scene, f"{{say: A3}}, {SAVE}, {{say: done}}", session_id=first.agent.session_id)
-    second.talk(1)
+    second = ReviewedConversation(
+        scene, f"{{say: A3}}, {SAVE}, {{say: done}}", session_id=first.agent.session_id
+    )
+    second.run_turns(1)
     assert second.agent.wait_for_review(PATIENCE_SECONDS)
-    assert second.told == ["Remembered: Likes tea."]
+    assert second.notices == ["Remembered: Likes tea."]
 
 
-def test_neither_the_answer_nor_the_next_turn_waits(scene: Scene) -> None:
-    looked = Looked(scene, "{say: A1}, {say: done, hang: 600}, {say: A2}", review_turns=1)
-    looked.talk(1)
-    wait_until(lambda: len(looked.requests) == 2)
-    looked.talk(1)
-    assert scene.said(looked.agent)[-1][1] == "A2"
+def test_neither_the_answer_nor_the_next_turn_waits_for_a_review(scene: Scene) -> None:
+    conversation = ReviewedConversation(
+        scene, "{say: A1}, {say: done, hang: 600}, {say: A2}", review_turns=1
+    )
+    conversation.run_turns(1)
+    wait_until(lambda: len(conversation.requests) == 2)
+    conversation.run_turns(1)
+    assert scene.messages(conversation.agent)[-1][1] == "A2"
 
 
-def test_leaving_does_not_wait_for_it(scene: Scene) -> None:
-    looked = Looked(scene, "{say: A1}, {say: done, hang: 600}", review_turns=1)
-    looked.talk(1)
-    looked.agent.close()
-    assert looked.agent.wait_for_review(PATIENCE_SECONDS)
+def test_closing_does_not_wait_for_a_review(scene: Scene) -> None:
+    conversation = ReviewedConversation(scene, "{say: A1}, {say: done, hang: 600}", review_turns=1)
+    conversation.run_turns(1)
+    conversation.agent.close()
+    assert conversation.agent.wait_for_review(PATIENCE_SECONDS)
 
 
-def test_a_process_that_ends_takes_it_along(scene: Scene, tmp_path: Path) -> None:
+def test_a_review_ends_with_its_process(scene: Scene, tmp_path: Path) -> None:
     server = scene.server("steps: [{say: A1}, {say: done, hang: 600}]")
     result = subprocess.run(
-        [sys.executable, "-c", ONE_TURN, model(server), str(tmp_path)],
+        [sys.executable, "-c", ONE_TURN, model_argument(server), str(tmp_path)],
         env={**os.environ, "HERMES_MEMORY_REVIEW_TURNS": "1"},
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
         check=True,
     )
-    assert result.stdout == "under way\n", result.stderr
+    assert result.stdout == "running\n", result.stderr
 
 
-def test_a_model_that_never_stops_is_stopped(scene: Scene) -> None:
-    looked = Looked(scene, ", ".join(["{say: A1}"] + [SAVE] * 20), review_turns=1)
-    looked.talk(1)
-    assert looked.agent.wait_for_review(PATIENCE_SECONDS)
-    assert len(looked.requests) == 1 + MAX_REQUESTS
+def test_a_review_has_a_request_limit(scene: Scene) -> None:
+    conversation = ReviewedConversation(
+        scene, ", ".join(["{say: A1}"] + [SAVE] * 20), review_turns=1
+    )
+    conversation.run_turns(1)
+    assert conversation.agent.wait_for_review(PATIENCE_SECONDS)
+    assert len(conversation.requests) == 1 + MAX_REQUESTS
 
 
 @pytest.mark.parametrize(("turns", "reviewed"), [(3, 0), (4, 1)])
-def test_the_end_of_a_conversation_is_reviewed_when_enough_was_said(
+def test_the_end_of_a_conversation_is_reviewed_after_enough_turns(
     scene: Scene, turns: int, reviewed: int
 ) -> None:
     answers = ", ".join(["{say: A1}"] * turns)
-    looked = Looked(scene, f"{answers}, {{say: done, hang: 600}}", review_turns=10)
-    looked.talk(turns)
-    looked.agent.close()
-    looked.agent.commit_memory_session([])  # does not wait for the model
-    wait_until(lambda: len(looked.requests) == turns + reviewed)
-    assert looked.agent.wait_for_review(0) is not bool(reviewed)
+    conversation = ReviewedConversation(
+        scene, f"{answers}, {{say: done, hang: 600}}", review_turns=10
+    )
+    conversation.run_turns(turns)
+    conversation.agent.close()
+    conversation.agent.commit_memory_session([])  # does not wait for the model
+    wait_until(lambda: len(conversation.requests) == turns + reviewed)
+    assert conversation.agent.wait_for_review(0) is not bool(reviewed)
 
 
-def test_an_end_that_kills_the_process_asks_nothing(scene: Scene) -> None:
-    looked = Looked(scene, "{say: A1}", review_turns=10)
-    looked.talk(4)
-    looked.agent.reviews_at_end = False
-    looked.agent.commit_memory_session([])
-    assert looked.agent.wait_for_review(PATIENCE_SECONDS)
-    assert len(looked.requests) == 4
+def test_a_kill_asks_no_confirmation(scene: Scene) -> None:
+    conversation = ReviewedConversation(scene, "{say: A1}", review_turns=10)
+    conversation.run_turns(4)
+    conversation.agent.reviews_at_end = False
+    conversation.agent.commit_memory_session([])
+    assert conversation.agent.wait_for_review(PATIENCE_SECONDS)
+    assert len(conversation.requests) == 4
 
 
 def test_nought_switches_it_off(scene: Scene) -> None:
-    looked = Looked(scene, "{say: A1}", review_turns=0)
-    looked.talk(12)
-    looked.agent.commit_memory_session([])
-    assert len(looked.requests) == 12
+    conversation = ReviewedConversation(scene, "{say: A1}", review_turns=0)
+    conversation.run_turns(12)
+    conversation.agent.commit_memory_session([])
+    assert len(conversation.requests) == 12
 
 
-def test_the_setting_says_after_how_many_turns(tmp_path: Path) -> None:
+def test_the_setting_controls_the_number_of_turns(tmp_path: Path) -> None:
     ConfigFile.of_home().set("memory.review_turns", "2")
-    with serving() as serve, SessionDB() as db:
+    with model_servers() as serve, SessionDB() as db:
         server = serve(f"[{{say: A1}}, {{say: A2}}, {SAVE}, {{say: done}}]")
-        wish = ConversationOptions(model=model(server), cwd=tmp_path)
-        talk = agent_factory.build_agent(db, None, wish)  # type: ignore[arg-type]
+        options = ConversationOptions(model=model_argument(server), cwd=tmp_path)
+        bundle = agent_factory.build_agent(db, None, options)  # type: ignore[arg-type]
         results: list[str] = []
-        talk.agent.on_review = results.append
-        list(talk.agent.turn("one"))
-        list(talk.agent.turn("two"))
-        assert talk.agent.wait_for_review(PATIENCE_SECONDS)
-        talk.close()
+        bundle.agent.on_review = results.append
+        list(bundle.agent.turn("one"))
+        list(bundle.agent.turn("two"))
+        assert bundle.agent.wait_for_review(PATIENCE_SECONDS)
+        bundle.close()
     assert results == ["Remembered: Likes tea."]
     assert MemoryFiles().entries("user") == ["Likes tea."]
 
@@ -205,7 +215,7 @@ def test_when_a_review_is_due() -> None:
     assert not is_due(9, 10, 0)
 
 
-def test_what_was_saved_is_one_line() -> None:
+def test_the_saved_entries_are_reported_in_one_line() -> None:
     entries = ["Likes\ntea.", "x" * 100, "c", "d", "e"]
     text = summary_line(entries)
     assert "\n" not in text

@@ -1,4 +1,4 @@
-"""What goes along is chosen by how much the model reads, and servers say how much that is."""
+"""The profile of an agent depends on the context window, which servers report."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ import pytest
 from hermes_agent.context.profiles import PROFILES, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.events import Notice
-from hermes_agent.providers.known_models import find_known_model, is_on_this_machine
+from hermes_agent.providers.known_models import find_known_model, is_loopback
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.selection import ModelChoice
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
-from support.scripted import serving
+from support.model_servers import model_servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 
-def begun(window: int, tmp_path: Path) -> tuple[dict[str, Any], list[str]]:
+def start_conversation(window: int, tmp_path: Path) -> tuple[dict[str, Any], list[str]]:
     """The first request of a conversation with a model of this window, and its notices."""
     ConfigFile.of_home().set("llm.window", str(window))
     ConfigFile.of_home().set("llm.model", "m")
-    with serving() as serve, SessionDB() as db:
+    with model_servers() as serve, SessionDB() as db:
         server = serve("[{say: Hello.}]")
         ConfigFile.of_home().set("llm.base_url", server.base_url)
         ConfigFile.of_home().set("llm.api", "openai")
-        talk = agent_factory.build_agent(db, None, ConversationOptions(cwd=tmp_path))  # type: ignore[arg-type]
-        events = [*talk.agent.turn("hello"), *talk.agent.turn("again")]
-        talk.close()
+        bundle = agent_factory.build_agent(db, None, ConversationOptions(cwd=tmp_path))  # type: ignore[arg-type]
+        events = [*bundle.agent.turn("hello"), *bundle.agent.turn("again")]
+        bundle.close()
     return server.requests[0], [event.text for event in events if isinstance(event, Notice)]
 
 
@@ -46,9 +46,9 @@ def names(request: dict[str, Any]) -> set[str]:
     return {tool["function"]["name"] for tool in request["tools"]}
 
 
-def test_a_small_model_gets_little_and_its_person_is_told_once(tmp_path: Path) -> None:
+def test_a_small_model_gets_the_small_profile_and_a_single_notice(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Use tabs.\n" * 1_000)
-    request, notices = begun(4_096, tmp_path)
+    request, notices = start_conversation(4_096, tmp_path)
     assert names(request) == {"terminal", "read_file", "write_file", "patch"}
     assert len(json.dumps(request)) / 4 < 4_096 / 2
     assert len(notices) == 1
@@ -57,14 +57,14 @@ def test_a_small_model_gets_little_and_its_person_is_told_once(tmp_path: Path) -
 
 
 def test_a_medium_model_gets_more(tmp_path: Path) -> None:
-    request, notices = begun(32_000, tmp_path)
+    request, notices = start_conversation(32_000, tmp_path)
     assert {"memory", "session_search", "clarify", "search_files"} < names(request)
     assert "delegate_task" not in names(request)
     assert len(notices) == 1
 
 
-def test_a_large_model_gets_everything_and_nothing_is_said(tmp_path: Path) -> None:
-    request, notices = begun(128_000, tmp_path)
+def test_a_large_model_gets_the_full_profile_without_a_notice(tmp_path: Path) -> None:
+    request, notices = start_conversation(128_000, tmp_path)
     assert {"memory", "delegate_task"} < names(request)
     assert notices == []
 
@@ -88,7 +88,7 @@ def test_a_prompt_is_as_long_as_the_profile_allows(tmp_path: Path) -> None:
     assert "Skills" not in system_prompt(tmp_path, skills="- s\n", profile=PROFILES[0])
 
 
-# What servers say
+# Windows reported by servers
 
 MODELS = {"data": [{"id": "other", "max_model_len": 1}, {"id": "m"}]}
 ANSWERS: dict[str, dict[str, Any]] = {
@@ -112,13 +112,13 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 @contextmanager
 def answering(answers: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """A server that knows these paths, and which were asked for."""
-    asked: list[str] = []
+    """A server with fixed responses, and the requested paths."""
+    request_count: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            asked.append(self.path)
+            request_count.append(self.path)
             data = json.dumps(answers.get(self.path, {})).encode()
             self.send_response(200 if self.path in answers else 404)
             self.send_header("Content-Length", str(len(data)))
@@ -129,26 +129,26 @@ def answering(answers: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
             self.do_GET()
 
         def log_message(self, *_arguments: object) -> None:
-            """Nobody reads these."""
+            """Write no access log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1", asked
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1", request_count
     finally:
         server.shutdown()
         server.server_close()
 
 
 @pytest.mark.parametrize("program", ANSWERS)
-def test_a_server_on_this_machine_says_how_much_its_model_reads(program: str) -> None:
-    with answering(ANSWERS[program]) as (base_url, asked):
+def test_a_local_server_reports_its_context_window(program: str) -> None:
+    with answering(ANSWERS[program]) as (base_url, request_count):
         provider = OpenAICompatible("m", base_url)
-        assert asked == [], "nobody is asked before it is needed"
-        assert provider.learn_window() == 16_384
-        count = len(asked)
-        assert provider.learn_window() == provider.window == 16_384
-        assert len(asked) == count, "and only once"
+        assert request_count == [], "nobody is asked before it is needed"
+        assert provider.resolve_window() == 16_384
+        count = len(request_count)
+        assert provider.resolve_window() == provider.window == 16_384
+        assert len(request_count) == count, "and only once"
         provider.close()
 
 
@@ -156,33 +156,33 @@ def test_ollama_gives_a_model_that_is_not_loaded_less_than_it_could_read() -> No
     info = {"model_info": {"llama.context_length": 131_072}}
     with answering({"/api/ps": {"models": []}, "/api/show": info}) as (base_url, _):
         provider = OpenAICompatible("m", base_url)
-        assert provider.learn_window() == 4_096
+        assert provider.resolve_window() == 4_096
         provider.close()
 
 
 @pytest.mark.parametrize("answers", [{}, {"/v1/models": [1]}, {"/props": {"a": 1}}])
-def test_a_server_that_does_not_say_leaves_the_default(answers: dict[str, Any]) -> None:
+def test_a_server_without_a_window_leaves_the_default(answers: dict[str, Any]) -> None:
     with answering(answers) as (base_url, _):
         provider = OpenAICompatible("m", base_url)
-        assert provider.learn_window() == 128_000
+        assert provider.resolve_window() == 128_000
         provider.close()
 
 
-def test_a_server_that_is_busy_or_gone_is_not_asked_for_long() -> None:
+def test_a_busy_or_unreachable_server_is_not_probed_for_long() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         provider = OpenAICompatible("m", f"http://127.0.0.1:{silent.getsockname()[1]}/v1")
-        assert provider.learn_window() == 128_000
+        assert provider.resolve_window() == 128_000
         provider.close()
     gone = OpenAICompatible("m", provider.base_url)
-    assert gone.learn_window() == 128_000
+    assert gone.resolve_window() == 128_000
     gone.close()
 
 
-def test_a_window_that_was_set_is_not_asked_for() -> None:
-    with answering(ANSWERS["vLLM"]) as (base_url, asked):
+def test_a_configured_window_is_not_probed() -> None:
+    with answering(ANSWERS["vLLM"]) as (base_url, request_count):
         provider = OpenAICompatible("m", base_url, window=5_000)
-        assert provider.learn_window() == 5_000
-        assert asked == []
+        assert provider.resolve_window() == 5_000
+        assert request_count == []
         provider.close()
 
 
@@ -198,7 +198,7 @@ def test_a_window_that_was_set_is_not_asked_for() -> None:
 )
 def test_known_models_elsewhere_are_in_a_table(choice: ModelChoice, window: int) -> None:
     provider = choice.provider()
-    assert provider.learn_window() == window
+    assert provider.resolve_window() == window
     provider.close()
 
 
@@ -208,5 +208,5 @@ def test_the_table_finds_a_model_by_name_beginning_and_date() -> None:
     assert exact == find_known_model("https://api.openai.com/v1", "gpt-4o-2031-01-01")
     assert find_known_model("https://api.openai.com/v1", "nothing-like-it") is None
     assert find_known_model("http://127.0.0.1:1/v1", "gpt-4o") is None
-    assert is_on_this_machine("http://localhost:11434/v1")
-    assert not is_on_this_machine("https://api.openai.com/v1")
+    assert is_loopback("http://localhost:11434/v1")
+    assert not is_loopback("https://api.openai.com/v1")

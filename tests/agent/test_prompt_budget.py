@@ -1,4 +1,4 @@
-"""What every request costs before anything is said: little, and measured."""
+"""The token cost of an empty request."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def test_a_greeting_is_a_small_request(tmp_path: Path) -> None:
         ScriptServer(ModelScript.parse("steps: [{say: Hello.}]")) as server,
         SessionDB() as db,
     ):
-        wish = ConversationOptions(model=f"{server.base_url}#m", cwd=tmp_path)
-        talk = agent_factory.build_agent(db, None, wish)  # type: ignore[arg-type]
-        list(talk.agent.turn("hello"))
-        talk.close()
+        options = ConversationOptions(model=f"{server.base_url}#m", cwd=tmp_path)
+        bundle = agent_factory.build_agent(db, None, options)  # type: ignore[arg-type]
+        list(bundle.agent.turn("hello"))
+        bundle.close()
     sent = server.requests[0]
     assert tokens(sent["tools"]) < 1500
     assert tokens(sent["messages"][0]["content"]) < 1000
     assert tokens(sent) < 2500
 
 
-def test_the_prompt_holds_what_is_known_and_no_more_than_it_should(tmp_path: Path) -> None:
+def test_the_prompt_contains_the_memory_within_its_limit(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Use tabs.\n" + "x" * 20_000)
     text = system_prompt(tmp_path, memory="likes tea", user="is called Kim", today="today")
     assert "Use tabs." in text

@@ -17,9 +17,17 @@ from hermes_agent.tools.base import Tool, success
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_state import SessionDB
-from support.scripted import model, serving
-from support.shown import Sent, again, assert_goes_on, requests, said, serialised, shown
-from support.talks import Person
+from support.agent_conversation import FixedPrompter
+from support.model_servers import model_argument, model_servers
+from support.rendered_history import (
+    Messages,
+    assert_extends,
+    rendered_turn,
+    reopen_agent,
+    sent_messages,
+    serialised,
+    user_message,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,119 +40,127 @@ if TYPE_CHECKING:
 STEPS = "[{say: A1}, {say: A2}, {say: A3}, {say: A4}]"
 
 
-class Story:
-    """A conversation that is closed after every step and opened again for the next."""
+class ReopenedConversation:
+    """A conversation that is closed after every step and reopened for the next."""
 
     def __init__(self, server: ScriptServer, folder: Path) -> None:
         self.server = server
-        self._wish = ConversationOptions(model=model(server), cwd=folder)
+        self._options = ConversationOptions(model=model_argument(server), cwd=folder)
         self.session_id: str | None = None
 
-    def at(self, desk_does: Any) -> Any:
-        """Sit down, do one thing, get up."""
+    def run(self, action: Any) -> Any:
+        """Open the conversation, run an action, close it."""
         with SessionDB() as db:
             conversation = Conversation(
-                db, Person(), self._wish._replace(session_id=self.session_id)
+                db, FixedPrompter(), self._options._replace(session_id=self.session_id)
             )
-            done = desk_does(conversation)
+            result = action(conversation)
             self.session_id = conversation.session_id
             conversation.leave("cli_close")
-        return done
+        return result
 
-    def ask(self, text: str) -> Sent:
-        """Say something; what was shown of the turn."""
-        return list(self.at(lambda conversation: shown(text, conversation.send(text))))
+    def ask(self, text: str) -> Messages:
+        """Send a prompt; return the rendered turn."""
+        return list(self.run(lambda conversation: rendered_turn(text, conversation.send(text))))
 
-    def sent(self, number: int = -1) -> Sent:
+    def sent(self, number: int = -1) -> Messages:
         return list(self.server.requests[number]["messages"])
 
     def assert_sent(self, *messages: dict[str, Any]) -> None:
-        """The last request: the prompt of the first, then these."""
+        """Assert that the last request has the first system prompt, then *messages*."""
         prompt = self.sent(0)[0]
         assert prompt["role"] == "system"
         assert serialised(self.sent()) == serialised([prompt, *messages])
 
 
 @pytest.fixture
-def story(tmp_path: Path) -> Iterator[Story]:
-    with serving() as start:
-        yield Story(start(STEPS), tmp_path)
+def reopened(tmp_path: Path) -> Iterator[ReopenedConversation]:
+    with model_servers() as start:
+        yield ReopenedConversation(start(STEPS), tmp_path)
 
 
-def test_after_an_orderly_end(story: Story) -> None:
-    answer = story.ask("one")
-    two = story.ask("two")
-    story.ask("three")
-    story.assert_sent(*answer, *two, said("three"))
-    assert_goes_on(story.sent(0), story.sent(1))
-    assert_goes_on(story.sent(1), story.sent(2))
+def test_after_an_orderly_end(reopened: ReopenedConversation) -> None:
+    answer = reopened.ask("one")
+    two = reopened.ask("two")
+    reopened.ask("three")
+    reopened.assert_sent(*answer, *two, user_message("three"))
+    assert_extends(reopened.sent(0), reopened.sent(1))
+    assert_extends(reopened.sent(1), reopened.sent(2))
 
 
-def test_after_an_undo_what_was_taken_back_is_not_sent(story: Story) -> None:
-    answer = story.ask("one")
-    story.ask("two")
-    story.at(Conversation.undo)
-    story.ask("three")
-    story.assert_sent(*answer, said("three"))
+def test_undone_messages_are_not_sent(reopened: ReopenedConversation) -> None:
+    answer = reopened.ask("one")
+    reopened.ask("two")
+    reopened.run(Conversation.undo)
+    reopened.ask("three")
+    reopened.assert_sent(*answer, user_message("three"))
 
 
-def test_after_undo_and_redo_it_is_as_before(story: Story) -> None:
-    answer = story.ask("one")
-    two = story.ask("two")
-    story.at(Conversation.undo)
-    story.at(Conversation.redo)
-    story.ask("three")
-    story.assert_sent(*answer, *two, said("three"))
-    assert_goes_on(story.sent(1), story.sent(2))
+def test_after_undo_and_redo_it_is_as_before(reopened: ReopenedConversation) -> None:
+    answer = reopened.ask("one")
+    two = reopened.ask("two")
+    reopened.run(Conversation.undo)
+    reopened.run(Conversation.redo)
+    reopened.ask("three")
+    reopened.assert_sent(*answer, *two, user_message("three"))
+    assert_extends(reopened.sent(1), reopened.sent(2))
 
 
-def test_after_a_retry_the_old_answer_is_not_sent(story: Story) -> None:
-    answer = story.ask("one")
-    story.ask("two")
-    again = story.ask(story.at(Conversation.undo_last_prompt))
-    story.assert_sent(*answer, said("two"))
-    assert serialised(story.sent(1)) == serialised(story.sent(2))
-    story.ask("three")
-    story.assert_sent(*answer, *again, said("three"))
+def test_after_a_retry_the_old_answer_is_not_sent(reopened: ReopenedConversation) -> None:
+    answer = reopened.ask("one")
+    reopened.ask("two")
+    again = reopened.ask(reopened.run(Conversation.undo_last_prompt))
+    reopened.assert_sent(*answer, user_message("two"))
+    assert serialised(reopened.sent(1)) == serialised(reopened.sent(2))
+    reopened.ask("three")
+    reopened.assert_sent(*answer, *again, user_message("three"))
 
 
-def test_a_branch_begins_as_its_parent_and_the_parent_stays_as_it_was(story: Story) -> None:
-    answer = story.ask("one")
-    parent = story.session_id
-    story.at(Conversation.branch)
-    assert story.session_id != parent
-    two = story.ask("two, in the branch")
-    story.assert_sent(*answer, said("two, in the branch"))
-    story.ask("three, in the branch")
-    story.assert_sent(*answer, *two, said("three, in the branch"))
-    story.session_id = parent
-    story.ask("two, in the parent")
-    story.assert_sent(*answer, said("two, in the parent"))
-    assert_goes_on(story.sent(0), story.sent(3))
+def test_a_branch_starts_with_its_parents_history_and_leaves_the_parent_unchanged(
+    reopened: ReopenedConversation,
+) -> None:
+    answer = reopened.ask("one")
+    parent = reopened.session_id
+    reopened.run(Conversation.branch)
+    assert reopened.session_id != parent
+    two = reopened.ask("two, in the branch")
+    reopened.assert_sent(*answer, user_message("two, in the branch"))
+    reopened.ask("three, in the branch")
+    reopened.assert_sent(*answer, *two, user_message("three, in the branch"))
+    reopened.session_id = parent
+    reopened.ask("two, in the parent")
+    reopened.assert_sent(*answer, user_message("two, in the parent"))
+    assert_extends(reopened.sent(0), reopened.sent(3))
 
 
-def test_a_branch_from_the_middle_has_only_what_came_before(story: Story) -> None:
-    answer = story.ask("one")
-    story.ask("two")
-    story.at(lambda conversation: conversation.branch("", conversation.prompts()[-1].message_id))
-    story.ask("another two")
-    story.assert_sent(*answer, said("another two"))
+def test_a_branch_from_the_middle_has_only_earlier_messages(reopened: ReopenedConversation) -> None:
+    answer = reopened.ask("one")
+    reopened.ask("two")
+    reopened.run(
+        lambda conversation: conversation.branch("", conversation.prompts()[-1].message_id)
+    )
+    reopened.ask("another two")
+    reopened.assert_sent(*answer, user_message("another two"))
 
 
 def test_tool_calls_and_results_are_sent_as_they_were_shown(tmp_path: Path) -> None:
     call = "{name: terminal, arguments: {command: echo ä}}"
     steps = f"[{{calls: [{call}]}}, {{say: Again., calls: [{call}]}}, {{say: Done.}}]"
-    with serving() as start:
-        story = Story(start(steps), tmp_path)
-        seen = story.ask("go")
-        assert [item["role"] for item in seen] == ["user", *["assistant", "tool"] * 2, "assistant"]
-        story.ask("and?")
-        story.assert_sent(*seen, said("and?"))
+    with model_servers() as start:
+        reopened = ReopenedConversation(start(steps), tmp_path)
+        rendered = reopened.ask("go")
+        assert [message["role"] for message in rendered] == [
+            "user",
+            *["assistant", "tool"] * 2,
+            "assistant",
+        ]
+        reopened.ask("and?")
+        reopened.assert_sent(*rendered, user_message("and?"))
         for number in range(3):
-            assert_goes_on(story.sent(number), story.sent(number + 1))
+            assert_extends(reopened.sent(number), reopened.sent(number + 1))
 
 
-AWKWARD = [
+AWKWARD_TEXTS = [
     "  spaces around  ",
     "two\r\nlines\n",
     "tab\tand \x1b[31mred",
@@ -153,33 +169,33 @@ AWKWARD = [
 ]
 
 
-@pytest.mark.parametrize("text", AWKWARD)
-def test_awkward_words_come_back_as_they_were(scene: Scene, text: str) -> None:
+@pytest.mark.parametrize("text", AWKWARD_TEXTS)
+def test_awkward_texts_are_sent_unchanged(scene: Scene, text: str) -> None:
     steps = json.dumps({"steps": [{"say": text, "think": text}, {"say": "."}]})
     first = scene.agent(steps)
-    seen = shown(text, first.turn(text))
-    assert seen[1]["content"] == text
-    list(again(scene, first).turn("and?"))
-    assert serialised(requests(scene)[1][1:]) == serialised([*seen, said("and?")])
-    assert_goes_on(*requests(scene)[:2])
+    rendered = rendered_turn(text, first.turn(text))
+    assert rendered[1]["content"] == text
+    list(reopen_agent(scene, first).turn("and?"))
+    assert serialised(sent_messages(scene)[1][1:]) == serialised([*rendered, user_message("and?")])
+    assert_extends(*sent_messages(scene)[:2])
 
 
 def test_after_a_request_that_failed(scene: Scene) -> None:
     agent = scene.agent("steps: [{say: A1}, {fail: {status: 401}}, {say: A3}]")
-    seen = shown("one", agent.turn("one"))
-    seen += shown("two", agent.turn("two"))
-    assert seen[-1] == said("two")
-    list(again(scene, agent).turn("three"))
-    assert serialised(requests(scene)[2][1:]) == serialised([*seen, said("three")])
-    assert_goes_on(requests(scene)[1], requests(scene)[2])
+    rendered = rendered_turn("one", agent.turn("one"))
+    rendered += rendered_turn("two", agent.turn("two"))
+    assert rendered[-1] == user_message("two")
+    list(reopen_agent(scene, agent).turn("three"))
+    assert serialised(sent_messages(scene)[2][1:]) == serialised([*rendered, user_message("three")])
+    assert_extends(sent_messages(scene)[1], sent_messages(scene)[2])
 
 
-def test_after_a_connection_that_broke(scene: Scene) -> None:
+def test_after_a_lost_connection(scene: Scene) -> None:
     agent = scene.agent("steps: [{say: This much and, cut: true}, {say: A2}]")
-    seen = shown("one", agent.turn("one"))
-    assert seen[-1]["content"] == "This much and"
-    list(again(scene, agent).turn("two"))
-    assert serialised(requests(scene)[-1][1:]) == serialised([*seen, said("two")])
+    rendered = rendered_turn("one", agent.turn("one"))
+    assert rendered[-1]["content"] == "This much and"
+    list(reopen_agent(scene, agent).turn("two"))
+    assert serialised(sent_messages(scene)[-1][1:]) == serialised([*rendered, user_message("two")])
 
 
 def test_after_an_interrupt(scene: Scene) -> None:
@@ -191,11 +207,11 @@ def test_after_an_interrupt(scene: Scene) -> None:
             if isinstance(event, TextDelta) and "three" in event.text:
                 agent.interrupt()
 
-    seen = shown("count", stopped_at_three())
-    assert seen[-1]["content"].startswith("one two three")
-    assert not seen[-1]["content"].endswith("six")
-    list(again(scene, agent).turn("two"))
-    assert serialised(requests(scene)[-1][1:]) == serialised([*seen, said("two")])
+    rendered = rendered_turn("count", stopped_at_three())
+    assert rendered[-1]["content"].startswith("one two three")
+    assert not rendered[-1]["content"].endswith("six")
+    list(reopen_agent(scene, agent).turn("two"))
+    assert serialised(sent_messages(scene)[-1][1:]) == serialised([*rendered, user_message("two")])
 
 
 def test_results_that_come_out_of_order_are_sent_in_the_order_they_were_shown(
@@ -220,21 +236,24 @@ def test_results_that_come_out_of_order_are_sent_in_the_order_they_were_shown(
             if isinstance(event, ToolFinished):
                 is_fast_done.set()
 
-    seen = shown("go", fast_first())
-    assert ["fast" in item["content"] for item in seen if item["role"] == "tool"] == [True, False]
-    list(again(scene, agent).turn("and?"))
-    sent = requests(scene)
-    assert serialised(sent[2][1:]) == serialised([*seen, said("and?")])
-    assert_goes_on(sent[0], sent[1])
-    assert_goes_on(sent[1], sent[2])
+    rendered = rendered_turn("go", fast_first())
+    assert ["fast" in message["content"] for message in rendered if message["role"] == "tool"] == [
+        True,
+        False,
+    ]
+    list(reopen_agent(scene, agent).turn("and?"))
+    sent = sent_messages(scene)
+    assert serialised(sent[2][1:]) == serialised([*rendered, user_message("and?")])
+    assert_extends(sent[0], sent[1])
+    assert_extends(sent[1], sent[2])
 
 
-def test_what_a_plugin_adds_stays_where_it_was_while_the_turn_goes_on(scene: Scene) -> None:
-    scene.answers["pre_llm_call"] = lambda **_facts: {"context": "It is raining."}
+def test_context_added_by_a_plugin_keeps_its_position_during_the_turn(scene: Scene) -> None:
+    scene.answers["pre_llm_call"] = lambda **_fields: {"context": "It is raining."}
     echo = Tool("echo", "", {"type": "object"}, lambda _arguments, _context: success())
     agent = scene.agent("steps: [{calls: [{name: echo}]}, {say: Fine.}]", echo)
     for event in agent.turn("go"):
         if isinstance(event, ToolFinished):
             agent.steer("but quickly")
         assert not isinstance(event, TurnFinished) or not event.error
-    assert_goes_on(*requests(scene))
+    assert_extends(*sent_messages(scene))

@@ -1,4 +1,4 @@
-"""After a compaction a model is sent the summary and, word for word, what was shown last."""
+"""After a compaction the model receives the summary and the unchanged last messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_agent.context.compaction import SUMMARY_HEADING, Compacted
 from hermes_agent.providers.openai_compatible import OpenAICompatible
-from support.shown import Sent, again, assert_goes_on, requests, said, serialised, shown
+from support.rendered_history import (
+    Messages,
+    assert_extends,
+    rendered_turn,
+    reopen_agent,
+    sent_messages,
+    serialised,
+    user_message,
+)
 
 if TYPE_CHECKING:
     from agent.conftest import Scene
@@ -15,55 +23,55 @@ LONG = "x" * 400
 
 
 class Compaction:
-    """A conversation of three long exchanges that was summed up."""
+    """A compacted conversation of three long exchanges."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         steps = "steps: [{say: A1}, {say: A2}, {say: A3}, {say: Sum.}, {say: A4}, {say: A5}]"
         provider = OpenAICompatible("m", scene.server(steps).base_url, window=700)
         self.agent = scene.with_providers([provider])
-        self.seen = [shown(text, self.agent.turn(text)) for text in
+        self.rendered = [rendered_turn(text, self.agent.turn(text)) for text in
                      (f"{number} {LONG}" for number in range(3))]  # fmt: skip
         assert isinstance(self.agent.compress(), Compacted)
-        self.summary = said(f"{SUMMARY_HEADING}Sum.")
+        self.summary = user_message(f"{SUMMARY_HEADING}Sum.")
 
-    def ask(self, text: str) -> Sent:
-        """What was shown; asked by an agent that knows nothing yet."""
-        return shown(text, again(self.scene, self.agent, window=700).turn(text))
+    def ask(self, text: str) -> Messages:
+        """Send a prompt with a new agent; return the rendered turn."""
+        return rendered_turn(text, reopen_agent(self.scene, self.agent, window=700).turn(text))
 
     def assert_sent(self, *messages: dict[str, Any]) -> None:
-        prompt = requests(self.scene)[0][0]
-        assert serialised(requests(self.scene)[-1]) == serialised([prompt, *messages])
+        prompt = sent_messages(self.scene)[0][0]
+        assert serialised(sent_messages(self.scene)[-1]) == serialised([prompt, *messages])
 
 
 def test_after_a_compaction_summary_and_tail_are_sent_and_stay_the_same(scene: Scene) -> None:
     compaction = Compaction(scene)
     four = compaction.ask("four")
-    compaction.assert_sent(compaction.summary, *compaction.seen[2], said("four"))
+    compaction.assert_sent(compaction.summary, *compaction.rendered[2], user_message("four"))
     compaction.ask("five")
-    compaction.assert_sent(compaction.summary, *compaction.seen[2], *four, said("five"))
-    assert_goes_on(requests(scene)[4], requests(scene)[5])
+    compaction.assert_sent(compaction.summary, *compaction.rendered[2], *four, user_message("five"))
+    assert_extends(sent_messages(scene)[4], sent_messages(scene)[5])
 
 
-def test_an_undo_after_a_compaction_takes_back_the_last_exchange_only(scene: Scene) -> None:
+def test_an_undo_after_a_compaction_undoes_only_the_last_exchange(scene: Scene) -> None:
     compaction = Compaction(scene)
     compaction.ask("four")
     scene.db.undo(compaction.agent.session_id)
     compaction.ask("other four")
-    compaction.assert_sent(compaction.summary, *compaction.seen[2], said("other four"))
+    compaction.assert_sent(compaction.summary, *compaction.rendered[2], user_message("other four"))
 
 
-def test_an_undo_and_a_redo_around_what_a_compaction_kept(scene: Scene) -> None:
+def test_undo_and_redo_of_the_uncompacted_messages(scene: Scene) -> None:
     compaction = Compaction(scene)
     scene.db.undo(compaction.agent.session_id)
     scene.db.redo(compaction.agent.session_id)
     compaction.ask("four")
-    compaction.assert_sent(compaction.summary, *compaction.seen[2], said("four"))
+    compaction.assert_sent(compaction.summary, *compaction.rendered[2], user_message("four"))
 
 
-def test_no_undo_takes_back_the_summary_that_nobody_said(scene: Scene) -> None:
+def test_undo_does_not_remove_the_summary(scene: Scene) -> None:
     compaction = Compaction(scene)
     for _ in range(3):
         scene.db.undo(compaction.agent.session_id)
     compaction.ask("four")
-    compaction.assert_sent(compaction.summary, said("four"))
+    compaction.assert_sent(compaction.summary, user_message("four"))

@@ -14,7 +14,7 @@ from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.errors import ConfigError
 from hermes_state import SessionDB
-from support.talks import Person
+from support.agent_conversation import FixedPrompter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("step", "shown"),
+    ("step", "expected"),
     [
         ("{calls: [{name: terminal}]}", []),
         ("{say: a b}", ["a ", "b"]),
         ("{say: 'a  b '}", ["a ", " ", "b "]),
     ],
 )
-def test_no_piece_of_an_answer_is_empty(step: str, shown: list[str]) -> None:
+def test_no_piece_of_an_answer_is_empty(step: str, expected: list[str]) -> None:
     provider = ScriptedProvider(ModelScript.parse(f"steps: [{step}]"))
     *events, last = provider.stream(ModelRequest([], []), Cancel())
-    assert [event.text for event in events if isinstance(event, TextDelta)] == shown
+    assert [event.text for event in events if isinstance(event, TextDelta)] == expected
     assert isinstance(last, Reply)
 
 
@@ -43,13 +43,13 @@ def test_a_script_is_looked_for_in_the_folder_of_the_conversation(
     (tmp_path / "plan.yaml").write_text("steps: [{say: As planned.}]")
     monkeypatch.chdir("/")  # as the daemon
     with SessionDB() as db:
-        talk = agent_factory.build_agent(
-            db, Person(), ConversationOptions(model="script:plan.yaml", cwd=tmp_path)
+        bundle = agent_factory.build_agent(
+            db, FixedPrompter(), ConversationOptions(model="script:plan.yaml", cwd=tmp_path)
         )
-        list(talk.agent.turn("go"))
-        said = [row["content"] for row in db.get_messages(talk.agent.session_id)]
-        talk.close()
-    assert said == ["go", "As planned."]
+        list(bundle.agent.turn("go"))
+        texts = [row["content"] for row in db.get_messages(bundle.agent.session_id)]
+        bundle.close()
+    assert texts == ["go", "As planned."]
 
 
 def test_a_script_that_is_missing_is_named(

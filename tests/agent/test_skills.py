@@ -1,4 +1,4 @@
-"""Skills: a line each in the prompt, read when needed, never anything outside their folders."""
+"""Skills: one line each in the prompt, read on demand, nothing outside their folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from hermes_agent import skills
 from hermes_agent.skills import DESCRIPTION_CHARACTERS, MAX_PROMPT_SKILLS
-from support.talks import calls, conversation
+from support.agent_conversation import open_conversation, tool_call_step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,22 +45,20 @@ def bread(hermes_home: Path) -> Path:
 
 
 def test_without_skills_there_is_neither_a_line_nor_a_tool(cwd: Path) -> None:
-    with conversation(cwd) as talk:
-        talk.results()
-        assert "skill_view" not in talk.tool_names()
-        assert "# Skills" not in talk.prompt()
+    with open_conversation(cwd) as conversation:
+        conversation.results()
+        assert "skill_view" not in conversation.tool_names()
+        assert "# Skills" not in conversation.prompt()
 
 
-def test_a_skill_stands_in_the_prompt_with_one_line_and_is_read_on_demand(
-    bread: Path, cwd: Path
-) -> None:
-    steps = [calls("skill_view", {"name": "bread"}),
-             calls("skill_view", {"name": "bread", "file": "recipes/rye.md"})]  # fmt: skip
-    with conversation(cwd, *steps) as talk:
-        whole, rye = talk.results()
-        assert "- bread: Bake bread" in talk.prompt()
-        assert "Knead" not in talk.prompt()
-    assert whole == {
+def test_a_skill_has_one_line_in_the_prompt_and_is_read_on_demand(bread: Path, cwd: Path) -> None:
+    steps = [tool_call_step("skill_view", {"name": "bread"}),
+             tool_call_step("skill_view", {"name": "bread", "file": "recipes/rye.md"})]  # fmt: skip
+    with open_conversation(cwd, *steps) as conversation:
+        skill, rye = conversation.results()
+        assert "- bread: Bake bread" in conversation.prompt()
+        assert "Knead" not in conversation.prompt()
+    assert skill == {
         "skill": "bread",
         "folder": str(bread),
         "content": "Knead for ten minutes.\n",
@@ -70,12 +68,12 @@ def test_a_skill_stands_in_the_prompt_with_one_line_and_is_read_on_demand(
     assert rye["content"] == "Rye: 500 g."
 
 
-def test_skills_lie_one_or_two_levels_deep_and_no_deeper(hermes_home: Path, cwd: Path) -> None:
-    place = hermes_home / "skills"
-    make_skill(place / "one", skill_text("one", "First"))
-    make_skill(place / "group" / "two", skill_text("two", "Second"))
-    make_skill(place / "group" / "more" / "three", skill_text("three", "Third"))
-    make_skill(place / ".hidden", skill_text("hidden", "Hidden"))
+def test_skills_are_one_or_two_levels_deep(hermes_home: Path, cwd: Path) -> None:
+    folder = hermes_home / "skills"
+    make_skill(folder / "one", skill_text("one", "First"))
+    make_skill(folder / "group" / "two", skill_text("two", "Second"))
+    make_skill(folder / "group" / "more" / "three", skill_text("three", "Third"))
+    make_skill(folder / ".hidden", skill_text("hidden", "Hidden"))
     assert [skill.name for skill in skills.find_skills(hermes_home, cwd)] == ["one", "two"]
 
 
@@ -99,7 +97,7 @@ def test_the_working_folders_skill_wins(bread: Path, hermes_home: Path, cwd: Pat
         ("x" * 1_000_001, "larger than"),
     ],
 )
-def test_a_broken_skill_is_listed_with_its_problem_and_offered_to_nobody(
+def test_a_broken_skill_is_listed_with_its_problem_and_not_offered(
     bread: Path, hermes_home: Path, cwd: Path, caplog: pytest.LogCaptureFixture, text: str,
     problem: str,
 ) -> None:  # fmt: skip
@@ -108,9 +106,11 @@ def test_a_broken_skill_is_listed_with_its_problem_and_offered_to_nobody(
         broken = next(skill for skill in skills.find_skills(hermes_home, cwd) if skill.problem)
     assert problem in broken.problem
     assert problem in caplog.text
-    with conversation(cwd, calls("skill_view", {})) as talk:
-        assert talk.results()[0]["skills"] == {"bread": "Bake bread"}
-        assert [skill.name for skill in talk.talk.skills if not skill.problem] == ["bread"]
+    with open_conversation(cwd, tool_call_step("skill_view", {})) as conversation:
+        assert conversation.results()[0]["skills"] == {"bread": "Bake bread"}
+        assert [skill.name for skill in conversation.bundle.skills if not skill.problem] == [
+            "bread"
+        ]
 
 
 def test_a_skill_without_a_name_is_called_like_its_folder(hermes_home: Path, cwd: Path) -> None:
@@ -120,32 +120,36 @@ def test_a_skill_without_a_name_is_called_like_its_folder(hermes_home: Path, cwd
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "link", "a\0b", "recipes", "none"])
-def test_nothing_outside_of_the_folder_and_nothing_that_is_no_file_is_read(
-    bread: Path, cwd: Path, name: str
-) -> None:
+def test_only_files_inside_the_skill_folder_can_be_read(bread: Path, cwd: Path, name: str) -> None:
     (bread.parent / "secret").write_text("the secret")
     (bread / "link").symlink_to(bread.parent / "secret")
-    with conversation(cwd, calls("skill_view", {"name": "bread", "file": name})) as talk:
-        (result,) = talk.results()
+    with open_conversation(
+        cwd, tool_call_step("skill_view", {"name": "bread", "file": name})
+    ) as conversation:
+        (result,) = conversation.results()
     assert result["error"]
     assert "content" not in result
 
 
-def test_an_unknown_skill_is_answered_with_those_there_are(bread: Path, cwd: Path) -> None:
-    with conversation(cwd, calls("skill_view", {"name": "cake"})) as talk:
-        assert talk.results()[0]["error"] == "Unknown skill 'cake'; available: bread."
+def test_an_unknown_skill_returns_the_available_names(bread: Path, cwd: Path) -> None:
+    with open_conversation(cwd, tool_call_step("skill_view", {"name": "cake"})) as conversation:
+        assert conversation.results()[0]["error"] == "Unknown skill 'cake'; available: bread."
 
 
-def test_many_long_skills_take_little_room_and_all_are_found(hermes_home: Path, cwd: Path) -> None:
+def test_many_long_skills_use_little_of_the_prompt_and_all_are_listed(
+    hermes_home: Path, cwd: Path
+) -> None:
     for number in range(60):
         make_skill(
             hermes_home / "skills" / f"s{number:02}", skill_text(f"s{number:02}", "long " * 50)
         )
-    with conversation(cwd, calls("skill_view", {})) as talk:
-        (result,) = talk.results()
-        lines = talk.prompt().partition("# Skills")[2].splitlines()[1:]
+    with open_conversation(cwd, tool_call_step("skill_view", {})) as conversation:
+        (result,) = conversation.results()
+        lines = conversation.prompt().partition("# Skills")[2].splitlines()[1:]
         schema = next(
-            tool for tool in talk.sent()["tools"] if tool["function"]["name"] == "skill_view"
+            tool
+            for tool in conversation.first_request()["tools"]
+            if tool["function"]["name"] == "skill_view"
         )
     assert len(lines) == MAX_PROMPT_SKILLS + 1
     assert lines[-1] == "(20 more: call skill_view without a name)"
@@ -154,10 +158,10 @@ def test_many_long_skills_take_little_room_and_all_are_found(hermes_home: Path, 
     assert len(json.dumps(schema)) < 400
 
 
-def test_a_sub_agent_knows_the_skills(bread: Path, cwd: Path) -> None:
-    delegate = calls("delegate_task", {"tasks": [{"goal": "bake"}]})
-    with conversation(cwd, delegate, {"say": "Baked."}) as talk:
-        talk.results()
-        child = talk.server.requests[1]
+def test_a_sub_agent_has_the_skills(bread: Path, cwd: Path) -> None:
+    delegate = tool_call_step("delegate_task", {"tasks": [{"goal": "bake"}]})
+    with open_conversation(cwd, delegate, {"say": "Baked."}) as conversation:
+        conversation.results()
+        child = conversation.server.requests[1]
     assert "- bread: Bake bread" in child["messages"][0]["content"]
     assert "skill_view" in [tool["function"]["name"] for tool in child["tools"]]

@@ -16,7 +16,7 @@ from hermes_agent.agent import renewing_lease
 from hermes_agent.events import TextDelta, ToolFinished, TurnEnd, TurnFinished
 from hermes_agent.tools.base import Tool, failure, success
 from hermes_core.errors import LeaseLostError, LeaseTakenError
-from support.waiting import PATIENCE_SECONDS, wait_until, when
+from support.waiting import PATIENCE_SECONDS, act_when, wait_until
 
 if TYPE_CHECKING:
     from agent.conftest import Scene
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 ANY = {"type": "object"}
 
 
-def tool(name: str, run: Any, **more: Any) -> Tool:
-    return Tool(name, f"Does {name}.", ANY, run, **more)
+def tool(name: str, run: Any, **options: Any) -> Tool:
+    return Tool(name, f"Does {name}.", ANY, run, **options)
 
 
 def echo() -> Tool:
@@ -36,42 +36,42 @@ HELLO = "steps: [{say: Hello there friend.}]"
 CALL = "{name: echo, arguments: {text: hi}}"
 
 
-def test_an_answer_is_stored_word_for_word(scene: Scene) -> None:
+def test_an_answer_is_stored_unchanged(scene: Scene) -> None:
     agent = scene.agent(HELLO)
     turn = list(agent.turn("hi"))
     assert "".join(event.text for event in of_kind(turn, TextDelta)) == "Hello there friend."
     assert turn[-1] == TurnFinished(TurnEnd.COMPLETE, "Hello there friend.", turn[-1].usage)
-    assert scene.said(agent) == [("user", "hi"), ("assistant", "Hello there friend.")]
+    assert scene.messages(agent) == [("user", "hi"), ("assistant", "Hello there friend.")]
 
 
-def test_the_users_words_are_stored_before_the_model_is_asked(scene: Scene) -> None:
+def test_the_prompt_is_stored_before_the_model_is_called(scene: Scene) -> None:
     agent = scene.agent(HELLO)
     for event in agent.turn("hi"):
         if isinstance(event, events.TurnStarted):
             break
-    assert scene.said(agent) == [("user", "hi")]
+    assert scene.messages(agent) == [("user", "hi")]
     assert scene.servers[0].requests == []
 
 
-def test_no_row_is_made_before_the_first_prompt(scene: Scene) -> None:
+def test_no_row_is_created_before_the_first_prompt(scene: Scene) -> None:
     agent = scene.agent(HELLO)
     assert scene.db.get_session(agent.session_id) is None
     list(agent.turn("hi"))
     assert scene.db.get_session(agent.session_id) is not None
 
 
-def test_tools_run_and_their_results_go_back_to_the_model(scene: Scene) -> None:
+def test_tools_run_and_their_results_are_returned_to_the_model(scene: Scene) -> None:
     agent = scene.agent(f"steps: [{{say: Look., calls: [{CALL}]}}, {{say: Done.}}]", echo())
     turn = list(agent.turn("go"))
     assert [event.result for event in of_kind(turn, ToolFinished)] == [success(output="hi")]
-    roles = [role for role, _ in scene.said(agent)]
+    roles = [role for role, _ in scene.messages(agent)]
     assert roles == ["user", "assistant", "tool", "assistant"]
     sent = scene.servers[0].requests[1]["messages"]
     assert [item["role"] for item in sent] == ["system", "user", "assistant", "tool"]
     assert sent[3]["tool_call_id"] == sent[2]["tool_calls"][0]["id"]
 
 
-def test_calls_of_one_answer_run_at_the_same_time(scene: Scene) -> None:
+def test_calls_of_one_answer_run_in_parallel(scene: Scene) -> None:
     meeting = threading.Barrier(2, timeout=PATIENCE_SECONDS)
 
     def meet(_arguments: Any, _context: Any) -> str:
@@ -102,25 +102,25 @@ def test_a_tool_that_bears_no_company_runs_alone(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "text"),
     [
         ("{name: broken}", "KeyError"),
         ("{name: missing}", "unknown tool"),
         ("{name: echo, arguments: '{{'}", "not a valid JSON object"),
     ],
 )
-def test_a_tools_failure_is_an_answer_to_the_model(scene: Scene, call: str, words: str) -> None:
+def test_a_tools_failure_is_an_answer_to_the_model(scene: Scene, call: str, text: str) -> None:
     def fail(_arguments: Any, _context: Any) -> str:
         raise KeyError("no")
 
     steps = f"steps: [{{calls: [{call}]}}, {{say: I see.}}]"
     agent = scene.agent(steps, echo(), tool("broken", fail))
     turn = list(agent.turn("go"))
-    assert words in of_kind(turn, ToolFinished)[0].result
+    assert text in of_kind(turn, ToolFinished)[0].result
     assert turn[-1].end is TurnEnd.COMPLETE
 
 
-def test_a_pause_that_the_provider_asks_for_is_made(scene: Scene) -> None:
+def test_the_retry_after_of_a_provider_is_honoured(scene: Scene) -> None:
     agent = scene.agent("steps: [{fail: {status: 429, retry_after: 0.01}}, {say: Now.}]")
     turn = list(agent.turn("hi"))
     assert len(of_kind(turn, events.Retrying)) == 1
@@ -128,7 +128,7 @@ def test_a_pause_that_the_provider_asks_for_is_made(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fail", "words"),
+    ("fail", "text"),
     [
         ("{status: 401}", "hermes setup"),
         ("{status: 404}", "hermes models list"),
@@ -136,12 +136,12 @@ def test_a_pause_that_the_provider_asks_for_is_made(scene: Scene) -> None:
         ("{status: 402}", "no credit"),
     ],
 )
-def test_a_failure_says_what_to_do(scene: Scene, fail: str, words: str) -> None:
+def test_a_failure_has_a_hint(scene: Scene, fail: str, text: str) -> None:
     agent = scene.agent(f"steps: [{{fail: {fail}}}]")
     turn = list(agent.turn("hi"))
     assert turn[-1].end is TurnEnd.FAILED
-    assert words in turn[-1].error
-    assert scene.said(agent) == [("user", "hi")]
+    assert text in turn[-1].error
+    assert scene.messages(agent) == [("user", "hi")]
 
 
 def test_a_server_that_is_not_there_is_named(scene: Scene) -> None:
@@ -164,7 +164,7 @@ def test_another_model_steps_in(scene: Scene) -> None:
     assert agent.model == "two"
 
 
-def test_what_was_shown_before_a_connection_broke_is_kept(scene: Scene) -> None:
+def test_text_streamed_before_a_lost_connection_is_kept(scene: Scene) -> None:
     agent = scene.agent("steps: [{say: This much and, cut: true}]")
     turn = list(agent.turn("hi"))
     assert turn[-1].end is TurnEnd.FAILED
@@ -172,25 +172,25 @@ def test_what_was_shown_before_a_connection_broke_is_kept(scene: Scene) -> None:
     assert (last["content"], last["finish_reason"]) == ("This much and", "error")
 
 
-def test_an_interrupt_keeps_what_was_shown(scene: Scene) -> None:
+def test_an_interrupt_keeps_the_streamed_text(scene: Scene) -> None:
     agent = scene.agent("steps: [{say: one two three four five six seven, pause: 0.1}]")
-    shown = ""
+    output = ""
     for event in agent.turn("count"):
         if isinstance(event, TextDelta):
-            shown += event.text
-            if "three" in shown:
+            output += event.text
+            if "three" in output:
                 agent.interrupt()
         if isinstance(event, TurnFinished):
             assert event.end is TurnEnd.INTERRUPTED
     last = scene.rows(agent)[-1]
-    assert last["content"] == shown
+    assert last["content"] == output
     assert last["finish_reason"] == "interrupted"
-    assert "seven" not in shown
+    assert "seven" not in output
 
 
-def test_an_interrupt_reaches_a_model_that_says_nothing(scene: Scene) -> None:
+def test_an_interrupt_reaches_a_silent_model(scene: Scene) -> None:
     agent = scene.agent("steps: [{say: late, hang: 600}]")
-    when(lambda: scene.servers[0].requests, agent.interrupt)
+    act_when(lambda: scene.servers[0].requests, agent.interrupt)
     turn = list(agent.turn("hi"))
     assert turn[-1].end is TurnEnd.INTERRUPTED
 
@@ -209,7 +209,7 @@ def test_an_interrupt_stops_a_running_tool(scene: Scene) -> None:
     assert len(scene.servers[0].requests) == 1
 
 
-def test_calls_that_a_crash_left_open_are_closed_when_the_conversation_goes_on(
+def test_calls_left_open_by_a_crash_are_closed_when_the_conversation_continues(
     scene: Scene,
 ) -> None:
     agent = scene.agent(HELLO)
@@ -225,26 +225,26 @@ def test_calls_that_a_crash_left_open_are_closed_when_the_conversation_goes_on(
     assert roles == ["system", "user", "assistant", "tool", "user"]
 
 
-def test_a_conversation_taken_up_again_sends_what_was_shown(scene: Scene) -> None:
+def test_a_resumed_conversation_sends_its_rendered_history(scene: Scene) -> None:
     first = scene.agent(f"steps: [{{say: Look., calls: [{CALL}]}}, {{say: Done.}}]", echo())
     list(first.turn("go"))
     second = scene.agent(HELLO, echo(), session_id=first.session_id)
     list(second.turn("and now?"))
     sent = scene.servers[1].requests[0]["messages"]
-    shown = [("system", "Be brief."), *scene.said(first)[:-1]]
-    assert [(item["role"], item["content"]) for item in sent] == shown
+    output = [("system", "Be brief."), *scene.messages(first)[:-1]]
+    assert [(item["role"], item["content"]) for item in sent] == output
     before = scene.servers[0].requests[1]["messages"]
     assert sent[: len(before)] == before  # byte for byte, for the provider's cache
 
 
-def test_what_the_user_says_meanwhile_is_read_after_the_next_result(scene: Scene) -> None:
+def test_steering_is_read_after_the_next_tool_result(scene: Scene) -> None:
     agent = scene.agent(f"steps: [{{calls: [{CALL}]}}, {{say: Fine.}}]", echo())
     for event in agent.turn("go"):
         if isinstance(event, events.ToolStarted):
             agent.steer("but quickly")
     sent = scene.servers[0].requests[1]["messages"]
     assert sent[-1] == {"role": "user", "content": "but quickly"}
-    assert ("user", "but quickly") in scene.said(agent)
+    assert ("user", "but quickly") in scene.messages(agent)
 
 
 def test_only_one_turn_of_a_conversation_runs_at_a_time(scene: Scene) -> None:
@@ -258,7 +258,7 @@ def test_only_one_turn_of_a_conversation_runs_at_a_time(scene: Scene) -> None:
     assert list(other.turn("now"))[-1].end is TurnEnd.COMPLETE
 
 
-def test_a_turn_that_takes_long_stays_ours(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_turn_keeps_its_lease(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "hermes_agent.agent.renewing_lease", functools.partial(renewing_lease, seconds=0.05)
     )
@@ -301,10 +301,10 @@ def test_tokens_are_counted_also_of_answers_that_were_cut(scene: Scene) -> None:
     assert row["api_call_count"] == 2
 
 
-def test_hooks_are_heard_in_order_and_once(scene: Scene) -> None:
+def test_hooks_are_called_in_order_and_once(scene: Scene) -> None:
     agent = scene.agent(f"steps: [{{calls: [{CALL}]}}, {{say: Done.}}]", echo())
     list(agent.turn("go"))
-    assert scene.names_heard() == [
+    assert scene.hook_names() == [
         "on_session_start",
         "pre_llm_call",
         "pre_api_request",
@@ -317,7 +317,7 @@ def test_hooks_are_heard_in_order_and_once(scene: Scene) -> None:
         "post_llm_call",
         "on_session_end",
     ]
-    ended = scene.heard[-1][1]
+    ended = scene.hook_calls[-1][1]
     assert (ended["completed"], ended["interrupted"]) == (True, False)
 
 
@@ -327,7 +327,7 @@ def test_an_end_is_never_completed_and_interrupted(scene: Scene, steps: str) -> 
     for event in agent.turn("hi"):
         if isinstance(event, TextDelta):
             agent.interrupt()
-    ends = [facts for name, facts in scene.heard if name == "on_session_end"]
+    ends = [fields for name, fields in scene.hook_calls if name == "on_session_end"]
     assert len(ends) == 1
     assert not ends[0]["completed"]
 
@@ -337,12 +337,12 @@ def test_a_plugin_can_add_to_a_turn_without_a_trace_in_the_history(scene: Scene)
     agent = scene.agent(HELLO)
     list(agent.turn("hi"))
     assert scene.servers[0].requests[0]["messages"][-1]["content"] == "hi\n\nIt is raining."
-    assert scene.said(agent)[0] == ("user", "hi")
+    assert scene.messages(agent)[0] == ("user", "hi")
 
 
 def test_a_plugin_can_block_a_tool_and_change_a_result(scene: Scene) -> None:
-    scene.answers["pre_tool_call"] = lambda **facts: (
-        {"action": "block", "message": "not today"} if facts["args"]["text"] == "no" else None
+    scene.answers["pre_tool_call"] = lambda **fields: (
+        {"action": "block", "message": "not today"} if fields["args"]["text"] == "no" else None
     )
     scene.answers["transform_tool_result"] = lambda **_facts: "changed"
     calls = "{name: echo, arguments: {text: no}}, {name: echo, arguments: {text: yes}}"
@@ -353,7 +353,7 @@ def test_a_plugin_can_block_a_tool_and_change_a_result(scene: Scene) -> None:
     assert results['{"text": "yes"}'] == "changed"
 
 
-def test_a_guard_stands_before_every_call(scene: Scene) -> None:
+def test_every_call_passes_the_guard(scene: Scene) -> None:
     def guard(tool: str, arguments: dict[str, Any], _context: Any) -> str | None:
         return f"{tool} may not" if arguments.get("text") == "no" else None
 
@@ -375,21 +375,21 @@ def test_everything_handed_over_at_the_end_is_stored_once(scene: Scene) -> None:
     late = [*messages, {"role": "user", "content": "late"}]
     agent._persist_session(late, conversation_history=late)
     agent._persist_session(late, conversation_history=late)
-    assert scene.said(agent)[2:] == [("user", "late")]
+    assert scene.messages(agent)[2:] == [("user", "late")]
 
 
 def test_messages_that_were_never_stored_are_stored_at_the_end(scene: Scene) -> None:
     agent = scene.agent(HELLO)
     history = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
     agent._persist_session(history, conversation_history=history)
-    assert scene.said(agent) == [("user", "a"), ("assistant", "b")]
+    assert scene.messages(agent) == [("user", "a"), ("assistant", "b")]
 
 
-def test_run_conversation_tells_what_became_of_a_turn(scene: Scene) -> None:
-    shown: list[str] = []
+def test_run_conversation_returns_the_outcome_of_a_turn(scene: Scene) -> None:
+    output: list[str] = []
     agent = scene.agent(HELLO)
-    result = agent.run_conversation("hi", stream_callback=shown.append)
-    assert result["final_response"] == "".join(shown) == "Hello there friend."
+    result = agent.run_conversation("hi", stream_callback=output.append)
+    assert result["final_response"] == "".join(output) == "Hello there friend."
     assert result["completed"]
     assert not result["interrupted"]
     assert result["session_id"] == agent.session_id

@@ -1,4 +1,4 @@
-"""What was taken back or summed up is stored, and does not come back when a session ends."""
+"""Undone and compacted messages stay that way when a session ends."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hermes_agent.tools.base import Tool, success
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 from hermes_state import SessionDB
-from support.scripted import model, serving
-from support.talks import Person
+from support.agent_conversation import FixedPrompter
+from support.model_servers import model_argument, model_servers
 from tui_gateway.finalization import finalize
 
 if TYPE_CHECKING:
@@ -27,9 +27,11 @@ HELLO = "steps: [{say: Hello.}, {say: Again.}]"
 
 @pytest.fixture
 def conversation(tmp_path: Path) -> Iterator[Conversation]:
-    with serving() as start, SessionDB() as db:
+    with model_servers() as start, SessionDB() as db:
         result = Conversation(
-            db, Person(), ConversationOptions(model=model(start(STEPS)), cwd=tmp_path)
+            db,
+            FixedPrompter(),
+            ConversationOptions(model=model_argument(start(STEPS)), cwd=tmp_path),
         )
         yield result
         result.leave("cli_close")
@@ -39,7 +41,7 @@ def texts(conversation: Conversation) -> list[str]:
     return [row["content"] for row in conversation.db.get_messages(conversation.session_id)]
 
 
-def closed(conversation: Conversation) -> None:
+def close_session(conversation: Conversation) -> None:
     """End the session as the daemon does."""
     session: dict[str, Any] = {
         "agent": conversation.agent,
@@ -51,7 +53,7 @@ def closed(conversation: Conversation) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "kept"),
+    ("change", "expected"),
     [
         (Conversation.undo, ["one", "A1"]),
         (Conversation.undo_last_prompt, ["one", "A1"]),
@@ -69,51 +71,51 @@ def closed(conversation: Conversation) -> None:
         ),
     ],
 )
-def test_a_session_ends_as_it_was_shown(
-    conversation: Conversation, change: Callable[[Conversation], object], kept: list[str]
+def test_a_session_ends_with_the_rendered_messages(
+    conversation: Conversation, change: Callable[[Conversation], object], expected: list[str]
 ) -> None:
     for text in ("one", "two"):
         list(conversation.send(text))
     change(conversation)
-    closed(conversation)
-    assert texts(conversation) == kept
+    close_session(conversation)
+    assert texts(conversation) == expected
 
 
-def test_a_snapshot_from_before_an_undo_brings_nothing_back(scene: Scene) -> None:
+def test_a_snapshot_from_before_an_undo_restores_nothing(scene: Scene) -> None:
     agent = scene.agent(HELLO)
     list(agent.turn("one"))
     list(agent.turn("two"))
     snapshot = list(agent._session_messages or [])
     scene.db.undo(agent.session_id)
     agent._persist_session(snapshot)
-    assert scene.said(agent) == [("user", "one"), ("assistant", "Hello.")]
+    assert scene.messages(agent) == [("user", "one"), ("assistant", "Hello.")]
 
 
-def test_what_is_said_twice_is_stored_twice(scene: Scene) -> None:
+def test_repeated_messages_are_stored_twice(scene: Scene) -> None:
     agent = scene.agent(HELLO)
     twice = [{"role": "user", "content": "again"}, {"role": "user", "content": "again"}]
     agent._persist_session(twice[:1])
     agent._persist_session(twice)
     agent._persist_session(twice)
-    assert scene.said(agent) == [("user", "again")] * 2
+    assert scene.messages(agent) == [("user", "again")] * 2
 
 
-def test_rows_as_a_front_end_shows_them_are_known(scene: Scene) -> None:
-    """They do not say which call a result belongs to."""
+def test_rows_of_a_front_end_are_recognized(scene: Scene) -> None:
+    """Such rows have no tool call ID."""
     tool = Tool(
         "look", "Look.", {"type": "object", "properties": {}}, lambda *_: success(output="")
     )
     agent = scene.agent("steps: [{calls: [{name: look}, {name: look}]}, {say: Done.}]", tool)
     list(agent.turn("go"))
     before = scene.rows(agent)
-    shown = [{name: row[name] for name in ("id", "role", "content")} for row in before]
-    agent._persist_session(shown)
+    rendered = [{name: row[name] for name in ("id", "role", "content")} for row in before]
+    agent._persist_session(rendered)
     assert scene.rows(agent) == before
 
 
-def test_a_row_of_that_number_with_other_words_is_another_message(scene: Scene) -> None:
+def test_a_row_with_a_known_id_and_other_text_is_a_new_message(scene: Scene) -> None:
     agent = scene.agent(HELLO)
     list(agent.turn("one"))
     row_id = scene.rows(agent)[0]["id"]
     agent._persist_session([{"id": row_id, "role": "user", "content": "something else"}])
-    assert scene.said(agent)[-1] == ("user", "something else")
+    assert scene.messages(agent)[-1] == ("user", "something else")

@@ -12,24 +12,31 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from hermes_state import SessionDB
-from support.browsers import ARGUMENTS, ROOT, Visitor, loop_of, missing, running
+from support.browsers import (
+    ARGUMENTS,
+    ROOT,
+    Visitor,
+    dashboard_process,
+    loop_of,
+    missing_requirement,
+)
 from support.command_line import run_hermes
 from support.daemons import stopping_daemon
-from support.dashboards import dashboard, parts_of, wait_until
+from support.dashboards import dashboard, dashboard_context, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser, Page
 
-    from support.browsers import Home
-    from support.dashboards import Served
+    from support.browsers import DashboardProcess
+    from support.dashboards import RunningDashboard
 
-REASON = missing()
+REASON = missing_requirement()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Without a browser or a page there is nothing to see; say which."""
+    """Skip the tests with a reason where the browser or the built page is missing."""
     if REASON is None:
         return
     for item in items:
@@ -52,30 +59,30 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def servers() -> Iterator[ExitStack]:
-    """What a test starts; it ends when every browser has left, and not before."""
-    with stopping_daemon(), ExitStack() as stack:  # a page may have summoned the daemon
+    """The servers of a test; they stop after every browser context is closed."""
+    with stopping_daemon(), ExitStack() as stack:  # a page may have started the daemon
         yield stack
 
 
 @pytest.fixture
-def start(servers: ExitStack) -> Callable[..., Home]:
+def start(servers: ExitStack) -> Callable[..., DashboardProcess]:
     """Starts `hermes dashboard` on a folder."""
-    return lambda folder, *arguments: servers.enter_context(running(folder, *arguments))
+    return lambda folder, *arguments: servers.enter_context(dashboard_process(folder, *arguments))
 
 
 @pytest.fixture
 def visit(chromium: Browser, servers: ExitStack) -> Iterator[Callable[..., Visitor]]:
-    """Somebody new at a dashboard; whatever their browser complained about fails the test."""
+    """A function that opens a browser context; unexpected browser problems fail the test."""
     visitors: list[Visitor] = []
 
-    def come(origin: str, **wishes: Any) -> Visitor:
-        visitors.append(Visitor(chromium, origin, **wishes))
+    def open_visitor(origin: str, **options: Any) -> Visitor:
+        visitors.append(Visitor(chromium, origin, **options))
         return visitors[-1]
 
     with loop_of(chromium):
-        yield come
-        for item in visitors:
-            item.close()
+        yield open_visitor
+        for visitor in visitors:
+            visitor.close()
 
 
 # A dashboard of a test's own
@@ -87,48 +94,50 @@ def db(hermes_home: Path, servers: ExitStack) -> SessionDB:
 
 
 @pytest.fixture
-def served(db: SessionDB, servers: ExitStack) -> Served:
-    return servers.enter_context(dashboard(parts_of(db)))
+def served(db: SessionDB, servers: ExitStack) -> RunningDashboard:
+    return servers.enter_context(dashboard(dashboard_context(db)))
 
 
 @pytest.fixture
-def visitor(visit: Callable[..., Visitor], served: Served) -> Visitor:
-    """Somebody who is let in."""
+def visitor(visit: Callable[..., Visitor], served: RunningDashboard) -> Visitor:
+    """A signed-in browser context."""
     result = visit(served.url)
-    result.let_in(served.access)
+    result.sign_in(served.access)
     return result
 
 
 @pytest.fixture
 def page(visitor: Visitor) -> Page:
-    """Their tab, still empty."""
+    """An empty tab of the visitor."""
     return visitor.context.new_page()
 
 
-# A history to look at, which nobody changes
+# A read-only demo history
 
 
-def is_read(home: Home) -> bool:
-    """Whether charts and badges know all of the history."""
-    badges = home.ask("/api/plugins/hermes-achievements/achievements")["scan_meta"]["mode"]
-    return badges not in {"pending", "in_progress"} and home.ask("/api/analytics")["is_complete"]
+def is_read(home: DashboardProcess) -> bool:
+    """Whether charts and badges include the full history."""
+    badges = home.get_json("/api/plugins/hermes-achievements/achievements")["scan_meta"]["mode"]
+    return (
+        badges not in {"pending", "in_progress"} and home.get_json("/api/analytics")["is_complete"]
+    )
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """The demo's year, behind a real `hermes dashboard`."""
-    place = tmp_path_factory.mktemp("demo")
-    home = place / "home"
-    done = run_hermes("demo", "--make", HERMES_HOME=str(home), HOME=str(place))
-    assert done.code == 0, done.err
-    with running(place / "home-demo", HOME=str(place)) as result:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardProcess]:
+    """The demo history behind a real `hermes dashboard`."""
+    folder = tmp_path_factory.mktemp("demo")
+    home = folder / "home"
+    finished = run_hermes("demo", "--make", HERMES_HOME=str(home), HOME=str(folder))
+    assert finished.code == 0, finished.err
+    with dashboard_process(folder / "home-demo", HOME=str(folder)) as result:
         wait_until(lambda: is_read(result))
         yield result
 
 
 @pytest.fixture(scope="session")
-def demo_cookies(chromium: Browser, demo: Home) -> Any:
-    """What a browser keeps that was let into the demo."""
+def demo_cookies(chromium: Browser, demo: DashboardProcess) -> Any:
+    """The cookies of a browser that is signed in to the demo."""
     with loop_of(chromium):
         context = chromium.new_context()
         page = context.new_page()
@@ -140,18 +149,20 @@ def demo_cookies(chromium: Browser, demo: Home) -> Any:
 
 
 @pytest.fixture
-def look(visit: Callable[..., Visitor], demo: Home, demo_cookies: Any) -> Callable[..., Visitor]:
+def demo_visitor(
+    visit: Callable[..., Visitor], demo: DashboardProcess, demo_cookies: Any
+) -> Callable[..., Visitor]:
     """A visitor of the demo."""
-    return lambda **wishes: visit(demo.url, storage_state=demo_cookies, **wishes)
+    return lambda **options: visit(demo.url, storage_state=demo_cookies, **options)
 
 
 @pytest.fixture
-def shown(look: Callable[..., Visitor]) -> Page:
-    """A tab on the demo, still empty."""
-    return look().context.new_page()
+def demo_page(demo_visitor: Callable[..., Visitor]) -> Page:
+    """An empty tab of the demo."""
+    return demo_visitor().context.new_page()
 
 
 @pytest.fixture(scope="session")
 def artefacts() -> Path:
-    """Where pictures and measurements are kept."""
+    """The folder for screenshots and measurements."""
     return Path(os.environ.get("HERMES_SCREENSHOTS") or ROOT / "build" / "screenshots")

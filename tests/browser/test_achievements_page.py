@@ -12,36 +12,36 @@ import pytest
 from playwright.sync_api import expect
 
 from hermes_state import SessionDB
-from support.browsers import ROOT, Picture
+from support.browsers import ROOT, PngImage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playwright.sync_api import Locator, Page
 
-    from support.browsers import Home, Visitor
+    from support.browsers import DashboardProcess, Visitor
     from support.command_line import Hermes
 
 COUNTED = re.compile(r"Scanned ([\d,]+) of ([\d,]+) sessions · (\d+) %")
-# What the banner said, each time it said something else, and how many badges stood below it.
-FOLLOW = """
-  window.said = [];
+# Every distinct text of the banner, and the number of badges below it.
+RECORD_BANNER = """
+  window.bannerTexts = [];
   new MutationObserver(() => {
-    const words = document.querySelector(".ach-banner-count")?.textContent ?? "";
+    const text = document.querySelector(".ach-banner-count")?.textContent ?? "";
     const cards = document.querySelectorAll(".ach-grid > li[data-state=unlocked]").length;
-    if (words !== window.said.at(-1)?.[0]) window.said.push([words, cards]);
+    if (text !== window.bannerTexts.at(-1)?.[0]) window.bannerTexts.push([text, cards]);
   }).observe(document, { subtree: true, childList: true, characterData: true });
 """
-# Over how many sessions the page says it looks, each time it says something else.
-FOLLOW_SESSIONS = """
-  window.counted = [];
+# Every distinct session count that the page shows.
+RECORD_SESSION_COUNT = """
+  window.sessionCounts = [];
   new MutationObserver(() => {
-    const said = document.body?.innerText.match(/in ([\\d,]+) sessions/)?.[1];
-    if (said && said !== window.counted.at(-1)) window.counted.push(said);
+    const count = document.body?.innerText.match(/in ([\\d,]+) sessions/)?.[1];
+    if (count && count !== window.sessionCounts.at(-1)) window.sessionCounts.push(count);
   }).observe(document, { subtree: true, childList: true, characterData: true });
 """
-# A few thousand sessions are read in two seconds; a page that asks every second hardly sees it.
-HURRY = """
+# A few thousand sessions are scanned in two seconds; polling every second would miss it.
+FAST_POLLING = """
   const wait = window.setTimeout;
   window.setTimeout = (work, pause, ...rest) => wait(work, pause / 10, ...rest);
 """
@@ -53,7 +53,7 @@ def cards(page: Page) -> Locator:
 
 @pytest.fixture
 def long_history(hermes_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A few thousand sessions that nobody has counted yet."""
+    """A few thousand sessions that are not scanned yet."""
     monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
     from history import Size, make  # noqa: PLC0415 - the benchmarks are programs, no package
 
@@ -62,30 +62,34 @@ def long_history(hermes_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_first_scan_climbs_and_badges_appear_meanwhile(
-    long_history: Path, start: Callable[..., Home], visit: Callable[..., Visitor]
+    long_history: Path, start: Callable[..., DashboardProcess], visit: Callable[..., Visitor]
 ) -> None:
     home = start(long_history)
     visitor = visit(home.url)
-    visitor.context.add_init_script(HURRY)
-    visitor.context.add_init_script(FOLLOW)
+    visitor.context.add_init_script(FAST_POLLING)
+    visitor.context.add_init_script(RECORD_BANNER)
     page = visitor.open(home.link().replace("/#", "/achievements#"))
     expect(page.get_by_text(re.compile(r"\d+ of \d+ unlocked in"))).to_be_visible()
     expect(page.get_by_text("Building your achievement profile")).to_have_count(0)
     expect(cards(page).first).to_be_visible()
-    said = [(COUNTED.search(words), shown) for words, shown in page.evaluate("window.said")]
-    done = [int(item[1].replace(",", "")) for item, _ in said if item]
-    assert done == sorted(done)
-    assert len(set(done)) >= 2, "the banner did not climb"
-    assert any(shown for item, shown in said if item), "no badge while it ran"
+    announcements = [
+        (COUNTED.search(text), count) for text, count in page.evaluate("window.bannerTexts")
+    ]
+    scanned = [int(match[1].replace(",", "")) for match, _ in announcements if match]
+    assert scanned == sorted(scanned)
+    assert len(set(scanned)) >= 2, "the banner did not climb"
+    assert any(count for match, count in announcements if match), "no badge while it ran"
     # The next visit has everything at once, and no banner.
-    page.evaluate("window.said.length = 0")
+    page.evaluate("window.bannerTexts.length = 0")
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Hooks").click()
     page.get_by_role("navigation", name="Pages").get_by_role("link", name="Achievements").click()
     expect(cards(page).first).to_be_visible()
-    assert not any(COUNTED.search(words) for words, _ in page.evaluate("window.said"))
+    assert not any(COUNTED.search(text) for text, _ in page.evaluate("window.bannerTexts"))
 
 
-def test_what_is_new_is_shown_after_the_old_and_told_of(db: SessionDB, page: Page) -> None:
+def test_new_achievements_are_shown_after_the_old_ones_with_a_notice(
+    db: SessionDB, page: Page
+) -> None:
     db.create_session("one", "cli", is_owned=False)
     db.append_message("one", "user", "Hello")
     page.goto("/achievements")
@@ -108,22 +112,25 @@ def test_what_is_new_is_shown_after_the_old_and_told_of(db: SessionDB, page: Pag
     expect(page.get_by_text(re.compile("in 61 sessions"))).to_be_visible()
 
 
-def test_what_was_known_is_shown_at_once_and_made_new_behind_it(
-    hermes_home: Path, start: Callable[..., Home], visit: Callable[..., Visitor], hermes: Hermes
+def test_the_last_state_is_shown_at_once_and_refreshed_afterwards(
+    hermes_home: Path,
+    start: Callable[..., DashboardProcess],
+    visit: Callable[..., Visitor],
+    hermes: Hermes,
 ) -> None:
     fill(hermes_home, "old", 40)
     assert hermes("achievements", "--json").code == 0
     snapshot = hermes_home / "plugins" / "hermes-achievements" / "scan_snapshot.json"
-    facts = json.loads(snapshot.read_text("utf-8"))
-    facts["generated_at"] -= 86_400
-    snapshot.write_text(json.dumps(facts), "utf-8")
+    measurements = json.loads(snapshot.read_text("utf-8"))
+    measurements["generated_at"] -= 86_400
+    snapshot.write_text(json.dumps(measurements), "utf-8")
     fill(hermes_home, "new", 25)
     home = start(hermes_home)
     visitor = visit(home.url)
-    visitor.context.add_init_script(FOLLOW_SESSIONS)
+    visitor.context.add_init_script(RECORD_SESSION_COUNT)
     page = visitor.open(home.link().replace("/#", "/achievements#"))
     expect(page.get_by_text(re.compile("in 65 sessions"))).to_be_visible(timeout=60_000)
-    assert page.evaluate("window.counted") == ["40", "65"]
+    assert page.evaluate("window.sessionCounts") == ["40", "65"]
 
 
 def fill(home: Path, name: str, count: int) -> None:
@@ -133,56 +140,56 @@ def fill(home: Path, name: str, count: int) -> None:
             db.append_message(f"{name}-{number}", "user", "Hello")
 
 
-def test_badges_are_narrowed_down_and_searched(shown: Page) -> None:
-    shown.goto("/achievements")
-    expect(cards(shown).first).to_be_visible()
-    everything = cards(shown).count()
-    shown.get_by_role("button", name=re.compile("^Unlocked")).click()
-    expect(cards(shown)).not_to_have_count(everything)
-    unlocked = cards(shown).count()
+def test_badges_are_narrowed_down_and_searched(demo_page: Page) -> None:
+    demo_page.goto("/achievements")
+    expect(cards(demo_page).first).to_be_visible()
+    everything = cards(demo_page).count()
+    demo_page.get_by_role("button", name=re.compile("^Unlocked")).click()
+    expect(cards(demo_page)).not_to_have_count(everything)
+    unlocked = cards(demo_page).count()
     assert 0 < unlocked < everything
-    shown.get_by_role("searchbox", name="Search badges").or_(
-        shown.get_by_role("textbox", name="Search badges")
+    demo_page.get_by_role("searchbox", name="Search badges").or_(
+        demo_page.get_by_role("textbox", name="Search badges")
     ).fill("Seven for Seven")
-    expect(cards(shown).filter(has_text="Seven for Seven").first).to_be_visible()
-    expect(cards(shown)).not_to_have_count(unlocked)
-    shown.get_by_label("Search badges").fill("nothing is called this")
-    expect(shown.get_by_text("No matching badges")).to_be_visible()
-    shown.get_by_role("button", name="Show all badges").click()
-    expect(cards(shown)).to_have_count(everything)
+    expect(cards(demo_page).filter(has_text="Seven for Seven").first).to_be_visible()
+    expect(cards(demo_page)).not_to_have_count(unlocked)
+    demo_page.get_by_label("Search badges").fill("nothing is called this")
+    expect(demo_page.get_by_text("No matching badges")).to_be_visible()
+    demo_page.get_by_role("button", name="Show all badges").click()
+    expect(cards(demo_page)).to_have_count(everything)
 
 
-def test_the_evidence_opens_the_message_that_earned_it(shown: Page) -> None:
-    shown.goto("/achievements")
-    shown.get_by_role("main").locator("a[href*='message=']").first.click()
-    expect(shown).to_have_url(re.compile(r"/sessions/[^?]+\?message=\d+"))
-    expect(shown.locator("article[data-target=true]")).to_be_in_viewport()
+def test_the_evidence_opens_the_message_that_earned_it(demo_page: Page) -> None:
+    demo_page.goto("/achievements")
+    demo_page.get_by_role("main").locator("a[href*='message=']").first.click()
+    expect(demo_page).to_have_url(re.compile(r"/sessions/[^?]+\?message=\d+"))
+    expect(demo_page.locator("article[data-target=true]")).to_be_in_viewport()
 
 
-def test_a_card_to_share_is_a_picture_with_something_on_it(shown: Page) -> None:
-    shown.goto("/achievements")
-    shown.get_by_role("button", name=re.compile("^Share ")).first.click()
-    dialog = shown.get_by_role("dialog")
-    with shown.expect_download() as waiting:
+def test_a_card_to_share_is_a_picture_with_something_on_it(demo_page: Page) -> None:
+    demo_page.goto("/achievements")
+    demo_page.get_by_role("button", name=re.compile("^Share ")).first.click()
+    dialog = demo_page.get_by_role("dialog")
+    with demo_page.expect_download() as waiting:
         dialog.get_by_role("button", name="Download PNG").click()
-    picture = Picture.read(Path(waiting.value.path()).read_bytes())
+    picture = PngImage.read(Path(waiting.value.path()).read_bytes())
     assert (picture.width, picture.height) == (1200, 630)
-    assert picture.rows > 200  # words and a medal, not a blank sheet
-    shown.keyboard.press("Escape")
+    assert picture.rows > 200  # text and a medal, not a blank image
+    demo_page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
 
 
-def test_a_year_is_looked_back_on_and_saved(shown: Page) -> None:
-    shown.goto("/achievements")
-    parts = shown.get_by_role("navigation", name="Views")
+def test_a_year_is_looked_back_on_and_saved(demo_page: Page) -> None:
+    demo_page.goto("/achievements")
+    parts = demo_page.get_by_role("navigation", name="Views")
     parts.get_by_role("link", name="Recap").click()
-    recap = shown.get_by_role("region", name="Recap")
+    recap = demo_page.get_by_role("region", name="Recap")
     expect(recap.get_by_role("region", name="Key figures")).to_be_visible()
     expect(recap.get_by_role("heading", name="Longest streak")).to_be_visible()
-    with shown.expect_download() as waiting:
+    with demo_page.expect_download() as waiting:
         recap.get_by_role("button", name="Save as image").click()
-    picture = Picture.read(Path(waiting.value.path()).read_bytes())
+    picture = PngImage.read(Path(waiting.value.path()).read_bytes())
     assert picture.width >= 1000
     assert picture.rows > 200
     parts.get_by_role("link", name="Timeline").click()
-    expect(shown.get_by_text("unlocks and tier-ups")).to_be_visible()
+    expect(demo_page.get_by_text("unlocks and tier-ups")).to_be_visible()

@@ -13,8 +13,8 @@ from playwright.sync_api import expect
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DAEMON
-from support.dashboards import dashboard, parts_of, wait_until
-from support.scripted import model, serving
+from support.dashboards import dashboard, dashboard_context, wait_until
+from support.model_servers import model_argument, model_servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
     from support.browsers import Visitor
 
-WORDS = [f"word{number}" for number in range(40)]
-SLOW = " ".join(WORDS)
+STREAMED_WORDS = [f"word{number}" for number in range(40)]
+SLOW = " ".join(STREAMED_WORDS)
 
 
 @pytest.fixture
-def say(servers: ExitStack, hermes_home: Path) -> Callable[[str], str]:
-    """Lets the model of the home follow a script."""
-    begin = servers.enter_context(serving())
+def set_model_steps(servers: ExitStack, hermes_home: Path) -> Callable[[str], str]:
+    """A function that configures a scripted model."""
+    start_server = servers.enter_context(model_servers())
 
-    def follow(steps: str) -> str:
-        server = begin(steps)
+    def configure(steps: str) -> str:
+        server = start_server(steps)
         config = ConfigFile.of_home()
         for name, value in (
             ("api", "openai"),
@@ -43,9 +43,9 @@ def say(servers: ExitStack, hermes_home: Path) -> Callable[[str], str]:
             ("model", "scripted"),
         ):
             config.set(f"llm.{name}", value)
-        return model(server)
+        return model_argument(server)
 
-    return follow
+    return configure
 
 
 def ask(page: Page, text: str) -> None:
@@ -58,9 +58,9 @@ def log(page: Page) -> Locator:
 
 
 def test_an_answer_streams_in_and_is_drawn_as_markdown(
-    say: Callable[[str], str], page: Page, db: SessionDB
+    set_model_steps: Callable[[str], str], page: Page, db: SessionDB
 ) -> None:
-    say(f"[{{say: '**Bold** {SLOW} end.', pause: 0.02, think: Let me see.}}]")
+    set_model_steps(f"[{{say: '**Bold** {SLOW} end.', pause: 0.02, think: Let me see.}}]")
     page.goto("/chat")
     ask(page, "Tell me")
     expect(log(page).get_by_text("word3")).to_be_visible()
@@ -73,14 +73,14 @@ def test_an_answer_streams_in_and_is_drawn_as_markdown(
     expect(log(page).get_by_text("Let me see.")).to_be_visible()
     session = page.url.rpartition("/")[2]
     assert db.get_messages(session)[0]["content"] == "Tell me"
-    ask(page, "Thanks")  # the script is over: it says it back
+    ask(page, "Thanks")  # after the script the model echoes the prompt
     expect(log(page).get_by_text("You said: Thanks")).to_be_visible()
     page.get_by_role("link", name="Open transcript").click()
     expect(page.get_by_label("Conversation messages").get_by_text("Thanks").first).to_be_visible()
 
 
-def test_a_command_is_asked_about_and_the_answer_obeyed(
-    say: Callable[[str], str], page: Page, tmp_path: Path
+def test_a_command_requires_approval_and_the_answer_is_applied(
+    set_model_steps: Callable[[str], str], page: Page, tmp_path: Path
 ) -> None:
     result, gone = tmp_path / "kept", tmp_path / "gone"
     result.mkdir()
@@ -88,7 +88,7 @@ def test_a_command_is_asked_about_and_the_answer_obeyed(
     calls = [
         f"{{name: terminal, arguments: {{command: rm -rf {item}}}}}" for item in (result, gone)
     ]
-    say(f"[{{calls: [{calls[0]}]}}, {{calls: [{calls[1]}]}}, {{say: All done.}}]")
+    set_model_steps(f"[{{calls: [{calls[0]}]}}, {{calls: [{calls[1]}]}}, {{say: All done.}}]")
     page.goto("/chat")
     ask(page, "Tidy up")
     question = page.get_by_role("alertdialog", name="Allow this command?")
@@ -107,11 +107,11 @@ def test_a_command_is_asked_about_and_the_answer_obeyed(
     expect(log(page).locator("details")).to_have_count(2)
 
 
-def test_something_is_said_to_the_running_turn_or_after_it(
-    say: Callable[[str], str], page: Page
+def test_input_steers_the_running_turn_or_is_queued(
+    set_model_steps: Callable[[str], str], page: Page
 ) -> None:
     call = "{name: terminal, arguments: {command: sleep 2}}"
-    say(f"[{{calls: [{call}]}}, {{say: I heard it.}}, {{say: And later.}}]")
+    set_model_steps(f"[{{calls: [{call}]}}, {{say: I heard it.}}, {{say: And later.}}]")
     page.goto("/chat")
     ask(page, "Begin")
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
@@ -128,42 +128,42 @@ def test_something_is_said_to_the_running_turn_or_after_it(
     expect(log(page).get_by_text("Then that")).to_have_count(1)
 
 
-def test_stop_stops(say: Callable[[str], str], page: Page, db: SessionDB) -> None:
-    say(f"[{{say: {SLOW}, pause: 0.2}}]")
+def test_stop_stops(set_model_steps: Callable[[str], str], page: Page, db: SessionDB) -> None:
+    set_model_steps(f"[{{say: {SLOW}, pause: 0.2}}]")
     page.goto("/chat")
     ask(page, "Count")
     expect(log(page).get_by_text("word2")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     expect(log(page).get_by_text("Interrupted. Partial output was saved.")).to_be_visible()
     expect(page.get_by_role("button", name="Send")).to_be_visible()
-    assert WORDS[-1] not in log(page).inner_text()
+    assert STREAMED_WORDS[-1] not in log(page).inner_text()
     session = page.url.rpartition("/")[2]
     assert "word2" in str([row["content"] for row in db.get_messages(session)])
 
 
 def test_a_reload_in_mid_answer_loses_and_doubles_nothing(
-    say: Callable[[str], str], page: Page
+    set_model_steps: Callable[[str], str], page: Page
 ) -> None:
-    say(f"[{{say: {SLOW}, pause: 0.08}}]")
+    set_model_steps(f"[{{say: {SLOW}, pause: 0.08}}]")
     page.goto("/chat")
     ask(page, "Count")
     expect(log(page).get_by_text("word5")).to_be_visible()
     page.reload()
     expect(log(page).get_by_text("word5")).to_be_visible()
-    assert WORDS[-1] not in log(page).inner_text()  # it goes on meanwhile
+    assert STREAMED_WORDS[-1] not in log(page).inner_text()  # the turn continues meanwhile
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
-    expect(log(page).get_by_text(WORDS[-1])).to_be_visible()
-    assert re.findall(r"word\d+", log(page).inner_text()) == WORDS
+    expect(log(page).get_by_text(STREAMED_WORDS[-1])).to_be_visible()
+    assert re.findall(r"word\d+", log(page).inner_text()) == STREAMED_WORDS
     expect(log(page).get_by_text("Count")).to_have_count(1)
     page.reload()
-    expect(log(page).get_by_text(WORDS[-1])).to_be_visible()
-    assert re.findall(r"word\d+", log(page).inner_text()) == WORDS
+    expect(log(page).get_by_text(STREAMED_WORDS[-1])).to_be_visible()
+    assert re.findall(r"word\d+", log(page).inner_text()) == STREAMED_WORDS
 
 
-def test_a_conversation_of_the_terminal_is_gone_on_with(
-    say: Callable[[str], str], page: Page, db: SessionDB
+def test_a_terminal_conversation_is_continued(
+    set_model_steps: Callable[[str], str], page: Page, db: SessionDB
 ) -> None:
-    say("[{say: We spoke of bees.}]")
+    set_model_steps("[{say: We spoke of bees.}]")
     db.create_session("bees", "cli", is_owned=False)
     db.append_message("bees", "user", "Let us speak of bees.")
     db.append_message("bees", "assistant", "They hum.")
@@ -172,12 +172,14 @@ def test_a_conversation_of_the_terminal_is_gone_on_with(
     expect(log(page).get_by_text("They hum.")).to_be_visible()
     ask(page, "What did we speak of?")
     expect(log(page).get_by_text("We spoke of bees.")).to_be_visible()
-    said = [row["content"] for row in db.get_messages("bees")]
-    assert said[-2:] == ["What did we speak of?", "We spoke of bees."]
+    texts = [row["content"] for row in db.get_messages("bees")]
+    assert texts[-2:] == ["What did we speak of?", "We spoke of bees."]
 
 
-def test_files_go_along(say: Callable[[str], str], page: Page, tmp_path: Path) -> None:
-    say("[{say: I have it.}]")
+def test_files_are_sent_with_the_answer(
+    set_model_steps: Callable[[str], str], page: Page, tmp_path: Path
+) -> None:
+    set_model_steps("[{say: I have it.}]")
     (tmp_path / "notes.txt").write_text("remember the milk")
     page.goto("/chat")
     with page.expect_file_chooser() as choosing:
@@ -193,13 +195,19 @@ def test_files_go_along(say: Callable[[str], str], page: Page, tmp_path: Path) -
 
 
 def test_the_model_is_chosen(
-    servers: ExitStack, say: Callable[[str], str], visit: Callable[..., Visitor], db: SessionDB
+    servers: ExitStack,
+    set_model_steps: Callable[[str], str],
+    visit: Callable[..., Visitor],
+    db: SessionDB,
 ) -> None:
-    other, first = say("[{say: I am the other.}]"), say("[{say: I am the first.}]")
+    other, first = (
+        set_model_steps("[{say: I am the other.}]"),
+        set_model_steps("[{say: I am the first.}]"),
+    )
     models = [{"name": item, "provider": "script"} for item in (first, other)]
-    served = servers.enter_context(dashboard(parts_of(db, models=lambda: models)))
+    served = servers.enter_context(dashboard(dashboard_context(db, models=lambda: models)))
     visitor = visit(served.url)
-    visitor.let_in(served.access)
+    visitor.sign_in(served.access)
     page = visitor.open("/chat")
     choice = page.get_by_role("combobox", name="Model")
     choice.click()
@@ -212,17 +220,17 @@ def test_the_model_is_chosen(
     expect(log(page).get_by_text("I am the first.")).to_be_visible()
 
 
-def test_a_lost_connection_is_said_and_comes_back(
-    say: Callable[[str], str], visitor: Visitor, page: Page
+def test_a_lost_connection_is_shown_and_restored(
+    set_model_steps: Callable[[str], str], visitor: Visitor, page: Page
 ) -> None:
-    visitor.complaints.allow("WebSocket connection")
-    say("[{say: First.}, {say: Second.}]")
+    visitor.problems.allow("WebSocket connection")
+    set_model_steps("[{say: First.}, {say: Second.}]")
     page.goto("/chat")
     ask(page, "One")
     expect(log(page).get_by_text("First.")).to_be_visible()
-    place = DAEMON.find()
-    assert place is not None
-    os.kill(place.pid, signal.SIGKILL)
+    folder = DAEMON.find()
+    assert folder is not None
+    os.kill(folder.pid, signal.SIGKILL)
     expect(page.get_by_text("Connection lost.")).to_be_visible()
     expect(page.get_by_text("Connection lost.")).to_have_count(0)
     expect(log(page).get_by_text("First.")).to_be_visible()
@@ -230,7 +238,7 @@ def test_a_lost_connection_is_said_and_comes_back(
     expect(log(page).get_by_text("Second.")).to_be_visible()
 
 
-def test_without_a_model_the_page_says_how_to_get_one(page: Page) -> None:
+def test_without_a_model_the_page_names_the_setup_command(page: Page) -> None:
     page.goto("/chat")
     ask(page, "Hello?")
     problem: Any = page.get_by_role("alert").first

@@ -1,4 +1,4 @@
-"""What holds on every page: no barrier, nothing cut off on a phone, no motion for who wants none.
+"""Checks for every page: accessibility, no overflow on a phone, reduced motion.
 
 The pictures of each page are kept in the folder that HERMES_SCREENSHOTS names, or in
 `build/screenshots`: somebody looks at them.
@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from support.browsers import DESK, PHONE, axe, overflow, settled
+from support.browsers import (
+    DESKTOP,
+    PHONE,
+    axe_violations,
+    overflowing_elements,
+    wait_until_settled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from support.browsers import Home, Visitor
+    from support.browsers import DashboardProcess, Visitor
 
 PAGES = {
     "overview": "/",
@@ -38,50 +44,56 @@ PAGES = {
     "settings": "/settings",
     "nowhere": "/no/such/page",
 }
-LOOKS = {"light": ("light", DESK), "dark": ("dark", DESK), "phone": ("light", PHONE)}
-# What a narrow window changes is how large things are and whether they can be reached.
+LOOKS = {"light": ("light", DESKTOP), "dark": ("dark", DESKTOP), "phone": ("light", PHONE)}
+# A narrow window affects only sizes and reachability.
 ALL = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 RULES = {"light": ALL, "dark": ALL, "phone": ("wcag22aa", "cat.keyboard")}
 MOVING = """() => document.getAnimations().filter((one) => one.playState === "running")
   .map((one) => `it moves: ${one.animationName} ${one.effect.target.className}`)"""
-# A chart says that it is drawn by having drawn.
+# A chart is ready once it has drawn.
 DRAWN = "() => [...document.querySelectorAll('canvas')].every((one) => one.width > 0)"
 
 
-def addresses(demo: Home) -> dict[str, str]:
-    """Where every page is; a conversation with tools stands for all of them."""
-    result = demo.ask("/api/sessions?tool=terminal&limit=1")["items"][0]["id"]
+def paths(demo: DashboardProcess) -> dict[str, str]:
+    """The path of every page, with one conversation with tools as a sample."""
+    result = demo.get_json("/api/sessions?tool=terminal&limit=1")["items"][0]["id"]
     return {name: path.format(session=result) for name, path in PAGES.items()}
 
 
-def go(page: Page, path: str) -> None:
+def open_page(page: Page, path: str) -> None:
     page.goto(path)
     expect(page.get_by_role("main").get_by_role("heading").first).to_be_visible()
-    if re.search(r"/\d{8}_", path):  # a conversation, whose words come a moment later
+    if re.search(r"/\d{8}_", path):  # a conversation, whose text is loaded later
         expect(page.get_by_role("main").get_by_role("article").first).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
     page.wait_for_function(DRAWN)
 
 
 @pytest.mark.parametrize("look_name", LOOKS)
-def test_every_page_is_without_barriers_fits_and_keeps_still(
-    demo: Home, look: Callable[..., Visitor], artefacts: Path, look_name: str
+def test_every_page_is_accessible_fits_and_is_stable(
+    demo: DashboardProcess, demo_visitor: Callable[..., Visitor], artefacts: Path, look_name: str
 ) -> None:
     scheme, size = LOOKS[look_name]
-    page = look(color_scheme=scheme, viewport=size, reduced_motion="reduce").context.new_page()
+    page = demo_visitor(
+        color_scheme=scheme, viewport=size, reduced_motion="reduce"
+    ).context.new_page()
     (artefacts / look_name).mkdir(parents=True, exist_ok=True)
     wrong: dict[str, list[str]] = {}
-    for name, path in addresses(demo).items():
-        go(page, path)
+    for name, path in paths(demo).items():
+        open_page(page, path)
         page.screenshot(path=artefacts / look_name / f"{name}.png")
-        results = [*axe(page, *RULES[look_name]), *overflow(page), *page.evaluate(MOVING)]
+        results = [
+            *axe_violations(page, *RULES[look_name]),
+            *overflowing_elements(page),
+            *page.evaluate(MOVING),
+        ]
         if results:
             wrong[name] = results
     assert not wrong, json.dumps(wrong, indent=1)
 
 
-def test_a_phone_has_a_menu_to_every_page(look: Callable[..., Visitor]) -> None:
-    page = look(viewport=PHONE, has_touch=True, is_mobile=True).open("/")
+def test_a_phone_has_a_menu_to_every_page(demo_visitor: Callable[..., Visitor]) -> None:
+    page = demo_visitor(viewport=PHONE, has_touch=True, is_mobile=True).open("/")
     for name in ("Sessions", "Analytics", "Chat", "Settings", "Overview"):
         page.get_by_role("button", name="Open menu").tap()
         menu = page.get_by_role("dialog")
@@ -90,8 +102,10 @@ def test_a_phone_has_a_menu_to_every_page(look: Callable[..., Visitor]) -> None:
         expect(page).to_have_title(f"{'New chat' if name == 'Chat' else name} · Hermes")
 
 
-def test_a_phone_talks_searches_and_reads(demo: Home, look: Callable[..., Visitor]) -> None:
-    page = look(viewport=PHONE, has_touch=True, is_mobile=True).open("/sessions")
+def test_a_phone_can_chat_search_and_read(
+    demo: DashboardProcess, demo_visitor: Callable[..., Visitor]
+) -> None:
+    page = demo_visitor(viewport=PHONE, has_touch=True, is_mobile=True).open("/sessions")
     page.get_by_role("searchbox").fill("lighthouse")
     page.get_by_role("region", name="Search results").locator("a[href*='message=']").first.tap()
     expect(page.locator("article[data-target=true]")).to_be_in_viewport()

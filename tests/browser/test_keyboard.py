@@ -22,7 +22,7 @@ FOCUSED = """() => {
   return [one.tagName, (name || "").trim().split("\\n")[0],
           one !== document.body && (box.width > 0 || Boolean(frame))];
 }"""
-# The page, and controls that Tab must come to on it.
+# Each page, and the controls that Tab must reach.
 REACHED = {
     "/": ["All sessions", "Use light theme|Use dark theme"],
     "/chat": ["Message to the agent", "Attach files", "Model", "New chat"],
@@ -42,14 +42,14 @@ REACHED = {
 }
 
 
-def walk(page: Page, wanted: list[str], most: int = 140) -> list[str]:
-    """Press Tab until everything wanted was reached; what was not."""
+def tab_through(page: Page, wanted: list[str], most: int = 140) -> list[str]:
+    """Press Tab until all wanted controls were focused; return the others."""
     missing = list(wanted)
     for _ in range(most):
         page.keyboard.press("Tab")
         tag, name, is_visible = page.evaluate(FOCUSED)
         if tag == "BODY":
-            continue  # past the last control; the next Tab begins anew
+            continue  # past the last control; the next Tab starts over
         assert is_visible, f"the focus is on something that cannot be seen: {name!r}"
         missing = [item for item in missing if not re.fullmatch(item, name)]
         if not missing:
@@ -57,30 +57,30 @@ def walk(page: Page, wanted: list[str], most: int = 140) -> list[str]:
     return missing
 
 
-def test_tab_comes_to_the_controls_of_every_page(shown: Page) -> None:
+def test_tab_reaches_the_controls_of_every_page(demo_page: Page) -> None:
     for path, wanted in REACHED.items():
-        shown.goto(path)
-        expect(shown.get_by_role("main").get_by_role("heading").first).to_be_visible()
-        expect(shown.get_by_label("Loading")).to_have_count(0)
+        demo_page.goto(path)
+        expect(demo_page.get_by_role("main").get_by_role("heading").first).to_be_visible()
+        expect(demo_page.get_by_label("Loading")).to_have_count(0)
         if path == "/achievements":
-            expect(shown.locator("ul.ach-grid > li").first).to_be_visible()
-        assert walk(shown, wanted) == [], path
+            expect(demo_page.locator("ul.ach-grid > li").first).to_be_visible()
+        assert tab_through(demo_page, wanted) == [], path
 
 
-def test_the_first_stop_skips_to_the_content(shown: Page) -> None:
-    shown.goto("/sessions")
-    expect(shown.get_by_role("heading", name="Sessions")).to_be_visible()
-    shown.keyboard.press("Tab")
-    skip = shown.get_by_role("link", name="Skip to content")
+def test_the_first_stop_skips_to_the_content(demo_page: Page) -> None:
+    demo_page.goto("/sessions")
+    expect(demo_page.get_by_role("heading", name="Sessions")).to_be_visible()
+    demo_page.keyboard.press("Tab")
+    skip = demo_page.get_by_role("link", name="Skip to content")
     expect(skip).to_be_focused()
     expect(skip).to_be_in_viewport()
-    shown.keyboard.press("Enter")
-    shown.keyboard.press("Tab")
-    assert shown.evaluate("document.querySelector('main').contains(document.activeElement)")
+    demo_page.keyboard.press("Enter")
+    demo_page.keyboard.press("Tab")
+    assert demo_page.evaluate("document.querySelector('main').contains(document.activeElement)")
 
 
-def test_every_page_is_reached_with_the_keyboard(shown: Page) -> None:
-    shown.goto("/")
+def test_every_page_is_reached_with_the_keyboard(demo_page: Page) -> None:
+    demo_page.goto("/")
     for name in (
         "Chat",
         "Sessions",
@@ -91,15 +91,15 @@ def test_every_page_is_reached_with_the_keyboard(shown: Page) -> None:
         "Plugins",
         "Settings",
     ):
-        shown.get_by_role("navigation", name="Pages").get_by_role("link", name=name).focus()
-        shown.keyboard.press("Enter")
-        here = shown.get_by_role("navigation", name="Pages").locator("[aria-current=page]")
-        expect(here).to_have_text(name)
-        expect(shown.get_by_role("main").get_by_role("heading").first).to_be_visible()
+        demo_page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).focus()
+        demo_page.keyboard.press("Enter")
+        focused = demo_page.get_by_role("navigation", name="Pages").locator("[aria-current=page]")
+        expect(focused).to_have_text(name)
+        expect(demo_page.get_by_role("main").get_by_role("heading").first).to_be_visible()
 
 
 @pytest.fixture
-def thrown_away(db: SessionDB) -> SessionDB:
+def trashed_sessions(db: SessionDB) -> SessionDB:
     db.create_session("old", "cli", is_owned=False)
     db.append_message("old", "user", "Old words")
     db.set_session_title("old", "Old")
@@ -107,7 +107,7 @@ def thrown_away(db: SessionDB) -> SessionDB:
     return db
 
 
-def test_a_dialog_keeps_the_focus_and_gives_it_back(thrown_away: SessionDB, page: Page) -> None:
+def test_a_dialog_traps_the_focus_and_restores_it(trashed_sessions: SessionDB, page: Page) -> None:
     page.goto("/sessions?state=trash")
     page.get_by_role("checkbox", name="Select Old").focus()
     page.keyboard.press("Space")
@@ -124,23 +124,23 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(thrown_away: SessionDB, page
     expect(purge).to_be_focused()
 
 
-def test_a_session_is_found_opened_and_left_with_the_keyboard(shown: Page) -> None:
-    shown.goto("/sessions")
-    shown.get_by_role("searchbox").focus()
-    shown.keyboard.type("lighthouse")
-    hits = shown.get_by_role("region", name="Search results")
+def test_a_session_can_be_found_opened_and_closed_with_the_keyboard(demo_page: Page) -> None:
+    demo_page.goto("/sessions")
+    demo_page.get_by_role("searchbox").focus()
+    demo_page.keyboard.type("lighthouse")
+    hits = demo_page.get_by_role("region", name="Search results")
     expect(hits.locator("mark").first).to_be_visible()
-    assert walk(shown, ["lighthouse.*|.*lighthouse.*"], 40) == []
-    shown.keyboard.press("Enter")
-    expect(shown).to_have_url(re.compile("/sessions/"))
-    more = shown.get_by_role("button", name="Export")
+    assert tab_through(demo_page, ["lighthouse.*|.*lighthouse.*"], 40) == []
+    demo_page.keyboard.press("Enter")
+    expect(demo_page).to_have_url(re.compile("/sessions/"))
+    more = demo_page.get_by_role("button", name="Export")
     more.focus()
-    shown.keyboard.press("Enter")
-    expect(shown.get_by_role("menuitem", name="Markdown")).to_be_visible()
-    shown.keyboard.press("ArrowDown")
-    expect(shown.get_by_role("menuitem", name="Markdown")).to_be_focused()
-    shown.keyboard.press("Escape")
-    expect(shown.get_by_role("menu")).to_have_count(0)
+    demo_page.keyboard.press("Enter")
+    expect(demo_page.get_by_role("menuitem", name="Markdown")).to_be_visible()
+    demo_page.keyboard.press("ArrowDown")
+    expect(demo_page.get_by_role("menuitem", name="Markdown")).to_be_focused()
+    demo_page.keyboard.press("Escape")
+    expect(demo_page.get_by_role("menu")).to_have_count(0)
     expect(more).to_be_focused()
-    shown.go_back()
-    expect(shown).to_have_url(re.compile("q=lighthouse"))
+    demo_page.go_back()
+    expect(demo_page).to_have_url(re.compile("q=lighthouse"))

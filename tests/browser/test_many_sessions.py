@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from support.browsers import ROOT, recorded
+from support.browsers import ROOT, write_measurement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from support.browsers import Home, Visitor
+    from support.browsers import DashboardProcess, Visitor
 
 SESSIONS = 25_000
 # Scrolls by a screen and a half at every frame, and notes how long each took.
@@ -34,7 +34,9 @@ SCROLL = """async (steps) => {
 
 
 @pytest.fixture
-def many(hermes_home: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[..., Home]) -> Home:
+def many_sessions(
+    hermes_home: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[..., DashboardProcess]
+) -> DashboardProcess:
     monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks")])
     from history import Size, make  # noqa: PLC0415 - the benchmarks are programs, no package
 
@@ -43,13 +45,13 @@ def many(hermes_home: Path, monkeypatch: pytest.MonkeyPatch, start: Callable[...
 
 
 def test_a_list_of_twenty_five_thousand_scrolls_and_stays_small(
-    many: Home, visit: Callable[..., Visitor], artefacts: Path
+    many_sessions: DashboardProcess, visit: Callable[..., Visitor], artefacts: Path
 ) -> None:
-    page = visit(many.url).open(many.link().replace("/#", "/sessions#"))
+    page = visit(many_sessions.url).open(many_sessions.link().replace("/#", "/sessions#"))
     rows = page.get_by_label("Sessions", exact=True).get_by_role("listitem")
     expect(rows.first).to_be_visible()
     total = int(rows.first.get_attribute("aria-setsize") or 0)
-    assert total > SESSIONS * 0.8  # branches and compactions stand with their conversations
+    assert total > SESSIONS * 0.8  # branches and compactions are grouped with their conversations
     frames: list[float] = []
     for _ in range(30):
         result = page.evaluate(SCROLL, 20)
@@ -58,10 +60,10 @@ def test_a_list_of_twenty_five_thousand_scrolls_and_stays_small(
         if result["top"] > 1_500 * 66:
             break
     assert result["top"] > 1_500 * 66, "it does not go on"
-    place = int(rows.first.get_attribute("aria-posinset") or 0)
-    assert place > 1_400
+    folder = int(rows.first.get_attribute("aria-posinset") or 0)
+    assert folder > 1_400
     slow = sorted(frames)
-    recorded(
+    write_measurement(
         artefacts,
         "scrolling.json",
         {

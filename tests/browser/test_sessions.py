@@ -1,4 +1,4 @@
-"""The list of sessions: found, narrowed down, put in order, thrown away and taken back."""
+"""The list of sessions: search, filters, order, trash and restore."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ with SessionDB() as db:
 
 
 @pytest.fixture
-def three(db: SessionDB) -> SessionDB:
+def three_sessions(db: SessionDB) -> SessionDB:
     """Three short conversations."""
     for number, name in enumerate(("apples", "pears", "plums")):
         db.create_session(name, "cli", started_at=1_790_000_000 + number, is_owned=False)
@@ -54,7 +54,7 @@ def choose(page: Page, *names: str) -> None:
         page.get_by_role("checkbox", name=f"Select {name}").check()
 
 
-def test_what_was_done_can_be_undone(three: SessionDB, page: Page) -> None:
+def test_changes_can_be_undone(three_sessions: SessionDB, page: Page) -> None:
     page.goto("/sessions")
     expect(rows(page)).to_have_count(3)
     choose(page, "Apples", "Pears")
@@ -70,10 +70,12 @@ def test_what_was_done_can_be_undone(three: SessionDB, page: Page) -> None:
     expect(rows(page)).to_have_count(2)
     page.get_by_role("button", name="Undo").last.click()
     expect(rows(page)).to_have_count(3)
-    assert three.get_session("plums")
+    assert three_sessions.get_session("plums")
 
 
-def test_sessions_are_pinned_and_tagged_and_found_by_it(three: SessionDB, page: Page) -> None:
+def test_sessions_are_pinned_and_tagged_and_found_by_it(
+    three_sessions: SessionDB, page: Page
+) -> None:
     page.goto("/sessions")
     choose(page, "Pears", "Plums")
     page.get_by_role("button", name="Pin", exact=True).click()
@@ -89,19 +91,21 @@ def test_sessions_are_pinned_and_tagged_and_found_by_it(three: SessionDB, page: 
     expect(page).to_have_url(re.compile("pinned=true"))
     page.goto("/sessions?tag=thesis")
     expect(rows(page)).to_have_count(1)
-    assert three.session_tags(["pears"]) == {"pears": ["thesis"]}
+    assert three_sessions.session_tags(["pears"]) == {"pears": ["thesis"]}
     page.get_by_role("button", name="Clear filters").click()
     expect(rows(page)).to_have_count(3)
 
 
-def test_the_trash_gives_back_and_asks_before_it_forgets(three: SessionDB, page: Page) -> None:
-    three.delete_session("apples")
-    three.delete_session("pears")
+def test_the_trash_restores_and_asks_before_it_purges(
+    three_sessions: SessionDB, page: Page
+) -> None:
+    three_sessions.delete_session("apples")
+    three_sessions.delete_session("pears")
     page.goto("/sessions?state=trash")
     choose(page, "Apples")
     page.get_by_role("button", name="Restore").click()
     expect(page.get_by_text("1 session restored")).to_be_visible()
-    assert three.get_session("apples")
+    assert three_sessions.get_session("apples")
     choose(page, "Pears")
     purge = page.get_by_role("button", name="Delete permanently")
     purge.click()
@@ -113,11 +117,11 @@ def test_the_trash_gives_back_and_asks_before_it_forgets(three: SessionDB, page:
     purge.click()
     dialog.get_by_role("button", name="Delete permanently").click()
     expect(page.get_by_text("The trash is empty")).to_be_visible()
-    assert not three.search_messages("about pears")
+    assert not three_sessions.search_messages("about pears")
 
 
-def test_an_export_of_some_is_taken_in_elsewhere(
-    three: SessionDB, page: Page, tmp_path: Path
+def test_a_partial_export_can_be_imported_elsewhere(
+    three_sessions: SessionDB, page: Page, tmp_path: Path
 ) -> None:
     page.goto("/sessions")
     choose(page, "Apples", "Pears")
@@ -126,17 +130,17 @@ def test_an_export_of_some_is_taken_in_elsewhere(
     file = tmp_path / "some.jsonl"
     waiting.value.save_as(file)
     assert "about apples" in file.read_text()
-    three.delete_session("apples")
-    three.purge_session("apples")
+    three_sessions.delete_session("apples")
+    three_sessions.purge_session("apples")
     with page.expect_file_chooser() as choosing:
         page.get_by_role("button", name="Import").click()
     choosing.value.set_files(file)
     expect(page.get_by_text("Imported 1 session ")).to_be_visible()
     expect(rows(page)).to_have_count(3)
-    assert three.get_messages("apples")[0]["content"] == "Tell me about apples."
+    assert three_sessions.get_messages("apples")[0]["content"] == "Tell me about apples."
 
 
-def test_what_another_process_writes_appears_at_once(three: SessionDB, page: Page) -> None:
+def test_messages_of_another_process_appear_at_once(three_sessions: SessionDB, page: Page) -> None:
     page.goto("/sessions")
     expect(rows(page)).to_have_count(3)
     subprocess.run([sys.executable, "-c", WRITE_ONE], check=True)
@@ -145,36 +149,36 @@ def test_what_another_process_writes_appears_at_once(three: SessionDB, page: Pag
     expect(page.get_by_text("4 sessions")).to_be_visible()
 
 
-def test_words_are_found_marked_and_lead_to_their_message(shown: Page) -> None:
-    shown.goto("/sessions")
-    shown.get_by_role("searchbox", name="Search all messages").fill("lighthouse")
-    hits = shown.get_by_role("region", name="Search results")
+def test_matches_are_highlighted_and_link_to_their_message(demo_page: Page) -> None:
+    demo_page.goto("/sessions")
+    demo_page.get_by_role("searchbox", name="Search all messages").fill("lighthouse")
+    hits = demo_page.get_by_role("region", name="Search results")
     marked = hits.locator("mark").first
     expect(marked).to_be_visible()
     assert "lighthouse" in marked.inner_text().lower()
-    expect(shown).to_have_url(re.compile("q=lighthouse"))
+    expect(demo_page).to_have_url(re.compile("q=lighthouse"))
     hits.locator("a[href*='message=']").first.click()
-    expect(shown).to_have_url(re.compile(r"/sessions/[^?]+\?message=\d+"))
-    target = shown.locator("article[data-target=true]")
+    expect(demo_page).to_have_url(re.compile(r"/sessions/[^?]+\?message=\d+"))
+    target = demo_page.locator("article[data-target=true]")
     expect(target).to_be_in_viewport()
     expect(target).to_have_count(1)
 
 
-def test_filters_come_from_the_address_and_go_into_it(shown: Page) -> None:
-    shown.goto("/sessions?tool=terminal&weekday=0&min_messages=5")
-    bar = shown.get_by_role("search", name="Filters")
-    for words in ("used terminal", "Mondays", "at least 5 messages"):
-        expect(bar.get_by_text(words)).to_be_visible()
-    some = total(shown)
+def test_filters_are_read_from_and_written_to_the_url(demo_page: Page) -> None:
+    demo_page.goto("/sessions?tool=terminal&weekday=0&min_messages=5")
+    bar = demo_page.get_by_role("search", name="Filters")
+    for terms in ("used terminal", "Mondays", "at least 5 messages"):
+        expect(bar.get_by_text(terms)).to_be_visible()
+    selected = total(demo_page)
     bar.get_by_role("button", name="Remove filter “Mondays”").click()
-    expect(shown).not_to_have_url(re.compile("weekday"))
+    expect(demo_page).not_to_have_url(re.compile("weekday"))
     expect(bar.get_by_text("Mondays")).to_have_count(0)
-    shown.wait_for_function(GREW, arg=some)
+    demo_page.wait_for_function(GREW, arg=selected)
     bar.get_by_role("combobox", name="Model").click()
-    shown.get_by_role("option", name=re.compile("claude")).first.click()
-    expect(shown).to_have_url(re.compile("model=anthropic"))
+    demo_page.get_by_role("option", name=re.compile("claude")).first.click()
+    expect(demo_page).to_have_url(re.compile("model=anthropic"))
     bar.get_by_role("button", name="Clear filters").click()
-    expect(shown).to_have_url(re.compile(r"/sessions$"))
+    expect(demo_page).to_have_url(re.compile(r"/sessions$"))
 
 
 def total(page: Page) -> int:
@@ -182,17 +186,19 @@ def total(page: Page) -> int:
     return int(lead.inner_text().split()[0].replace(",", ""))
 
 
-def test_a_day_of_the_overview_leads_to_its_sessions(shown: Page) -> None:
-    shown.goto("/")
-    panel = shown.get_by_role("region", name="Last 14 days")
+def test_a_day_of_the_overview_leads_to_its_sessions(demo_page: Page) -> None:
+    demo_page.goto("/")
+    panel = demo_page.get_by_role("region", name="Last 14 days")
     # Of the latest day with messages: early in the day there is nothing of today yet.
     panel.get_by_role("link", name=re.compile(r": [1-9]")).last.click()
-    expect(shown).to_have_url(re.compile(r"/sessions\?day=\d{4}-\d\d-\d\d"))
-    expect(rows(shown).first).to_be_visible()
+    expect(demo_page).to_have_url(re.compile(r"/sessions\?day=\d{4}-\d\d-\d\d"))
+    expect(rows(demo_page).first).to_be_visible()
 
 
-def test_archived_ones_are_apart(three: SessionDB, visitor: Visitor) -> None:
-    three.set_session_archived("plums")
+def test_archived_sessions_are_listed_separately(
+    three_sessions: SessionDB, visitor: Visitor
+) -> None:
+    three_sessions.set_session_archived("plums")
     page = visitor.open("/sessions")
     expect(rows(page)).to_have_count(2)
     page.get_by_text("Archived 1").click()

@@ -1,4 +1,4 @@
-"""How a browser gets in: with a link that works once, or a password; and what it sees first."""
+"""Sign-in with a single-use link or a password, and the first page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect
 
 from hermes_dashboard.auth.passwords import PasswordFile
-from support.browsers import settled
+from support.browsers import wait_until_settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-    from support.browsers import Home, Visitor
+    from support.browsers import DashboardProcess, Visitor
     from support.command_line import Hermes
-    from support.dashboards import Served
+    from support.dashboards import RunningDashboard
 
 UNKNOWN = r"status of 401"
 REFUSED = r"status of (401|429)"
-ANYWHERE = "0.0.0.0"  # noqa: S104 - what others are let in by
+ANYWHERE = "0.0.0.0"  # noqa: S104 - reachable from other machines
 PASSWORD = "correct horse battery"
 EMPTY = {
     "/": ("Welcome", "hermes demo"),
@@ -37,8 +37,8 @@ EMPTY = {
 }
 
 
-def test_a_link_opens_an_empty_home_and_is_gone_from_the_address(
-    visit: Callable[..., Visitor], served: Served
+def test_a_link_opens_an_empty_home_and_is_removed_from_the_url(
+    visit: Callable[..., Visitor], served: RunningDashboard
 ) -> None:
     page = visit(served.url).open(served.access.link())
     expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
@@ -49,49 +49,51 @@ def test_a_link_opens_an_empty_home_and_is_gone_from_the_address(
     expect(page).to_have_url(f"{served.url}/chat")
 
 
-def test_an_empty_page_says_what_to_do(page: Page) -> None:
-    for path, words in EMPTY.items():
+def test_an_empty_page_has_a_hint(page: Page) -> None:
+    for path, text in EMPTY.items():
         page.goto(path)
         main = page.get_by_role("main")
-        for word in words:
-            expect(main.get_by_text(word).first).to_be_visible()
-        settled(page)
+        for token in text:
+            expect(main.get_by_text(token).first).to_be_visible()
+        wait_until_settled(page)
         expect(page.get_by_role("alert").filter(has_text="Something went wrong")).to_have_count(0)
 
 
-def test_a_link_works_once(visit: Callable[..., Visitor], served: Served) -> None:
+def test_a_link_works_once(visit: Callable[..., Visitor], served: RunningDashboard) -> None:
     link = served.access.link()
     first = visit(served.url)
     expect(first.open(link).get_by_role("heading", name="Welcome")).to_be_visible()
     second = visit(served.url)
-    second.complaints.allow(UNKNOWN)
+    second.problems.allow(UNKNOWN)
     page = second.open(link)
     expect(page.get_by_text("This link has already been used")).to_be_visible()
     expect(page.get_by_text("hermes dashboard --link")).to_be_visible()
     expect(page.get_by_role("navigation")).to_have_count(0)
-    # The browser that was let in may use its old link as a bookmark.
-    first.complaints.allow(UNKNOWN)
+    # The signed-in browser may use its old link as a bookmark.
+    first.problems.allow(UNKNOWN)
     expect(first.open(link).get_by_role("heading", name="Welcome")).to_be_visible()
 
 
-def test_a_stranger_is_told_how_to_get_in(visit: Callable[..., Visitor], served: Served) -> None:
-    stranger = visit(served.url)
-    stranger.complaints.allow(UNKNOWN)
-    page = stranger.open("/sessions")
+def test_an_anonymous_visitor_sees_how_to_sign_in(
+    visit: Callable[..., Visitor], served: RunningDashboard
+) -> None:
+    anonymous = visit(served.url)
+    anonymous.problems.allow(UNKNOWN)
+    page = anonymous.open("/sessions")
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     expect(page.get_by_text("hermes dashboard --link")).to_be_visible()
     expect(page.get_by_role("navigation")).to_have_count(0)
 
 
 def test_the_link_of_the_command_opens_every_page(
-    start: Callable[..., Home],
+    start: Callable[..., DashboardProcess],
     visit: Callable[..., Visitor],
     hermes_home: Path,
     hermes: Hermes,
 ) -> None:
     home = start(hermes_home)
     visitor = visit(home.url)
-    visitor.complaints.allow(UNKNOWN)
+    visitor.problems.allow(UNKNOWN)
     page = visitor.open("/settings")
     expect(page.get_by_text("hermes dashboard --link")).to_be_visible()
     page.goto(hermes("dashboard", "--link").out.strip())
@@ -101,12 +103,12 @@ def test_the_link_of_the_command_opens_every_page(
 
 
 def test_other_machines_need_the_password_and_may_not_guess(
-    start: Callable[..., Home], visit: Callable[..., Visitor], hermes_home: Path
+    start: Callable[..., DashboardProcess], visit: Callable[..., Visitor], hermes_home: Path
 ) -> None:
     PasswordFile(hermes_home).set(PASSWORD)
     home = start(hermes_home, "--host", ANYWHERE)
     visitor = visit(home.url)
-    visitor.complaints.allow(REFUSED)
+    visitor.problems.allow(REFUSED)
     page = visitor.open("/hooks")
     field = page.get_by_role("textbox", name="Password")
     field.fill("wrong")
@@ -116,7 +118,7 @@ def test_other_machines_need_the_password_and_may_not_guess(
     field.press("Enter")
     expect(page.get_by_role("heading", name="Hooks").first).to_be_visible()
     guesser = visit(home.url)
-    guesser.complaints.allow(REFUSED)
+    guesser.problems.allow(REFUSED)
     page = guesser.open("/")
     for number in range(6):
         page.get_by_role("textbox", name="Password").fill(f"guess {number}")

@@ -1,4 +1,4 @@
-"""Gateway, hooks, settings and plugins: what is changed there is changed for real."""
+"""Gateway, hooks, settings and plugins: changes on the page take effect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 import hermes_plugin_host
 from hermes_core.config.file import ConfigFile
-from support.dashboards import dashboard, parts_of
+from support.dashboards import dashboard, dashboard_context
 from support.plugin_folders import make_plugin
 
 if TYPE_CHECKING:
@@ -59,30 +59,30 @@ def with_tabs(hermes_home: Path) -> Iterator[None]:
         folder = hermes_home / "plugins" / name / "dashboard"
         (folder / "dist").mkdir(parents=True)
         (folder / "dist" / "index.js").write_text(code)
-        facts: dict[str, Any] = {"name": name, "label": name.title(), "tab": {"path": f"/{name}"}}
-        (folder / "manifest.json").write_text(json.dumps({**facts, "entry": "dist/index.js"}))
+        fields: dict[str, Any] = {"name": name, "label": name.title(), "tab": {"path": f"/{name}"}}
+        (folder / "manifest.json").write_text(json.dumps({**fields, "entry": "dist/index.js"}))
     hermes_plugin_host.active.cache_clear()  # cached per process, this one has many homes
     yield
     hermes_plugin_host.active.cache_clear()
 
 
-def test_somebody_is_let_in_with_the_code_they_were_given(db: SessionDB, page: Page) -> None:
+def test_a_user_is_approved_with_the_pairing_code(db: SessionDB, page: Page) -> None:
     code = db.ask_to_pair("telegram", "42", "Ada")
     assert code is not None
     page.goto("/gateway")
-    people = page.get_by_role("region", name="Users")
-    expect(people.get_by_text("Ada · telegram")).to_be_visible()
-    people.get_by_role("textbox", name="Pairing code: Ada").fill(code)
-    people.get_by_role("button", name="Approve").click()
+    users = page.get_by_role("region", name="Users")
+    expect(users.get_by_text("Ada · telegram")).to_be_visible()
+    users.get_by_role("textbox", name="Pairing code: Ada").fill(code)
+    users.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Ada can now chat with the agent.")).to_be_visible()
     assert [allowed_user["user_id"] for allowed_user in db.allowed_users()] == ["42"]
-    people.get_by_role("button", name="Revoke access: Ada").click()
+    users.get_by_role("button", name="Revoke access: Ada").click()
     expect(page.get_by_text("Access revoked for Ada.")).to_be_visible()
-    expect(people.get_by_text("No approved users.")).to_be_visible()
+    expect(users.get_by_text("No approved users.")).to_be_visible()
 
 
-def test_a_wrong_code_is_refused_in_words(db: SessionDB, visitor: Visitor) -> None:
-    visitor.complaints.allow("status of 404")
+def test_a_wrong_code_is_rejected_with_a_message(db: SessionDB, visitor: Visitor) -> None:
+    visitor.problems.allow("status of 404")
     db.ask_to_pair("telegram", "42", "Ada")
     page = visitor.open("/gateway")
     page.get_by_role("textbox", name="Pairing code: Ada").fill("WRONGONE")
@@ -91,7 +91,7 @@ def test_a_wrong_code_is_refused_in_words(db: SessionDB, visitor: Visitor) -> No
     assert not db.allowed_users()
 
 
-def test_a_boundary_is_told_again(db: SessionDB, page: Page) -> None:
+def test_a_boundary_is_delivered_again(db: SessionDB, page: Page) -> None:
     db.create_session("talk", "cli", is_owned=False)
     db.append_message("talk", "user", "Goodbye")
     db.end_session("talk", "done")
@@ -106,10 +106,8 @@ def test_a_boundary_is_told_again(db: SessionDB, page: Page) -> None:
     expect(page.get_by_text("on_session_finalize", exact=True)).to_be_visible()
 
 
-def test_a_setting_is_changed_in_the_file_and_taken_back(
-    visitor: Visitor, hermes_home: Path
-) -> None:
-    visitor.complaints.allow("status of 400")
+def test_a_setting_is_changed_in_the_file_and_reset(visitor: Visitor, hermes_home: Path) -> None:
+    visitor.problems.allow("status of 400")
     page = visitor.open("/settings")
     page.get_by_role("searchbox", name="Search settings").fill("trash_days")
     field = page.get_by_role("textbox", name="store.trash_days")
@@ -128,7 +126,7 @@ def test_a_setting_is_changed_in_the_file_and_taken_back(
     assert "trash_days" not in (hermes_home / "config.yaml").read_text()
 
 
-def test_a_secret_is_kept_and_never_in_the_page(page: Page) -> None:
+def test_a_secret_is_stored_and_never_sent_to_the_page(page: Page) -> None:
     ConfigFile.of_home().set("keys.openai", "sk-very-secret")
     bodies: list[str] = []
     page.on("response", lambda item: "/api/settings" in item.url and bodies.append(item.text()))
@@ -175,10 +173,10 @@ def test_a_plugin_that_breaks_breaks_its_own_page_only(
     visit: Callable[..., Visitor],
 ) -> None:
     ConfigFile.of_home().set("plugins.enabled", "broken,silent,counter")
-    served = servers.enter_context(dashboard(parts_of(db)))
+    served = servers.enter_context(dashboard(dashboard_context(db)))
     visitor = visit(served.url)
-    visitor.let_in(served.access)
-    visitor.complaints.allow("it fell over")
+    visitor.sign_in(served.access)
+    visitor.problems.allow("it fell over")
     page = visitor.open("/broken")
     expect(page.get_by_role("alert")).to_contain_text("Broken: it fell over")
     tabs = page.get_by_role("navigation", name="Pages")

@@ -1,4 +1,4 @@
-"""A conversation to be read: tools, changes, pictures, long ones, words that want to be code."""
+"""Transcripts: tools, diffs, images, long conversations, untrusted markup."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ EVIL = "\n\n".join(
 LONG = 1_000
 
 
-def called(name: str, **arguments: Any) -> dict[str, Any]:
+def tool_call(name: str, **arguments: Any) -> dict[str, Any]:
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {"id": f"call-{name}", "type": "function", "function": function}
 
 
 @pytest.fixture
-def tooled(db: SessionDB) -> SessionDB:
+def session_with_tools(db: SessionDB) -> SessionDB:
     """A conversation with a tool, an edit and a picture."""
     db.create_session("work", "cli", model="some/model", is_owned=False)
     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DOT}"}}
     db.append_message("work", "user", [{"type": "text", "text": "What is this?"}, picture])
-    run = called("terminal", command="ls -l")
+    run = tool_call("terminal", command="ls -l")
     db.append_message("work", "assistant", "I look.", tool_calls=[run], reasoning="First, look.")
     db.append_message("work", "tool", "total 0", tool_call_id=run["id"], tool_name="terminal")
-    edit = called("patch", path="a.txt", old_string="one\ntwo", new_string="one\nthree")
+    edit = tool_call("patch", path="a.txt", old_string="one\ntwo", new_string="one\nthree")
     db.append_message("work", "assistant", "", tool_calls=[edit])
     db.append_message("work", "tool", "done", tool_call_id=edit["id"], tool_name="patch")
     db.append_message("work", "assistant", "A **dot**.\n\n```python\nprint(1)\n```")
     return db
 
 
-def test_tools_are_folded_and_open_and_a_change_is_shown_as_one(
-    tooled: SessionDB, page: Page
+def test_tools_are_collapsed_and_expand_and_a_change_is_shown_as_a_diff(
+    session_with_tools: SessionDB, page: Page
 ) -> None:
     page.goto("/sessions/work")
     log = page.get_by_label("Conversation messages")
@@ -81,7 +81,7 @@ def test_tools_are_folded_and_open_and_a_change_is_shown_as_one(
     expect(log.locator("code.language-python")).to_be_visible()
 
 
-def test_words_that_want_to_be_code_stay_words(db: SessionDB, page: Page) -> None:
+def test_text_that_looks_like_code_stays_text(db: SessionDB, page: Page) -> None:
     db.create_session("evil", "telegram", is_owned=False)
     db.set_session_title("evil", "<img src=x onerror=window.evil=5>")
     for role in ("user", "assistant"):
@@ -104,31 +104,31 @@ def test_words_that_want_to_be_code_stay_words(db: SessionDB, page: Page) -> Non
 def test_a_long_conversation_is_read_upwards_without_a_jump(db: SessionDB, page: Page) -> None:
     db.create_session("long", "cli", is_owned=False)
     lines = "\n\n".join(["A line of the answer that goes on for a while."] * 4)
-    said = [
+    texts = [
         {
             "role": "assistant" if n % 2 else "user",
             "content": f"Message {n}.\n\n{lines[: n % 7 * 40]}",
         }
         for n in range(LONG)
     ]
-    db.append_messages_batch("long", said)
+    db.append_messages_batch("long", texts)
     page.goto("/sessions/long")
     log = page.get_by_label("Conversation messages")
     expect(log.get_by_text(f"Message {LONG - 1}.")).to_be_in_viewport()
-    seen: set[int] = set()
+    visible: set[int] = set()
     for _ in range(400):
-        before = read(page)
-        seen.update(before)
+        before = read_positions(page)
+        visible.update(before)
         if min(before) < LONG - 180:
             break
         scroll(page, -500)
-        after = read(page)
+        after = read_positions(page)
         # Whatever was in sight before and still is has moved down by as much as was scrolled.
         moved = {number: after[number] - before[number] for number in after if number in before}
         assert moved, "what was being read is gone"
         assert all(-40 <= item <= 560 for item in moved.values()), moved
-    assert min(seen) < LONG - 180
-    assert seen.issuperset(range(min(seen), LONG))  # none was left out
+    assert min(visible) < LONG - 180
+    assert visible.issuperset(range(min(visible), LONG))  # none was left out
     assert log.locator("article").count() < 60  # however many were read
 
 
@@ -145,7 +145,7 @@ READ = """() => {
 }"""
 
 
-def read(page: Page) -> dict[int, float]:
+def read_positions(page: Page) -> dict[int, float]:
     """Which messages are in sight, and where."""
     return {int(number): top for number, top in page.evaluate(READ).items()}
 
@@ -164,22 +164,22 @@ SCROLLED = """async ([name, pixels]) => {
 
 
 def scroll(page: Page, pixels: int) -> None:
-    """Scroll, and wait until everything has found its place."""
+    """Scroll, and wait until the layout is stable."""
     page.evaluate(SCROLLED, ["Conversation messages", pixels])
 
 
 def test_a_link_to_a_message_shows_it_among_a_thousand(db: SessionDB, page: Page) -> None:
     db.create_session("long", "cli", is_owned=False)
-    said = [
+    texts = [
         {"role": "assistant" if n % 2 else "user", "content": f"Message {n}."} for n in range(LONG)
     ]
-    ids = db.append_messages_batch("long", said)
+    ids = db.append_messages_batch("long", texts)
     page.goto(f"/sessions/long?message={ids[500]}")
     target = page.locator("article[data-target=true]")
     expect(target).to_have_text(re.compile("Message 500\\."))
     expect(target).to_be_in_viewport()
     wanted = page.get_by_text("Message 640.")
-    for _ in range(100):  # what comes later is fetched on the way
+    for _ in range(100):  # later messages are loaded while scrolling
         if wanted.is_visible():
             break
         scroll(page, 600)
@@ -187,7 +187,7 @@ def test_a_link_to_a_message_shows_it_among_a_thousand(db: SessionDB, page: Page
 
 
 def test_a_conversation_is_renamed_tagged_exported_and_deleted(
-    tooled: SessionDB, page: Page, tmp_path: Path
+    session_with_tools: SessionDB, page: Page, tmp_path: Path
 ) -> None:
     page.goto("/sessions/work")
     page.get_by_role("button", name="Rename").click()
@@ -217,12 +217,12 @@ def test_a_conversation_is_renamed_tagged_exported_and_deleted(
     expect(page.get_by_text("1 session moved to the trash")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("A red dot")).to_be_visible()
-    assert tooled.get_session_title("work") == "A red dot"
+    assert session_with_tools.get_session_title("work") == "A red dot"
 
 
-def test_a_branch_and_where_it_came_from_are_a_tree(tooled: SessionDB, page: Page) -> None:
-    tooled.branch_session("work", "other", title="Another way")
-    tooled.append_message("other", "user", "And differently?")
+def test_a_branch_and_its_parent_form_a_tree(session_with_tools: SessionDB, page: Page) -> None:
+    session_with_tools.branch_session("work", "other", title="Another way")
+    session_with_tools.append_message("other", "user", "And differently?")
     page.goto("/sessions/other")
     family = page.get_by_role("region", name="Related sessions")
     expect(family.get_by_role("link", name=re.compile("Another way"))).to_have_attribute(
@@ -234,7 +234,7 @@ def test_a_branch_and_where_it_came_from_are_a_tree(tooled: SessionDB, page: Pag
     expect(page.get_by_role("region", name="Related sessions").get_by_role("link")).to_have_count(2)
 
 
-def test_a_conversation_that_does_not_exist_says_so(page: Page) -> None:
+def test_an_unknown_conversation_is_reported(page: Page) -> None:
     page.goto("/")
     page.context.on("console", lambda _: None)
     page.goto("/no/such/page")

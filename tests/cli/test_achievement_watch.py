@@ -37,10 +37,10 @@ def builder(hermes_home: Path) -> Iterator[HistoryBuilder]:
 
 
 @contextlib.contextmanager
-def watching(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+def watch_process(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that watches; ended by Ctrl-C, quietly."""
     process = subprocess.Popen(
-        command("achievements", "watch", "--interval", "1", *words),
+        command("achievements", "watch", "--interval", "1", *arguments),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -55,7 +55,7 @@ def watching(*words: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_watching_prints_unlocks_as_they_happen(hermes: Hermes, builder: HistoryBuilder) -> None:
     assert hermes("achievements", "rescan").code == 0
-    with watching() as process:
+    with watch_process() as process:
         assert process.stdout is not None
         time.sleep(1.5)
         for number in range(5):
@@ -68,7 +68,7 @@ def test_watching_prints_unlocks_as_they_happen(hermes: Hermes, builder: History
 
 
 def test_watching_waits_for_a_history(hermes_home: Path) -> None:
-    with watching("--json") as process:
+    with watch_process("--json") as process:
         assert process.stderr is not None
         assert process.stdout is not None
         assert b"No conversations yet" in process.stderr.readline()

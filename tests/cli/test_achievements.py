@@ -46,17 +46,17 @@ def builder(hermes_home: Path) -> Iterator[HistoryBuilder]:
     result.close()
 
 
-def achievements(hermes: Hermes, *words: str, **environment: str) -> Finished:
-    done = hermes("achievements", *words, **environment)
-    assert done.code == 0, done.err
-    assert "Traceback" not in done.err
-    return done
+def achievements(hermes: Hermes, *arguments: str, **environment: str) -> Finished:
+    result = hermes("achievements", *arguments, **environment)
+    assert result.code == 0, result.err
+    assert "Traceback" not in result.err
+    return result
 
 
-def as_json(hermes: Hermes, *words: str) -> Any:
-    done = achievements(hermes, *words, "--json", HERMES_DISPLAY_COLOR="always")
-    assert "\x1b" not in done.out
-    return json.loads(done.out)
+def as_json(hermes: Hermes, *arguments: str) -> Any:
+    result = achievements(hermes, *arguments, "--json", HERMES_DISPLAY_COLOR="always")
+    assert "\x1b" not in result.out
+    return json.loads(result.out)
 
 
 # Without anything to show
@@ -64,9 +64,9 @@ def as_json(hermes: Hermes, *words: str) -> Any:
 
 def test_without_a_history_it_is_friendly(hermes: Hermes, hermes_home: Path) -> None:
     for action in ([], ["timeline"], ["rescan"]):
-        done = achievements(hermes, *action)
-        assert "No conversations yet" in done.out
-        assert done.err == ""
+        result = achievements(hermes, *action)
+        assert "No conversations yet" in result.out
+        assert result.err == ""
     listed = as_json(hermes, "list")
     assert {item["state"] for item in listed} == {"discovered", "secret"}
     assert as_json(hermes)["unlocked_count"] == 0
@@ -77,9 +77,9 @@ def test_without_a_history_it_is_friendly(hermes: Hermes, hermes_home: Path) -> 
 def test_a_history_without_anything_earned(hermes: Hermes, hermes_home: Path) -> None:
     assert hermes_home.is_dir()
     HistoryBuilder().close()
-    done = achievements(hermes)
-    assert f"0 of {len(load())} earned" in done.out
-    assert "Latest" not in done.out
+    result = achievements(hermes)
+    assert f"0 of {len(load())} earned" in result.out
+    assert "Latest" not in result.out
     assert "No achievements yet" in achievements(hermes, "timeline").out
 
 
@@ -88,8 +88,8 @@ def test_switched_off_nothing_is_scanned(
 ) -> None:
     builder.send()
     hermes("config", "set", "achievements.enabled", "false")
-    done = achievements(hermes)
-    assert "`hermes config set achievements.enabled true`" in done.out
+    result = achievements(hermes)
+    assert "`hermes config set achievements.enabled true`" in result.out
     assert as_json(hermes) == {"enabled": False}
     for action in ("list", "rescan", "timeline", "watch", "export"):
         refused = hermes("achievements", action)
@@ -102,29 +102,39 @@ def test_switched_off_nothing_is_scanned(
 
 
 @pytest.mark.usefixtures("builder")
-def test_the_overview_tells_it_all(hermes: Hermes) -> None:
+def test_the_overview_shows_all_figures(hermes: Hermes) -> None:
     first = achievements(hermes)
     assert re.match(r"★ \d+ achievements in your history", first.out)
     text = achievements(hermes).out
     assert text.startswith("Achievements  ")
-    for words in ("secrets left", "Clay", "Streak", "The Shell", "Latest", "Within reach", " / "):
-        assert words in text
+    for arguments in (
+        "secrets left",
+        "Clay",
+        "Streak",
+        "The Shell",
+        "Latest",
+        "Within reach",
+        " / ",
+    ):
+        assert arguments in text
     assert "\x1b" not in text
     assert TITLE in text
 
 
 @pytest.mark.usefixtures("builder")
 def test_the_overview_for_programs(hermes: Hermes) -> None:
-    shown = as_json(hermes)
-    assert shown["enabled"]
-    assert shown["total_count"] == len(load())
-    assert sum(shown["tiers"].values()) == shown["unlocked_count"] > 5
-    assert sum(category["total_count"] for category in shown["categories"]) == shown["total_count"]
-    assert shown["streaks"] == {"current_days": 0, "longest_days": 1, "active_days": 2}
-    moments = [step["at"] for step in shown["recent"]]
+    output = as_json(hermes)
+    assert output["enabled"]
+    assert output["total_count"] == len(load())
+    assert sum(output["tiers"].values()) == output["unlocked_count"] > 5
+    assert (
+        sum(category["total_count"] for category in output["categories"]) == output["total_count"]
+    )
+    assert output["streaks"] == {"current_days": 0, "longest_days": 1, "active_days": 2}
+    moments = [step["at"] for step in output["recent"]]
     assert moments == sorted(moments, reverse=True)
-    assert len(shown["within_reach"]) == 5
-    assert "later" in {step["session_id"] for step in shown["recent"]}
+    assert len(output["within_reach"]) == 5
+    assert "later" in {step["session_id"] for step in output["recent"]}
 
 
 @pytest.mark.usefixtures("builder")
@@ -166,16 +176,16 @@ def test_the_streak_of_today() -> None:
 @pytest.mark.usefixtures("builder")
 def test_on_a_terminal_nothing_is_wider_than_it(tmp_path: Path, columns: int) -> None:
     with Tmux(tmp_path, columns, 60) as terminal:
-        for words in ([], ["list", "--limit", "9"], ["show", "first-words"], ["timeline"]):
-            terminal.run(command("achievements", *words))
-            seen = terminal.wait_for_end()
-            lines = seen.splitlines()
+        for arguments in ([], ["list", "--limit", "9"], ["show", "first-words"], ["timeline"]):
+            terminal.run(command("achievements", *arguments))
+            screen = terminal.wait_for_end()
+            lines = screen.splitlines()
             assert [line for line in lines if width(line) > columns] == []
-            if not words:
+            if not arguments:
                 assert [line for line in lines if line.startswith("Achievements  ")]
                 bars = [line for line in lines if line.startswith("  The Shell") and "━" in line]
                 assert len(bars) == 1
-                assert "◆ " in seen
+                assert "◆ " in screen
                 # Bars end in the same column, so nothing was wrapped.
                 ends = {line.rfind("─") for line in lines if " of " in line and "─" in line}
                 assert len(ends) == 1
@@ -203,27 +213,27 @@ def test_lists_can_be_chosen_and_sorted(hermes: Hermes) -> None:
 
 
 @pytest.mark.usefixtures("builder")
-def test_an_unknown_category_is_answered_with_those_there_are(hermes: Hermes) -> None:
-    done = hermes("achievements", "list", "--category", "nowhere")
-    assert done.code == 2
-    assert "accepted: all, conversation" in done.err
+def test_an_unknown_category_is_answered_with_the_available_ones(hermes: Hermes) -> None:
+    result = hermes("achievements", "list", "--category", "nowhere")
+    assert result.code == 2
+    assert "accepted: all, conversation" in result.err
 
 
 def test_a_page_leads_to_the_evidence(hermes: Hermes, builder: HistoryBuilder) -> None:
     rows = builder.db.get_messages("roof")
-    shown = as_json(hermes, "show", "first-words")
-    assert (shown["tier"], shown["tier_history"][0]["session_id"]) == ("clay", "roof")
-    assert shown["tier_history"][0]["message_id"] == rows[0]["id"]
-    assert shown["unlocked_at"] == rows[0]["timestamp"]
+    output = as_json(hermes, "show", "first-words")
+    assert (output["tier"], output["tier_history"][0]["session_id"]) == ("clay", "roof")
+    assert output["tier_history"][0]["message_id"] == rows[0]["id"]
+    assert output["unlocked_at"] == rows[0]["timestamp"]
     text = achievements(hermes, "show", "First Words").out
-    for words in (
+    for arguments in (
         "First Words  ◆ Clay    first-words",
         "The first message that you wrote.",
         "2 messages, complete",
         f"message {rows[0]['id']}",
         "hermes sessions show roof",
     ):
-        assert words in text
+        assert arguments in text
     assert "hello" in hermes("sessions", "show", "roof").out
 
 
@@ -237,9 +247,9 @@ def test_a_page_of_something_unfinished(hermes: Hermes) -> None:
 
 @pytest.mark.usefixtures("builder")
 def test_an_unknown_id_gets_proposals(hermes: Hermes) -> None:
-    done = hermes("achievements", "show", "first-word")
-    assert done.code == 2
-    assert "Unknown achievement 'first-word'. Did you mean 'first-words'" in done.err
+    result = hermes("achievements", "show", "first-word")
+    assert result.code == 2
+    assert "Unknown achievement 'first-word'. Did you mean 'first-words'" in result.err
 
 
 @pytest.mark.usefixtures("builder")
@@ -258,17 +268,17 @@ def test_a_secret_shows_its_hint_and_nothing_else(hermes: Hermes) -> None:
 # Scans
 
 
-def test_a_rescan_says_what_is_new(hermes: Hermes, builder: HistoryBuilder) -> None:
+def test_a_rescan_reports_new_achievements(hermes: Hermes, builder: HistoryBuilder) -> None:
     first = as_json(hermes, "rescan")
     assert (first["mode"], first["sessions_total"]) == ("full", 2)
     assert {item["id"] for item in first["new"]} >= {"first-words"}
     assert "No new achievements." in achievements(hermes, "rescan").out
     for number in range(20):
-        builder.start(f"more{number}").send("once more")
-    done = achievements(hermes, "rescan")
-    assert "22 sessions, 20 scanned" in done.out
-    assert "★ " in done.out
-    assert "Open Doors (Clay)" in done.out
+        builder.begin(f"more{number}").say("once more")
+    result = achievements(hermes, "rescan")
+    assert "22 sessions, 20 scanned" in result.out
+    assert "★ " in result.out
+    assert "Open Doors (Clay)" in result.out
     full = as_json(hermes, "rescan", "--full")
     assert (full["sessions_rescanned"], full["new"]) == (22, [])
 
@@ -279,12 +289,12 @@ def test_while_another_process_scans_the_last_snapshot_is_used(
     before = as_json(hermes)
     builder.start("more").send("something new")
     ledger = LedgerFile(hermes_home / "state.db")
-    with ledger.try_lock() as is_locked:
-        assert is_locked
-        done = achievements(hermes, "--json")
+    with ledger.alone() as is_alone:
+        assert is_alone
+        result = achievements(hermes, "--json")
     ledger.close()
-    assert "Another process is scanning" in done.err
-    assert json.loads(done.out)["generated_at"] == before["generated_at"]
+    assert "Another process is scanning" in result.err
+    assert json.loads(result.out)["generated_at"] == before["generated_at"]
 
 
 def in_the_middle_of_a_scan(home: Path) -> None:
@@ -315,27 +325,27 @@ def test_while_another_process_reads_everything_the_streak_is_left_out(
 def test_a_rescan_while_another_process_scans_claims_nothing(
     hermes: Hermes, hermes_home: Path, builder: HistoryBuilder
 ) -> None:
-    known = as_json(hermes, "rescan")
-    builder.start("more").send("something new")
+    known_names = as_json(hermes, "rescan")
+    builder.begin("more").say("something new")
     ledger = LedgerFile(hermes_home / "state.db")
-    with ledger.try_lock():
-        done = achievements(hermes, "rescan")
+    with ledger.alone():
+        result = achievements(hermes, "rescan")
         report = as_json(hermes, "rescan")
     ledger.close()
-    assert "Another process is scanning" in done.err
-    assert "read in" not in done.out
-    assert f"{known['unlocked_count']} of {known['total_count']} earned" in done.out
+    assert "Another process is scanning" in result.err
+    assert "read in" not in result.out
+    assert f"{known_names['unlocked_count']} of {known_names['total_count']} earned" in result.out
     assert (report["mode"], report["sessions_rescanned"]) == ("busy", 0)
-    assert report["unlocked_count"] == known["unlocked_count"]
+    assert report["unlocked_count"] == known_names["unlocked_count"]
 
 
-def test_a_conversation_that_is_gone_is_not_named(hermes: Hermes, builder: HistoryBuilder) -> None:
+def test_a_deleted_conversation_is_not_listed(hermes: Hermes, builder: HistoryBuilder) -> None:
     assert TITLE in achievements(hermes, "timeline").out
     for session_id in ("later", "roof"):
         builder.db.delete_session(session_id)
         builder.db.purge_session(session_id)
-    for words in ([], ["timeline"], ["timeline", "--json"], ["list", "--json"]):
-        assert TITLE not in achievements(hermes, *words).out
+    for arguments in ([], ["timeline"], ["timeline", "--json"], ["list", "--json"]):
+        assert TITLE not in achievements(hermes, *arguments).out
     page = achievements(hermes, "show", "first-words").out
     assert "hermes sessions show" not in page
     assert "hello" not in page
@@ -345,9 +355,9 @@ def test_a_conversation_that_is_gone_is_not_named(hermes: Hermes, builder: Histo
 READ_ONLY = "mount --bind {home} {home} && mount -o remount,ro,bind {home} && exec {command}"
 
 
-def read_only(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def read_only(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `hermes` where its home cannot be written."""
-    script = READ_ONLY.format(home=shlex.quote(str(home)), command=shlex.join(command(*words)))
+    script = READ_ONLY.format(home=shlex.quote(str(home)), command=shlex.join(command(*arguments)))
     result = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False
     )
@@ -365,19 +375,19 @@ def test_where_nothing_can_be_written_it_is_read(hermes: Hermes, hermes_home: Pa
     assert json.loads(fresh.stdout)["streaks"]["current_days"] == 0
     assert not (hermes_home / "plugins").exists()
     assert read_only(hermes_home, "recap", "--year", "2026").returncode == 0
-    known = as_json(hermes)
+    known_names = as_json(hermes)
     later = read_only(hermes_home, "achievements", "--json")
     assert (later.returncode, "showing the result of" in later.stderr) == (0, True)
-    assert json.loads(later.stdout)["generated_at"] == known["generated_at"]
+    assert json.loads(later.stdout)["generated_at"] == known_names["generated_at"]
     hidden = read_only(hermes_home, "achievements", "hide", "first-words")
     assert hidden.returncode == 2
-    for done in (fresh, later, hidden):
-        assert "Traceback" not in done.stderr
+    for result in (fresh, later, hidden):
+        assert "Traceback" not in result.stderr
 
 
 @pytest.mark.usefixtures("builder")
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("achievements", "export", "/etc/passwd/x.json"),
         ("achievements", "export", "/proc/x/y.json"),
@@ -385,22 +395,24 @@ def test_where_nothing_can_be_written_it_is_read(hermes: Hermes, hermes_home: Pa
         ("recap", "--html", "/proc/x/"),
     ],
 )
-def test_a_file_that_cannot_be_written_is_refused(hermes: Hermes, words: tuple[str, ...]) -> None:
-    done = hermes(*words)
-    assert done.code == 2
-    assert done.err.startswith(("hermes: Cannot ", "hermes: /"))
-    assert "Traceback" not in done.err
+def test_a_file_that_cannot_be_written_is_refused(
+    hermes: Hermes, arguments: tuple[str, ...]
+) -> None:
+    result = hermes(*arguments)
+    assert result.code == 2
+    assert result.err.startswith(("hermes: Cannot ", "hermes: /"))
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.usefixtures("builder")
-@pytest.mark.parametrize("words", [("list",), ("list", "--json"), ("export",)])
-def test_a_full_disk_is_reported(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("export",)])
+def test_a_full_disk_is_reported(arguments: tuple[str, ...]) -> None:
     with open("/dev/full", "w") as full:  # noqa: PTH123 - no file of ours
-        done = subprocess.run(
-            command("achievements", *words), stdout=full, stderr=subprocess.PIPE, check=False
+        result = subprocess.run(
+            command("achievements", *arguments), stdout=full, stderr=subprocess.PIPE, check=False
         )
-    assert done.returncode == 1
-    assert done.stderr == b"hermes: Cannot write the output: No space left on device.\n"
+    assert result.returncode == 1
+    assert result.stderr == b"hermes: Cannot write the output: No space left on device.\n"
 
 
 @pytest.mark.clock
@@ -408,8 +420,8 @@ def test_a_full_disk_is_reported(words: tuple[str, ...]) -> None:
 def test_two_zones_do_not_make_two_histories(hermes: Hermes) -> None:
     assert as_json(hermes, "rescan")["mode"] == "full"
     for zone in ("Pacific/Kiritimati", "UTC"):
-        done = achievements(hermes, "rescan", "--json", TZ=zone)
-        assert json.loads(done.out)["mode"] == "incremental"
+        result = achievements(hermes, "rescan", "--json", TZ=zone)
+        assert json.loads(result.out)["mode"] == "incremental"
 
 
 @pytest.mark.usefixtures("builder")
@@ -419,9 +431,9 @@ def test_a_rescan_can_be_interrupted(tmp_path: Path, hermes_home: Path) -> None:
         terminal.run(command("achievements", "rescan"))
         time.sleep(2.5)  # until it waits for the ledger
         terminal.press("C-c")
-        seen = terminal.wait_for_end(code=130)
-        assert "The next scan continues" in seen
-        assert "Traceback" not in seen
+        screen = terminal.wait_for_end(code=130)
+        assert "The next scan continues" in screen
+        assert "Traceback" not in screen
     ledger.close()
 
 
@@ -451,14 +463,14 @@ def test_the_timeline_is_grouped_by_month(hermes: Hermes) -> None:
     ("name", "beginning"),
     [("a.json", b"{"), ("a.md", b"# "), ("a.svg", b"<svg"), ("a.png", b"\x89PNG")],
 )
-def test_a_files_name_tells_its_format(
+def test_the_file_name_sets_the_format(
     hermes: Hermes, tmp_path: Path, name: str, beginning: bytes
 ) -> None:
     path = tmp_path / "out" / name
     assert str(path) in achievements(hermes, "export", str(path)).out
     content = path.read_bytes()
     assert content.startswith(beginning)
-    assert TITLE.encode() not in content  # made to be shown around
+    assert TITLE.encode() not in content  # the export is meant to be shared
     again = hermes("achievements", "export", str(path))
     assert again.code == 2
     assert "--force" in again.err

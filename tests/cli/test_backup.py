@@ -1,4 +1,4 @@
-"""`hermes backup` and `hermes restore`, as real processes beside writing ones."""
+"""`hermes backup` and `hermes restore`, as real processes with concurrent writers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORKER = Path(__file__).with_name("append_until_stopped.py")
 
 
 @pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def target_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to work in."""
     folder = tmp_path / "there"
     folder.mkdir()
@@ -47,7 +47,7 @@ def wait_for(is_true: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.01)
 
 
-def whole_lines(path: Path) -> list[str]:
+def complete_lines(path: Path) -> list[str]:
     return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
@@ -58,15 +58,15 @@ def contents(store: Path) -> set[str]:
         return {row[0] for row in connection.execute("SELECT content FROM messages")}
 
 
-def test_a_backup_is_one_private_file_that_says_what_it_is(
-    hermes: Hermes, history: Path, there: Path
+def test_a_backup_is_one_private_file_with_a_manifest(
+    hermes: Hermes, history: Path, target_folder: Path
 ) -> None:
     (history / "config.yaml").write_text("display:\n  color: never\n")
     (history / ".env").write_text("SECRET=1\n")
-    done = hermes("backup", "--json")
-    facts = json.loads(done.out)
+    result = hermes("backup", "--json")
+    facts = json.loads(result.out)
     path = Path(facts["path"])
-    assert (done.code, path.parent) == (0, there)
+    assert (result.code, path.parent) == (0, target_folder)
     assert path.name.startswith("hermes-backup-20")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert (facts["sessions"], facts["messages"], facts["schema_version"]) == (2, 5, 26)
@@ -78,20 +78,20 @@ def test_a_backup_is_one_private_file_that_says_what_it_is(
     assert manifest["format"] == "hermes-backup"
     secrets = json.loads(hermes("backup", "with.zip", "--with-secrets", "--json").out)
     assert ".env" in secrets["files"]
-    assert len(list(there.iterdir())) == 2  # nothing temporary is left
+    assert len(list(target_folder.iterdir())) == 2  # nothing temporary is left
 
 
-def test_a_backup_overwrites_nothing(hermes: Hermes, history: Path, there: Path) -> None:
-    (there / "mine.zip").write_text("precious")
+def test_a_backup_overwrites_nothing(hermes: Hermes, history: Path, target_folder: Path) -> None:
+    (target_folder / "mine.zip").write_text("precious")
     refused = hermes("backup", "mine.zip")
     assert refused.code == 2
     assert "exists already" in refused.err
-    assert (there / "mine.zip").read_text() == "precious"
+    assert (target_folder / "mine.zip").read_text() == "precious"
     assert hermes("backup", "nowhere/x.zip").code == 2
 
 
 def test_a_backup_taken_while_four_processes_write(
-    hermes: Hermes, hermes_home: Path, there: Path, tmp_path: Path
+    hermes: Hermes, hermes_home: Path, target_folder: Path, tmp_path: Path
 ) -> None:
     stop = tmp_path / "stop"
     reports = [tmp_path / f"said-{number}" for number in range(4)]
@@ -100,32 +100,34 @@ def test_a_backup_taken_while_four_processes_write(
         for number, report in enumerate(reports)
     ]
     try:
-        wait_for(lambda: all(len(whole_lines(report)) > 50 for report in reports))
+        wait_for(lambda: all(len(complete_lines(report)) > 50 for report in reports))
         for number in range(3):
-            before = {line for report in reports for line in whole_lines(report)}
+            before = {line for report in reports for line in complete_lines(report)}
             assert hermes("backup", f"{number}.zip").code == 0
             assert hermes("restore", f"{number}.zip", "--to", f"restored-{number}").code == 0
-            after = {line for report in reports for line in whole_lines(report)}
-            result = contents(there / f"restored-{number}" / "state.db")
+            after = {line for report in reports for line in complete_lines(report)}
+            result = contents(target_folder / f"restored-{number}" / "state.db")
             assert before <= result
             assert len(after) > len(before)  # they did write meanwhile
     finally:
         stop.touch()
         for worker in workers:
             assert worker.wait(30) == 0
-    restored = there / "restored-2"
+    restored = target_folder / "restored-2"
     with SessionDB(restored / "state.db") as db:
         db.wait_for_index(10)
         per_session = {row["id"]: row["message_count"] for row in db.list_sessions_rich(limit=-1)}
         assert sum(per_session.values()) == db.message_count()
         for session, count in per_session.items():
-            said = [message["content"] for message in db.iter_messages(session)]
-            assert said == [f"{session} {number}" for number in range(count)]
+            texts = [message["content"] for message in db.iter_messages(session)]
+            assert texts == [f"{session} {number}" for number in range(count)]
     findings = examine(restored / "state.db")
     assert [finding for finding in findings if finding.status == "failed"] == []
 
 
-def test_restoring_asks_and_moves_aside(hermes: Hermes, history: Path, there: Path) -> None:
+def test_restoring_asks_for_confirmation_and_keeps_the_old_files(
+    hermes: Hermes, history: Path, target_folder: Path
+) -> None:
     hermes("backup", "b.zip")
     with SessionDB() as db:
         db.create_session("later", "cli")
@@ -142,34 +144,34 @@ def test_restoring_asks_and_moves_aside(hermes: Hermes, history: Path, there: Pa
     assert child.exitstatus == 1
     with SessionDB() as db:
         assert db.get_session("later") is not None
-    done = hermes("restore", "b.zip", "--yes", "--json")
-    facts = json.loads(done.out)
+    result = hermes("restore", "b.zip", "--yes", "--json")
+    manifest = json.loads(result.out)
     with SessionDB() as db:
         assert db.get_session("later") is None
         assert db.get_session_title(OSLO) == "Weather in Oslo"
         assert [hit["session_id"] for hit in db.search_messages("degrees")] == [OSLO]
-    aside = Path(facts["moved_to"])
+    aside = Path(manifest["moved_to"])
     assert aside.parent == history
-    assert {"state.db", "search.db"} <= set(facts["moved"])
+    assert {"state.db", "search.db"} <= set(manifest["moved"])
     with SessionDB(aside / "state.db") as db:
         assert db.get_session("later") is not None
         assert db.message_count() == 5
 
 
 def test_a_store_in_use_is_left_alone(
-    hermes: Hermes, history: Path, there: Path, tmp_path: Path
+    hermes: Hermes, history: Path, target_folder: Path, tmp_path: Path
 ) -> None:
     hermes("backup", "b.zip")
     stop, report = tmp_path / "stop", tmp_path / "said"
     with subprocess.Popen([sys.executable, str(WORKER), "w", str(report), str(stop)]) as worker:
-        wait_for(lambda: len(whole_lines(report)) > 3)
+        wait_for(lambda: len(complete_lines(report)) > 3)
         refused = hermes("restore", "b.zip", "--yes")
         stop.touch()
     assert refused.code == 1
     assert f"process {worker.pid}" in refused.err
     assert "append_until_stopped.py" in refused.err
     with SessionDB() as db:
-        assert db.message_count("w") == len(whole_lines(report))
+        assert db.message_count("w") == len(complete_lines(report))
     assert not list(history.glob("before-restore-*"))
 
 
@@ -200,13 +202,13 @@ def break_archive(path: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["cut", "flipped", "something else", "missing"])
 def test_a_damaged_backup_changes_nothing(
-    hermes: Hermes, history: Path, there: Path, how: str
+    hermes: Hermes, history: Path, target_folder: Path, how: str
 ) -> None:
     hermes("backup", "b.zip")
     if how == "missing":
-        (there / "b.zip").unlink()
+        (target_folder / "b.zip").unlink()
     else:
-        break_archive(there / "b.zip", how)
+        break_archive(target_folder / "b.zip", how)
     before = sorted(path.name for path in history.iterdir())
     refused = hermes("restore", "b.zip", "--yes")
     assert refused.code in {1, 2}
@@ -218,7 +220,7 @@ def test_a_damaged_backup_changes_nothing(
 
 
 def test_a_manifest_cannot_name_files_outside(
-    hermes: Hermes, history: Path, there: Path, tmp_path: Path
+    hermes: Hermes, history: Path, target_folder: Path, tmp_path: Path
 ) -> None:
     hermes("backup", "b.zip")
     with zipfile.ZipFile("b.zip") as old, zipfile.ZipFile("evil.zip", "w") as new:
@@ -232,7 +234,7 @@ def test_a_manifest_cannot_name_files_outside(
 
 
 def test_a_damaged_present_history_is_moved_aside_too(
-    hermes: Hermes, history: Path, there: Path
+    hermes: Hermes, history: Path, target_folder: Path
 ) -> None:
     hermes("backup", "b.zip")
     for companion in history.glob("state.db-*"):
@@ -243,44 +245,44 @@ def test_a_damaged_present_history_is_moved_aside_too(
         assert db.message_count(CHAT) == 1
 
 
-def test_the_original_can_open_what_was_restored(
-    hermes: Hermes, hermes_home: Path, shared_data: Path, there: Path
+def test_the_original_can_open_a_restored_backup(
+    hermes: Hermes, hermes_home: Path, shared_data: Path, target_folder: Path
 ) -> None:
     shutil.copyfile(shared_data / "state-schema16.db", hermes_home / "state.db")
     count = len(contents(hermes_home / "state.db"))
     assert hermes("backup", "b.zip").code == 0
     assert hermes("restore", "b.zip", "--to", "elsewhere").code == 0
-    assert len(contents(there / "elsewhere" / "state.db")) == count
-    mode = (there / "elsewhere" / "state.db").stat().st_mode
+    assert len(contents(target_folder / "elsewhere" / "state.db")) == count
+    mode = (target_folder / "elsewhere" / "state.db").stat().st_mode
     assert stat.S_IMODE(mode) == 0o600
     assert os.environ["HERMES_HOME"] == str(hermes_home)
 
 
 def test_replies_that_waited_are_marked_not_blindly_sent(
-    hermes: Hermes, history: Path, there: Path
+    hermes: Hermes, history: Path, target_folder: Path
 ) -> None:
     with SessionDB() as db:
         db.owe_reply("k", platform="telegram", target={"chat": 1}, payload={"text": "hi"})
     hermes("backup", "b.zip")
     hermes("restore", "b.zip", "--to", "elsewhere")
-    with SessionDB(there / "elsewhere" / "state.db") as db:
+    with SessionDB(target_folder / "elsewhere" / "state.db") as db:
         assert db.claim_reply()["was_ambiguous"]
     with SessionDB() as db:
         assert not db.claim_reply()["was_ambiguous"]
 
 
-def test_what_was_earned_is_in_a_backup_and_comes_back(
-    hermes: Hermes, history: Path, there: Path
+def test_achievements_are_included_in_a_backup_and_restored(
+    hermes: Hermes, history: Path, target_folder: Path
 ) -> None:
     assert hermes("achievements", "rescan").code == 0
     name = "plugins/hermes-achievements/state.json"
     earned = (history / name).read_text()
     assert '"first-words"' in earned
-    facts = json.loads(hermes("backup", "b.zip", "--json").out)
-    assert name in facts["files"]
+    manifest = json.loads(hermes("backup", "b.zip", "--json").out)
+    assert name in manifest["files"]
     assert hermes("restore", "b.zip", "--to", "new").code == 0
-    assert (there / "new" / name).read_text() == earned
-    assert stat.S_IMODE((there / "new" / name).stat().st_mode) == 0o600
+    assert (target_folder / "new" / name).read_text() == earned
+    assert stat.S_IMODE((target_folder / "new" / name).stat().st_mode) == 0o600
     (history / name).write_text("{}")
     assert hermes("restore", "b.zip", "--yes").code == 0
     assert (history / name).read_text() == earned
@@ -290,7 +292,7 @@ def test_what_was_earned_is_in_a_backup_and_comes_back(
 
 
 def test_a_backup_from_before_there_were_achievements_is_restored(
-    hermes: Hermes, history: Path, there: Path
+    hermes: Hermes, history: Path, target_folder: Path
 ) -> None:
     assert hermes("backup", "b.zip").code == 0
     with zipfile.ZipFile("b.zip") as archive:
@@ -300,4 +302,4 @@ def test_a_backup_from_before_there_were_achievements_is_restored(
     state.write_text('{"unlocks": {}}')
     assert hermes("restore", "b.zip", "--yes").code == 0
     assert state.read_text() == '{"unlocks": {}}'
-    assert there.is_dir()
+    assert target_folder.is_dir()

@@ -13,10 +13,10 @@ import pytest
 
 from hermes_state import SessionDB
 from support.command_line import command
-from support.drafts import drafted
+from support.drafts import draft_text
+from support.model_servers import model_argument, model_servers
 from support.plugin_folders import make_plugin
 from support.processes import is_command_running, unique_sleep
-from support.scripted import model, serving
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -26,27 +26,27 @@ if TYPE_CHECKING:
     from hermes_agent.providers.scripted_server import ScriptServer
     from support.command_line import Hermes
 
-LISTENER = """
+RECORDER_CODE = """
 def register(ctx):
     for name in ("on_session_start", "on_session_end", "on_session_finalize"):
-        def note(name=name, **facts):
+        def record(name=name, **fields):
             with open({path!r}, "a") as file:
-                file.write(name + " " + str(facts.get("completed")) + chr(10))
-        ctx.register_hook(name, note)
+                file.write(name + " " + str(fields.get("completed")) + chr(10))
+        ctx.register_hook(name, record)
 """
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
 
 @pytest.fixture
 def serve() -> Iterator[Any]:
-    with serving() as start:
+    with model_servers() as start:
         yield start
 
 
 def rows(session_id: str | None = None) -> list[dict[str, Any]]:
     with SessionDB(is_recovering=False) as db:
-        wanted = session_id or db.list_sessions_rich(limit=1, order_by_last_active=True)[0]["id"]
-        return db.get_messages(wanted)
+        shown_id = session_id or db.list_sessions_rich(limit=1, order_by_last_active=True)[0]["id"]
+        return db.get_messages(shown_id)
 
 
 def session() -> dict[str, Any]:
@@ -57,8 +57,8 @@ def session() -> dict[str, Any]:
 
 
 def test_a_question_and_its_answer_are_stored(hermes: Hermes, serve: Any) -> None:
-    done = hermes("chat", "-q", "hi", "--model", model(serve("[{say: Hello there.}]")))
-    assert (done.code, done.out) == (0, "Hello there.\n")
+    result = hermes("chat", "-q", "hi", "--model", model_argument(serve("[{say: Hello there.}]")))
+    assert (result.code, result.out) == (0, "Hello there.\n")
     assert [(row["role"], row["content"]) for row in rows()] == [
         ("user", "hi"),
         ("assistant", "Hello there."),
@@ -72,41 +72,45 @@ def test_the_agent_acts_in_the_folder_it_is_called_from(
     monkeypatch.chdir(tmp_path)
     call = '{name: write_file, arguments: {path: note.txt, content: "42"}}'
     server = serve(f"[{{calls: [{call}]}}, {{say: Written.}}]")
-    done = hermes("chat", "-q", "write", "--model", model(server))
-    assert done.out == "Written.\n"
+    result = hermes("chat", "-q", "write", "--model", model_argument(server))
+    assert result.out == "Written.\n"
     assert (tmp_path / "note.txt").read_text() == "42"
-    assert "write_file" in done.err
+    assert "write_file" in result.err
 
 
-def test_piped_text_goes_with_the_question(serve: Any) -> None:
+def test_piped_text_is_added_to_the_question(serve: Any) -> None:
     server = serve("[{say: Read.}]")
-    words = command("chat", "-q", "what is this?", "--model", model(server), "-")
-    subprocess.run(words, input=b"some text", check=True, capture_output=True, timeout=60)
+    arguments = command("chat", "-q", "what is this?", "--model", model_argument(server), "-")
+    subprocess.run(arguments, input=b"some text", check=True, capture_output=True, timeout=60)
     assert rows()[0]["content"] == "what is this?\n\nsome text"
 
 
-def test_what_is_piped_is_one_question(serve: Any) -> None:
+def test_piped_input_is_one_question(serve: Any) -> None:
     server = serve("[{say: Read.}]")
-    words = command("chat", "--model", model(server))
-    done = subprocess.run(
-        words, input=b"one\ntwo\nthree\n", check=True, capture_output=True, timeout=60
+    arguments = command("chat", "--model", model_argument(server))
+    result = subprocess.run(
+        arguments, input=b"one\ntwo\nthree\n", check=True, capture_output=True, timeout=60
     )
-    assert done.stdout == b"Read.\n"
-    assert done.stderr == b""
+    assert result.stdout == b"Read.\n"
+    assert result.stderr == b""
     assert [row["content"] for row in rows()] == ["one\ntwo\nthree", "Read."]
 
 
-@pytest.mark.parametrize("more", [[], ["-"], ["--json"]])
-def test_no_question_without_a_terminal_is_a_usage_error(serve: Any, more: list[str]) -> None:
-    words = command("chat", "--model", model(serve("[]")), *more)
-    done = subprocess.run(words, input=b" \n", check=False, capture_output=True, timeout=60)
-    assert done.returncode == 2
-    assert b'hermes chat -q "' in done.stderr
+@pytest.mark.parametrize("extra_arguments", [[], ["-"], ["--json"]])
+def test_no_question_without_a_terminal_is_a_usage_error(
+    serve: Any, extra_arguments: list[str]
+) -> None:
+    arguments = command("chat", "--model", model_argument(serve("[]")), *extra_arguments)
+    result = subprocess.run(arguments, input=b" \n", check=False, capture_output=True, timeout=60)
+    assert result.returncode == 2
+    assert b'hermes chat -q "' in result.stderr
 
 
 def test_events_for_programs(hermes: Hermes, serve: Any) -> None:
-    done = hermes("chat", "-q", "hi", "--json", "--model", model(serve("[{say: Hello there.}]")))
-    results = [json.loads(line) for line in done.out.splitlines()]
+    result = hermes(
+        "chat", "-q", "hi", "--json", "--model", model_argument(serve("[{say: Hello there.}]"))
+    )
+    results = [json.loads(line) for line in result.out.splitlines()]
     assert results[0]["event"] == "TurnStarted"
     assert (
         "".join(item["text"] for item in results if item["event"] == "TextDelta") == "Hello there."
@@ -120,46 +124,46 @@ def test_the_latest_conversation_of_the_directory_is_continued(
     hermes: Hermes, serve: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = serve("[{say: One.}, {say: Elsewhere.}, {say: Two.}]")
-    here, there = tmp_path / "here", tmp_path / "there"
-    for folder in (here, there):
+    first_folder, second_folder = tmp_path / "here", tmp_path / "there"
+    for folder in (first_folder, second_folder):
         folder.mkdir()
         monkeypatch.chdir(folder)
-        hermes("chat", "-q", f"first in {folder.name}", "--model", model(server))
-    monkeypatch.chdir(here)
-    done = hermes("chat", "-c", "-q", "second", "--model", model(server))
-    assert done.out == "Two.\n"
+        hermes("chat", "-q", f"first in {folder.name}", "--model", model_argument(server))
+    monkeypatch.chdir(first_folder)
+    result = hermes("chat", "-c", "-q", "second", "--model", model_argument(server))
+    assert result.out == "Two.\n"
     sent = [message["content"] for message in server.requests[-1]["messages"]][1:]
     assert sent == ["first in here", "One.", "second"]
 
 
-def test_a_failure_ends_with_1_and_says_what_to_do(hermes: Hermes, serve: Any) -> None:
-    done = hermes("chat", "-q", "hi", "--model", model(serve("[{fail: {status: 401}}]")))
-    assert done.code == 1
-    assert done.out == ""
-    assert "hermes setup" in done.err
+def test_a_failure_exits_with_1_and_a_hint(hermes: Hermes, serve: Any) -> None:
+    result = hermes("chat", "-q", "hi", "--model", model_argument(serve("[{fail: {status: 401}}]")))
+    assert result.code == 1
+    assert result.out == ""
+    assert "hermes setup" in result.err
 
 
-def test_without_a_model_it_says_how_to_get_one(hermes: Hermes) -> None:
-    done = hermes("chat", "-q", "hi")
-    assert done.code == 2
-    assert "hermes setup" in done.err
+def test_without_a_model_the_error_names_the_setup_command(hermes: Hermes) -> None:
+    result = hermes("chat", "-q", "hi")
+    assert result.code == 2
+    assert "hermes setup" in result.err
 
 
-def running(server: ScriptServer, *more: str) -> subprocess.Popen[bytes]:
-    words = command("chat", "-q", "go", "--model", model(server), *more)
+def start_chat_process(server: ScriptServer, *extra_arguments: str) -> subprocess.Popen[bytes]:
+    arguments = command("chat", "-q", "go", "--model", model_argument(server), *extra_arguments)
     return subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
     )
 
 
-def shown_until(process: subprocess.Popen[bytes], word: bytes) -> bytes:
+def read_until(process: subprocess.Popen[bytes], word: bytes) -> bytes:
     assert process.stdout is not None
-    shown = b""
-    while word not in shown:
+    output = b""
+    while word not in output:
         piece = os.read(process.stdout.fileno(), 100)
         assert piece, "it ended too soon"
-        shown += piece
-    return shown
+        output += piece
+    return output
 
 
 @pytest.mark.parametrize(
@@ -168,26 +172,26 @@ def shown_until(process: subprocess.Popen[bytes], word: bytes) -> bytes:
 )
 def test_output_before_a_signal_is_stored(serve: Any, number: int, code: int) -> None:
     server = serve(f"[{{say: {SLOW}, pause: 0.1}}]")
-    process = running(server)
-    shown = shown_until(process, b"four")
+    process = start_chat_process(server)
+    output = read_until(process, b"four")
     process.send_signal(number)
     out, _ = process.communicate(timeout=PATIENCE_SECONDS)
-    shown += out
+    output += out
     assert process.returncode == code
     last = rows()[-1]
-    assert last["content"].strip() == shown.decode().strip()
+    assert last["content"].strip() == output.decode().strip()
     assert last["finish_reason"] == "interrupted"
     assert session()["end_reason"] == "cli_close"
 
 
 def test_output_before_a_kill_is_stored_except_the_last_moment(serve: Any) -> None:
     server = serve(f"[{{say: {SLOW}, pause: 0.3}}]")
-    process = running(server)
-    shown_until(process, b"four")
-    wait_until(lambda: "four" in drafted())
+    process = start_chat_process(server)
+    read_until(process, b"four")
+    wait_until(lambda: "four" in draft_text())
     process.kill()
     process.communicate()
-    SessionDB().close()  # the next start settles what the dead process left
+    SessionDB().close()  # the next start recovers the session of the dead process
     last = rows()[-1]
     assert "four" in last["content"]
     assert last["finish_reason"] == "interrupted"
@@ -203,7 +207,7 @@ def test_no_command_outlives_the_conversation(
     sleep = unique_sleep()
     shell = f"echo started > started; {sleep}"
     call = json.dumps({"name": "terminal", "arguments": {"command": shell}})
-    process = running(serve(f"[{{calls: [{call}]}}, {{say: done}}]"))
+    process = start_chat_process(serve(f"[{{calls: [{call}]}}, {{say: done}}]"))
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not (mark.exists() and mark.read_text().strip()):
         assert time.monotonic() < deadline
@@ -221,7 +225,7 @@ def test_risky_commands_are_denied_without_a_terminal(
     monkeypatch.chdir(folder)
     call = "{name: terminal, arguments: {command: rm -rf precious}}"
     server = serve(f"[{{calls: [{call}]}}, {{say: I could not.}}]")
-    hermes("chat", "-q", "clean up", "--model", model(server))
+    hermes("chat", "-q", "clean up", "--model", model_argument(server))
     assert (folder / "precious").exists()
     assert json.loads(rows()[2]["content"])["error"]
 
@@ -229,10 +233,10 @@ def test_risky_commands_are_denied_without_a_terminal(
 def test_plugins_are_notified_of_every_end_once(
     hermes: Hermes, serve: Any, hermes_home: Path
 ) -> None:
-    path = hermes_home / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(path)))
-    (hermes_home / "config.yaml").write_text("plugins:\n  enabled: [listener]\n")
-    hermes("chat", "-q", "hi", "--model", model(serve("[{say: Hello.}]")))
+    path = hermes_home / "hook_calls"
+    make_plugin(hermes_home, "recorder", RECORDER_CODE.format(path=str(path)))
+    (hermes_home / "config.yaml").write_text("plugins:\n  enabled: [recorder]\n")
+    hermes("chat", "-q", "hi", "--model", model_argument(serve("[{say: Hello.}]")))
     assert path.read_text().splitlines() == [
         "on_session_start None",
         "on_session_end True",

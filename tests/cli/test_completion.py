@@ -45,9 +45,9 @@ def scripts(history: Path, hermes: Hermes, tmp_path: Path, monkeypatch: pytest.M
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     for name in ("bash", "zsh", "fish"):
-        done = hermes("completion", name)
-        assert (done.code, done.err) == (0, "")
-        (tmp_path / f"completion.{name}").write_text(done.out)
+        result = hermes("completion", name)
+        assert (result.code, result.err) == (0, "")
+        (tmp_path / f"completion.{name}").write_text(result.out)
     return tmp_path
 
 
@@ -70,14 +70,14 @@ EXPECTED = [
 @pytest.mark.parametrize(("line", "expected"), EXPECTED)
 def test_bash_completes(scripts: Path, line: str, expected: set[str] | None) -> None:
     text = CALL.format(script=scripts / "completion.bash", line=shlex.quote(line))
-    done = subprocess.run(
+    finished = subprocess.run(
         [shell("bash"), "--norc", "-c", text],
         capture_output=True,
         check=True,
         text=True,
         timeout=60,
     )
-    result = {word.strip() for word in done.stdout.splitlines()} - {""}
+    result = {word.strip() for word in finished.stdout.splitlines()} - {""}
     if expected is None:
         assert {OSLO, CHAT} <= result
     else:
@@ -86,20 +86,20 @@ def test_bash_completes(scripts: Path, line: str, expected: set[str] | None) -> 
 
 @pytest.mark.parametrize(("line", "expected"), EXPECTED)
 def test_fish_completes(scripts: Path, line: str, expected: set[str] | None) -> None:
-    done = subprocess.run(
+    finished = subprocess.run(
         [shell("fish"), "--no-config", "-c",
          f"source {scripts / 'completion.fish'}; complete -C {shlex.quote(line)}"],
         capture_output=True, check=True, text=True, timeout=60,
     )  # fmt: skip
-    result = {word.partition("\t")[0].strip() for word in done.stdout.splitlines()} - {""}
+    result = {word.partition("\t")[0].strip() for word in finished.stdout.splitlines()} - {""}
     assert result >= (expected or {OSLO, CHAT})
 
 
-def interactive(name: str, *words: str) -> pexpect.spawn[str]:
+def start_shell(name: str, *arguments: str) -> pexpect.spawn[str]:
     environment = {**os.environ, "TERM": "dumb", "PS1": PROMPT}
     return pexpect.spawn(
         shell(name),
-        list(words),
+        list(arguments),
         env=environment,
         encoding="utf-8",
         dimensions=(24, 150),
@@ -108,7 +108,7 @@ def interactive(name: str, *words: str) -> pexpect.spawn[str]:
 
 
 def test_the_tab_key_in_bash(scripts: Path) -> None:
-    child = interactive("bash", "--norc", "--noprofile")
+    child = start_shell("bash", "--norc", "--noprofile")
     child.expect_exact(PROMPT)
     child.sendline(f"source {scripts / 'completion.bash'}; echo lo''aded")
     child.expect_exact("loaded\r\n")
@@ -118,7 +118,7 @@ def test_the_tab_key_in_bash(scripts: Path) -> None:
 
 
 def test_the_tab_key_in_zsh(scripts: Path) -> None:
-    child = interactive("zsh", "-f")
+    child = start_shell("zsh", "-f")
     child.expect_exact(PROMPT)
     child.sendline(
         f"autoload -U compinit; compinit -D -u; source {scripts / 'completion.zsh'}; echo lo''aded"
@@ -137,25 +137,25 @@ def test_an_id_is_found_however_old_it_is(scripts: Path, history: Path) -> None:
         for number in range(60):
             db.create_session(f"newer{number}", "cli")
     text = CALL.format(script=scripts / "completion.bash", line="'hermes sessions show 20260301'")
-    done = subprocess.run(
+    result = subprocess.run(
         [shell("bash"), "--norc", "-c", text],
         capture_output=True,
         check=True,
         text=True,
         timeout=60,
     )
-    assert done.stdout.strip() == OSLO
+    assert result.stdout.strip() == OSLO
 
 
 def test_without_a_history_no_ids_are_offered(scripts: Path, history: Path) -> None:
     (history / "state.db").unlink()
     text = CALL.format(script=scripts / "completion.bash", line="'hermes sessions show 2026'")
-    done = subprocess.run(
+    result = subprocess.run(
         [shell("bash"), "--norc", "-c", text],
         capture_output=True,
         check=False,
         text=True,
         timeout=60,
     )
-    assert "2026" not in done.stdout
+    assert "2026" not in result.stdout
     assert not (history / "state.db").exists()

@@ -31,18 +31,18 @@ def test_get_set_unset(hermes: Hermes, hermes_home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "word"),
+    ("arguments", "phrase"),
     [
         (("get", "display.colour"), "display.color"),
         (("set", "display.color", "sometimes"), "always"),
         (("set", "store.trash_days", "-1"), "store.trash_days"),
     ],
 )
-def test_refusals_say_what_to_do(hermes: Hermes, arguments: tuple[str, ...], word: str) -> None:
-    done = hermes("config", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("hermes: ")
-    assert word in done.err
+def test_errors_have_a_hint(hermes: Hermes, arguments: tuple[str, ...], phrase: str) -> None:
+    result = hermes("config", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("hermes: ")
+    assert phrase in result.err
 
 
 def test_a_value_can_come_from_standard_input(hermes: Hermes) -> None:
@@ -50,9 +50,9 @@ def test_a_value_can_come_from_standard_input(hermes: Hermes) -> None:
     assert hermes("config", "get", "log.level").out == "debug\n"
 
 
-def test_the_environment_overrides_and_a_note_says_so(hermes: Hermes) -> None:
-    done = hermes("config", "set", "log.level", "error", HERMES_LOG_LEVEL="debug")
-    assert "HERMES_LOG_LEVEL overrides" in done.err
+def test_the_environment_overrides_with_a_note(hermes: Hermes) -> None:
+    result = hermes("config", "set", "log.level", "error", HERMES_LOG_LEVEL="debug")
+    assert "HERMES_LOG_LEVEL overrides" in result.err
     assert hermes("config", "get", "log.level", HERMES_LOG_LEVEL="debug").out == "debug\n"
     assert hermes("config", "get", "log.level").out == "error\n"
 
@@ -66,12 +66,12 @@ def test_list_has_every_setting(hermes: Hermes) -> None:
         assert setting.help in text
 
 
-def test_one_mistake_does_not_hide_the_rest(hermes: Hermes, hermes_home: Path) -> None:
+def test_a_mistake_does_not_hide_the_others(hermes: Hermes, hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("display:\n  color: sometimes\nlog:\n  level: debug\n")
-    done = hermes("config", "list")
-    assert done.code == 2
-    assert "debug" in done.out
-    assert "display.color" in done.err
+    result = hermes("config", "list")
+    assert result.code == 2
+    assert "debug" in result.out
+    assert "display.color" in result.err
     assert hermes("sessions", "list").code == 0
 
 
@@ -84,9 +84,9 @@ def test_check(hermes: Hermes, hermes_home: Path) -> None:
     config = hermes_home / "config.yaml"
     config.write_text("display:\n  color: sometimes\nmodel:\n  name: x\n")
     config.chmod(0o600)
-    done = hermes("config", "check")
-    assert done.code == 1
-    assert "✗" in done.out
+    result = hermes("config", "check")
+    assert result.code == 1
+    assert "✗" in result.out
     report = json.loads(hermes("config", "check", "--json").out)
     assert report["ok"] is False
     assert {problem["name"] for problem in report["problems"]} == {"display.color", "model"}
@@ -94,9 +94,9 @@ def test_check(hermes: Hermes, hermes_home: Path) -> None:
 
 def test_times_are_shown_in_the_chosen_zone(hermes: Hermes, history: Path) -> None:
     assert history.exists()
-    there = hermes("sessions", "stats", HERMES_DISPLAY_TIMEZONE="Pacific/Kiritimati").out
-    here = hermes("sessions", "stats", HERMES_DISPLAY_TIMEZONE="UTC").out
-    assert there != here
+    kiritimati = hermes("sessions", "stats", HERMES_DISPLAY_TIMEZONE="Pacific/Kiritimati").out
+    utc = hermes("sessions", "stats", HERMES_DISPLAY_TIMEZONE="UTC").out
+    assert kiritimati != utc
     wrong = hermes("sessions", "stats", HERMES_DISPLAY_TIMEZONE="Mars/Base")
     assert wrong.code == 0
     assert "Unknown time zone 'Mars/Base'" in wrong.err
@@ -112,7 +112,7 @@ def test_colours_can_be_forced(hermes: Hermes) -> None:
     ("name", "prompt"),
     [("llm.key", "API key for the model"), ("keys.telegram", "Token of your Telegram bot")],
 )
-def test_a_secret_is_asked_for_by_what_it_is_and_not_shown(
+def test_a_secret_is_prompted_for_by_name_and_not_echoed(
     name: str, prompt: str, hermes_home: Path
 ) -> None:
     program, *arguments = command("config", "set", name)

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.clock
 
 
-def demo_of(hermes_home: Path) -> Path:
+def demo_folder(hermes_home: Path) -> Path:
     return hermes_home.with_name(f"{hermes_home.name}-demo")
 
 
-def test_it_makes_a_year_of_conversations_and_leaves_ones_own_alone(
+def test_the_demo_creates_a_year_of_conversations_and_leaves_the_own_history_alone(
     hermes: Hermes, hermes_home: Path
 ) -> None:
     result = hermes("demo", "--make", "--json")
     assert result.code == 0, result.err
-    folder = demo_of(hermes_home)
+    folder = demo_folder(hermes_home)
     assert json.loads(result.out) == {"folder": str(folder), "is_there": True}
     assert list(hermes_home.iterdir()) == []
     with SessionDB(folder / "state.db", read_only=True) as db:
@@ -48,7 +48,7 @@ def test_it_makes_a_year_of_conversations_and_leaves_ones_own_alone(
 
 def test_the_sample_data_is_reused_and_can_be_removed(hermes: Hermes, hermes_home: Path) -> None:
     hermes("demo", "--make")
-    folder = demo_of(hermes_home)
+    folder = demo_folder(hermes_home)
     before = (folder / "state.db").stat().st_ino
     assert hermes("demo", "--make").code == 0
     assert (folder / "state.db").stat().st_ino == before
@@ -61,7 +61,7 @@ def test_the_sample_data_is_reused_and_can_be_removed(hermes: Hermes, hermes_hom
 def test_a_directory_without_the_marker_is_neither_used_nor_removed(
     hermes: Hermes, hermes_home: Path
 ) -> None:
-    folder = demo_of(hermes_home)
+    folder = demo_folder(hermes_home)
     folder.mkdir()
     (folder / "state.db").write_bytes(b"mine")
     refused = hermes("demo", "--make")
@@ -72,7 +72,7 @@ def test_a_directory_without_the_marker_is_neither_used_nor_removed(
 
 
 def test_partial_sample_data_is_created_again(hermes: Hermes, hermes_home: Path) -> None:
-    folder = demo_of(hermes_home)
+    folder = demo_folder(hermes_home)
     (folder / "half").mkdir(parents=True)
     (folder / "half" / "state.db").write_bytes(b"half")
     (folder / home.MARKER).touch()
@@ -86,7 +86,7 @@ def test_it_shows_the_dashboard_on_it_and_is_not_removed_under_it(
     hermes: Hermes, hermes_home: Path
 ) -> None:
     hermes("demo", "--make")
-    folder = demo_of(hermes_home)
+    folder = demo_folder(hermes_home)
     with subprocess.Popen(
         command("demo", "--no-open", "--json", "--port", "0"),
         stdout=subprocess.PIPE,
@@ -105,9 +105,11 @@ def test_it_shows_the_dashboard_on_it_and_is_not_removed_under_it(
     assert not (hermes_home / "state.db").exists()
 
 
-def test_its_daemon_ends_before_the_folder_goes(hermes: Hermes, hermes_home: Path) -> None:
+def test_the_demo_daemon_stops_before_its_folder_is_removed(
+    hermes: Hermes, hermes_home: Path
+) -> None:
     hermes("demo", "--make")
-    folder = demo_of(hermes_home)
+    folder = demo_folder(hermes_home)
     daemon = start_daemon(folder)
     removed = hermes("demo", "--remove")
     assert removed.code == 0, removed.err
@@ -119,7 +121,7 @@ def test_the_daemon_is_stopped_before_the_data_is_created_again(
     hermes: Hermes, hermes_home: Path
 ) -> None:
     hermes("demo", "--make")
-    folder = demo_of(hermes_home)
+    folder = demo_folder(hermes_home)
     daemon = start_daemon(folder)
     for path in folder.glob("state.db*"):
         path.unlink()
@@ -131,8 +133,8 @@ def test_the_daemon_is_stopped_before_the_data_is_created_again(
 
 def start_daemon(folder: Path) -> subprocess.Popen[bytes]:
     """A daemon that listens."""
-    there = os.environ | {"HERMES_HOME": str(folder)}
-    daemon = subprocess.Popen(command("serve"), env=there, stdout=subprocess.DEVNULL)
+    environment = os.environ | {"HERMES_HOME": str(folder)}
+    daemon = subprocess.Popen(command("serve"), env=environment, stdout=subprocess.DEVNULL)
     wait_until((folder / "run" / "serve.json").exists)
     return daemon
 

@@ -37,7 +37,7 @@ def test_cut_text_fits(text: str, cells: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("\x1b[31mred", "␛[31mred"),
         ("\x9b31m", "\ufffd31m"),
@@ -48,8 +48,8 @@ def test_cut_text_fits(text: str, cells: int) -> None:
         ("\ud800", "\ufffd"),
     ],
 )
-def test_clean(text: str, shown: str) -> None:
-    assert terminal_text.clean(text) == shown
+def test_clean(text: str, expected: str) -> None:
+    assert terminal_text.clean(text) == expected
 
 
 def test_wide_characters_take_two_cells() -> None:
@@ -60,7 +60,7 @@ def test_wide_characters_take_two_cells() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
+    ("seconds", "expected_text"),
     [
         (-10, "just now"),
         (0, "just now"),
@@ -71,8 +71,8 @@ def test_wide_characters_take_two_cells() -> None:
         (5 * 86_400, "5 days ago"),
     ],
 )
-def test_ago(seconds: float, words: str) -> None:
-    assert human_format.ago(NOW - seconds, NOW) == words
+def test_ago(seconds: float, expected_text: str) -> None:
+    assert human_format.ago(NOW - seconds, NOW) == expected_text
 
 
 def test_old_and_future_times_are_dates() -> None:
@@ -87,11 +87,11 @@ def test_numbers_that_are_no_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "words"),
+    ("count", "expected_text"),
     [(None, "-"), (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (6_400_000_000, "6.4 GB")],
 )
-def test_size(count: int | None, words: str) -> None:
-    assert human_format.size(count) == words
+def test_size(count: int | None, expected_text: str) -> None:
+    assert human_format.size(count) == expected_text
 
 
 def test_plural() -> None:

@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
 
 def test_an_unknown_command_is_a_usage_error(hermes: Hermes) -> None:
-    done = hermes("sesions")
-    assert done.code == 2
-    assert "sessions" in done.err
+    result = hermes("sesions")
+    assert result.code == 2
+    assert "sessions" in result.err
 
 
-def test_a_file_that_is_no_database_is_refused_in_one_line(
+def test_a_file_that_is_not_a_database_is_rejected_in_one_line(
     hermes: Hermes, hermes_home: Path
 ) -> None:
     (hermes_home / "state.db").write_text("dear diary\n" * 1000)
-    done = hermes("sessions", "list")
-    assert done.code == 1
-    assert done.err.startswith("hermes: ")
-    assert "Traceback" not in done.err
+    result = hermes("sessions", "list")
+    assert result.code == 1
+    assert result.err.startswith("hermes: ")
+    assert "Traceback" not in result.err
     debug = hermes("sessions", "list", HERMES_DEBUG="1")
     assert "Traceback" in debug.err
     assert debug.code == 1
 
 
-def test_doctor_is_content_with_a_sound_history(hermes: Hermes, history: Path) -> None:
-    done = hermes("doctor")
-    assert done.code == 0, done.out
+def test_doctor_reports_no_problem_with_a_healthy_history(hermes: Hermes, history: Path) -> None:
+    result = hermes("doctor")
+    assert result.code == 0, result.out
     report = json.loads(hermes("doctor", "--json").out)
     assert report["ok"] is True
     assert all(check["status"] in {"ok", "warning", "skipped"} for check in report["checks"])
@@ -47,15 +47,15 @@ def test_doctor_without_a_history(hermes: Hermes, hermes_home: Path) -> None:
 
 def test_doctor_fails_on_a_damaged_file(hermes: Hermes, hermes_home: Path) -> None:
     (hermes_home / "state.db").write_text("dear diary\n" * 1000)
-    done = hermes("doctor")
-    assert done.code == 1
-    assert "✗" in done.out
+    result = hermes("doctor")
+    assert result.code == 1
+    assert "✗" in result.out
     report = json.loads(hermes("doctor", "--json").out)
     assert report["ok"] is False
 
 
 def test_doctor_fails_on_settings_that_cannot_be_used(hermes: Hermes, hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("display:\n  color: sometimes\n")
-    done = hermes("doctor")
-    assert done.code == 1
-    assert "display.color" in done.out
+    result = hermes("doctor")
+    assert result.code == 1
+    assert "display.color" in result.out

@@ -25,7 +25,7 @@ SECRET = "sk-ant-api03-abcdefghij0123456789"
 
 
 @pytest.fixture
-def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def target_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to work in."""
     folder = tmp_path / "there"
     folder.mkdir()
@@ -34,20 +34,20 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_history_moves_to_another_home(
-    hermes: Hermes, history: Path, there: Path, tmp_path: Path
+    hermes: Hermes, history: Path, target_folder: Path, tmp_path: Path
 ) -> None:
-    done = hermes("sessions", "export", "all.jsonl", "--all", "--trash")
-    assert (done.code, done.err) == (0, "")
-    assert "2 conversations exported" in done.out
-    assert stat.S_IMODE((there / "all.jsonl").stat().st_mode) == 0o600
+    result = hermes("sessions", "export", "all.jsonl", "--all", "--trash")
+    assert (result.code, result.err) == (0, "")
+    assert "2 conversations exported" in result.out
+    assert stat.S_IMODE((target_folder / "all.jsonl").stat().st_mode) == 0o600
     home = {"HERMES_HOME": str(tmp_path / "new-home")}
     rehearsed = hermes("sessions", "import", "all.jsonl", "--dry-run", **home)
     assert "Would import 2 conversations with 5 messages" in rehearsed.out
     assert not (tmp_path / "new-home").exists()
-    done = hermes("sessions", "import", "all.jsonl", "--json", **home)
-    assert json.loads(done.out)["imported"] == 2
+    result = hermes("sessions", "import", "all.jsonl", "--json", **home)
+    assert json.loads(result.out)["imported"] == 2
     again = hermes("sessions", "export", "-", "--all", "--trash", **home)
-    assert again.out == (there / "all.jsonl").read_text()
+    assert again.out == (target_folder / "all.jsonl").read_text()
     once_more = hermes("sessions", "import", "all.jsonl", **home)
     assert "Skipped 2 conversations with existing IDs" in once_more.out
     refused = hermes("sessions", "import", "all.jsonl", "--on-conflict", "fail", **home)
@@ -59,47 +59,52 @@ def test_standard_input_and_output(hermes: Hermes, history: Path, tmp_path: Path
     exported = hermes("sessions", "export", "--source", "cli")
     records = map(json.loads, exported.out.splitlines())
     assert [each.get("session", {}).get("id") for each in records] == [None, OSLO, None]
-    done = subprocess.run(
+    result = subprocess.run(
         command("sessions", "import", "-"),
         input=exported.out.encode(),
         capture_output=True,
         check=True,
         env={**os.environ, "HERMES_HOME": str(tmp_path / "new")},
     )
-    assert b"Imported 1 conversation with 4 messages" in done.stdout
+    assert b"Imported 1 conversation with 4 messages" in result.stdout
 
 
-def test_nothing_is_overwritten(hermes: Hermes, history: Path, there: Path) -> None:
-    (there / "mine.md").write_text("precious")
+def test_nothing_is_overwritten(hermes: Hermes, history: Path, target_folder: Path) -> None:
+    (target_folder / "mine.md").write_text("precious")
     refused = hermes("sessions", "export", "mine.md")
     assert refused.code == 2
     assert "--force" in refused.err
-    assert (there / "mine.md").read_text() == "precious"
+    assert (target_folder / "mine.md").read_text() == "precious"
     assert hermes("sessions", "export", "mine.md", "--force").code == 0
-    assert (there / "mine.md").read_text().startswith("# ")
-    assert [path.name for path in there.iterdir()] == ["mine.md"]
+    assert (target_folder / "mine.md").read_text().startswith("# ")
+    assert [path.name for path in target_folder.iterdir()] == ["mine.md"]
 
 
-def test_pages_by_name_or_in_a_folder(hermes: Hermes, history: Path, there: Path) -> None:
+def test_pages_by_name_or_in_a_folder(hermes: Hermes, history: Path, target_folder: Path) -> None:
     assert hermes("sessions", "export", "one.html", "--session", "Weather").code == 0
-    page = (there / "one.html").read_text()
+    page = (target_folder / "one.html").read_text()
     assert page.startswith("<!doctype html>")
     assert "21 degrees." in page
-    done = hermes("sessions", "export", "pages/", "--format", "md", "--json")
-    assert json.loads(done.out)["sessions"] == 2
-    assert sorted(path.name for path in (there / "pages").iterdir()) == [f"{OSLO}.md", f"{CHAT}.md"]
+    result = hermes("sessions", "export", "pages/", "--format", "md", "--json")
+    assert json.loads(result.out)["sessions"] == 2
+    assert sorted(path.name for path in (target_folder / "pages").iterdir()) == [
+        f"{OSLO}.md",
+        f"{CHAT}.md",
+    ]
     to_pipe = hermes("sessions", "export", "--session", "last", "--format", "md", LC_ALL="C")
     assert "世界" in to_pipe.out
 
 
-def test_secrets_are_left_out_on_request(hermes: Hermes, history: Path, there: Path) -> None:
+def test_secrets_are_left_out_on_request(
+    hermes: Hermes, history: Path, target_folder: Path
+) -> None:
     with SessionDB() as db:
         db.append_message(CHAT, "user", f"my key is {SECRET}")
-    whole = hermes("sessions", "export", "--session", CHAT)
-    assert SECRET in whole.out
-    done = hermes("sessions", "export", "safe.jsonl", "--session", CHAT, "--redact")
-    assert "not a backup" in done.err
-    text = (there / "safe.jsonl").read_text()
+    full_export = hermes("sessions", "export", "--session", CHAT)
+    assert SECRET in full_export.out
+    result = hermes("sessions", "export", "safe.jsonl", "--session", CHAT, "--redact")
+    assert "not a backup" in result.err
+    text = (target_folder / "safe.jsonl").read_text()
     assert SECRET not in text
     assert json.loads(text.splitlines()[0])["redacted"] is True
     refused = hermes("restore", "safe.jsonl")
@@ -110,11 +115,11 @@ def test_secrets_are_left_out_on_request(hermes: Hermes, history: Path, there: P
 
 
 def test_a_bad_file_is_refused_with_its_line(
-    hermes: Hermes, history: Path, there: Path, tmp_path: Path
+    hermes: Hermes, history: Path, target_folder: Path, tmp_path: Path
 ) -> None:
     hermes("sessions", "export", "all.jsonl")
-    text = (there / "all.jsonl").read_text()
-    (there / "bad.jsonl").write_text(text.replace("21 degrees", "22 degrees"))
+    text = (target_folder / "all.jsonl").read_text()
+    (target_folder / "bad.jsonl").write_text(text.replace("21 degrees", "22 degrees"))
     refused = hermes("sessions", "import", "bad.jsonl", HERMES_HOME=str(tmp_path / "new"))
     assert refused.code == 2
     assert "bad.jsonl, line 4: the checksum" in refused.err
@@ -123,7 +128,7 @@ def test_a_bad_file_is_refused_with_its_line(
     assert "line 1: not a Hermes export" in hermes("sessions", "import", __file__).err
 
 
-def test_what_cannot_be_asked_for(hermes: Hermes, history: Path) -> None:
+def test_unsupported_parameters_are_rejected(hermes: Hermes, history: Path) -> None:
     assert "--lineage requires --session" in hermes("sessions", "export", "--lineage").err
     assert "requires OUT" in hermes("sessions", "export", "--json").err
     assert "No matching conversations" in hermes("sessions", "export", "--source", "nowhere").err
@@ -150,19 +155,19 @@ def sessions_in(home: Path) -> int:
         return db.session_count()
 
 
-def test_kill_9_leaves_every_session_whole_or_absent(
-    hermes: Hermes, hermes_home: Path, there: Path, tmp_path: Path
+def test_kill_9_leaves_every_session_complete_or_absent(
+    hermes: Hermes, hermes_home: Path, target_folder: Path, tmp_path: Path
 ) -> None:
     long_history(sessions=120, messages=150)
     hermes("sessions", "export", "all.jsonl", "--all")
     want = {
         record["session"]["id"]: line
-        for line in (there / "all.jsonl").read_text().splitlines()[1:-1]
+        for line in (target_folder / "all.jsonl").read_text().splitlines()[1:-1]
         for record in [json.loads(line)]
     }
     target = tmp_path / "target"
     environment = {**os.environ, "HERMES_HOME": str(target)}
-    seen: set[int] = set()
+    session_numbers: set[int] = set()
     for _ in range(6):
         with subprocess.Popen(
             command("sessions", "import", "all.jsonl"),
@@ -182,8 +187,8 @@ def test_kill_9_leaves_every_session_whole_or_absent(
             data = b"".join(db.iter_export_file(have)).decode()
         for session_id, line in zip(have, data.splitlines()[1:-1], strict=True):
             assert line == want[session_id]
-        seen.add(len(have))
+        session_numbers.add(len(have))
     assert hermes("sessions", "import", "all.jsonl", HERMES_HOME=str(target)).code == 0
-    whole = hermes("sessions", "export", "--all", HERMES_HOME=str(target))
-    assert whole.out == (there / "all.jsonl").read_text()
-    assert len(seen) > 1  # some kill came in the middle
+    full_export = hermes("sessions", "export", "--all", HERMES_HOME=str(target))
+    assert full_export.out == (target_folder / "all.jsonl").read_text()
+    assert len(session_numbers) > 1  # at least one kill hit a running export

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def hermes_after(hermes: Any) -> Iterator[Any]:
+def hermes_with_cleanup(hermes: Any) -> Iterator[Any]:
     yield hermes
     hermes("gateway", "stop")
 
 
-def test_the_gateway_is_started_shown_and_stopped(hermes_after: Any) -> None:
-    hermes = hermes_after
+def test_the_gateway_is_started_shown_and_stopped(hermes_with_cleanup: Any) -> None:
+    hermes = hermes_with_cleanup
     assert "gateway is not running" in hermes("gateway", "status").out
     assert "Gateway started" in hermes("gateway", "start").out
     data = json.loads(hermes("gateway", "status", "--json").out)
@@ -82,7 +82,7 @@ def test_doctor_reports_pending_messages_and_undelivered_replies(
     assert "blocked by the user" in result["replies"]["detail"]
 
 
-def test_a_start_that_fails_says_why(hermes: Any, hermes_home: Path) -> None:
+def test_a_failed_start_is_explained(hermes: Any, hermes_home: Path) -> None:
     (hermes_home / "config.yaml").write_text("streaming: sometimes\n")
     failed = hermes("gateway", "start")
     assert failed.code == 2

@@ -17,8 +17,8 @@ from gateway.platforms.registry import BUILT_IN_PLATFORMS
 from hermes_cli.commands.gateway import setup
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
-from support.chat import Chat
-from support.scripted import serving
+from support.chat import LocalChatClient
+from support.model_servers import model_servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def running(hermes: Any) -> Iterator[Any]:
     """`hermes`, with a gateway that answers."""
-    with serving() as start:
+    with model_servers() as start:
         server = start("[{say: Hello.}, {say: Again.}]")
         config = ConfigFile.of_home()
         config.set("llm.api", "openai")
@@ -39,17 +39,17 @@ def running(hermes: Any) -> Iterator[Any]:
         hermes("gateway", "stop")
 
 
-def say(text: str, number: str, count: int = 1) -> list[str]:
-    async def talk() -> list[str]:
-        async with Chat(socket_path()) as chat:
-            await chat.say(text, number)
-            return await chat.until(count)
+def send_and_wait(text: str, number: str, count: int = 1) -> list[str]:
+    async def exchange() -> list[str]:
+        async with LocalChatClient(socket_path()) as chat:
+            await chat.send(text, number)
+            return await chat.wait_for(count)
 
-    return asyncio.run(talk())
+    return asyncio.run(exchange())
 
 
 def test_a_message_is_followed_from_the_platform_to_its_reply(running: Any) -> None:
-    assert say("hi", "m-77") == ["Hello."]
+    assert send_and_wait("hi", "m-77") == ["Hello."]
     (item,) = json.loads(running("gateway", "trace", "m-77", "--json").out)
     assert (item["text"], item["state"], item["attempts"]) == ("hi", "done", 1)
     assert [(reply["text"], reply["state"]) for reply in item["replies"]] == [("Hello.", "sent")]
@@ -58,8 +58,8 @@ def test_a_message_is_followed_from_the_platform_to_its_reply(running: Any) -> N
     assert "Hello." in result
     assert item["session_id"] in result
     lines = running("gateway", "logs", "--message", str(item["inbox_id"]), "--json").out
-    said = [json.loads(line)["message"] for line in lines.splitlines()]
-    assert said == ["message received", "message answered", "reply sent"]
+    texts = [json.loads(line)["message"] for line in lines.splitlines()]
+    assert texts == ["message received", "message answered", "reply sent"]
     assert "reply sent" in running("gateway", "logs", "-n", "5").out
     missing = running("gateway", "trace", "nothing")
     assert (missing.code, "Message nothing was not received" in missing.err) == (2, True)
@@ -71,7 +71,7 @@ def test_the_gateway_restarts(running: Any) -> None:
     after = status.read_runtime_status() or {}
     assert after["pid"] == before["pid"]
     assert after["start_time"] > before["start_time"]
-    assert say("hi", "m1") == ["Hello."]
+    assert send_and_wait("hi", "m1") == ["Hello."]
 
 
 def test_without_a_gateway_there_is_nothing_to_restart_or_read(hermes: Any) -> None:
@@ -80,21 +80,21 @@ def test_without_a_gateway_there_is_nothing_to_restart_or_read(hermes: Any) -> N
     assert "No known chats" in hermes("gateway", "channels").out
 
 
-def test_a_script_sends_to_a_chat_and_the_conversation_knows(running: Any) -> None:
-    say("hi", "m1")
+def test_a_message_sent_by_a_script_is_stored_in_the_conversation(running: Any) -> None:
+    send_and_wait("hi", "m1")
     (item,) = json.loads(running("gateway", "channels", "--json").out)
     assert item["address"] == "local:c1"
     result = running("send", "local:c1", "The backup is done.", "--no-wait", "--key", "k1")
     assert "Queued for local:c1" in result.out
     assert running("send", "c1", "The backup is done.", "--no-wait", "--key", "k1").code == 0
-    texts = say("and now?", "m2", 2)
+    texts = send_and_wait("and now?", "m2", 2)
     assert texts.count("The backup is done.") == 1
     with SessionDB(is_recovering=False) as db:
-        said = [str(row["content"]) for row in db.get_messages(item["session_id"])]
-    assert said.count("The backup is done.") == 1
+        contents = [str(row["content"]) for row in db.get_messages(item["session_id"])]
+    assert contents.count("The backup is done.") == 1
 
 
-def test_what_cannot_be_sent_says_why(hermes: Any) -> None:
+def test_a_failed_send_is_explained(hermes: Any) -> None:
     with SessionDB() as db:
         db.create_session("s1", "cli")
     assert "unknown chat" in hermes("send", "nobody", "hi").err
@@ -144,7 +144,7 @@ def test_the_launchd_service_runs_and_stops_the_gateway(hermes_home: Path) -> No
 @pytest.mark.parametrize(
     "name", [built_in_platform.name for built_in_platform in BUILT_IN_PLATFORMS]
 )
-def test_it_says_what_each_platform_needs(hermes: Any, name: str) -> None:
+def test_setup_lists_the_requirements_of_each_platform(hermes: Any, name: str) -> None:
     result = hermes("gateway", "add", name)
     assert result.code == 0
     assert "hermes gateway start" in result.out

@@ -90,13 +90,13 @@ def test_help_imports_nothing_heavy() -> None:
         "from hermes_cli.main import entry\n"
         "entry()\n"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-I", "-c", script], capture_output=True, check=True, text=True
     )
-    modules = {name.partition(".")[0] for name in done.stderr.split()}
+    modules = {name.partition(".")[0] for name in result.stderr.split()}
     assert "argparse" in modules
     assert not modules & HEAVY
-    assert "hermes_cli.commands" not in done.stderr
+    assert "hermes_cli.commands" not in result.stderr
 
 
 def test_listing_imports_nothing_heavy(history: Path) -> None:
@@ -107,14 +107,14 @@ def test_listing_imports_nothing_heavy(history: Path) -> None:
         "from hermes_cli.main import entry\n"
         "entry()\n"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-I", "-c", script], capture_output=True, check=True, text=True
     )
-    modules = {name.partition(".")[0] for name in done.stderr.split()}
+    modules = {name.partition(".")[0] for name in result.stderr.split()}
     assert "pysqlite3" in modules
     assert not modules & {"ruamel", "asyncio", "hypothesis", "importlib_metadata", "email"}
 
 
 def test_version(hermes: Hermes) -> None:
-    done = hermes("--version")
-    assert (done.code, done.out, done.err) == (0, f"hermes {__version__}\n", "")
+    result = hermes("--version")
+    assert (result.code, result.out, result.err) == (0, f"hermes {__version__}\n", "")

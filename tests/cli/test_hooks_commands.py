@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state import SessionDB
-from support.plugin_folders import LISTENING, heard, make_plugin
+from support.plugin_folders import RECORDER_PLUGIN, make_plugin, recorded_calls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ DAY = 86_400
 
 
 @pytest.fixture
-def talks(hermes_home: Path) -> None:
+def conversations(hermes_home: Path) -> None:
     """Three ended conversations, two of them old."""
     with SessionDB() as db:
         for number in range(3):
@@ -33,9 +33,9 @@ def talks(hermes_home: Path) -> None:
 
 
 @pytest.fixture
-def ears(hermes: Hermes, hermes_home: Path, talks: None) -> None:
+def recorder_plugin(hermes: Hermes, hermes_home: Path, conversations: None) -> None:
     """A plugin that listens, enabled after all that has happened."""
-    make_plugin(hermes_home, "ears", LISTENING)
+    make_plugin(hermes_home, "ears", RECORDER_PLUGIN)
     assert hermes("plugins", "enable", "ears").code == 0
 
 
@@ -43,8 +43,8 @@ def events(hermes: Hermes) -> list[dict]:
     return json.loads(hermes("hooks", "log", "--json").out)
 
 
-@pytest.mark.usefixtures("ears")
-def test_the_list_names_hooks_and_who_listens(hermes: Hermes) -> None:
+@pytest.mark.usefixtures("recorder_plugin")
+def test_the_list_shows_hooks_and_their_plugins(hermes: Hermes) -> None:
     rows = {row["name"]: row for row in json.loads(hermes("hooks", "list", "--json").out)}
     assert rows["on_session_finalize"]["plugins"] == ["ears"]
     assert rows["pre_llm_call"]["plugins"] == []
@@ -57,7 +57,7 @@ def test_the_log_of_a_home_without_a_history_is_empty(hermes: Hermes) -> None:
     assert hermes("hooks", "log", "--json").out.strip() == "[]"
 
 
-@pytest.mark.usefixtures("talks")
+@pytest.mark.usefixtures("conversations")
 def test_the_log_shows_boundaries_newest_first(hermes: Hermes) -> None:
     assert [event["session_id"] for event in events(hermes)] == ["talk2", "talk1", "talk0"]
     data = json.loads(hermes("hooks", "log", "--session", "talk1", "--json").out)
@@ -68,45 +68,45 @@ def test_the_log_shows_boundaries_newest_first(hermes: Hermes) -> None:
     assert "waiting" in text
 
 
-@pytest.mark.usefixtures("ears")
+@pytest.mark.usefixtures("recorder_plugin")
 def test_a_replay_reaches_plugins_with_the_same_id(hermes: Hermes, hermes_home: Path) -> None:
     event = events(hermes)[0]["event_id"]
-    done = hermes("hooks", "replay", event)
-    assert (done.code, done.out) == (0, f"{event} delivered\n")
+    result = hermes("hooks", "replay", event)
+    assert (result.code, result.out) == (0, f"{event} delivered\n")
     assert hermes("hooks", "replay", event, "--json").code == 0
-    ids = [json.loads(line).get("event_id") for line in heard(hermes_home)]
+    ids = [json.loads(line).get("event_id") for line in recorded_calls(hermes_home)]
     assert ids.count(event) == 2
 
 
-@pytest.mark.usefixtures("ears")
+@pytest.mark.usefixtures("recorder_plugin")
 def test_a_prefix_of_several_or_no_events_is_refused(hermes: Hermes, hermes_home: Path) -> None:
     ids = [event["event_id"] for event in events(hermes)]
     common = ids[0][:2]
     assert all(item.startswith(common) for item in ids)
-    done = hermes("hooks", "replay", common)
-    assert done.code == 2
-    assert f"3 event IDs start with '{common}'" in done.err
+    result = hermes("hooks", "replay", common)
+    assert result.code == 2
+    assert f"3 event IDs start with '{common}'" in result.err
     assert "No event ID starts with 'zz'" in hermes("hooks", "replay", "zz").err
-    assert heard(hermes_home) == []
+    assert recorded_calls(hermes_home) == []
 
 
-def test_a_replay_that_fails_says_so(hermes: Hermes, talks: None) -> None:
+def test_a_failed_replay_is_reported(hermes: Hermes, conversations: None) -> None:
     hermes("plugins", "enable", "misbehaving")
     event = events(hermes)[0]["event_id"]
-    done = hermes("hooks", "replay", event, HERMES_MISBEHAVE="raise")
-    assert done.code == 1
-    assert "waiting" in done.out
-    assert "configured to fail" in done.out
+    result = hermes("hooks", "replay", event, HERMES_MISBEHAVE="raise")
+    assert result.code == 1
+    assert "waiting" in result.out
+    assert "configured to fail" in result.out
     logged = hermes("hooks", "log").out
     assert "configured to fail" in logged
 
 
-@pytest.mark.usefixtures("ears")
-def test_a_hook_is_called_with_facts_given(hermes: Hermes, hermes_home: Path) -> None:
-    done = hermes("hooks", "test", "on_session_start", "session_id=x", "answer=7=7")
-    assert done.code == 0
-    assert "ears: answered '7=7'" in done.out
-    assert json.loads(heard(hermes_home)[0])["session_id"] == "x"
+@pytest.mark.usefixtures("recorder_plugin")
+def test_a_hook_is_called_with_the_passed_fields(hermes: Hermes, hermes_home: Path) -> None:
+    result = hermes("hooks", "test", "on_session_start", "session_id=x", "answer=7=7")
+    assert result.code == 0
+    assert "ears: answered '7=7'" in result.out
+    assert json.loads(recorded_calls(hermes_home)[0])["session_id"] == "x"
     outcomes = json.loads(hermes("hooks", "test", "on_session_start", "--json").out)
     assert [(outcome["plugin"], outcome["error"]) for outcome in outcomes] == [("ears", "")]
     assert "No plugin registered" in hermes("hooks", "test", "pre_llm_call").out
@@ -116,41 +116,43 @@ def test_a_hook_is_called_with_facts_given(hermes: Hermes, hermes_home: Path) ->
     assert "on_session_start" in unknown.err
 
 
-def test_a_hook_that_hangs_is_given_up(hermes: Hermes) -> None:
+def test_a_hanging_hook_times_out(hermes: Hermes) -> None:
     hermes("plugins", "enable", "misbehaving")
-    done = hermes("hooks", "test", "on_session_boundary", HERMES_MISBEHAVE="hang")
-    assert done.code == 1
-    assert "did not return within 2 s" in done.out
+    result = hermes("hooks", "test", "on_session_boundary", HERMES_MISBEHAVE="hang")
+    assert result.code == 1
+    assert "did not return within 2 s" in result.out
 
 
-def told(home: Path) -> list[tuple[str, str, str]]:
+def boundary_calls(home: Path) -> list[tuple[str, str, str]]:
     path = home / "logs" / "boundaries.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
-    facts = [json.loads(line) for line in lines]
+    fields = [json.loads(line) for line in lines]
     return [
-        (fact["kind"], fact["reason"], fact["session_id"]) for fact in facts if "reason" in fact
+        (field["kind"], field["reason"], field["session_id"])
+        for field in fields
+        if "reason" in field
     ]
 
 
-@pytest.mark.usefixtures("talks")
+@pytest.mark.usefixtures("conversations")
 def test_deleting_restoring_and_pruning_are_announced(hermes: Hermes, hermes_home: Path) -> None:
     with SessionDB() as db:
         db.create_session("running", "cli")
     hermes("plugins", "enable", "boundary-log")
-    for words, expected in (
+    for arguments, expected in (
         (("delete", "talk0", "--yes"), [("prune", "deleted", "talk0")]),
         (("restore", "talk0"), []),  # it had ended, and still has
         (("delete", "running", "--yes"), [("prune", "deleted", "running")]),
         (("restore", "running"), [("resume", "reopened", "running")]),
         (("prune", "--yes"), [("prune", "pruned", "talk1"), ("prune", "pruned", "talk2")]),
     ):
-        before = len(told(hermes_home))
-        assert hermes("sessions", *words).code == 0
-        assert sorted(told(hermes_home)[before:]) == expected, words
+        before = len(boundary_calls(hermes_home))
+        assert hermes("sessions", *arguments).code == 0
+        assert sorted(boundary_calls(hermes_home)[before:]) == expected, arguments
     assert {event["state"] for event in events(hermes)} == {"delivered"}
 
 
-@pytest.mark.usefixtures("talks")
+@pytest.mark.usefixtures("conversations")
 def test_without_plugins_nothing_is_delivered(hermes: Hermes, hermes_home: Path) -> None:
     states = [event["state"] for event in events(hermes)]
     assert hermes("sessions", "delete", "talk0", "--yes").code == 0

@@ -37,7 +37,7 @@ def copy_tree(to: Path) -> Path:
     return to
 
 
-def need_little(tree: Path) -> Path:
+def reduce_requirements(tree: Path) -> Path:
     """Leave one package in the lock file; the long campaigns install all of them."""
     if not IS_FULL:
         lock = tree / "requirements" / "runtime.lock"
@@ -78,18 +78,18 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_hints_name_the_command_as_it_was_typed(
     installed: Path, tmp_path: Path, program: str, command: str
 ) -> None:
-    typed, shown = program.format(tree=installed), command.format(tree=installed)
+    typed, expected = program.format(tree=installed), command.format(tree=installed)
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "hermes").symlink_to(installed / "hermes")
     path = f"{folder}{os.pathsep}{UV_ON_PATH}"
     usage = start(typed, "gateway", "--help", path=path, cwd=installed)
-    assert f"usage: {shown} gateway" in usage.stdout
-    assert f"\n  {shown} gateway start " in usage.stdout
+    assert f"usage: {expected} gateway" in usage.stdout
+    assert f"\n  {expected} gateway start " in usage.stdout
     status = start(typed, "gateway", "status", path=path, cwd=installed)
-    assert f"Start it with `{shown} gateway start`." in status.stdout
+    assert f"Start it with `{expected} gateway start`." in status.stdout
     unknown = start(typed, "plugins", "info", "none", path=path, cwd=installed)
-    assert f"See `{shown} plugins list`." in unknown.stderr
+    assert f"See `{expected} plugins list`." in unknown.stderr
 
 
 def test_second_start_installs_nothing(installed: Path) -> None:
@@ -131,7 +131,7 @@ def test_arguments_arrive_as_they_are(installed: Path) -> None:
 def test_a_changed_lock_file_installs_again(installed: Path) -> None:
     lock = installed / "requirements" / "runtime.lock"
     lock.write_text(lock.read_text() + "# changed\n")
-    os.utime(lock, (1, 1))  # older than the stamp: only the content tells
+    os.utime(lock, (1, 1))  # older than the stamp: only the content differs
     assert "Installing" in start(installed / "hermes").stderr
     assert start(installed / "hermes").stderr == ""
 
@@ -146,7 +146,7 @@ def test_a_moved_tree_still_works(installed: Path) -> None:
 
 
 @pytest.mark.parametrize("after_seconds", [0.02, 0.15, 0.4])
-def test_an_interrupted_set_up_is_begun_again(tmp_path: Path, after_seconds: float) -> None:
+def test_an_interrupted_setup_starts_again(tmp_path: Path, after_seconds: float) -> None:
     tree = copy_tree(tmp_path / "tree")
     process = subprocess.Popen(
         [tree / "hermes", "--version"],
@@ -191,7 +191,7 @@ def test_two_first_starts_at_once(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("uv_can_be_had", [True, False])
 def test_a_machine_without_uv(tmp_path: Path, uv_can_be_had: bool) -> None:
-    tree = need_little(copy_tree(tmp_path / "tree"))
+    tree = reduce_requirements(copy_tree(tmp_path / "tree"))
     if not uv_can_be_had:
         digest = "0" * 64
         (tree / "requirements" / "installer.lock").write_text(f"uv==0.0.1 --hash=sha256:{digest}\n")
@@ -247,7 +247,7 @@ def test_declared_dependencies_are_the_locked_ones() -> None:
 
 
 def test_a_uv_that_fails_is_followed_by_pip(tmp_path: Path) -> None:
-    tree = need_little(copy_tree(tmp_path / "tree"))
+    tree = reduce_requirements(copy_tree(tmp_path / "tree"))
     broken = tmp_path / "bin"
     broken.mkdir()
     (broken / "uv").write_text("#!/bin/sh\necho no mirror configured >&2\nexit 1\n")
@@ -257,7 +257,7 @@ def test_a_uv_that_fails_is_followed_by_pip(tmp_path: Path) -> None:
     assert "using pip" in first.stderr
 
 
-def test_progress_on_a_terminal_is_one_line_that_goes_away(tmp_path: Path) -> None:
+def test_progress_on_a_terminal_is_one_line_that_is_cleared(tmp_path: Path) -> None:
     tree = copy_tree(tmp_path / "tree")
     child = pexpect.spawn(
         str(tree / "hermes"),
@@ -266,10 +266,10 @@ def test_progress_on_a_terminal_is_one_line_that_goes_away(tmp_path: Path) -> No
         env={**os.environ, "PATH": UV_ON_PATH},
         timeout=240,
     )
-    said = str(child.read())
+    output = str(child.read())
     child.close()
     assert child.exitstatus == 0
-    assert re.search(r"Installing \d+ packages…", said)
-    visible = [line.rpartition("\x1b[K")[2] for line in said.split("\n")]
+    assert re.search(r"Installing \d+ packages…", output)
+    visible = [line.rpartition("\x1b[K")[2] for line in output.split("\n")]
     assert visible[-2:] == [VERSION.replace("\n", "\r"), ""]
     assert not any("…" in line for line in visible)

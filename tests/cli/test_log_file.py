@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def crashed_session(home: Path) -> None:
-    """A session whose process is gone: settling it is worth an entry."""
+    """Create a session of a dead process; its recovery is logged."""
     with SessionDB(home / "state.db") as db:
         db.identity = db.identity._replace(process_id="gone", pid=2**22 + 1, birth="1")
         db.create_session("s", "cli")
@@ -49,6 +49,6 @@ def test_doctor_mends_the_index(hermes: Hermes, hermes_home: Path) -> None:
         db.engine.write(lambda tx: tx.run("UPDATE hermes_session_index SET active_count = 9"))
         db.end_session("s", "cli_close")
     assert "is outdated for s" in hermes("doctor").out
-    done = hermes("doctor", "--fix")
-    assert "Re-indexed 1 session." in done.err
-    assert "matches the rows" in done.out
+    result = hermes("doctor", "--fix")
+    assert "Re-indexed 1 session." in result.err
+    assert "matches the rows" in result.out

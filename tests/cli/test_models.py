@@ -44,7 +44,7 @@ def server() -> Iterator[ScriptServer]:
 
 
 @pytest.fixture
-def fetched(hermes_home: Path) -> None:
+def installed_model(hermes_home: Path) -> None:
     """The built-in model in the home of the test, without fetching it again."""
     (hermes_home / "models").symlink_to(built_in_model().folder.parent)
 
@@ -53,116 +53,112 @@ def ollama(server: ScriptServer) -> dict[str, str]:
     return {"OLLAMA_HOST": server.base_url.removeprefix("http://").removesuffix("/v1")}
 
 
-def listed(hermes: Hermes, **environment: str) -> dict[str, Any]:
-    done = hermes("models", "list", "--json", **environment)
-    assert done.code == 0, done.err
-    data: dict[str, Any] = json.loads(done.out)
+def list_models(hermes: Hermes, **environment: str) -> dict[str, Any]:
+    result = hermes("models", "list", "--json", **environment)
+    assert result.code == 0, result.err
+    data: dict[str, Any] = json.loads(result.out)
     return data
 
 
-def test_with_nothing_at_all_the_list_says_what_to_do(hermes: Hermes) -> None:
-    done = hermes("models", "list")
-    assert done.code == 0
-    assert "hermes models get smollm2" in done.out
-    assert "hermes setup" in done.err
+def test_an_empty_list_has_a_hint(hermes: Hermes) -> None:
+    result = hermes("models", "list")
+    assert result.code == 0
+    assert "hermes models get smollm2" in result.out
+    assert "hermes setup" in result.err
 
 
 def test_servers_on_this_machine_are_listed(hermes: Hermes, server: ScriptServer) -> None:
-    (result,) = listed(hermes, **ollama(server))["servers"]
+    (result,) = list_models(hermes, **ollama(server))["servers"]
     assert result == {"name": "Ollama", "base_url": server.base_url, "models": ["scripted"]}
     assert f"{server.base_url}#scripted" in hermes("models", "list", **ollama(server)).out
 
 
 def test_a_model_that_is_used_answers(hermes: Hermes, server: ScriptServer) -> None:
     assert hermes("models", "use", f"{server.base_url}#scripted").code == 0
-    chosen = listed(hermes)["chosen"]
+    chosen = list_models(hermes)["chosen"]
     assert (chosen["model"], chosen["base_url"]) == ("scripted", server.base_url)
     assert hermes("chat", "-q", "hi").out == "Hello there.\n"
 
 
-def test_a_plain_name_is_one_of_the_server_on_this_machine(
-    hermes: Hermes, server: ScriptServer
-) -> None:
+def test_a_plain_name_refers_to_the_local_server(hermes: Hermes, server: ScriptServer) -> None:
     assert hermes("models", "use", "other", **ollama(server)).code == 0
-    chosen = listed(hermes)["chosen"]
+    chosen = list_models(hermes)["chosen"]
     assert (chosen["model"], chosen["base_url"]) == ("other", server.base_url)
 
 
-def test_a_key_is_never_shown_and_goes_when_the_address_changes(
+def test_a_key_is_never_printed_and_is_removed_when_the_base_url_changes(
     hermes: Hermes, hermes_home: Path
 ) -> None:
     hermes("models", "use", "http://127.0.0.1:9/v1#one")
     hermes("config", "set", "llm.key", "secret-word")
-    assert listed(hermes)["chosen"]["has_key"]
+    assert list_models(hermes)["chosen"]["has_key"]
     assert "secret-word" not in hermes("models", "list", "--json").out
-    done = hermes("models", "use", "anthropic:two")
-    assert "llm.key" in done.err
-    assert "hermes setup" in done.err
+    result = hermes("models", "use", "anthropic:two")
+    assert "llm.key" in result.err
+    assert "hermes setup" in result.err
     assert "secret-word" not in (hermes_home / ".env").read_text()
-    assert not listed(hermes)["chosen"]["has_key"]
+    assert not list_models(hermes)["chosen"]["has_key"]
 
 
-def test_a_test_says_how_long_it_took_or_what_is_wrong(
-    hermes: Hermes, server: ScriptServer
-) -> None:
+def test_a_test_reports_its_duration_or_the_failure(hermes: Hermes, server: ScriptServer) -> None:
     name = f"{server.base_url}#scripted"
-    done = hermes("models", "test", name)
-    assert done.code == 0
-    assert "Hello there." in done.out
-    assert " s: " in done.out
+    result = hermes("models", "test", name)
+    assert result.code == 0
+    assert "Hello there." in result.out
+    assert " s: " in result.out
     refused = hermes("models", "test", name)
     assert (refused.code, refused.out) == (1, "")
     assert "hermes setup" in refused.err
-    nobody = hermes("models", "test", "http://127.0.0.1:9/v1#x")
-    assert nobody.code == 1
-    assert "Cannot connect" in nobody.err
+    unreachable = hermes("models", "test", "http://127.0.0.1:9/v1#x")
+    assert unreachable.code == 1
+    assert "Cannot connect" in unreachable.err
 
 
 def test_the_built_in_model_can_be_used_before_it_is_here(hermes: Hermes) -> None:
-    done = hermes("models", "use", "smollm2")
-    assert done.code == 0
-    assert "hermes models get smollm2" in done.err
-    asked = hermes("chat", "-q", "hi")
-    assert asked.code == 1
-    assert "hermes models get smollm2" in asked.err
+    result = hermes("models", "use", "smollm2")
+    assert result.code == 0
+    assert "hermes models get smollm2" in result.err
+    chat = hermes("chat", "-q", "hi")
+    assert chat.code == 1
+    assert "hermes models get smollm2" in chat.err
 
 
-@pytest.mark.usefixtures("fetched")
+@pytest.mark.usefixtures("installed_model")
 def test_the_built_in_model_answers_without_any_setting(hermes: Hermes) -> None:
-    assert listed(hermes)["built_in"]["is_here"]
-    done = hermes("chat", "-q", "hello")
-    assert done.code == 0, done.err
-    assert done.out.strip()
-    assert done.err.count(DEMO_NOTICE) == 1
+    assert list_models(hermes)["built_in"]["is_here"]
+    result = hermes("chat", "-q", "hello")
+    assert result.code == 0, result.err
+    assert result.out.strip()
+    assert result.err.count(DEMO_NOTICE) == 1
     again = hermes("chat", "-c", "-q", "hello")
     assert again.code == 0
     assert DEMO_NOTICE not in again.err
 
 
-@pytest.mark.usefixtures("fetched")
-def test_a_server_on_this_machine_comes_before_the_built_in_model(
+@pytest.mark.usefixtures("installed_model")
+def test_a_local_server_takes_precedence_over_the_built_in_model(
     hermes: Hermes, server: ScriptServer
 ) -> None:
     assert hermes("chat", "-q", "hi", **ollama(server)).out == "Hello there.\n"
 
 
-@pytest.mark.usefixtures("fetched")
+@pytest.mark.usefixtures("installed_model")
 def test_the_built_in_model_can_be_tested_and_is_not_fetched_twice(hermes: Hermes) -> None:
     assert hermes("models", "test", "smollm2").code == 0
-    done = hermes("models", "get", "smollm2")
-    assert done.code == 0
-    assert "already" in done.out
-    assert DEMO_NOTICE in done.out
+    result = hermes("models", "get", "smollm2")
+    assert result.code == 0
+    assert "already" in result.out
+    assert DEMO_NOTICE in result.out
 
 
-@pytest.mark.usefixtures("fetched")
-def test_stopping_the_built_in_model_keeps_what_was_shown() -> None:
-    words = command("chat", "-q", "Tell me a very long story about the sea.")
+@pytest.mark.usefixtures("installed_model")
+def test_interrupting_the_built_in_model_keeps_the_streamed_text() -> None:
+    arguments = command("chat", "-q", "Tell me a very long story about the sea.")
     process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
     )
     assert process.stdout is not None
-    shown = os.read(process.stdout.fileno(), 10)
+    output = os.read(process.stdout.fileno(), 10)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
@@ -170,7 +166,7 @@ def test_stopping_the_built_in_model_keeps_what_was_shown() -> None:
     with SessionDB(is_recovering=False) as db:
         (row,) = db.list_sessions_rich(limit=1)
         last = db.get_messages(row["id"])[-1]
-    assert last["content"].strip() == (shown + out).decode().strip()
+    assert last["content"].strip() == (output + out).decode().strip()
     assert last["finish_reason"] == "interrupted"
 
 

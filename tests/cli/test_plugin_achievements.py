@@ -31,13 +31,13 @@ GOOD = {
     "category": "shell",
     "tiers": "[2, 3, 100, 1000, 10000]",
 }
-HEARING = """
+RECORDER_CODE = """
 import json, os, pathlib
-def hear(**facts):
-    with (pathlib.Path(os.environ["HERMES_HOME"]) / "heard.jsonl").open("a") as file:
-        file.write(json.dumps(facts) + "\\n")
+def record(**fields):
+    with (pathlib.Path(os.environ["HERMES_HOME"]) / "unlocks.jsonl").open("a") as file:
+        file.write(json.dumps(fields) + "\\n")
 def register(ctx):
-    ctx.register_hook("on_achievement_unlocked", hear)
+    ctx.register_hook("on_achievement_unlocked", record)
 """
 
 
@@ -52,7 +52,7 @@ def builder(hermes_home: Path) -> Iterator[HistoryBuilder]:
     result.close()
 
 
-def test_what_a_plugin_brings_is_earned_and_dated(
+def test_achievements_of_a_plugin_are_earned_and_dated(
     hermes: Hermes, hermes_home: Path, builder: HistoryBuilder
 ) -> None:
     make_plugin(hermes_home, "garden", BRINGING.format(**GOOD))
@@ -69,7 +69,7 @@ def test_what_a_plugin_brings_is_earned_and_dated(
     assert "from the plugin garden" in hermes("achievements", "show", "green-thumb").out
 
 
-def test_without_its_plugin_it_is_gone_and_comes_back(
+def test_without_its_plugin_an_achievement_is_hidden_until_it_returns(
     hermes: Hermes, hermes_home: Path, builder: HistoryBuilder
 ) -> None:
     make_plugin(hermes_home, "garden", BRINGING.format(**GOOD))
@@ -105,31 +105,31 @@ def test_an_invalid_achievement_fails_only_its_plugin(
     plugins = {item["name"]: item for item in json.loads(hermes("plugins", "list", "--json").out)}
     assert plugins["garden"]["state"] == "failed"
     assert complaint in plugins["garden"]["problem"]
-    done = hermes("achievements", "list", "--json")
-    assert done.code == 0
-    assert "Green Thumb" not in done.out
+    result = hermes("achievements", "list", "--json")
+    assert result.code == 0
+    assert "Green Thumb" not in result.out
 
 
 def test_plugins_are_notified_once_per_scan(
     hermes: Hermes, hermes_home: Path, builder: HistoryBuilder
 ) -> None:
-    make_plugin(hermes_home, "ears", HEARING)
+    make_plugin(hermes_home, "ears", RECORDER_CODE)
     assert hermes("plugins", "enable", "ears").code == 0
 
-    def heard() -> list[dict[str, object]]:
-        text = (hermes_home / "heard.jsonl").read_text()
+    def recorded_unlocks() -> list[dict[str, object]]:
+        text = (hermes_home / "unlocks.jsonl").read_text()
         return [json.loads(line) for line in text.splitlines()]
 
     hermes("achievements")
-    (first,) = heard()
+    (first,) = recorded_unlocks()
     assert first["is_first_scan"] is True
     assert first["count"] == len(first["unlocks"]) > 3  # type: ignore[arg-type]
     hermes("achievements", "rescan", "--full")
-    assert len(heard()) == 1
+    assert len(recorded_unlocks()) == 1
     for number in range(5):
         builder.start(f"more{number}").send("hello")
     hermes("achievements", "list")
-    assert len(heard()) == 2
-    second = heard()[1]
+    assert len(recorded_unlocks()) == 2
+    second = recorded_unlocks()[1]
     assert second["is_first_scan"] is False
     assert "open-doors" in [unlock["id"] for unlock in second["unlocks"]]  # type: ignore[attr-defined]

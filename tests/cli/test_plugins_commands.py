@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state import SessionDB
-from support.plugin_folders import LISTENING, heard, make_plugin
+from support.plugin_folders import RECORDER_PLUGIN, make_plugin, recorded_calls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,8 +50,8 @@ def register(ctx):
 def test_enabling_and_disabling_keeps_comments(hermes: Hermes, hermes_home: Path) -> None:
     config = hermes_home / "config.yaml"
     config.write_text(CONFIG)
-    done = hermes("plugins", "enable", "boundary-log")
-    assert (done.code, done.out, done.err) == (0, "Enabled boundary-log.\n", "")
+    result = hermes("plugins", "enable", "boundary-log")
+    assert (result.code, result.out, result.err) == (0, "Enabled boundary-log.\n", "")
     text = config.read_text()
     for comment in ("# my settings", "# the terminal decides", "# the ones I trust"):
         assert comment in text
@@ -67,18 +67,18 @@ def test_enabling_and_disabling_keeps_comments(hermes: Hermes, hermes_home: Path
     assert hermes("config", "check").code == 0
 
 
-def test_without_a_configuration_one_is_begun(hermes: Hermes, hermes_home: Path) -> None:
-    shown = json.loads(hermes("plugins", "enable", "boundary-log", "--json").out)
-    assert (shown["state"], shown["origin"]) == ("loaded", "bundled")
-    assert "on_session_boundary" in shown["hooks"]
+def test_without_a_configuration_a_new_file_is_created(hermes: Hermes, hermes_home: Path) -> None:
+    report = json.loads(hermes("plugins", "enable", "boundary-log", "--json").out)
+    assert (report["state"], report["origin"]) == ("loaded", "bundled")
+    assert "on_session_boundary" in report["hooks"]
     assert (hermes_home / "config.yaml").exists()
 
 
 def test_a_plugin_that_fails_is_named_with_its_reason(hermes: Hermes, hermes_home: Path) -> None:
     make_plugin(hermes_home, "bad", "raise RuntimeError('no luck today')")
-    done = hermes("plugins", "enable", "bad")
-    assert done.code == 1
-    assert "Enabled bad, but it failed to load: RuntimeError: no luck today" in done.out
+    result = hermes("plugins", "enable", "bad")
+    assert result.code == 1
+    assert "Enabled bad, but it failed to load: RuntimeError: no luck today" in result.out
     listed = hermes("plugins", "list")
     assert listed.code == 0
     assert "no luck today" in listed.out
@@ -88,24 +88,24 @@ def test_a_plugin_that_fails_is_named_with_its_reason(hermes: Hermes, hermes_hom
 
 @pytest.mark.parametrize("action", ["enable", "disable", "info"])
 def test_a_misspelt_name_gets_a_proposal(hermes: Hermes, action: str) -> None:
-    done = hermes("plugins", action, "boundry-log")
-    assert done.code == 2
-    assert "Unknown plugin 'boundry-log'. Did you mean 'boundary-log'? See `hermes" in done.err
+    result = hermes("plugins", action, "boundry-log")
+    assert result.code == 2
+    assert "Unknown plugin 'boundry-log'. Did you mean 'boundary-log'? See `hermes" in result.err
 
 
-def test_info_tells_everything(hermes: Hermes, hermes_home: Path) -> None:
+def test_info_shows_all_fields(hermes: Hermes, hermes_home: Path) -> None:
     make_plugin(hermes_home, "dice", DICE, "description: rolls dice\nauthor: me\nversion: 2.0")
     hermes("plugins", "enable", "dice")
-    facts = json.loads(hermes("plugins", "info", "dice", "--json").out)
-    assert (facts["state"], facts["author"], facts["origin"]) == ("loaded", "me", "user")
-    assert facts["cli_commands"] == ["dice", "sessions", "crooked"]
+    fields = json.loads(hermes("plugins", "info", "dice", "--json").out)
+    assert (fields["state"], fields["author"], fields["origin"]) == ("loaded", "me", "user")
+    assert fields["cli_commands"] == ["dice", "sessions", "crooked"]
     text = hermes("plugins", "info", "dice").out
     assert "rolls dice" in text
     assert "dice, sessions, crooked" in text
 
 
-def test_the_list_says_where_each_comes_from(hermes: Hermes, hermes_home: Path) -> None:
-    make_plugin(hermes_home, "mine", LISTENING)
+def test_the_list_shows_the_origin_of_each(hermes: Hermes, hermes_home: Path) -> None:
+    make_plugin(hermes_home, "mine", RECORDER_PLUGIN)
     rows = {row["name"]: row for row in json.loads(hermes("plugins", "list", "--json").out)}
     assert rows["mine"]["origin"] == "user"
     assert rows["boundary-log"]["origin"] == "bundled"
@@ -113,15 +113,15 @@ def test_the_list_says_where_each_comes_from(hermes: Hermes, hermes_home: Path) 
 
 
 def test_the_first_plugin_receives_only_new_events(hermes: Hermes, hermes_home: Path) -> None:
-    make_plugin(hermes_home, "ears", LISTENING)
-    make_plugin(hermes_home, "more-ears", LISTENING)
+    make_plugin(hermes_home, "ears", RECORDER_PLUGIN)
+    make_plugin(hermes_home, "more-ears", RECORDER_PLUGIN)
     with SessionDB() as db:
         for name in ("one", "two", "three"):
             db.create_session(name, "cli")
             db.end_session(name, "cli_close")
     hermes("plugins", "enable", "ears")
     assert hermes("sessions", "delete", "one", "--yes").code == 0
-    before = heard(hermes_home)
+    before = recorded_calls(hermes_home)
     assert all('"two"' not in line and '"three"' not in line for line in before)
     with SessionDB() as db:
         states = {event["state"] for event in db.list_boundaries()}
@@ -139,8 +139,8 @@ def dice(hermes: Hermes, hermes_home: Path) -> None:
 
 @pytest.mark.usefixtures("dice")
 def test_a_plugins_command_runs(hermes: Hermes) -> None:
-    done = hermes("dice", "--sides", "20")
-    assert (done.code, done.out, done.err) == (0, "rolled 20\n", "")
+    result = hermes("dice", "--sides", "20")
+    assert (result.code, result.out, result.err) == (0, "rolled 20\n", "")
     assert hermes("dice", "code").code == 3
     helped = hermes("dice", "--help")
     assert helped.code == 0
@@ -153,7 +153,7 @@ def test_a_plugins_command_runs(hermes: Hermes) -> None:
 
 @pytest.mark.usefixtures("dice")
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (
             ["dice", "raise"],
@@ -166,16 +166,18 @@ def test_a_plugins_command_runs(hermes: Hermes) -> None:
         (["crooked"], 1, "ZeroDivisionError"),
     ],
 )
-def test_its_failures_are_its_own(hermes: Hermes, words: list[str], code: int, said: str) -> None:
-    done = hermes(*words)
-    assert done.code == code
-    assert said in done.err
-    assert "Traceback" not in done.err
-    assert done.out == ""
+def test_its_failures_are_its_own(
+    hermes: Hermes, arguments: list[str], code: int, message: str
+) -> None:
+    result = hermes(*arguments)
+    assert result.code == code
+    assert message in result.err
+    assert "Traceback" not in result.err
+    assert result.out == ""
 
 
 @pytest.mark.usefixtures("dice")
-def test_the_traceback_is_there_for_those_who_want_it(hermes: Hermes) -> None:
+def test_the_traceback_is_printed_on_request(hermes: Hermes) -> None:
     assert "the dice are lost" in hermes("dice", "raise", HERMES_DEBUG="1").err
     assert "Traceback" in hermes("dice", "raise", HERMES_DEBUG="1").err
 
@@ -186,11 +188,11 @@ def test_built_in_commands_cannot_be_replaced(hermes: Hermes) -> None:
 
 
 @pytest.mark.usefixtures("dice")
-def test_a_disabled_plugins_command_is_gone(hermes: Hermes) -> None:
+def test_the_command_of_a_disabled_plugin_is_removed(hermes: Hermes) -> None:
     hermes("plugins", "disable", "dice")
-    done = hermes("dice")
-    assert done.code == 2
-    assert "invalid choice" in done.err
+    result = hermes("dice")
+    assert result.code == 2
+    assert "invalid choice" in result.err
 
 
 def test_a_plugin_that_fails_to_load_is_named_when_a_command_is_missing(
@@ -198,13 +200,13 @@ def test_a_plugin_that_fails_to_load_is_named_when_a_command_is_missing(
 ) -> None:
     make_plugin(hermes_home, "dice", "raise RuntimeError('broken')")
     hermes("plugins", "enable", "dice")
-    done = hermes("dice")
-    assert done.code == 2
-    assert "plugin dice failed to load: RuntimeError: broken" in done.err
+    result = hermes("dice")
+    assert result.code == 2
+    assert "plugin dice failed to load: RuntimeError: broken" in result.err
 
 
 def test_without_plugins_an_unknown_command_loads_none(hermes: Hermes, hermes_home: Path) -> None:
     make_plugin(hermes_home, "dice", "raise SystemExit('loaded')")
-    done = hermes("dice")
-    assert done.code == 2
-    assert "loaded" not in done.err
+    result = hermes("dice")
+    assert result.code == 2
+    assert "loaded" not in result.err

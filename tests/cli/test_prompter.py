@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def serving(*steps: dict[str, Any]) -> ScriptServer:
+def model_server(*steps: dict[str, Any]) -> ScriptServer:
     return ScriptServer(ModelScript.parse(json.dumps({"steps": [*steps, {"say": "Done."}]})))
 
 
@@ -28,7 +28,7 @@ def terminal(command: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> Path:
+def old_folder(tmp_path: Path) -> Path:
     """A folder that the model wants to remove."""
     path = tmp_path / "old"
     path.mkdir()
@@ -67,33 +67,33 @@ def test_an_open_question_ends_with_the_turn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["stop", "ok wait", "absolutely not", "/status", ""])
-def test_an_invalid_answer_approves_nothing(old: Path, line: str) -> None:
-    with serving(terminal(f"rm -rf {old}")) as server:
+def test_an_invalid_answer_approves_nothing(old_folder: Path, line: str) -> None:
+    with model_server(terminal(f"rm -rf {old_folder}")) as server:
         child = start_chat(server)
         child.sendline("clean up")
         child.expect("eny: ")
         child.sendline(line)
         child.expect("messages +2" if line == "/status" else "once, session, always or deny")
-        assert old.exists()
+        assert old_folder.exists()
         child.sendline("No")
         child.expect("Done.")
         quit_chat(child)
-    assert old.exists()
+    assert old_folder.exists()
 
 
-def test_a_turn_that_asks_can_be_stopped(old: Path) -> None:
-    with serving(terminal(f"rm -rf {old}")) as server:
+def test_a_turn_that_waits_for_approval_can_be_stopped(old_folder: Path) -> None:
+    with model_server(terminal(f"rm -rf {old_folder}")) as server:
         child = start_chat(server)
         child.sendline("clean up")
         child.expect("eny: ")
         child.sendline("/stop")
         quit_chat(child)
         assert len(server.requests) == 1
-    assert old.exists()
+    assert old_folder.exists()
 
 
-def test_input_before_the_answer_reaches_the_turn(old: Path) -> None:
-    with serving(terminal(f"rm -rf {old}")) as server:
+def test_input_before_the_answer_reaches_the_turn(old_folder: Path) -> None:
+    with model_server(terminal(f"rm -rf {old_folder}")) as server:
         child = start_chat(server)
         child.sendline("clean up")
         child.expect("eny: ")
@@ -101,13 +101,13 @@ def test_input_before_the_answer_reaches_the_turn(old: Path) -> None:
         child.sendline("/approve once")
         child.expect("Done.")
         quit_chat(child)
-    assert not old.exists()
+    assert not old_folder.exists()
     assert ("user", "only this one") in stored_messages()
 
 
 def test_text_answers_a_question_and_commands_do_not() -> None:
-    asking = {"calls": [{"name": "clarify", "arguments": {"question": "Which one?"}}]}
-    with serving(asking) as server:
+    prompt_task = {"calls": [{"name": "clarify", "arguments": {"question": "Which one?"}}]}
+    with model_server(prompt_task) as server:
         child = start_chat(server)
         child.sendline("go")
         child.expect("Which one.\r\n> ")
@@ -121,8 +121,8 @@ def test_text_answers_a_question_and_commands_do_not() -> None:
     assert "stop at the second" in dict(stored_messages())["tool"]
 
 
-def test_the_end_of_input_approves_nothing(old: Path) -> None:
-    with serving(terminal("sleep 1.5"), terminal(f"rm -rf {old}")) as server:
+def test_the_end_of_input_approves_nothing(old_folder: Path) -> None:
+    with model_server(terminal("sleep 1.5"), terminal(f"rm -rf {old_folder}")) as server:
         child = start_chat(server)
         child.sendline("clean up")
         child.expect("sleep 1.5")
@@ -131,7 +131,7 @@ def test_the_end_of_input_approves_nothing(old: Path) -> None:
         child.expect(pexpect.EOF)
         child.close()
     assert child.exitstatus == 0
-    assert old.exists()
+    assert old_folder.exists()
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from hermes_conversation.conversation import Conversation
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
 from support.command_line import command
+from support.model_servers import model_argument
 from support.plain_terminal import EDITOR, quit_chat, start_chat, stored_messages
-from support.scripted import model
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def test_new_achievements_are_printed_at_the_end(server: ScriptServer) -> None:
     child.sendline("hello")
     child.expect("First answer.")
     child.sendline("/quit")
-    child.expect("achievement")
+    child.expect("Achievement: ")
     child.expect("First Words")
     child.expect(pexpect.EOF)
     child.close()
@@ -124,7 +124,7 @@ def test_a_command_stops_the_turn_and_others_have_to_wait(slow: ScriptServer) ->
     assert len(texts) == 2
 
 
-def test_a_wrong_command_is_answered_with_close_ones(server: ScriptServer) -> None:
+def test_an_unknown_command_is_answered_with_similar_ones(server: ScriptServer) -> None:
     child = start_chat(server)
     child.sendline("/titel")
     child.expect("Did you mean /title")
@@ -161,8 +161,8 @@ def test_while_another_process_runs_a_turn_the_input_and_the_row_are_kept(
             is_over.wait(120)
 
     monkeypatch.setattr(scripted_server, "time", SimpleNamespace(sleep=pause))
-    words = command("chat", "-q", "count", "--model", model(slow))
-    other = subprocess.Popen(words, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    arguments = command("chat", "-q", "count", "--model", model_argument(slow))
+    other = subprocess.Popen(arguments, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     assert other.stdout is not None
     assert other.stdout.read(3) == b"one"
     with SessionDB(is_recovering=False) as db:
@@ -186,7 +186,7 @@ def test_while_another_process_runs_a_turn_the_input_and_the_row_are_kept(
 
 
 @pytest.mark.parametrize("is_old", [True, False])
-def test_what_was_typed_is_its_owners_alone(
+def test_the_input_history_is_readable_only_by_its_owner(
     server: ScriptServer, hermes_home: Path, is_old: bool
 ) -> None:
     path = hermes_home / "prompt_history"
@@ -204,12 +204,14 @@ def test_what_was_typed_is_its_owners_alone(
 @pytest.fixture
 def conversation(server: ScriptServer, tmp_path: Path) -> Iterator[Conversation]:
     with SessionDB() as db:
-        result = Conversation(db, None, ConversationOptions(model=model(server), cwd=tmp_path))  # type: ignore[arg-type]
+        result = Conversation(
+            db, None, ConversationOptions(model=model_argument(server), cwd=tmp_path)
+        )  # type: ignore[arg-type]
         yield result
         result.leave("cli_close")
 
 
-def say(conversation: Conversation, text: str) -> None:
+def send(conversation: Conversation, text: str) -> None:
     list(conversation.send(text))
 
 
@@ -222,27 +224,27 @@ def texts(conversation: Conversation) -> list[str]:
 
 
 def test_undo_and_redo(conversation: Conversation) -> None:
-    say(conversation, "one")
-    say(conversation, "two")
+    send(conversation, "one")
+    send(conversation, "two")
     assert "Undid 2 messages" in run(conversation, "/undo").text
     assert texts(conversation) == ["one", "First answer."]
     assert "Restored 2 messages" in run(conversation, "/redo").text
     assert texts(conversation)[-1] == "Second answer."
 
 
-def test_retry_asks_the_last_question_again(
+def test_retry_sends_the_last_prompt_again(
     conversation: Conversation, server: ScriptServer
 ) -> None:
-    say(conversation, "one")
+    send(conversation, "one")
     outcome = run(conversation, "/retry")
     assert outcome.say == "one"
-    say(conversation, outcome.say)
+    send(conversation, outcome.say)
     assert texts(conversation) == ["one", "Second answer."]
     assert [message["content"] for message in server.requests[-1]["messages"]][1:] == ["one"]
 
 
 def test_new_ends_the_conversation_and_starts_another(conversation: Conversation) -> None:
-    say(conversation, "one")
+    send(conversation, "one")
     first = conversation.session_id
     run(conversation, "/new")
     assert conversation.session_id != first
@@ -252,28 +254,28 @@ def test_new_ends_the_conversation_and_starts_another(conversation: Conversation
 
 
 def test_resume_by_title(conversation: Conversation) -> None:
-    say(conversation, "one")
+    send(conversation, "one")
     first = conversation.session_id
     run(conversation, "/title my plan")
     run(conversation, "/new")
-    say(conversation, "two")
+    send(conversation, "two")
     assert "my plan" in run(conversation, "/resume my plan").text
     assert conversation.session_id == first
-    say(conversation, "three")
+    send(conversation, "three")
     assert texts(conversation)[-2:] == ["three", "Third answer."]
 
 
 def test_a_branch_leaves_the_first_conversation_as_it_is(conversation: Conversation) -> None:
-    say(conversation, "one")
+    send(conversation, "one")
     first = conversation.session_id
     run(conversation, "/branch")
-    say(conversation, "two")
+    send(conversation, "two")
     assert len(conversation.db.get_messages(first)) == 2
     assert texts(conversation) == ["one", "First answer.", "two", "Second answer."]
 
 
 def test_status_usage_sessions_and_search(conversation: Conversation) -> None:
-    say(conversation, "find the needle")
+    send(conversation, "find the needle")
     assert conversation.session_id in run(conversation, "/status").text
     assert "output tokens" in run(conversation, "/usage").text
     assert conversation.session_id in run(conversation, "/sessions").text

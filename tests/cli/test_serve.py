@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 def test_a_port_in_use_is_a_usage_error(hermes: Hermes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        done = hermes("serve", "--port", str(port))
-    assert done.code == 2
-    assert f"Cannot listen on port {port}" in done.err
-    assert "Traceback" not in done.err
+        result = hermes("serve", "--port", str(port))
+    assert result.code == 2
+    assert f"Cannot listen on port {port}" in result.err
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize("port", ["70000", "-1"])
 def test_a_port_that_cannot_be_is_a_usage_error(hermes: Hermes, port: str) -> None:
-    done = hermes("serve", "--port", port)
-    assert done.code == 2
-    assert "0 to 65535" in done.err
-    assert "Traceback" not in done.err
+    result = hermes("serve", "--port", port)
+    assert result.code == 2
+    assert "0 to 65535" in result.err
+    assert "Traceback" not in result.err

@@ -71,15 +71,15 @@ def preview(app: BrowserApp) -> str:
     return str(app.query_one("#ending").render())
 
 
-async def until(pilot: Pilot[Any], is_true: Callable[[], bool]) -> None:
+async def wait_for(pilot: Pilot[Any], is_true: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 20
     while not is_true():
         assert time.monotonic() < deadline, "waited in vain"
         await pilot.pause(0.02)
 
 
-async def settled(pilot: Pilot[Any]) -> None:
-    await until(pilot, lambda: "…" not in status(pilot.app).partition("conv")[0])  # type: ignore[arg-type]
+async def wait_until_settled(pilot: Pilot[Any]) -> None:
+    await wait_for(pilot, lambda: "…" not in status(pilot.app).partition("conv")[0])  # type: ignore[arg-type]
 
 
 async def test_the_latest_is_selected_and_enter_chooses_it(picker: BrowserApp) -> None:
@@ -123,26 +123,26 @@ async def test_matching_messages_are_listed_below(picker: BrowserApp) -> None:
     async with picker.run_test(size=WIDE) as pilot:
         await pilot.press(*"word7")
         assert entries(picker) == []
-        await until(pilot, lambda: entries(picker) == ["talk07"])
+        await wait_for(pilot, lambda: entries(picker) == ["talk07"])
         await pilot.press("enter")
     assert picker.return_value is not None
     assert picker.return_value["id"] == "talk07"
 
 
-async def test_the_preview_shows_the_end_of_what_is_selected(picker: BrowserApp) -> None:
+async def test_the_preview_shows_the_end_of_the_selected_session(picker: BrowserApp) -> None:
     async with picker.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: "answer word11" in preview(picker))
+        await wait_for(pilot, lambda: "answer word11" in preview(picker))
         await pilot.press("down")
-        await until(pilot, lambda: "answer word10" in preview(picker))
+        await wait_for(pilot, lambda: "answer word10" in preview(picker))
         await pilot.press(*"nothing like it")
-        await until(pilot, lambda: not preview(picker))
+        await wait_for(pilot, lambda: not preview(picker))
 
 
 async def test_tab_goes_to_the_preview_and_back(picker: BrowserApp, db: SessionDB) -> None:
     db.append_message("talk11", "assistant", "\n".join(f"line {n}" for n in range(200)))
     async with picker.run_test(size=WIDE) as pilot:
         pane = picker.query_one(Preview)
-        await until(pilot, lambda: pane.scroll_y > 100)
+        await wait_for(pilot, lambda: pane.scroll_y > 100)
         await pilot.press("tab", "home")
         assert pane.has_focus
         assert pane.scroll_y == 0
@@ -154,19 +154,20 @@ async def test_tab_goes_to_the_preview_and_back(picker: BrowserApp, db: SessionD
 
 
 @pytest.mark.parametrize(
-    ("size", "beside", "below"), [(WIDE, True, False), (NARROW, False, True), (SMALL, False, False)]
+    ("size", "is_beside", "is_below"),
+    [(WIDE, True, False), (NARROW, False, True), (SMALL, False, False)],
 )
-async def test_the_preview_is_where_there_is_room(
-    picker: BrowserApp, size: tuple[int, int], beside: bool, below: bool
+async def test_the_preview_is_shown_where_it_fits(
+    picker: BrowserApp, size: tuple[int, int], is_beside: bool, is_below: bool
 ) -> None:
     async with picker.run_test(size=size) as pilot:
 
         def is_placed() -> bool:
             rows, pane = picker.query_one(RowList).region, picker.query_one(Preview).region
-            places = pane.x > rows.x, pane.y > rows.y, bool(pane.area)
-            return places == (beside, below, beside or below)
+            positions = pane.x > rows.x, pane.y > rows.y, bool(pane.area)
+            return positions == (is_beside, is_below, is_beside or is_below)
 
-        await until(pilot, is_placed)
+        await wait_for(pilot, is_placed)
         await pilot.press("tab")
         await pilot.pause()
         assert picker.query_one(Preview).region.area
@@ -177,7 +178,7 @@ async def test_the_preview_is_where_there_is_room(
 
 async def test_trashing_asks_for_confirmation(picker: BrowserApp, db: SessionDB) -> None:
     async with picker.run_test(size=WIDE) as pilot:
-        await settled(pilot)
+        await wait_until_settled(pilot)
         for answer in ("n", "escape", "enter", "x"):
             await pilot.press("ctrl+d")
             assert "to the trash? [y/N]" in status(picker)
@@ -186,7 +187,7 @@ async def test_trashing_asks_for_confirmation(picker: BrowserApp, db: SessionDB)
         assert db.list_trash() == []
         assert picker.query_one(Input).value == ""
         await pilot.press("ctrl+d", "y")
-        await until(pilot, lambda: "talk11" not in entries(picker))
+        await wait_for(pilot, lambda: "talk11" not in entries(picker))
         assert [row["session_id"] for row in db.list_trash()] == ["talk11"]
         assert "moved to the trash" in status(picker)
         assert selected(picker) == "talk10"
@@ -197,21 +198,21 @@ async def test_plugins_are_notified_of_trashed_conversations(db: SessionDB) -> N
     picker = BrowserApp(BrowserSessions(db, NO_FILTERS, results.append))
     async with picker.run_test(size=WIDE) as pilot:
         await pilot.press("ctrl+d", "y")
-        await until(pilot, lambda: bool(results))
+        await wait_for(pilot, lambda: bool(results))
 
 
 async def test_pinning_and_unpinning(picker: BrowserApp, db: SessionDB) -> None:
     async with picker.run_test(size=WIDE) as pilot:
-        await settled(pilot)
+        await wait_until_settled(pilot)
         await pilot.press("ctrl+t")
-        await until(pilot, lambda: "pinned" in status(picker))
+        await wait_for(pilot, lambda: "pinned" in status(picker))
         assert db.list_sessions_rich(id_query="talk11")[0]["pinned"]
         assert picker.query_one(RowList).render_line(1).text.startswith("*")
         await pilot.press("ctrl+t")
-        await until(pilot, lambda: "unpinned" in status(picker))
+        await wait_for(pilot, lambda: "unpinned" in status(picker))
 
 
-async def test_archived_ones_are_shown_when_asked_for(picker: BrowserApp, db: SessionDB) -> None:
+async def test_archived_sessions_are_listed_on_request(picker: BrowserApp, db: SessionDB) -> None:
     db.set_session_archived("talk10")
     async with picker.run_test(size=WIDE) as pilot:
         await pilot.press("down")
@@ -227,7 +228,7 @@ async def test_archived_ones_are_shown_when_asked_for(picker: BrowserApp, db: Se
 @pytest.mark.parametrize("key", ["f1", "question_mark"])
 async def test_help_is_a_key_away(picker: BrowserApp, key: str) -> None:
     async with picker.run_test(size=SMALL) as pilot:
-        await settled(pilot)
+        await wait_until_settled(pilot)
         await pilot.press(key)
         await pilot.pause()
         assert "Ctrl+D" in status(picker)
@@ -238,13 +239,13 @@ async def test_failures_are_reported(db: SessionDB) -> None:
     with SessionDB(read_only=True) as reading:
         picker = BrowserApp(BrowserSessions(reading, NO_FILTERS, lambda _db: None))
         async with picker.run_test(size=WIDE) as pilot:
-            await settled(pilot)
+            await wait_until_settled(pilot)
             await pilot.press("ctrl+t")
-            await until(pilot, lambda: "Cannot pin" in status(picker))
+            await wait_for(pilot, lambda: "Cannot pin" in status(picker))
             assert selected(picker) == "talk11"
 
 
-async def test_an_empty_list_is_no_trouble(hermes_home: Path) -> None:
+async def test_an_empty_list_is_not_an_error(hermes_home: Path) -> None:
     with SessionDB() as store:
         picker = BrowserApp(BrowserSessions(store, NO_FILTERS, lambda _db: None))
         async with picker.run_test(size=WIDE) as pilot:
@@ -261,15 +262,15 @@ async def test_stored_text_is_inert(db: SessionDB) -> None:
                       tool_calls=[{"function": {"name": "[red]t", "arguments": evil}}])  # fmt: skip
     picker = BrowserApp(BrowserSessions(db, NO_FILTERS, lambda _db: None))
     async with picker.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: "[@click=app.quit]y[/]" in preview(picker))
-        shown = picker.query_one(RowList).render_line(1).text + preview(picker)
-        assert "[bold red]x[/]" in shown
-        assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+        await wait_for(pilot, lambda: "[@click=app.quit]y[/]" in preview(picker))
+        rendered = picker.query_one(RowList).render_line(1).text + preview(picker)
+        assert "[bold red]x[/]" in rendered
+        assert not {"\x1b", "\x07", "\u202e"} & set(rendered)
         await pilot.press("ctrl+d")
         assert "[bold red]x[/]" in status(picker)
 
 
-async def test_many_rows_are_read_in_pieces_and_only_shown_ones_are_rendered(
+async def test_many_rows_are_loaded_in_pages_and_only_visible_ones_are_rendered(
     db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hermes_cli.commands.sessions.browser.catalogue.FIRST_ROWS", 3)
@@ -281,7 +282,7 @@ async def test_many_rows_are_read_in_pieces_and_only_shown_ones_are_rendered(
     )
     picker = BrowserApp(BrowserSessions(db, NO_FILTERS, lambda _db: None))
     async with picker.run_test(size=(40, 6)) as pilot:
-        await settled(pilot)
+        await wait_until_settled(pilot)
         assert entries(picker) == [f"talk{number:02}" for number in range(11, -1, -1)]
         assert "talk02" not in rendered
 
@@ -291,32 +292,34 @@ cells = st.integers(20, 200)
 
 
 @given(texts, texts, texts, cells)
-def test_every_line_fills_its_cells_exactly(title: str, source: str, found: str, room: int) -> None:
+def test_every_line_fills_its_cells_exactly(
+    title: str, source: str, match_text: str, columns: int
+) -> None:
     row = {"id": "x", "title": title, "source": source, "last_active": 1.0, "message_count": 10**7}
-    text = row_list.line(RowEntry(row, found), room, now=2.0)
+    text = row_list.line(RowEntry(row, match_text), columns, now=2.0)
     assert "\n" not in text
     assert "\x1b" not in text
-    assert width(row_list.heading(room)) == room
+    assert width(row_list.heading(columns)) == columns
     if "\u200d" not in text and "\ufe0f" not in text:  # joined signs: terminals differ
-        assert width(text) == room
+        assert width(text) == columns
 
 
 @given(st.lists(texts, max_size=8), texts)
-def test_everything_that_fits_is_found_in_order(titles: list[str], typed: str) -> None:
+def test_all_matches_are_found_in_order(titles: list[str], typed: str) -> None:
     catalogue = RowCatalogue()
     rows = [{"id": f"id{number}", "title": title} for number, title in enumerate(titles)]
     catalogue.add(rows)
     catalogue.add(rows)
-    words = typed.casefold().split()
+    terms = typed.casefold().split()
     expected = [
         row["id"]
         for row in rows
-        if all(word in f"{row['id']}\n{row['title']}\n".casefold() for word in words)
+        if all(word in f"{row['id']}\n{row['title']}\n".casefold() for word in terms)
     ]
     assert [entry.row["id"] for entry in catalogue.entries(typed)] == expected
 
 
-def test_hits_come_below_once_and_only_for_known_rows() -> None:
+def test_matches_are_listed_once_and_only_for_known_rows() -> None:
     catalogue = RowCatalogue()
     catalogue.add([{"id": "a", "title": "word"}, {"id": "b", "title": "other"}])
     hits = [MessageHit("b", "a word"), MessageHit("a", "word"), MessageHit("gone", "word")]
@@ -327,5 +330,5 @@ def test_hits_come_below_once_and_only_for_known_rows() -> None:
 
 
 def test_long_messages_are_cut_in_the_preview() -> None:
-    shown = pieces({"id": "x"}, [{"role": "tool", "content": "z" * 10_000, "tool_name": "t"}])
-    assert sum(len(text) for text, _style in shown) < 1000
+    rendered = pieces({"id": "x"}, [{"role": "tool", "content": "z" * 10_000, "tool_name": "t"}])
+    assert sum(len(text) for text, _style in rendered) < 1000

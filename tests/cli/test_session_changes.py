@@ -23,7 +23,7 @@ DAY = 86_400
 
 
 @pytest.fixture(autouse=True)
-def talks(hermes_home: Path) -> None:
+def conversations(hermes_home: Path) -> None:
     now = time.time()
     with SessionDB() as db:
         for number, age in enumerate((1, 10, 200, 400)):
@@ -41,8 +41,8 @@ def ids(hermes: Hermes, *options: str) -> list[str]:
 
 
 def test_a_conversation_is_renamed(hermes: Hermes) -> None:
-    done = hermes("sessions", "rename", "talk0", "Trip", "to", "Oslo")
-    assert (done.code, done.out) == (0, "talk0 renamed\n")
+    result = hermes("sessions", "rename", "talk0", "Trip", "to", "Oslo")
+    assert (result.code, result.out) == (0, "talk0 renamed\n")
     assert "Trip to Oslo" in hermes("sessions", "list").out
     taken = hermes("sessions", "rename", "talk1", "Trip to Oslo")
     assert taken.code == 2
@@ -61,14 +61,14 @@ def test_filters_narrow_the_list(hermes: Hermes) -> None:
     assert "invalid time" in wrong.err
 
 
-def test_archived_conversations_are_hidden_and_come_back(hermes: Hermes) -> None:
+def test_archived_conversations_are_hidden_and_can_be_restored(hermes: Hermes) -> None:
     hermes("sessions", "archive", "talk0", "talk1")
     assert ids(hermes) == ["talk2", "talk3"]
     hermes("sessions", "unarchive", "talk0")
     assert ids(hermes) == ["talk0", "talk2", "talk3"]
 
 
-def test_deleting_asks_and_restoring_brings_back(hermes: Hermes) -> None:
+def test_deleting_asks_for_confirmation_and_can_be_undone(hermes: Hermes) -> None:
     refused = hermes("sessions", "delete", "talk0")
     assert refused.code == 2
     assert "--yes" in refused.err
@@ -85,7 +85,7 @@ def test_deleting_asks_and_restoring_brings_back(hermes: Hermes) -> None:
 def test_on_a_terminal_the_question_is_put(hermes: Hermes) -> None:
     first, *rest = command("sessions", "delete", "talk0")
     for answer, left in (("n", 4), ("y", 3)):
-        terminal = pexpect.spawn(str(first), [str(word) for word in rest], encoding="utf-8")
+        terminal = pexpect.spawn(str(first), [str(argument) for argument in rest], encoding="utf-8")
         terminal.expect(r"\[y/N\]")
         terminal.sendline(answer)
         terminal.expect(pexpect.EOF)
@@ -95,32 +95,32 @@ def test_on_a_terminal_the_question_is_put(hermes: Hermes) -> None:
 
 def test_purging_leaves_nothing(hermes: Hermes) -> None:
     hermes("sessions", "search", "number0")
-    done = hermes("sessions", "delete", "talk0", "--purge", "--yes", "--json")
-    assert json.loads(done.out) == {"purged": ["talk0"]}
+    result = hermes("sessions", "delete", "talk0", "--purge", "--yes", "--json")
+    assert json.loads(result.out) == {"purged": ["talk0"]}
     assert "No matching messages" in hermes("sessions", "search", "number0").out
     assert hermes("sessions", "show", "talk0").code == 2
 
 
 def test_pruning_shows_before_it_does(hermes: Hermes) -> None:
     hermes("sessions", "pin", "talk3")
-    shown = hermes("sessions", "prune", "--older-than", "12w")
-    assert "Would move 1 conversation" in shown.out
-    assert "talk2" in shown.out
-    assert "Kept 1: pinned" in shown.out
+    preview = hermes("sessions", "prune", "--older-than", "12w")
+    assert "Would move 1 conversation" in preview.out
+    assert "talk2" in preview.out
+    assert "Kept 1: pinned" in preview.out
     assert len(ids(hermes)) == 4
-    done = hermes("sessions", "prune", "--older-than", "90", "--yes", "--json")
-    assert json.loads(done.out) == {
+    result = hermes("sessions", "prune", "--older-than", "90", "--yes", "--json")
+    assert json.loads(result.out) == {
         "pruned": ["talk2"], "spared": {"pinned": 1}, "is_dry_run": False,
     }  # fmt: skip
     hermes("sessions", "unpin", "talk3")
     assert "Would move 1 conversation" in hermes("sessions", "prune").out
 
 
-def test_words_are_found(hermes: Hermes) -> None:
-    done = hermes("sessions", "search", "number1")
-    assert done.code == 0
-    assert "talk1" in done.out
-    assert "question number1 about" in done.out
+def test_search_terms_are_found(hermes: Hermes) -> None:
+    result = hermes("sessions", "search", "number1")
+    assert result.code == 0
+    assert "talk1" in result.out
+    assert "question number1 about" in result.out
     hits = json.loads(hermes("sessions", "search", "图片", "--json").out)
     assert [hit["session_id"] for hit in hits] == ["talk0", "talk1", "talk2", "talk3"][::-1]
     assert hits[0]["snippet_text"][slice(*hits[0]["offsets"][0])] == "图片"
@@ -132,9 +132,9 @@ def test_words_are_found(hermes: Hermes) -> None:
     assert "No matching messages" in hermes("sessions", "search", "zebra").out
 
 
-def test_found_words_are_highlighted_on_a_terminal() -> None:
+def test_matches_are_highlighted_on_a_terminal() -> None:
     first, *rest = command("sessions", "search", "number1")
-    terminal = pexpect.spawn(str(first), [str(word) for word in rest], encoding="utf-8")
+    terminal = pexpect.spawn(str(first), [str(argument) for argument in rest], encoding="utf-8")
     terminal.expect(pexpect.EOF)
     assert "\x1b[1;33mnumber1\x1b[0m" in terminal.before
 
@@ -143,8 +143,8 @@ def test_upkeep_reports_what_it_did(hermes: Hermes, hermes_home: Path) -> None:
     sizes = json.loads(hermes("sessions", "optimize", "--json").out)
     assert sizes["bytes_after"] <= sizes["bytes_before"]
     (hermes_home / "search.db").write_bytes(b"garbage" * 5000)
-    done = json.loads(hermes("sessions", "repair", "--json").out)
-    assert done == {"sessions_indexed_anew": 0, "search_is_whole": True}
+    result = json.loads(hermes("sessions", "repair", "--json").out)
+    assert result == {"sessions_indexed_anew": 0, "search_is_whole": True}
 
 
 @pytest.mark.parametrize("action", ["rename x y", "pin x", "delete x --yes", "prune", "optimize"])
@@ -152,6 +152,6 @@ def test_without_a_history_there_is_nothing_to_change(
     hermes: Hermes, hermes_home: Path, action: str
 ) -> None:
     (hermes_home / "state.db").unlink()
-    done = hermes("sessions", *action.split())
-    assert done.code == 1
-    assert "no history" in done.err.lower()
+    result = hermes("sessions", *action.split())
+    assert result.code == 1
+    assert "no history" in result.err.lower()

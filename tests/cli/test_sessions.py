@@ -26,29 +26,29 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.clock
 
 
-def test_a_missing_history_is_an_empty_one(hermes: Hermes, hermes_home: Path) -> None:
+def test_a_missing_history_counts_as_empty(hermes: Hermes, hermes_home: Path) -> None:
     for action in ("list", "stats"):
-        done = hermes("sessions", action)
-        assert (done.code, done.err) == (0, "")
-        assert "No conversations yet" in done.out
-        assert str(hermes_home) in done.out
+        result = hermes("sessions", action)
+        assert (result.code, result.err) == (0, "")
+        assert "No conversations yet" in result.out
+        assert str(hermes_home) in result.out
     assert json.loads(hermes("sessions", "list", "--json").out) == []
     assert json.loads(hermes("sessions", "stats", "--json").out)["sessions"] == 0
     assert not (hermes_home / "state.db").exists()
 
 
-def test_showing_without_a_history_says_so(hermes: Hermes) -> None:
-    done = hermes("sessions", "show", "last")
-    assert done.code == 1
-    assert done.err.startswith("hermes: ")
-    assert "Traceback" not in done.err
+def test_show_without_a_history_is_reported(hermes: Hermes) -> None:
+    result = hermes("sessions", "show", "last")
+    assert result.code == 1
+    assert result.err.startswith("hermes: ")
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.usefixtures("history")
 def test_list(hermes: Hermes) -> None:
-    done = hermes("sessions", "list")
-    assert done.code == 0
-    title, first, second = done.out.splitlines()
+    result = hermes("sessions", "list")
+    assert result.code == 0
+    title, first, second = result.out.splitlines()
     assert title.split() == ["id", "when", "source", "messages", "conversation", "state"]
     assert first.startswith(CHAT)
     assert "2 min ago" in first
@@ -70,7 +70,7 @@ def test_list_filters(hermes: Hermes) -> None:
 
 
 @pytest.mark.usefixtures("history")
-def test_archived_conversations_are_listed_when_asked_for(hermes: Hermes) -> None:
+def test_archived_conversations_are_listed_on_request(hermes: Hermes) -> None:
     with SessionDB() as db:
         db.set_session_archived(OSLO, True)
     assert OSLO not in hermes("sessions", "list").out
@@ -79,15 +79,15 @@ def test_archived_conversations_are_listed_when_asked_for(hermes: Hermes) -> Non
 
 @pytest.mark.usefixtures("history")
 def test_show(hermes: Hermes) -> None:
-    done = hermes("sessions", "show", "Weather in")
-    assert done.code == 0
-    assert done.out.startswith("Weather in Oslo\n")
-    assert OSLO in done.out
-    assert re.search(r"^user  20\d\d-\d\d-\d\d \d\d:\d\d:\d\d$", done.out, re.MULTILINE)
-    assert '→ weather({"city": "Oslo"})' in done.out
-    assert "line 3" in done.out
-    assert "line 150" not in done.out
-    assert "use --full" in done.out
+    result = hermes("sessions", "show", "Weather in")
+    assert result.code == 0
+    assert result.out.startswith("Weather in Oslo\n")
+    assert OSLO in result.out
+    assert re.search(r"^user  20\d\d-\d\d-\d\d \d\d:\d\d:\d\d$", result.out, re.MULTILINE)
+    assert '→ weather({"city": "Oslo"})' in result.out
+    assert "line 3" in result.out
+    assert "line 150" not in result.out
+    assert "use --full" in result.out
     assert "line 199" in hermes("sessions", "show", OSLO[:10], "--full").out
 
 
@@ -102,7 +102,7 @@ def test_show_json(hermes: Hermes) -> None:
 
 
 @pytest.mark.usefixtures("history")
-def test_undone_messages_are_counted_and_shown_when_asked_for(hermes: Hermes) -> None:
+def test_undone_messages_are_counted_and_shown_on_request(hermes: Hermes) -> None:
     with SessionDB() as db:
         first = next(iter(db.iter_messages(CHAT)))
         db.rewind_to_message(CHAT, first["id"])
@@ -114,20 +114,20 @@ def test_undone_messages_are_counted_and_shown_when_asked_for(hermes: Hermes) ->
 
 @pytest.mark.usefixtures("history")
 @pytest.mark.parametrize(
-    ("asked", "word"), [("nothing-like-it", "nothing-like-it"), ("2026", OSLO)]
+    ("session_argument", "word"), [("nothing-like-it", "nothing-like-it"), ("2026", OSLO)]
 )
-def test_an_unclear_id_is_refused(hermes: Hermes, asked: str, word: str) -> None:
-    done = hermes("sessions", "show", asked)
-    assert done.code == 2
-    assert word in done.err
-    assert done.err.startswith("hermes: ")
+def test_an_unclear_id_is_refused(hermes: Hermes, session_argument: str, word: str) -> None:
+    result = hermes("sessions", "show", session_argument)
+    assert result.code == 2
+    assert word in result.err
+    assert result.err.startswith("hermes: ")
 
 
 @pytest.mark.usefixtures("history")
 def test_tail(hermes: Hermes) -> None:
-    done = hermes("sessions", "tail", OSLO, "-n", "1")
-    assert "21 degrees." in done.out
-    assert "How warm" not in done.out
+    result = hermes("sessions", "tail", OSLO, "-n", "1")
+    assert "21 degrees." in result.out
+    assert "How warm" not in result.out
     assert hermes("sessions", "tail", OSLO, "-n", "0").out == ""
     lines = hermes("sessions", "tail", OSLO, "-n", "2", "--json").out.splitlines()
     assert [json.loads(line)["role"] for line in lines] == ["tool", "assistant"]
@@ -162,17 +162,17 @@ def test_stats(hermes: Hermes) -> None:
 
 
 def test_overview(hermes: Hermes, history: Path) -> None:
-    done = hermes()
-    assert done.code == 0
-    assert f"2 conversations, 5 messages in {history / 'state.db'}" in done.out
-    assert "Weather in Oslo" in done.out
-    assert "hermes sessions show last" in done.out
+    result = hermes()
+    assert result.code == 0
+    assert f"2 conversations, 5 messages in {history / 'state.db'}" in result.out
+    assert "Weather in Oslo" in result.out
+    assert "hermes sessions show last" in result.out
 
 
 def test_overview_of_an_empty_home(hermes: Hermes, hermes_home: Path) -> None:
-    done = hermes()
-    assert (done.code, done.err) == (0, "")
-    assert "No conversations yet" in done.out
+    result = hermes()
+    assert (result.code, result.err) == (0, "")
+    assert "No conversations yet" in result.out
     assert list(hermes_home.iterdir()) == []
 
 
@@ -184,8 +184,8 @@ def test_a_history_of_the_original(
     rows = json.loads(hermes("sessions", "list", "--all", "--json").out)
     assert rows
     for row in rows[:5]:
-        done = hermes("sessions", "show", row["id"], "--inactive")
-        assert (done.code, done.err) == (0, "")
+        result = hermes("sessions", "show", row["id"], "--inactive")
+        assert (result.code, result.err) == (0, "")
     assert hermes("sessions", "stats").code == 0
 
 
@@ -210,19 +210,19 @@ def test_stored_escape_sequences_never_reach_the_terminal(hermes: Hermes) -> Non
         (),
     ]
     for arguments in everything:
-        done = hermes(*arguments)
-        said = done.out + done.err
-        assert not set(said) & set("\x1b\x07\x9b\u202e\x7f\r"), arguments
+        result = hermes(*arguments)
+        output = result.out + result.err
+        assert not set(output) & set("\x1b\x07\x9b\u202e\x7f\r"), arguments
 
 
 @pytest.mark.usefixtures("history")
-def test_a_reader_who_leaves_is_no_error() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     with SessionDB() as db:
         for number in range(400):
             db.append_message(CHAT, "user", content=f"{number} " + "x" * 1000)
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run(
+    result = subprocess.run(
         command("sessions", "show", CHAT),
         check=False,
         stdout=writer,
@@ -230,7 +230,7 @@ def test_a_reader_who_leaves_is_no_error() -> None:
         timeout=60,
     )
     os.close(writer)
-    assert (done.returncode, done.stderr) == (141, b"")
+    assert (result.returncode, result.stderr) == (141, b"")
 
 
 def test_a_large_foreign_history_is_listed_at_once_with_indexing_progress(
@@ -239,9 +239,9 @@ def test_a_large_foreign_history_is_listed_at_once_with_indexing_progress(
     make_schema_16(hermes_home / "state.db")
     rows = [foreign_session(f"s{number:04}", float(number)) for number in range(3000)]
     write_as_hermes_agent(hermes_home / "state.db", [("BEGIN", ()), *rows, ("COMMIT", ())])
-    done = hermes("sessions", "list", "--limit", "2", "--json")
-    assert [row["id"] for row in json.loads(done.out)] == ["s2999", "s2998"]
-    assert re.fullmatch(r"Indexing: \d+ % \([\d,]+ of 3,000 conversations\)\n", done.err)
+    result = hermes("sessions", "list", "--limit", "2", "--json")
+    assert [row["id"] for row in json.loads(result.out)] == ["s2999", "s2998"]
+    assert re.fullmatch(r"Indexing: \d+ % \([\d,]+ of 3,000 conversations\)\n", result.err)
     terminal = pexpect.spawn(*_spawned("sessions", "list", "--limit", "2"), encoding="utf-8")
     terminal.expect(pexpect.EOF, timeout=60)
     assert "s2999" in terminal.before
@@ -251,4 +251,4 @@ def test_a_large_foreign_history_is_listed_at_once_with_indexing_progress(
 
 def _spawned(*arguments: str) -> tuple[str, list[str]]:
     first, *rest = command(*arguments)
-    return str(first), [str(word) for word in rest]
+    return str(first), [str(argument) for argument in rest]

@@ -40,7 +40,7 @@ def server() -> Iterator[ScriptServer]:
 
 
 @pytest.fixture
-def refusing() -> Iterator[str]:
+def rejecting_server() -> Iterator[str]:
     """An address that takes no key."""
 
     class Refusing(BaseHTTPRequestHandler):
@@ -50,7 +50,7 @@ def refusing() -> Iterator[str]:
             self.end_headers()
 
         def log_message(self, *_arguments: object) -> None:
-            """Nobody reads these."""
+            """Write no access log."""
 
     with HTTPServer(("127.0.0.1", 0), Refusing) as served:
         threading.Thread(target=served.serve_forever, daemon=True).start()
@@ -58,15 +58,15 @@ def refusing() -> Iterator[str]:
         served.shutdown()
 
 
-def choose(child: pexpect.spawn[str], words: str) -> None:
-    """Pick the line of the menu that has these words."""
+def choose(child: pexpect.spawn[str], choice: str) -> None:
+    """Choose the menu entry that contains a text."""
     child.expect(MENU)
-    match = re.search(rf"(\d+)\. [^\n]*{words}", child.before or "")
+    match = re.search(rf"(\d+)\. [^\n]*{choice}", child.before or "")
     assert match, child.before
     child.sendline(match.group(1))
 
 
-def written(home: Path) -> str:
+def config_text(home: Path) -> str:
     files = (home / "config.yaml", home / ".env")
     return "".join(file.read_text() for file in files if file.exists())
 
@@ -75,7 +75,7 @@ def test_an_endpoint_with_a_key_is_tested_and_saved(
     hermes: Hermes, server: ScriptServer, hermes_home: Path
 ) -> None:
     child = on_terminal("setup")
-    child.logfile_read = shown = io.StringIO()
+    child.logfile_read = output = io.StringIO()
     choose(child, "Another OpenAI-compatible")
     child.expect("Base URL")
     child.sendline(server.base_url)
@@ -86,7 +86,7 @@ def test_an_endpoint_with_a_key_is_tested_and_saved(
     child.sendline("")
     child.expect("The model answered in .*: Hello there.")
     assert wait_for_exit(child) == 0
-    assert SECRET not in shown.getvalue()
+    assert SECRET not in output.getvalue()
     assert SECRET in (hermes_home / ".env").read_text()
     assert SECRET not in (hermes_home / "config.yaml").read_text()
     assert hermes("chat", "-q", "hi").out == "Again.\n"
@@ -100,22 +100,22 @@ def test_a_server_on_this_machine_is_offered(server: ScriptServer, hermes_home: 
     child.sendline("1")
     child.expect("Using scripted")
     assert wait_for_exit(child) == 0
-    assert server.base_url in written(hermes_home)
+    assert server.base_url in config_text(hermes_home)
 
 
-def test_a_key_that_is_refused_is_asked_for_again(refusing: str, hermes_home: Path) -> None:
+def test_a_rejected_key_is_prompted_for_again(rejecting_server: str, hermes_home: Path) -> None:
     child = on_terminal("setup")
     choose(child, "Another OpenAI-compatible")
     child.expect("Base URL")
     child.sendline("no address")
     child.expect("must start with http")
-    child.sendline(refusing)
+    child.sendline(rejecting_server)
     for _ in range(3):
         child.expect("none\\): ")
         child.sendline("wrong")
         child.expect("Authentication failed")
     assert wait_for_exit(child) == 2
-    assert written(hermes_home) == ""
+    assert config_text(hermes_home) == ""
 
 
 def test_a_failing_model_is_saved_only_on_request(hermes_home: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_failing_model_is_saved_only_on_request(hermes_home: Path) -> None:
         child.expect("Save it anyway")
         child.sendline("")
         assert wait_for_exit(child) == 1
-    assert written(hermes_home) == ""
+    assert config_text(hermes_home) == ""
 
 
 def test_an_unreachable_endpoint_changes_nothing(hermes_home: Path) -> None:
@@ -144,7 +144,7 @@ def test_an_unreachable_endpoint_changes_nothing(hermes_home: Path) -> None:
     child.sendline("")
     child.expect("Cannot connect")
     assert wait_for_exit(child) == 2
-    assert written(hermes_home) == ""
+    assert config_text(hermes_home) == ""
 
 
 @pytest.mark.parametrize(("key", "code"), [("\x04", 2), ("\x03", 130)])
@@ -153,7 +153,7 @@ def test_leaving_changes_nothing(key: str, code: int, hermes_home: Path) -> None
     child.expect(MENU)
     child.send(key)
     assert wait_for_exit(child) == code
-    assert written(hermes_home) == ""
+    assert config_text(hermes_home) == ""
 
 
 def test_the_built_in_model_needs_no_key(hermes: Hermes, hermes_home: Path) -> None:
@@ -166,8 +166,8 @@ def test_the_built_in_model_needs_no_key(hermes: Hermes, hermes_home: Path) -> N
     assert "smollm2" in hermes("models", "list").out.splitlines()[1]
 
 
-def test_without_a_terminal_it_says_what_to_set(hermes: Hermes) -> None:
-    done = hermes("setup")
-    assert done.code == 2
-    assert "ANTHROPIC_API_KEY" in done.out
-    assert "hermes models use" in done.out
+def test_without_a_terminal_the_error_names_the_settings(hermes: Hermes) -> None:
+    result = hermes("setup")
+    assert result.code == 2
+    assert "ANTHROPIC_API_KEY" in result.out
+    assert "hermes models use" in result.out

@@ -17,7 +17,7 @@ HERMES = [sys.executable, "-I", "-c", "from hermes_cli.main import entry; entry(
 
 
 def least_cpu_seconds(commands: list[list[str]]) -> list[float]:
-    """The least work of several runs of each command, taken in turns.
+    """The least work of several runs of each command, measured alternately.
 
     Work and not time, because other tests run beside this one.
     """

@@ -23,14 +23,14 @@ def on_terminal(*arguments: str, columns: int = 80) -> str:
         rest,
         dimensions=(24, columns),
         encoding="utf-8",
-        # Given explicitly: readline in this process puts COLUMNS into the C environment.
+        # Set explicitly: readline in this process puts COLUMNS into the C environment.
         env=dict(os.environ),
         timeout=30,
     )
-    said = str(child.read())
+    output = str(child.read())
     child.close()
-    assert child.exitstatus == 0, said
-    return said
+    assert child.exitstatus == 0, output
+    return output
 
 
 @pytest.mark.usefixtures("history")

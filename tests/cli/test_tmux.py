@@ -39,17 +39,17 @@ def window(tmp_path: Path, history: Path) -> Window:
     return opened
 
 
-def assert_fits(seen: str, columns: int) -> None:
-    assert [line for line in seen.splitlines() if width(line) > columns] == []
+def assert_fits(screen: str, columns: int) -> None:
+    assert [line for line in screen.splitlines() if width(line) > columns] == []
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(132, 40), (80, 24), (60, 20), (40, 12)])
 def test_the_picker_fits_and_answers(window: Window, columns: int, lines: int) -> None:
     with window(columns, lines) as terminal:
         terminal.run(BROWSE)
-        seen = terminal.wait_for("3 conversations")
-        assert_fits(seen, columns)
-        assert "Weather in Oslo" in seen
+        screen = terminal.wait_for("3 conversations")
+        assert_fits(screen, columns)
+        assert "Weather in Oslo" in screen
         terminal.type("oslo")
         terminal.wait_for("1 of 3 conv")
         terminal.press("Enter")
@@ -60,8 +60,8 @@ def test_wide_characters_stay_in_their_columns(window: Window) -> None:
     with window(100, 24) as terminal:
         terminal.run(BROWSE)
         terminal.wait_for("3 conversations")
-        seen = terminal.wait_until(lambda seen: "user  20" in seen, "the preview")
-        rows = [line for line in seen.splitlines() if "│" in line]
+        screen = terminal.wait_until(lambda screen: "user  20" in screen, "the preview")
+        rows = [line for line in screen.splitlines() if "│" in line]
         assert len({width(line.partition("│")[0]) for line in rows}) == 1
         assert len(rows) == 22
 
@@ -71,28 +71,28 @@ def test_a_window_that_changes_its_size(window: Window) -> None:
         terminal.run(BROWSE)
         terminal.wait_for("│")
         terminal._tmux("resize-window", "-x", "45", "-y", "12")
-        seen = terminal.wait_until(
-            lambda seen: "│" not in seen and "Weather in Oslo" in seen, "a narrow list"
+        screen = terminal.wait_until(
+            lambda screen: "│" not in screen and "Weather in Oslo" in screen, "a narrow list"
         )
-        assert_fits(seen, 45)
+        assert_fits(screen, 45)
 
 
 def test_no_colours_where_none_are_wanted(window: Window, history: Path) -> None:
     def styled(**environment: str) -> str:
         with window(120, 30, **environment) as terminal:
             terminal.run(BROWSE)
-            terminal.wait_until(lambda seen: "user  20" in seen, "the preview")
+            terminal.wait_until(lambda screen: "user  20" in screen, "the preview")
             return terminal.screen(styled=True)
 
     assert COLOURS.search(styled())
     plain = styled(NO_COLOR="1")
     assert not COLOURS.search(plain)
-    assert "\x1b[7m" in plain  # the selected row is still told apart
+    assert "\x1b[7m" in plain  # the selected row is still marked
     (history / "config.yaml").write_text("display:\n  color: never\n")
     assert not COLOURS.search(styled())
 
 
-def test_the_answer_goes_into_a_pipe_and_the_list_to_the_terminal(
+def test_the_answer_is_written_to_the_pipe_and_the_list_to_the_terminal(
     window: Window, tmp_path: Path
 ) -> None:
     answer, errors = tmp_path / "answer", tmp_path / "errors"
@@ -105,7 +105,7 @@ def test_the_answer_goes_into_a_pipe_and_the_list_to_the_terminal(
         assert errors.read_text() == ""
 
 
-def test_a_command_takes_the_answer(window: Window) -> None:
+def test_a_command_receives_the_answer(window: Window) -> None:
     show = " ".join(command("sessions", "show"))
     with window(100, 40) as terminal:
         terminal.type(f'clear; {show} "$({" ".join(BROWSE)})"; echo END-$?-\n')
@@ -116,7 +116,7 @@ def test_a_command_takes_the_answer(window: Window) -> None:
         assert "Guten Tag, 世界" in terminal.wait_for_end()
 
 
-def test_json_tells_the_row(window: Window, tmp_path: Path) -> None:
+def test_json_prints_the_row(window: Window, tmp_path: Path) -> None:
     answer = tmp_path / "answer"
     with window(100, 30) as terminal:
         terminal.run([*BROWSE, "--json", "--source", "telegram"], f"> {answer}")
@@ -128,7 +128,7 @@ def test_json_tells_the_row(window: Window, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["Escape", "C-c"])
-def test_leaving_says_nothing_and_restores_the_terminal(
+def test_leaving_prints_nothing_and_restores_the_terminal(
     window: Window, tmp_path: Path, key: str
 ) -> None:
     answer = tmp_path / "answer"
@@ -142,7 +142,7 @@ def test_leaving_says_nothing_and_restores_the_terminal(
         terminal.wait_for("\necho is back")
 
 
-def test_the_trash_is_asked_for_on_the_terminal(window: Window) -> None:
+def test_emptying_the_trash_is_confirmed_on_the_terminal(window: Window) -> None:
     with window(100, 24) as terminal:
         terminal.run(BROWSE)
         terminal.wait_for("3 conversations")
@@ -158,14 +158,14 @@ def test_the_trash_is_asked_for_on_the_terminal(window: Window) -> None:
         assert [row["session_id"] for row in db.list_trash()] == [OSLO]
 
 
-def test_without_a_terminal_it_says_what_to_do_instead(history: Path) -> None:
-    done = subprocess.run(
+def test_without_a_terminal_the_error_names_an_alternative(history: Path) -> None:
+    result = subprocess.run(
         BROWSE, capture_output=True, check=False, timeout=60, start_new_session=True
     )
-    assert done.returncode == 2
-    assert b"requires an interactive terminal" in done.stderr
-    assert b"sessions list" in done.stderr
-    assert done.stdout == b""
+    assert result.returncode == 2
+    assert b"requires an interactive terminal" in result.stderr
+    assert b"sessions list" in result.stderr
+    assert result.stdout == b""
 
 
 def test_a_terminal_that_cannot_move_its_cursor_is_none(window: Window) -> None:
@@ -189,31 +189,37 @@ TABLES = [
 ]
 
 
-@pytest.mark.parametrize("words", TABLES, ids=" ".join)
+@pytest.mark.parametrize("arguments", TABLES, ids=" ".join)
 @pytest.mark.parametrize("columns", [40, 132])
 def test_tables_in_a_narrow_and_a_wide_window(
-    window: Window, words: tuple[str, ...], columns: int
+    window: Window, arguments: tuple[str, ...], columns: int
 ) -> None:
     with window(columns, 40) as terminal:
-        terminal.run(command(*words))
+        terminal.run(command(*arguments))
         terminal.wait_for_end()
         assert COLOURS.search(terminal.screen(styled=True))
-    if words != ("sessions", "search", "Oslo"):  # what was said is shown whole, and wraps
+    if arguments != (
+        "sessions",
+        "search",
+        "Oslo",
+    ):  # matches are printed in full and wrap
         with window(columns, 40, NO_COLOR="1") as terminal:
-            terminal.run(command(*words), f"> >(cat > /dev/null); {' '.join(command(*words))}")
-            seen = terminal.wait_for_end()
+            terminal.run(
+                command(*arguments), f"> >(cat > /dev/null); {' '.join(command(*arguments))}"
+            )
+            screen = terminal.wait_for_end()
             assert not COLOURS.search(terminal.screen(styled=True))
-            first = seen.splitlines()[0]
-            assert len([line for line in seen.splitlines() if line == first]) == 1
+            first = screen.splitlines()[0]
+            assert len([line for line in screen.splitlines() if line == first]) == 1
 
 
-@pytest.mark.parametrize("words", TABLES, ids=" ".join)
-def test_tables_in_a_pipe_are_whole_and_plain(
-    window: Window, tmp_path: Path, words: tuple[str, ...]
+@pytest.mark.parametrize("arguments", TABLES, ids=" ".join)
+def test_tables_in_a_pipe_are_complete_and_plain(
+    window: Window, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     piped = tmp_path / "piped"
     with window(40, 24) as terminal:
-        terminal.run(command(*words), f"| cat > {piped}")
+        terminal.run(command(*arguments), f"| cat > {piped}")
         terminal.wait_for_end()
     text = piped.read_text()
     assert "\x1b" not in text

@@ -37,7 +37,7 @@ def test_calls(call: object, line: str) -> None:
     assert show.call_line(call) == line
 
 
-def test_long_text_is_folded_and_says_by_how_much() -> None:
+def test_long_text_is_collapsed_with_its_length() -> None:
     assert show.fold("short\ntext") == "short\ntext"
     folded = show.fold("x" * 5000)
     assert folded.startswith("x" * show.FOLD_CHARACTERS + "\n")

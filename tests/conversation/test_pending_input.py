@@ -34,7 +34,7 @@ class RecordingAgent:
         return join_texts(self.steering.pop_all())
 
 
-class OneConversation:
+class StoredConversation:
     """A conversation as the queue sees it, over a real store."""
 
     def __init__(self, db: SessionDB) -> None:
@@ -44,12 +44,12 @@ class OneConversation:
 
 
 @pytest.fixture
-def conversation() -> Iterator[OneConversation]:
+def conversation() -> Iterator[StoredConversation]:
     with SessionDB() as db:
-        yield OneConversation(db)
+        yield StoredConversation(db)
 
 
-def test_queued_input_becomes_the_next_turns_in_order(conversation: OneConversation) -> None:
+def test_queued_input_becomes_the_next_turns_in_order(conversation: StoredConversation) -> None:
     pending = PendingInput(conversation)
     pending.queue("first")
     pending.queue("second")
@@ -58,7 +58,7 @@ def test_queued_input_becomes_the_next_turns_in_order(conversation: OneConversat
     assert pending.after_turn(is_complete=True) == AfterTurn()
 
 
-def test_unread_steering_comes_before_queued_input(conversation: OneConversation) -> None:
+def test_unread_steering_comes_before_queued_input(conversation: StoredConversation) -> None:
     pending = PendingInput(conversation)
     pending.queue("later")
     pending.steer("now")
@@ -68,7 +68,7 @@ def test_unread_steering_comes_before_queued_input(conversation: OneConversation
     assert pending.after_turn(is_complete=True) == AfterTurn("later")
 
 
-def test_steering_that_was_read_is_not_submitted_again(conversation: OneConversation) -> None:
+def test_steering_that_was_read_is_not_submitted_again(conversation: StoredConversation) -> None:
     pending = PendingInput(conversation)
     pending.steer("now")
     conversation.agent.pop_steering()
@@ -78,7 +78,7 @@ def test_steering_that_was_read_is_not_submitted_again(conversation: OneConversa
 
 
 def test_steering_that_arrives_while_the_agent_reads_is_kept(
-    conversation: OneConversation,
+    conversation: StoredConversation,
 ) -> None:
     pending = PendingInput(conversation)
     pending.steer("first")
@@ -89,8 +89,8 @@ def test_steering_that_arrives_while_the_agent_reads_is_kept(
     assert pending.after_turn(is_complete=True) == AfterTurn("second")
 
 
-def test_after_an_interrupt_the_rest_is_returned_to_the_person(
-    conversation: OneConversation,
+def test_after_an_interrupt_the_rest_is_returned_to_the_user(
+    conversation: StoredConversation,
 ) -> None:
     pending = PendingInput(conversation)
     pending.steer("steered")
@@ -104,21 +104,21 @@ def test_after_an_interrupt_the_rest_is_returned_to_the_person(
     assert pending.after_turn(is_complete=True) == AfterTurn("again")
 
 
-def test_a_failed_turn_returns_what_waited(conversation: OneConversation) -> None:
+def test_a_failed_turn_returns_what_waited(conversation: StoredConversation) -> None:
     pending = PendingInput(conversation)
     pending.queue("queued")
     assert pending.after_turn(is_complete=False) == AfterTurn("", "queued")
 
 
 @pytest.mark.parametrize("mode", ["steer", "queue", "interrupt"])
-def test_no_mode_loses_input(conversation: OneConversation, mode: Any) -> None:
+def test_no_mode_loses_input(conversation: StoredConversation, mode: Any) -> None:
     pending = PendingInput(conversation)
     pending.submit("x", mode)
     assert pending.after_turn(is_complete=mode != "interrupt").next_input == "x"
 
 
 def test_pending_input_of_a_crashed_process_is_returned_once(
-    conversation: OneConversation,
+    conversation: StoredConversation,
 ) -> None:
     before = PendingInput(conversation)
     before.steer("steered")
@@ -129,7 +129,9 @@ def test_pending_input_of_a_crashed_process_is_returned_once(
     assert after.restore() == ""
 
 
-def test_nothing_is_left_in_the_store_once_the_turn_is_over(conversation: OneConversation) -> None:
+def test_nothing_is_left_in_the_store_once_the_turn_is_over(
+    conversation: StoredConversation,
+) -> None:
     pending = PendingInput(conversation)
     pending.interrupt("instead")
     pending.after_turn(is_complete=False)
@@ -137,13 +139,13 @@ def test_nothing_is_left_in_the_store_once_the_turn_is_over(conversation: OneCon
 
 
 def test_pending_input_of_a_turn_in_another_process_stays_there(
-    conversation: OneConversation,
+    conversation: StoredConversation,
 ) -> None:
     conversation.db.create_session("one", "cli")
     PendingInput(conversation).queue("queued")
     with SessionDB() as other:
         other.identity = other.identity._replace(
-            process_id="another", host="elsewhere", boot_id="its own"
+            process_id="another", host="elsewhere", boot_id="other boot"
         )
         lease = other.acquire_turn("one", seconds=600)
         assert PendingInput(conversation).restore() == ""

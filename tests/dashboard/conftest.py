@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state import SessionDB
-from support.dashboards import dashboard, parts_of
+from support.dashboards import dashboard, dashboard_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import httpx2 as httpx
 
-    from support.dashboards import Served
+    from support.dashboards import RunningDashboard
 
 
 @pytest.fixture
@@ -25,11 +25,11 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
 
 
 @pytest.fixture
-def served(db: SessionDB) -> Iterator[Served]:
-    with dashboard(parts_of(db)) as running:
+def served(db: SessionDB) -> Iterator[RunningDashboard]:
+    with dashboard(dashboard_context(db)) as running:
         yield running
 
 
 @pytest.fixture
-def client(served: Served) -> httpx.Client:
+def client(served: RunningDashboard) -> httpx.Client:
     return served.client

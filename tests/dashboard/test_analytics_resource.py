@@ -14,7 +14,7 @@ from hermes_core.clock import ManualClock
 from hermes_dashboard.analytics import analysis
 from hermes_dashboard.resources import analytics, overview, sessions
 from hermes_state import SessionDB
-from support.data_resources import serving
+from support.data_resources import serve_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def client(
     monkeypatch.setattr(analysis, "CHECK_SECONDS", 0.0)
     monkeypatch.setattr(analysis, "MAX_CHECK_SECONDS", 0.0)
     monkeypatch.setattr(analysis, "MAX_WAIT_SECONDS", 30.0)
-    with serving(db, hermes_home, analytics, overview, sessions) as client:
+    with serve_resources(db, hermes_home, analytics, overview, sessions) as client:
         yield client
 
 
@@ -342,7 +342,7 @@ def test_bars_of_a_full_year_agree_with_the_lists(hermes_home: Path) -> None:
     clock = ManualClock()
     with SessionDB(hermes_home / "state.db", clock=clock) as db:
         generator.write(db, clock, datetime(2026, 3, 30, 20, tzinfo=UTC))
-        with serving(db, hermes_home, analytics, sessions) as client:
+        with serve_resources(db, hermes_home, analytics, sessions) as client:
             for query in ({"since": "2000-01-01"}, {"since": "2026-03-01", "source": "cli"}):
                 result = complete_analytics(client, **query)
                 filters = {name: item for name, item in query.items() if name != "since"}

@@ -15,22 +15,22 @@ from websockets.sync.client import connect
 from hermes_core.instance_record import DAEMON
 from hermes_dashboard.resources.chat import FORBIDDEN_METHODS
 from support.daemons import stopping_daemon, wait_until
-from support.scripted import model, serving
+from support.model_servers import model_argument, model_servers
 from tui_gateway import frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hermes_state import SessionDB
-    from support.dashboards import Served
+    from support.dashboards import RunningDashboard
 
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], str]]:
-    with stopping_daemon(), serving() as start:
-        yield lambda steps: model(start(steps))
+    with stopping_daemon(), model_servers() as start:
+        yield lambda steps: model_argument(start(steps))
 
 
 class Page:
@@ -78,7 +78,7 @@ class Page:
         self.live = result["session_id"]
         return result
 
-    def until(self, wanted: str) -> dict[str, Any]:
+    def wait_for(self, wanted: str) -> dict[str, Any]:
         while True:
             if not self._events:
                 params = self.receive()["params"]
@@ -90,12 +90,12 @@ class Page:
     def text_until(self, word: str) -> str:
         shown = ""
         while word not in shown:
-            shown += self.until("message.delta")["text"]
+            shown += self.wait_for("message.delta")["text"]
         return shown
 
 
 @contextmanager
-def page(served: Served, **options: Any) -> Iterator[Page]:
+def page(served: RunningDashboard, **options: Any) -> Iterator[Page]:
     headers = options.pop("headers", served.headers)
     with connect(
         served.socket_url, additional_headers=headers, proxy=None, max_size=None, **options
@@ -103,26 +103,26 @@ def page(served: Served, **options: Any) -> Iterator[Page]:
         yield Page(socket)
 
 
-def test_a_question_is_answered(served: Served, serve: Any, db: SessionDB) -> None:
+def test_a_question_is_answered(served: RunningDashboard, serve: Any, db: SessionDB) -> None:
     with page(served) as client:
-        assert "prompt.submit" in client.until("gateway.ready")["methods"]
+        assert "prompt.submit" in client.wait_for("gateway.ready")["methods"]
         opened = client.open(model=serve("[{say: Hello from the script.}]"), source="dashboard")
         client.call("prompt.submit", text="hi")
-        assert client.until("message.complete")["text"] == "Hello from the script."
+        assert client.wait_for("message.complete")["text"] == "Hello from the script."
         stored = opened["stored_session_id"]
         said = [row["content"] for row in db.get_messages(stored)]
         assert said == ["hi", "Hello from the script."]
 
 
-def test_a_signed_in_browser_can_connect(served: Served, serve: Any) -> None:
+def test_a_signed_in_browser_can_connect(served: RunningDashboard, serve: Any) -> None:
     serve("[]")
     cookie = served.access.cookies.create("")
     headers = {"Cookie": f"{served.access.origins.cookie}={cookie}"}
     with page(served, headers=headers, origin=served.url) as client:
-        client.until("gateway.ready")
+        client.wait_for("gateway.ready")
 
 
-def test_a_lost_page_resumes_a_running_turn(served: Served, serve: Any) -> None:
+def test_a_lost_page_resumes_a_running_turn(served: RunningDashboard, serve: Any) -> None:
     with page(served) as first:
         opened = first.open(model=serve(f"[{{say: {SLOW}, pause: 0.15}}]"))
         first.call("prompt.submit", text="count")
@@ -132,10 +132,10 @@ def test_a_lost_page_resumes_a_running_turn(served: Served, serve: Any) -> None:
         result = second.open("session.resume", session_id=opened["stored_session_id"])
         assert result["running"]
         assert result["inflight"]["text"].startswith(shown)
-        assert second.until("message.complete")["text"] == SLOW
+        assert second.wait_for("message.complete")["text"] == SLOW
 
 
-def test_methods_that_pages_must_not_call_are_refused(served: Served, serve: Any) -> None:
+def test_methods_that_pages_must_not_call_are_refused(served: RunningDashboard, serve: Any) -> None:
     serve("[]")
     with page(served) as client:
         for method in sorted(FORBIDDEN_METHODS):
@@ -155,17 +155,19 @@ def test_methods_that_pages_must_not_call_are_refused(served: Served, serve: Any
 
 
 def test_an_oversized_frame_is_an_error_and_the_connection_stays_open(
-    served: Served, serve: Any
+    served: RunningDashboard, serve: Any
 ) -> None:
     serve("[]")
     with page(served) as client:
-        client.until("gateway.ready")
+        client.wait_for("gateway.ready")
         client.socket.send('{"x": "' + "x" * frames.MAX_FRAME_BYTES + '"}')
         assert client.error()["code"] == frames.PARSE_ERROR
         client.call("session.active_list")
 
 
-def test_a_long_history_is_one_response(served: Served, serve: Any, db: SessionDB) -> None:
+def test_a_long_history_is_one_response(
+    served: RunningDashboard, serve: Any, db: SessionDB
+) -> None:
     db.create_session("long", source="cli")
     for number in range(40):
         db.append_message("long", "user", f"{number} " + "x" * 100_000)
@@ -174,10 +176,12 @@ def test_a_long_history_is_one_response(served: Served, serve: Any, db: SessionD
         assert sum(len(str(message)) for message in result["messages"]) > 3_000_000
 
 
-def test_a_page_reconnects_to_a_new_daemon_after_a_crash(served: Served, serve: Any) -> None:
+def test_a_page_reconnects_to_a_new_daemon_after_a_crash(
+    served: RunningDashboard, serve: Any
+) -> None:
     serve("[]")
     with page(served) as client:
-        client.until("gateway.ready")
+        client.wait_for("gateway.ready")
         record = DAEMON.find()
         assert record is not None
         os.kill(record.pid, signal.SIGKILL)
@@ -188,13 +192,13 @@ def test_a_page_reconnects_to_a_new_daemon_after_a_crash(served: Served, serve: 
         assert "daemon" in caught.value.rcvd.reason
     wait_until(lambda: DAEMON.find() is None)
     with page(served) as other:
-        other.until("gateway.ready")
+        other.wait_for("gateway.ready")
 
 
-def test_binary_frames_are_rejected(served: Served, serve: Any) -> None:
+def test_binary_frames_are_rejected(served: RunningDashboard, serve: Any) -> None:
     serve("[]")
     with page(served) as client:
-        client.until("gateway.ready")
+        client.wait_for("gateway.ready")
         client.socket.send(b"{}")
         with pytest.raises(ConnectionClosed) as caught:
             client.receive()
@@ -202,10 +206,12 @@ def test_binary_frames_are_rejected(served: Served, serve: Any) -> None:
         assert caught.value.rcvd.code == 1003
 
 
-def test_shutdown_closes_the_socket_but_not_the_conversation(served: Served, serve: Any) -> None:
+def test_shutdown_closes_the_socket_but_not_the_conversation(
+    served: RunningDashboard, serve: Any
+) -> None:
     serve("[]")
     with page(served) as client:
-        client.until("gateway.ready")
+        client.wait_for("gateway.ready")
         assert served.app.metrics.sockets._value.get() == 1
         served.app.shutdown_signal.send()
         with pytest.raises(ConnectionClosed) as caught:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_state import SessionDB
-    from support.dashboards import Served
+    from support.dashboards import RunningDashboard
 
 # Routes that wait without a thread: streams, and bodies written while they arrive.
 ASYNC_ROUTES = {"/api/live", "/api/uploads", "/api/import", "/api/export", "/openapi.json"}
@@ -27,14 +27,14 @@ def fill(db: SessionDB, count: int) -> list[str]:
     return names
 
 
-def check_responses(served: Served) -> None:
+def check_responses(served: RunningDashboard) -> None:
     for path in PATHS:
         assert served.client.get(path).status_code == 200, path
     assert served.client.patch("/api/sessions/session000", json={"pinned": True}).status_code == 200
 
 
 def test_requests_are_answered_while_a_backup_runs(
-    served: Served, db: SessionDB, tmp_path: Path
+    served: RunningDashboard, db: SessionDB, tmp_path: Path
 ) -> None:
     fill(db, 20)
     started, proceed = threading.Event(), threading.Event()
@@ -54,7 +54,9 @@ def test_requests_are_answered_while_a_backup_runs(
     assert path.exists()
 
 
-def test_requests_are_answered_while_the_trash_is_emptied(served: Served, db: SessionDB) -> None:
+def test_requests_are_answered_while_the_trash_is_emptied(
+    served: RunningDashboard, db: SessionDB
+) -> None:
     names = fill(db, 60)
     db.delete_sessions(names[1:])
     purge = threading.Thread(target=lambda: served.client.delete("/api/trash"))
@@ -64,7 +66,7 @@ def test_requests_are_answered_while_the_trash_is_emptied(served: Served, db: Se
     assert served.client.get("/api/sessions", params={"state": "all"}).json()["total"] == 1
 
 
-def test_requests_are_answered_while_a_scan_runs(served: Served, db: SessionDB) -> None:
+def test_requests_are_answered_while_a_scan_runs(served: RunningDashboard, db: SessionDB) -> None:
     fill(db, 40)
     statuses: list[int] = []
 
@@ -79,7 +81,7 @@ def test_requests_are_answered_while_a_scan_runs(served: Served, db: SessionDB) 
     assert statuses == [200]
 
 
-def test_blocking_handlers_do_not_run_in_the_event_loop(served: Served) -> None:
+def test_blocking_handlers_do_not_run_in_the_event_loop(served: RunningDashboard) -> None:
     waiting = {
         route.path
         for route in served.app.routes

@@ -16,7 +16,7 @@ from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import allowed_origins
 from hermes_dashboard.auth.gate import GUARDED
-from support.dashboards import TOKEN, dashboard, parts_of, raw
+from support.dashboards import TOKEN, dashboard, dashboard_context, raw_request
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import httpx2 as httpx
 
     from hermes_state import SessionDB
-    from support.dashboards import Served
+    from support.dashboards import RunningDashboard
 
 ALL_INTERFACES = "0.0.0.0"  # noqa: S104 - the address under test
 EVIL = "http://evil.example"
@@ -52,7 +52,7 @@ EXTRA_ROUTES = [
 ]
 
 
-def all_routes(served: Served) -> list[tuple[str, str]]:
+def all_routes(served: RunningDashboard) -> list[tuple[str, str]]:
     """Every method of every route, plugins included."""
     routes = list(EXTRA_ROUTES)
     for route in iter_route_contexts(served.app.routes):
@@ -69,9 +69,9 @@ def request(client: httpx.Client, method: str, path: str, **headers: str) -> htt
     return client.request(method, re.sub(r"\{[^}]*\}", "x", path), headers=headers)
 
 
-def test_every_route_requires_authentication(served: Served) -> None:
+def test_every_route_requires_authentication(served: RunningDashboard) -> None:
     for method, path in all_routes(served):
-        response = request(served.stranger, method, path)
+        response = request(served.anonymous, method, path)
         if (method, path) in PUBLIC:
             assert response.status_code in {200, 422}, path
         else:
@@ -94,7 +94,7 @@ def test_every_route_requires_authentication(served: Served) -> None:
     ],
 )
 def test_every_route_rejects_other_hosts_and_origins(
-    served: Served, headers: dict[str, str]
+    served: RunningDashboard, headers: dict[str, str]
 ) -> None:
     for method, path in all_routes(served):
         response = request(served.client, method, path, **headers)
@@ -115,7 +115,9 @@ def test_every_route_rejects_other_hosts_and_origins(
         {"X-Hermes-Session-Token": "{token}"},
     ],
 )
-def test_every_route_rejects_invalid_tokens(served: Served, headers: dict[str, str]) -> None:
+def test_every_route_rejects_invalid_tokens(
+    served: RunningDashboard, headers: dict[str, str]
+) -> None:
     port = str(served.access.origins.port)
     options = {
         name: value.replace("{port}", port).replace("{token}", TOKEN)
@@ -123,10 +125,10 @@ def test_every_route_rejects_invalid_tokens(served: Served, headers: dict[str, s
     }
     for method, path in all_routes(served):
         if (method, path) not in PUBLIC:
-            assert request(served.stranger, method, path, **options).status_code == 401, path
+            assert request(served.anonymous, method, path, **options).status_code == 401, path
 
 
-def test_alternative_spellings_of_paths_do_not_bypass_the_gate(served: Served) -> None:
+def test_alternative_spellings_of_paths_do_not_bypass_the_gate(served: RunningDashboard) -> None:
     for target in (
         "//api//models",
         "/%61pi/models",
@@ -137,28 +139,28 @@ def test_alternative_spellings_of_paths_do_not_bypass_the_gate(served: Served) -
         "/api;/models",
         "http://evil.example/api/models",
     ):
-        status, body = raw(served.url, target)
+        status, body = raw_request(served.url, target)
         assert status == 401 or b'"items"' not in body, target
 
 
-def test_the_token_is_not_accepted_in_the_url(served: Served) -> None:
-    response = served.stranger.get("/api/models", params={"token": TOKEN})
+def test_the_token_is_not_accepted_in_the_url(served: RunningDashboard) -> None:
+    response = served.anonymous.get("/api/models", params={"token": TOKEN})
     assert response.status_code == 401
 
 
-def test_host_names_are_case_insensitive(served: Served) -> None:
+def test_host_names_are_case_insensitive(served: RunningDashboard) -> None:
     port = served.access.origins.port
     response = served.client.get("/api/models", headers={"Host": f"LOCALHOST:{port}"})
     assert response.status_code == 200
 
 
-def refused(served: Served, **options: Any) -> int:
+def refused(served: RunningDashboard, **options: Any) -> int:
     with pytest.raises(InvalidStatus) as caught, connect(served.socket_url, proxy=None, **options):
         pass
     return int(caught.value.response.status_code)
 
 
-def test_a_websocket_is_rejected_before_it_opens(served: Served) -> None:
+def test_a_websocket_is_rejected_before_it_opens(served: RunningDashboard) -> None:
     port = served.access.origins.port
     cookie = {"Cookie": f"{served.access.origins.cookie}=wrong"}
     assert refused(served) == 401
@@ -166,62 +168,64 @@ def test_a_websocket_is_rejected_before_it_opens(served: Served) -> None:
     assert refused(served, additional_headers=served.headers, origin=EVIL) == 403
     for host in ("evil.example", f"evil.example:{port}"):
         headers = {**served.headers, "Host": host, "Origin": f"http://{host}", **HANDSHAKE}
-        assert raw(served.url, "/api/ws", **headers)[0] == 403
+        assert raw_request(served.url, "/api/ws", **headers)[0] == 403
 
 
-def test_a_websocket_with_a_cookie_requires_an_origin(served: Served) -> None:
+def test_a_websocket_with_a_cookie_requires_an_origin(served: RunningDashboard) -> None:
     token = served.access.cookies.create("")
     cookie = {"Cookie": f"{served.access.origins.cookie}={token}"}
     assert refused(served, additional_headers=cookie) == 403
 
 
-def test_a_change_with_a_cookie_requires_an_origin(served: Served) -> None:
+def test_a_change_with_a_cookie_requires_an_origin(served: RunningDashboard) -> None:
     token = served.access.cookies.create("")
     cookie = {"Cookie": f"{served.access.origins.cookie}={token}"}
     path = "/api/auth/logout"
-    assert served.stranger.post(path, headers=cookie).status_code == 403
+    assert served.anonymous.post(path, headers=cookie).status_code == 403
     sites = {**cookie, "Sec-Fetch-Site": "cross-site"}
-    assert served.stranger.post(path, headers=sites).status_code == 403
+    assert served.anonymous.post(path, headers=sites).status_code == 403
     own = {**cookie, "Origin": served.url}
-    assert served.stranger.post(path, headers=own).status_code == 204
-    assert served.stranger.get("/api/models", headers=cookie).status_code == 401
+    assert served.anonymous.post(path, headers=own).status_code == 204
+    assert served.anonymous.get("/api/models", headers=cookie).status_code == 401
 
 
-def test_a_page_on_another_port_cannot_use_the_cookie(served: Served) -> None:
+def test_a_page_on_another_port_cannot_use_the_cookie(served: RunningDashboard) -> None:
     token = served.access.cookies.create("")
     cookie = {"Cookie": f"{served.access.origins.cookie}={token}"}
     for site, status in (("same-site", 403), ("cross-site", 403), ("none", 200)):
         headers = {**cookie, "Sec-Fetch-Site": site}
-        assert served.stranger.get("/api/models", headers=headers).status_code == status
-        assert served.stranger.get("/", headers=headers).status_code == 200
+        assert served.anonymous.get("/api/models", headers=headers).status_code == status
+        assert served.anonymous.get("/", headers=headers).status_code == 200
 
 
-def test_sec_fetch_site_same_origin_replaces_the_origin_header(served: Served) -> None:
+def test_sec_fetch_site_same_origin_replaces_the_origin_header(served: RunningDashboard) -> None:
     token = served.access.cookies.create("")
     headers = {
         "Cookie": f"{served.access.origins.cookie}={token}",
         "Sec-Fetch-Site": "same-origin",
     }
-    assert served.stranger.post("/api/auth/logout", headers=headers).status_code == 204
+    assert served.anonymous.post("/api/auth/logout", headers=headers).status_code == 204
 
 
-def test_a_replaced_bearer_token_is_no_longer_valid(served: Served, db: SessionDB) -> None:
+def test_a_replaced_bearer_token_is_no_longer_valid(
+    served: RunningDashboard, db: SessionDB
+) -> None:
     assert served.client.get("/api/models").status_code == 200
     record = db.db_path.parent / "run" / DASHBOARD.file_name
     record.write_text('{"token": "another-token"}')
     assert served.client.get("/api/models").status_code == 401
     other = {"Authorization": "Bearer another-token"}
-    assert served.stranger.get("/api/models", headers=other).status_code == 200
+    assert served.anonymous.get("/api/models", headers=other).status_code == 200
     record.unlink()
-    assert served.stranger.get("/api/models", headers=other).status_code == 401
+    assert served.anonymous.get("/api/models", headers=other).status_code == 401
 
 
-def test_every_response_has_the_security_headers(served: Served) -> None:
+def test_every_response_has_the_security_headers(served: RunningDashboard) -> None:
     responses = [
-        served.stranger.get("/"),
-        served.stranger.get("/some/place"),
-        served.stranger.get("/api/models"),
-        served.stranger.get("/", headers={"Host": "evil.example"}),
+        served.anonymous.get("/"),
+        served.anonymous.get("/some/place"),
+        served.anonymous.get("/api/models"),
+        served.anonymous.get("/", headers={"Host": "evil.example"}),
         served.client.get("/api/models"),
         served.client.get("/api/nothing"),
         served.client.get("/dashboard-plugins/hermes-achievements/manifest.json"),
@@ -246,7 +250,7 @@ def test_an_internal_error_has_the_headers_and_hides_the_reason(db: SessionDB) -
     def crash() -> list[dict[str, Any]]:
         raise RuntimeError("the secret is 42")
 
-    with dashboard(parts_of(db, models=crash)) as served:
+    with dashboard(dashboard_context(db, models=crash)) as served:
         response = served.client.get("/api/models")
         assert response.status_code == 500
         assert "log" in response.json()["detail"]
@@ -257,26 +261,26 @@ def test_an_internal_error_has_the_headers_and_hides_the_reason(db: SessionDB) -
 
 def test_lone_surrogates_are_escaped(db: SessionDB) -> None:
     half = [{"name": "half \ud83d of a face", "provider": "x"}]
-    with dashboard(parts_of(db, models=lambda: half)) as served:
+    with dashboard(dashboard_context(db, models=lambda: half)) as served:
         result = served.client.get("/api/models")
         assert result.status_code == 200
         assert "half \\ud83d of" in result.text
 
 
-def test_an_oversized_sign_in_is_not_read(served: Served) -> None:
+def test_an_oversized_sign_in_is_not_read(served: RunningDashboard) -> None:
     large = {"token": "x" * 100_000}
-    assert served.stranger.post("/api/auth/launch", json=large).status_code == 413
+    assert served.anonymous.post("/api/auth/launch", json=large).status_code == 413
     pieces = iter([b'{"token": "', b"x" * 10, b'"}'])
-    assert served.stranger.post("/api/auth/launch", content=pieces).status_code == 413
+    assert served.anonymous.post("/api/auth/launch", content=pieces).status_code == 413
 
 
-def test_long_responses_are_compressed_and_streams_are_not(served: Served) -> None:
+def test_long_responses_are_compressed_and_streams_are_not(served: RunningDashboard) -> None:
     assert served.client.get("/openapi.json").headers["content-encoding"] == "gzip"
     with served.client.stream("GET", "/api/live") as stream:
         assert "content-encoding" not in stream.headers
 
 
-def test_metrics_count_routes_and_not_urls(served: Served) -> None:
+def test_metrics_count_routes_and_not_urls(served: RunningDashboard) -> None:
     for number in range(3):
         served.client.get(f"/somewhere/{number}")
     text = served.client.get("/metrics").text
@@ -333,14 +337,14 @@ def test_a_damaged_cookie_file_signs_everyone_out(hermes_home: Path) -> None:
 
 
 def test_hints_name_the_command_as_the_user_types_it(
-    served: Served, db: SessionDB, monkeypatch: pytest.MonkeyPatch
+    served: RunningDashboard, db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HERMES_COMMAND", "./hermes")
     db.create_session("one", source="cli")
     db.append_message("one", "user", "hello")
-    refused = served.stranger.get("/api/models").json()["detail"]
+    refused = served.anonymous.get("/api/models").json()["detail"]
     assert "`./hermes dashboard`" in refused
-    used = served.stranger.post(
+    used = served.anonymous.post(
         "/api/auth/launch", json={"token": "x"}, headers={"Origin": served.url}
     )
     assert "`./hermes dashboard`" in used.json()["detail"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from support.dashboards import Served
+    from support.dashboards import RunningDashboard
 
 LONE_SURROGATES = r'{"title": "\ud800", "tags": ["\udfff"], "pinned": "perhaps"}'
 
@@ -15,7 +15,7 @@ LONE_SURROGATES = r'{"title": "\ud800", "tags": ["\udfff"], "pinned": "perhaps"}
 @pytest.mark.parametrize(
     "body", [LONE_SURROGATES, "[]", "null", "{", '{"title": 7}', '{"tags": {"a": 1}}', "\x00"]
 )
-def test_an_invalid_change_is_rejected(served: Served, body: str) -> None:
+def test_an_invalid_change_is_rejected(served: RunningDashboard, body: str) -> None:
     response = served.client.patch(
         "/api/sessions/nobody",
         content=body.encode(),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_core import __version__
 from hermes_core.errors import StoreError
 from hermes_dashboard.resources import live
-from support.dashboards import NoGateway, dashboard, parts_of, wait_until
+from support.dashboards import NoGateway, dashboard, dashboard_context, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pytest
 
     from hermes_state import SessionDB
-    from support.dashboards import Served
+    from support.dashboards import RunningDashboard
 
 OTHER_PROCESS = """
 import sys
@@ -37,7 +37,7 @@ LiveEvent = tuple[str, dict[str, Any]]
 
 
 @contextmanager
-def connected(served: Served) -> Iterator[Queue[LiveEvent]]:
+def connected(served: RunningDashboard) -> Iterator[Queue[LiveEvent]]:
     """The events that a page receives."""
     events: Queue[LiveEvent] = Queue()
 
@@ -74,14 +74,16 @@ def wait_for_reload(events: Queue[LiveEvent]) -> None:
         pass
 
 
-def test_a_session_written_by_another_process_is_announced(served: Served) -> None:
+def test_a_session_written_by_another_process_is_announced(served: RunningDashboard) -> None:
     with connected(served) as events:
         code = [sys.executable, "-P", "-c", OTHER_PROCESS, "20260101_000000_other"]
         subprocess.run(code, check=True, timeout=60)
         wait_for(events, "20260101_000000_other")
 
 
-def test_a_session_written_by_this_process_is_announced(served: Served, db: SessionDB) -> None:
+def test_a_session_written_by_this_process_is_announced(
+    served: RunningDashboard, db: SessionDB
+) -> None:
     with connected(served) as events:
         db.create_session("one", source="cli")
         wait_for_reload(events)
@@ -91,7 +93,7 @@ def test_a_session_written_by_this_process_is_announced(served: Served, db: Sess
         assert events.get(timeout=30)[0] == "change"
 
 
-def test_every_open_page_receives_events(served: Served, db: SessionDB) -> None:
+def test_every_open_page_receives_events(served: RunningDashboard, db: SessionDB) -> None:
     with connected(served) as first, connected(served) as second:
         wait_until(lambda: listeners(served) == 2)
         db.create_session("one", source="cli")
@@ -101,11 +103,11 @@ def test_every_open_page_receives_events(served: Served, db: SessionDB) -> None:
     wait_until(lambda: listeners(served) == 0)
 
 
-def listeners(served: Served) -> float:
+def listeners(served: RunningDashboard) -> float:
     return served.app.metrics.listeners._value.get()
 
 
-def test_a_closed_page_is_unsubscribed(served: Served) -> None:
+def test_a_closed_page_is_unsubscribed(served: RunningDashboard) -> None:
     with served.client.stream("GET", "/api/live") as stream:
         lines = stream.iter_lines()  # garbage collection would close it
         assert next(lines) == "event: hello"
@@ -114,7 +116,7 @@ def test_a_closed_page_is_unsubscribed(served: Served) -> None:
 
 
 def test_too_many_sessions_are_not_named(
-    served: Served, db: SessionDB, monkeypatch: pytest.MonkeyPatch
+    served: RunningDashboard, db: SessionDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "MAX_NAMED_SESSIONS", 0)
     with connected(served) as events:
@@ -131,7 +133,7 @@ def test_a_gateway_change_is_announced(db: SessionDB) -> None:
             return {**super().state(), "is_running": self.is_running}
 
     gateway = Gateway()
-    with dashboard(parts_of(db, gateway=gateway)) as served, connected(served) as events:
+    with dashboard(dashboard_context(db, gateway=gateway)) as served, connected(served) as events:
         gateway.is_running = True
         assert events.get(timeout=30) == ("gateway", {})
 
@@ -141,7 +143,7 @@ def test_a_failing_gateway_does_not_stop_history_events(db: SessionDB) -> None:
         def state(self) -> dict[str, Any]:
             raise RuntimeError("no")
 
-    with dashboard(parts_of(db, gateway=Broken())) as served, connected(served) as events:
+    with dashboard(dashboard_context(db, gateway=Broken())) as served, connected(served) as events:
         for number in range(6):
             db.create_session(f"session {number}", source="cli")
             db.append_message(f"session {number}", "user", "hello")
@@ -149,7 +151,7 @@ def test_a_failing_gateway_does_not_stop_history_events(db: SessionDB) -> None:
 
 
 def test_shutdown_ends_the_stream(db: SessionDB) -> None:
-    with dashboard(parts_of(db)) as served:
+    with dashboard(dashboard_context(db)) as served:
         stream = served.client.send(served.client.build_request("GET", "/api/live"), stream=True)
         lines = stream.iter_lines()
         assert next(lines) == "event: hello"
@@ -161,7 +163,7 @@ def test_shutdown_ends_the_stream(db: SessionDB) -> None:
 
 
 async def test_a_slow_page_gets_a_reload_instead_of_a_backlog(db: SessionDB) -> None:
-    live_events = live.LiveEvents(parts_of(db))
+    live_events = live.LiveEvents(dashboard_context(db))
     async with live_events.subscribe() as queue:
         for number in range(200):
             live_events._publish(live.LiveEvent("change", {"sessions": [str(number)]}))
@@ -171,7 +173,7 @@ async def test_a_slow_page_gets_a_reload_instead_of_a_backlog(db: SessionDB) -> 
 
 def test_a_failed_poll_is_repeated(db: SessionDB) -> None:
     db.create_session("one", source="cli")
-    detector = live.ChangeDetector(parts_of(db))
+    detector = live.ChangeDetector(dashboard_context(db))
     detector.begin()
     db.append_message("one", "user", "hello")
     history = detector._history

@@ -24,7 +24,7 @@ from hermes_dashboard.auth.access import (
 from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.auth.tokens import COOKIE_SECONDS, LINK_SECONDS, Cookies, Links
 from support.daemons import stopping_daemon
-from support.dashboards import TOKEN, dashboard, parts_of
+from support.dashboards import TOKEN, dashboard, dashboard_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
     from hermes_state import SessionDB
-    from support.dashboards import Served
+    from support.dashboards import RunningDashboard
 
 PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
-def locked(db: SessionDB, hermes_home: Path) -> Iterator[Served]:
+def locked(db: SessionDB, hermes_home: Path) -> Iterator[RunningDashboard]:
     """A dashboard with a password."""
     PasswordFile(hermes_home).set(PASSWORD)
-    with dashboard(parts_of(db), host="192.0.2.7") as running:
+    with dashboard(dashboard_context(db), host="192.0.2.7") as running:
         yield running
 
 
-def launch(served: Served, token: str) -> httpx.Response:
+def launch(served: RunningDashboard, token: str) -> httpx.Response:
     own = {"Origin": served.url}
-    return served.stranger.post("/api/auth/launch", json={"token": token}, headers=own)
+    return served.anonymous.post("/api/auth/launch", json={"token": token}, headers=own)
 
 
-def login(served: Served, password: str) -> httpx.Response:
+def login(served: RunningDashboard, password: str) -> httpx.Response:
     own = {"Origin": served.url}
-    return served.stranger.post("/api/auth/login", json={"password": password}, headers=own)
+    return served.anonymous.post("/api/auth/login", json={"password": password}, headers=own)
 
 
 def token_of(link: str) -> str:
@@ -63,25 +63,25 @@ def token_of(link: str) -> str:
     return token
 
 
-def test_a_link_works_once(served: Served) -> None:
+def test_a_link_works_once(served: RunningDashboard) -> None:
     link = served.client.post("/api/auth/links").json()["url"]
     assert link.startswith(f"{served.url}/#token=")
     assert launch(served, token_of(link)).status_code == 204
-    assert served.stranger.get("/api/models").status_code == 200
+    assert served.anonymous.get("/api/models").status_code == 200
     again = launch(served, token_of(link))
     assert again.status_code == 401
     assert again.json()["login"] == "link"
     assert "hermes dashboard" in again.json()["detail"]
 
 
-def test_unknown_link_tokens_are_rejected(served: Served) -> None:
+def test_unknown_link_tokens_are_rejected(served: RunningDashboard) -> None:
     assert launch(served, "x" * 43).status_code == 401
     assert launch(served, "").status_code == 401
     assert launch(served, TOKEN).status_code == 401
     assert launch(served, "x" * 1000).status_code == 422
 
 
-def test_the_cookie_is_http_only_and_same_site(served: Served) -> None:
+def test_the_cookie_is_http_only_and_same_site(served: RunningDashboard) -> None:
     response = launch(served, token_of(served.access.link()))
     cookie = SimpleCookie(response.headers["set-cookie"])[served.access.origins.cookie]
     assert cookie["httponly"]
@@ -96,64 +96,66 @@ def test_the_cookie_is_http_only_and_same_site(served: Served) -> None:
 def test_behind_a_proxy_with_tls_the_cookie_is_secure(db: SessionDB, hermes_home: Path) -> None:
     PasswordFile(hermes_home).set(PASSWORD)
     names = ("https://hermes.example.org",)
-    with dashboard(parts_of(db), host="192.0.2.7", names=names) as served:
+    with dashboard(dashboard_context(db), host="192.0.2.7", names=names) as served:
         headers = {"Host": "hermes.example.org", "Origin": names[0]}
-        response = served.stranger.post(
+        response = served.anonymous.post(
             "/api/auth/login", json={"password": PASSWORD}, headers=headers
         )
         assert response.status_code == 204
         assert "secure" in response.headers["set-cookie"].lower()
 
 
-def test_sign_out_invalidates_the_cookie(served: Served) -> None:
+def test_sign_out_invalidates_the_cookie(served: RunningDashboard) -> None:
     launch(served, token_of(served.access.link()))
     own = {"Origin": served.url}
-    result = dict(served.stranger.cookies)
-    assert served.stranger.post("/api/auth/logout", headers=own).status_code == 204
-    assert not dict(served.stranger.cookies)
+    result = dict(served.anonymous.cookies)
+    assert served.anonymous.post("/api/auth/logout", headers=own).status_code == 204
+    assert not dict(served.anonymous.cookies)
     line = "; ".join(f"{name}={value}" for name, value in result.items())
-    assert served.stranger.get("/api/models", headers={"Cookie": line}).status_code == 401
+    assert served.anonymous.get("/api/models", headers={"Cookie": line}).status_code == 401
 
 
 def test_sign_ins_survive_a_restart(db: SessionDB) -> None:
-    with dashboard(parts_of(db)) as first:
+    with dashboard(dashboard_context(db)) as first:
         token = first.access.cookies.create("")
-    with dashboard(parts_of(db)) as second:
+    with dashboard(dashboard_context(db)) as second:
         line = f"{second.access.origins.cookie}={token}"
-        assert second.stranger.get("/api/models", headers={"Cookie": line}).status_code == 200
+        assert second.anonymous.get("/api/models", headers={"Cookie": line}).status_code == 200
 
 
-def test_a_page_cannot_create_links(served: Served) -> None:
+def test_a_page_cannot_create_links(served: RunningDashboard) -> None:
     launch(served, token_of(served.access.link()))
     own = {"Origin": served.url}
-    assert served.stranger.post("/api/auth/links", headers=own).status_code == 403
+    assert served.anonymous.post("/api/auth/links", headers=own).status_code == 403
 
 
 # The password
 
 
-def test_the_password_signs_in(locked: Served) -> None:
-    assert locked.stranger.get("/api/models").json()["login"] == "password"
+def test_the_password_signs_in(locked: RunningDashboard) -> None:
+    assert locked.anonymous.get("/api/models").json()["login"] == "password"
     wrong = login(locked, "wrong horse battery")
     assert wrong.status_code == 401
     assert wrong.json()["login"] == "password"
     assert login(locked, PASSWORD).status_code == 204
-    assert locked.stranger.get("/api/models").status_code == 200
+    assert locked.anonymous.get("/api/models").status_code == 200
 
 
-def test_links_are_rejected_where_a_password_is_required(locked: Served) -> None:
+def test_links_are_rejected_where_a_password_is_required(locked: RunningDashboard) -> None:
     assert launch(locked, locked.access.links.create()).status_code == 401
     assert "token" not in locked.client.post("/api/auth/links").json()["url"]
 
 
-def test_passwords_are_rejected_where_links_are_used(served: Served, hermes_home: Path) -> None:
+def test_passwords_are_rejected_where_links_are_used(
+    served: RunningDashboard, hermes_home: Path
+) -> None:
     PasswordFile(hermes_home).set(PASSWORD)
     response = login(served, PASSWORD)
     assert response.status_code == 401
     assert response.json()["login"] == "link"
 
 
-def test_password_attempts_are_rate_limited(locked: Served) -> None:
+def test_password_attempts_are_rate_limited(locked: RunningDashboard) -> None:
     for _ in range(5):
         assert login(locked, "a wrong one").status_code == 401
     stopped = login(locked, PASSWORD)
@@ -161,31 +163,35 @@ def test_password_attempts_are_rate_limited(locked: Served) -> None:
     assert 1 <= int(stopped.headers["retry-after"]) <= 60
 
 
-def test_a_new_password_invalidates_all_cookies(locked: Served, hermes_home: Path) -> None:
+def test_a_new_password_invalidates_all_cookies(
+    locked: RunningDashboard, hermes_home: Path
+) -> None:
     login(locked, PASSWORD)
-    assert locked.stranger.get("/api/models").status_code == 200
+    assert locked.anonymous.get("/api/models").status_code == 200
     PasswordFile(hermes_home).set("another horse")
-    assert locked.stranger.get("/api/models").status_code == 401
+    assert locked.anonymous.get("/api/models").status_code == 401
     assert login(locked, PASSWORD).status_code == 401
     assert login(locked, "another horse").status_code == 204
 
 
-def test_sign_in_fails_without_a_stored_password(locked: Served, hermes_home: Path) -> None:
+def test_sign_in_fails_without_a_stored_password(
+    locked: RunningDashboard, hermes_home: Path
+) -> None:
     assert PasswordFile(hermes_home).remove()
     assert login(locked, "").status_code == 401
     assert login(locked, PASSWORD).status_code == 401
 
 
 def test_secrets_are_not_in_responses_or_logs(
-    locked: Served, hermes_home: Path, caplog: pytest.LogCaptureFixture
+    locked: RunningDashboard, hermes_home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     login(locked, "a wrong one")
     login(locked, PASSWORD)
-    cookie = next(iter(dict(locked.stranger.cookies).values()))
+    cookie = next(iter(dict(locked.anonymous.cookies).values()))
     paths = ("/", "/api/models", "/api/nothing", "/metrics", "/openapi.json")
     answers = [locked.client.get(path) for path in paths]
-    answers += [locked.stranger.get(path) for path in paths]
+    answers += [locked.anonymous.get(path) for path in paths]
     shown = "".join(f"{response.text}{response.headers}" for response in answers)
     text = (hermes_home / "dashboard-password").read_text().strip()
     files = "".join(path.read_text() for path in (hermes_home / "run").glob("dashboard-*.json"))
@@ -290,7 +296,7 @@ def fast_rechecks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def open_socket(served: Served, **headers: str) -> Iterator[ClientConnection]:
+def open_socket(served: RunningDashboard, **headers: str) -> Iterator[ClientConnection]:
     """A page's WebSocket, connected to the daemon."""
     with connect(
         served.socket_url, additional_headers=headers, origin=served.url, proxy=None
@@ -307,19 +313,19 @@ def code_of(socket: ClientConnection) -> int | None:
 
 
 @contextmanager
-def open_stream(served: Served, **headers: str) -> Iterator[Iterator[str]]:
-    with served.stranger.stream("GET", "/api/live", headers=headers) as stream:
+def open_stream(served: RunningDashboard, **headers: str) -> Iterator[Iterator[str]]:
+    with served.anonymous.stream("GET", "/api/live", headers=headers) as stream:
         lines = stream.iter_lines()
         assert next(lines) == "event: hello"
         yield lines
 
 
-def cookie_of(served: Served, stamp: str = "") -> dict[str, str]:
+def cookie_of(served: RunningDashboard, stamp: str = "") -> dict[str, str]:
     return {"Cookie": f"{served.access.origins.cookie}={served.access.cookies.create(stamp)}"}
 
 
 @pytest.mark.usefixtures("fast_rechecks")
-def test_sign_out_closes_the_connections_of_that_browser_only(served: Served) -> None:
+def test_sign_out_closes_the_connections_of_that_browser_only(served: RunningDashboard) -> None:
     mine, others = cookie_of(served), cookie_of(served)
     with (
         stopping_daemon(),
@@ -327,7 +333,7 @@ def test_sign_out_closes_the_connections_of_that_browser_only(served: Served) ->
         open_socket(served, **others) as other,
         open_stream(served, **mine) as lines,
     ):
-        leave = served.stranger.post("/api/auth/logout", headers={**mine, "Origin": served.url})
+        leave = served.anonymous.post("/api/auth/logout", headers={**mine, "Origin": served.url})
         assert leave.status_code == 204
         assert code_of(socket) == 4401
         assert not [line for line in lines if line.startswith("event")]
@@ -336,7 +342,7 @@ def test_sign_out_closes_the_connections_of_that_browser_only(served: Served) ->
 
 
 @pytest.mark.usefixtures("fast_rechecks")
-def test_a_new_password_closes_connections(locked: Served, hermes_home: Path) -> None:
+def test_a_new_password_closes_connections(locked: RunningDashboard, hermes_home: Path) -> None:
     own = {"Cookie": login(locked, PASSWORD).headers["set-cookie"].partition(";")[0]}
     with (
         stopping_daemon(),
@@ -349,7 +355,7 @@ def test_a_new_password_closes_connections(locked: Served, hermes_home: Path) ->
 
 
 @pytest.mark.usefixtures("fast_rechecks")
-def test_a_new_bearer_token_closes_connections(served: Served, hermes_home: Path) -> None:
+def test_a_new_bearer_token_closes_connections(served: RunningDashboard, hermes_home: Path) -> None:
     with stopping_daemon(), open_socket(served, **served.headers) as socket:
         write_atomically(hermes_home / "run" / "dashboard.json", '{"token": "another"}')
         assert code_of(socket) == 4401

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from support.dashboards import Served
+    from support.dashboards import RunningDashboard
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -28,7 +28,7 @@ SCHEMA = schemathesis.openapi.from_dict(
 ).exclude(path_regex=STREAMS)
 
 
-def authorization(served: Served) -> dict[str, str]:
+def authorization(served: RunningDashboard) -> dict[str, str]:
     """The authorization header."""
     return {"Authorization": served.client.headers["Authorization"]}
 
@@ -42,7 +42,7 @@ def authorization(served: Served) -> dict[str, str]:
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
-def test_declared_input_gets_a_declared_response(case: Any, served: Served) -> None:
+def test_declared_input_gets_a_declared_response(case: Any, served: RunningDashboard) -> None:
     case.call_and_validate(
         base_url=served.url,
         headers=authorization(served),
@@ -59,7 +59,7 @@ def test_the_reference_matches_the_code() -> None:
     assert tool["page"](page.read_text(), document) == page.read_text()
 
 
-def test_the_document_is_built_in_a_worker_thread(served: Served) -> None:
+def test_the_document_is_built_in_a_worker_thread(served: RunningDashboard) -> None:
     threads: list[str] = []
     openapi = served.app.openapi
 
@@ -71,6 +71,6 @@ def test_the_document_is_built_in_a_worker_thread(served: Served) -> None:
     document = served.client.get("/openapi.json")
     assert "/api/sessions" in document.json()["paths"]
     assert served.client.get("/openapi.json").json() == document.json()
-    assert served.stranger.get("/openapi.json").status_code == 401
+    assert served.anonymous.get("/openapi.json").status_code == 401
     assert all("worker" in maker for maker in threads)
     assert openapi() is openapi()

@@ -15,14 +15,14 @@ from websockets.sync.client import connect
 from hermes_core.config.file import ConfigFile
 from hermes_dashboard.auth import gate
 from hermes_dashboard.plugins import apis
-from support.dashboards import dashboard, parts_of, raw, wait_until
+from support.dashboards import dashboard, dashboard_context, raw_request, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from hermes_state import SessionDB
-    from support.dashboards import Served
+    from support.dashboards import RunningDashboard
 
 # FastAPI puts this warning off while it makes routes, for all threads at once; plugins are
 # loaded in several.
@@ -79,19 +79,19 @@ def plugin(root: Path, name: str, code: str | None = None, **manifest: Any) -> P
 
 
 @contextmanager
-def serving(db: SessionDB, bundled: Path, *enabled: str) -> Iterator[Served]:
+def serving(db: SessionDB, bundled: Path, *enabled: str) -> Iterator[RunningDashboard]:
     if enabled:
         ConfigFile.of_home().set("plugins.enabled", ",".join(enabled))
     bundled.mkdir(exist_ok=True)
-    with dashboard(parts_of(db), bundled=bundled) as running:
+    with dashboard(dashboard_context(db), bundled=bundled) as running:
         yield running
 
 
-def listed(served: Served) -> dict[str, dict[str, Any]]:
+def listed(served: RunningDashboard) -> dict[str, dict[str, Any]]:
     return {item["name"]: item for item in served.client.get("/api/dashboard/plugins").json()}
 
 
-def test_achievements_are_bundled(served: Served) -> None:
+def test_achievements_are_bundled(served: RunningDashboard) -> None:
     result = listed(served)["hermes-achievements"]
     assert result["tab"]["path"] == "/achievements"
     assert result["source"] == "bundled"
@@ -305,7 +305,7 @@ def test_a_hanging_import_blocks_no_other_requests_and_may_finish_late(
 # WebSockets
 
 
-def socket_of(served: Served, path: str) -> str:
+def socket_of(served: RunningDashboard, path: str) -> str:
     return served.socket_url.replace("/api/ws", f"/api/plugins/{path}")
 
 
@@ -418,7 +418,7 @@ def test_files_of_known_types_are_served_without_caching(db: SessionDB, tmp_path
         assert served.client.get("/dashboard-plugins/board/x.PNG").status_code == 200
         for path in ("plugin_api.py", "notes.txt", "dist", "", "missing.js"):
             assert served.client.get(f"/dashboard-plugins/board/{path}").status_code == 404
-        assert served.stranger.get("/dashboard-plugins/board/dist/index.js").status_code == 401
+        assert served.anonymous.get("/dashboard-plugins/board/dist/index.js").status_code == 401
 
 
 OUTSIDE = [
@@ -449,7 +449,9 @@ def test_nothing_outside_a_plugins_folder_is_served(db: SessionDB, tmp_path: Pat
     fill_with_traps(plugin(tmp_path / "b", "board"), tmp_path)
     with serving(db, tmp_path / "b") as served:
         for path in OUTSIDE:
-            status, body = raw(served.url, f"/dashboard-plugins/board/{path}", **served.headers)
+            status, body = raw_request(
+                served.url, f"/dashboard-plugins/board/{path}", **served.headers
+            )
             assert status in {400, 404}, path
             assert b"SECRET" not in body, path
 
@@ -460,9 +462,9 @@ def test_nothing_outside_the_page_is_served(db: SessionDB, tmp_path: Path) -> No
     (page / "index.html").write_text("the page")
     fill_with_traps(page, tmp_path)
     fill_with_traps(page / "assets", tmp_path)
-    with dashboard(parts_of(db), page=page) as served:
+    with dashboard(dashboard_context(db), page=page) as served:
         for path in [start + item for start in ("/", "/assets/") for item in OUTSIDE]:
-            status, body = raw(served.url, path)
+            status, body = raw_request(served.url, path)
             assert b"SECRET" not in body, path
             assert (status, body) == (200, b"the page") or status in {400, 404}, path
 
@@ -472,9 +474,9 @@ def test_nothing_outside_the_media_folder_is_served(
 ) -> None:
     (hermes_home / "media" / "li").mkdir(parents=True)
     fill_with_traps(hermes_home / "media" / "li", tmp_path)
-    with dashboard(parts_of(db)) as served:
+    with dashboard(dashboard_context(db)) as served:
         for path in OUTSIDE:
-            status, body = raw(served.url, f"/api/media/{path}", **served.headers)
+            status, body = raw_request(served.url, f"/api/media/{path}", **served.headers)
             assert b"SECRET" not in body, path
             assert status in {400, 404, 422}, path
 

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_dashboard.resources import search
 from hermes_state import SessionDB
-from support.data_resources import serving
+from support.data_resources import serve_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def db() -> Iterator[SessionDB]:
 
 @pytest.fixture
 def client(db: SessionDB, hermes_home: Path) -> Iterator[httpx.Client]:
-    with serving(db, hermes_home, search) as client:
+    with serve_resources(db, hermes_home, search) as client:
         yield client
 
 

@@ -12,7 +12,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_dashboard.resources import gateway, health, hooks, plugins, settings
 from hermes_state import SessionDB
-from support.data_resources import QuietGateway, serving
+from support.data_resources import FixedGateway, serve_resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,14 +28,14 @@ def db() -> Iterator[SessionDB]:
 
 
 @pytest.fixture
-def chats() -> QuietGateway:
-    return QuietGateway()
+def chats() -> FixedGateway:
+    return FixedGateway()
 
 
 @pytest.fixture
-def client(db: SessionDB, hermes_home: Path, chats: QuietGateway) -> Iterator[httpx.Client]:
+def client(db: SessionDB, hermes_home: Path, chats: FixedGateway) -> Iterator[httpx.Client]:
     plugin_host.active.cache_clear()
-    with serving(
+    with serve_resources(
         db, hermes_home, gateway, hooks, settings, plugins, health, gateway=chats
     ) as client_:
         yield client_
@@ -46,11 +46,11 @@ def client(db: SessionDB, hermes_home: Path, chats: QuietGateway) -> Iterator[ht
 
 
 def test_the_gateway_shows_queues_chats_and_users(
-    db: SessionDB, client: httpx.Client, chats: QuietGateway
+    db: SessionDB, client: httpx.Client, chats: FixedGateway
 ) -> None:
     db.create_session("talk", "telegram", is_owned=False)
     db.set_session_title("talk", "Chat with Ada")
-    chats.told = {
+    chats.current_state = {
         "is_running": True,
         "pid": 7,
         "platforms": [
@@ -66,7 +66,7 @@ def test_the_gateway_shows_queues_chats_and_users(
         {"key": "k", "platform": "telegram", "name": "Ada", "kind": "dm", "session_id": "talk",
          "last_active": 5.0}
     ]  # fmt: skip
-    chats.wrong = [{"at": 1.0, "level": "error", "logger": "x", "message": "boom"}]
+    chats.error_rows = [{"at": 1.0, "level": "error", "logger": "x", "message": "boom"}]
     db.receive(
         platform="telegram", account="a", chat_id="1", message_id="2", session_key="k", payload={}
     )

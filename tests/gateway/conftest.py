@@ -11,7 +11,7 @@ from gateway.config import GatewayConfig
 from gateway.session import SessionStore
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
-from support.scripted import serving
+from support.model_servers import model_servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
 
 @pytest.fixture(autouse=True)
 def own_plugins() -> Iterator[None]:
-    """The plugins of this test's home, and of no other."""
+    """Load only the plugins of this test's home."""
     hermes_plugin_host.active.cache_clear()
     yield
     hermes_plugin_host.active.cache_clear()
@@ -41,8 +41,8 @@ def routes(db: SessionDB, tmp_path: Path) -> SessionStore:
 
 @pytest.fixture
 def answering(hermes_home: Path) -> Iterator[Callable[[str], Any]]:
-    """A function that lets a scripted model answer."""
-    with serving() as start:
+    """A function that configures a scripted model."""
+    with model_servers() as start:
 
         def choose(steps: str) -> Any:
             server = start(steps)

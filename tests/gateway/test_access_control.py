@@ -1,4 +1,4 @@
-"""Who is let in."""
+"""Access control of the gateway."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-def source(user: str | None = "u1", **facts: Any) -> SessionSource:
-    result = {"platform": Platform.TELEGRAM, "chat_id": "c1", "user_id": user, **facts}
+def source(user: str | None = "u1", **fields: Any) -> SessionSource:
+    result = {"platform": Platform.TELEGRAM, "chat_id": "c1", "user_id": user, **fields}
     return SessionSource(**result)
 
 
@@ -23,7 +23,7 @@ def access(db: SessionDB, environment: dict[str, str] | None = None, **extra: An
     return AccessControl(db, config, environment or {})
 
 
-def test_a_stranger_gets_a_code_and_is_in_once_it_is_approved(db: SessionDB) -> None:
+def test_an_unknown_user_gets_a_code_and_has_access_once_it_is_approved(db: SessionDB) -> None:
     decision = access(db).decide(source())
     assert not decision.is_allowed
     match = re.search(r"approve telegram (\w{8})", decision.reply)
@@ -34,12 +34,12 @@ def test_a_stranger_gets_a_code_and_is_in_once_it_is_approved(db: SessionDB) -> 
     assert not access(db).decide(source("u2")).is_allowed
 
 
-def test_nobody_is_somebody_without_a_name(db: SessionDB) -> None:
+def test_a_user_without_an_id_has_no_access(db: SessionDB) -> None:
     assert access(db).decide(source(None)) == (False, "")
     assert access(db).decide(source("")) == (False, "")
 
 
-def test_lists_let_people_and_groups_in_and_end_invitations(db: SessionDB) -> None:
+def test_allow_lists_grant_users_and_groups_access_and_disable_pairing(db: SessionDB) -> None:
     listed = access(db, allowed_users=["u1", 7], allowed_chats="g1, g2")
     assert listed.decide(source()).is_allowed
     assert listed.decide(source("7")).is_allowed
@@ -55,17 +55,17 @@ def test_lists_let_people_and_groups_in_and_end_invitations(db: SessionDB) -> No
     assert access(db, {"TELEGRAM_ALLOWED_USERS": "*"}).decide(source("anybody")).is_allowed
 
 
-def test_no_code_is_shown_in_a_group_or_where_strangers_are_ignored(db: SessionDB) -> None:
+def test_no_code_is_sent_in_a_group_or_where_unknown_users_are_ignored(db: SessionDB) -> None:
     assert access(db).decide(source(chat_type="group")) == (False, "")
     ignoring = access(db, unauthorized_dm_behavior="ignore")
     assert ignoring.decide(source("u3")) == (False, "")
 
 
-def test_who_reaches_the_local_socket_is_in(db: SessionDB) -> None:
+def test_clients_of_the_local_socket_have_access(db: SessionDB) -> None:
     assert access(db).decide(source(platform=Platform.LOCAL)).is_allowed
 
 
-def test_whoever_is_let_in_by_name_is_an_admin_where_nobody_is_listed(db: SessionDB) -> None:
+def test_allowed_users_are_admins_where_no_admins_are_listed(db: SessionDB) -> None:
     result = access(db, {"TELEGRAM_ALLOWED_USERS": "u1"})
     assert result.is_admin(source())
     assert not result.is_admin(source("u2"))
@@ -74,19 +74,19 @@ def test_whoever_is_let_in_by_name_is_an_admin_where_nobody_is_listed(db: Sessio
     assert not access(db, {"TELEGRAM_ALLOWED_USERS": "*"}).is_admin(source())
 
 
-def test_where_admins_are_listed_nobody_else_is_one(db: SessionDB) -> None:
+def test_a_list_of_admins_excludes_other_users(db: SessionDB) -> None:
     result = access(db, {"TELEGRAM_ALLOWED_USERS": "u1,u2"}, allow_admin_from=["u2"])
     assert not result.is_admin(source())
     assert result.is_admin(source("u2"))
     assert result.is_admin(source("u2", chat_type="group"))
 
 
-def test_what_a_webhook_brings_decides_nothing(db: SessionDB) -> None:
+def test_a_webhook_cannot_answer_approvals(db: SessionDB) -> None:
     assert access(db).is_admin(source(platform=Platform.LOCAL))
     assert not access(db).is_admin(source(platform=Platform.WEBHOOK))
 
 
-def test_in_a_group_only_what_is_addressed_to_it_is_answered(db: SessionDB) -> None:
+def test_in_a_group_only_messages_to_the_bot_are_answered(db: SessionDB) -> None:
     group = source(chat_type="group", chat_id="g1")
     assert not access(db).is_for_agent(group, is_addressed=False)
     assert access(db).is_for_agent(group, is_addressed=True)

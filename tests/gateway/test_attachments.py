@@ -1,4 +1,4 @@
-"""What a model reads of a message: names that cannot pass for instructions, files, voice."""
+"""The prompt of a message with attachments: quoted names, files and voice messages."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ if TYPE_CHECKING:
 # Files
 
 
-def source(**facts: Any) -> SessionSource:
+def source(**fields: Any) -> SessionSource:
     result = {"platform": Platform.TELEGRAM, "chat_id": "c", "user_id": "u", "user_name": "Ada"}
-    return SessionSource(**{**result, **facts})
+    return SessionSource(**{**result, **fields})
 
 
-def event_with(kept: Any) -> MessageEvent:
-    return MessageEvent("", source=source(), media_urls=[str(kept.path)], media_types=[kept.mime])
+def event_with(stored_file: Any) -> MessageEvent:
+    return MessageEvent(
+        "", source=source(), media_urls=[str(stored_file.path)], media_types=[stored_file.mime]
+    )
 
 
-def test_the_same_file_is_kept_once(tmp_path: Path) -> None:
+def test_the_same_file_is_stored_once(tmp_path: Path) -> None:
     store = MediaStore(tmp_path)
     first, again = store.keep(b"abc", "a.png"), store.keep(b"abc", mime="image/png")
     assert first == again
@@ -82,17 +84,17 @@ def test_voice_is_written_down_by_a_command(hermes_home: Path, tmp_path: Path) -
 
 def test_voice_is_written_down_by_a_server(hermes_home: Path, tmp_path: Path) -> None:
     result = MediaStore(tmp_path).keep(b"voice", "a.ogg", "audio/ogg")
-    with speech_server("good morning") as (url, asked):
+    with speech_server("good morning") as (url, requests):
         config = ConfigFile.of_home()
         config.set("gateway.transcribe_url", url)
         config.set("keys.transcribe", "k1")
         writer = transcription.transcriber_of(ConfigFile.of_home().settings())
         assert attachments.read_attachments(event_with(result), writer).notes == ["good morning"]
-    assert asked == [("/v1/audio/transcriptions", "Bearer k1")]
+    assert requests == [("/v1/audio/transcriptions", "Bearer k1")]
 
 
 @pytest.mark.parametrize("command", ["false", "/no/such/program"])
-def test_what_cannot_be_heard_is_said_and_not_left_out(tmp_path: Path, command: str) -> None:
+def test_a_failed_transcription_is_noted_in_the_prompt(tmp_path: Path, command: str) -> None:
     result = MediaStore(tmp_path).keep(b"voice", "a.ogg", "audio/ogg")
     (note,) = attachments.read_attachments(
         event_with(result), transcription.CommandTranscriber(command)

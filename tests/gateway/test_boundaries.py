@@ -1,4 +1,4 @@
-"""Every kind of boundary of a chat is written with the change and reaches plugins, once."""
+"""Every kind of boundary is stored with the change and delivered to plugins once."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.clock
 
-LISTENER = """
+RECORDER_CODE = """
 def register(ctx):
-    def note(hook, **facts):
+    def record(hook, **fields):
         with open({path!r}, "a") as file:
-            file.write(f"{{hook}} {{facts.get('kind', '-')}} {{facts['session_id']}}" + chr(10))
+            file.write(f"{{hook}} {{fields.get('kind', '-')}} {{fields['session_id']}}" + chr(10))
     for hook in ("on_session_finalize", "on_session_reset", "on_session_boundary"):
-        ctx.register_hook(hook, lambda hook=hook, **facts: note(hook, **facts))
+        ctx.register_hook(hook, lambda hook=hook, **fields: record(hook, **fields))
 """
 IDLE = SessionResetPolicy("idle", idle_minutes=60)
 SOURCE = SessionSource(Platform.TELEGRAM, "c1", user_id="u1")
 
 
-class World:
-    """A place with a conversation, and what can happen to it."""
+class BoundaryScenario:
+    """A route with a conversation, and the events that end it."""
 
     def __init__(self, db: SessionDB, folder: Path, policy: SessionResetPolicy) -> None:
         self.db = db
@@ -52,7 +52,7 @@ class World:
     def key(self) -> str:
         return self.entry.session_key
 
-    def let_pass(self, **span: int) -> None:
+    def advance(self, **span: int) -> None:
         self.routes.update_session(self.key, updated_at=local_now() - timedelta(**span))
 
     def message(self) -> None:
@@ -64,15 +64,15 @@ class World:
         runner._end_expired()
 
     def idle(self) -> None:
-        self.let_pass(hours=3)
+        self.advance(hours=3)
         self.message()
 
     def daily(self) -> None:
-        self.let_pass(days=2)
+        self.advance(days=2)
         self.message()
 
     def expire(self) -> None:
-        self.let_pass(hours=3)
+        self.advance(hours=3)
         self.watch()
 
     def suspended(self) -> None:
@@ -87,7 +87,7 @@ class World:
         new = self.db.branch_session(self.entry.session_id)
         self.routes.switch_session(self.key, new, "branched")
 
-    def hand_over(self) -> None:
+    def hand_off(self) -> None:
         self.db.create_session("terminal", "cli", is_owned=False)
         self.routes.switch_session(self.key, "terminal", "handoff")
 
@@ -96,21 +96,28 @@ class World:
         self.db.archive_and_compact(self.entry.session_id, summary)
 
     def prune(self) -> None:
-        self.let_pass(days=100)
+        self.advance(days=100)
         self.routes.prune_old_entries(90)
 
 
-HAPPENINGS: dict[str, tuple[BoundaryKind, Callable[[World], None], bool, SessionResetPolicy]] = {
+SCENARIOS: dict[
+    str, tuple[BoundaryKind, Callable[[BoundaryScenario], None], bool, SessionResetPolicy]
+] = {
     "/new": (BoundaryKind.NEW, lambda w: w.routes.reset_session(w.key), True, IDLE),
-    "a pause": (BoundaryKind.IDLE, World.idle, True, IDLE),
-    "the hour": (BoundaryKind.DAILY, World.daily, True, SessionResetPolicy("daily", at_hour=0)),
-    "expiry": (BoundaryKind.EXPIRY, World.expire, True, IDLE),
-    "a message given up": (BoundaryKind.SUSPEND, World.suspended, True, IDLE),
-    "/resume": (BoundaryKind.RESUME, World.resume, True, IDLE),
-    "/branch": (BoundaryKind.BRANCH, World.branch, True, IDLE),
-    "a hand-off": (BoundaryKind.HANDOFF, World.hand_over, True, IDLE),
-    "compaction": (BoundaryKind.COMPACTION, World.compact, False, IDLE),
-    "prune": (BoundaryKind.PRUNE, World.prune, True, IDLE),
+    "a pause": (BoundaryKind.IDLE, BoundaryScenario.idle, True, IDLE),
+    "the hour": (
+        BoundaryKind.DAILY,
+        BoundaryScenario.daily,
+        True,
+        SessionResetPolicy("daily", at_hour=0),
+    ),
+    "expiry": (BoundaryKind.EXPIRY, BoundaryScenario.expire, True, IDLE),
+    "a suspended message": (BoundaryKind.SUSPEND, BoundaryScenario.suspended, True, IDLE),
+    "/resume": (BoundaryKind.RESUME, BoundaryScenario.resume, True, IDLE),
+    "/branch": (BoundaryKind.BRANCH, BoundaryScenario.branch, True, IDLE),
+    "a hand-off": (BoundaryKind.HANDOFF, BoundaryScenario.hand_off, True, IDLE),
+    "compaction": (BoundaryKind.COMPACTION, BoundaryScenario.compact, False, IDLE),
+    "prune": (BoundaryKind.PRUNE, BoundaryScenario.prune, True, IDLE),
     "the end of the gateway": (
         BoundaryKind.SHUTDOWN,
         lambda w: w.db.end_session(w.entry.session_id, "shutdown"),
@@ -120,57 +127,57 @@ HAPPENINGS: dict[str, tuple[BoundaryKind, Callable[[World], None], bool, Session
 }
 
 
-@pytest.mark.parametrize("name", HAPPENINGS)
-def test_a_boundary_is_heard_and_final_where_it_is(
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_boundary_is_announced_and_marked_final_when_it_is(
     name: str, db: SessionDB, hermes_home: Path, tmp_path: Path
 ) -> None:
-    kind, happen, is_final, policy = HAPPENINGS[name]
-    path = tmp_path / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(path)))
-    ConfigFile.of_home().set("plugins.enabled", "listener")
-    world = World(db, tmp_path, policy)
-    old = world.entry.session_id
-    happen(world)
-    for _ in range(2):  # what was heard is not told again
+    kind, act, is_final, policy = SCENARIOS[name]
+    path = tmp_path / "boundaries"
+    make_plugin(hermes_home, "recorder", RECORDER_CODE.format(path=str(path)))
+    ConfigFile.of_home().set("plugins.enabled", "recorder")
+    scenario = BoundaryScenario(db, tmp_path, policy)
+    previous = scenario.entry.session_id
+    act(scenario)
+    for _ in range(2):  # a delivered event is not delivered again
         delivery.Delivery(db, PluginManager.of_home()).deliver_due()
     lines = path.read_text().splitlines()
     assert f"on_session_boundary {kind} " in "\n".join(lines)
-    assert lines.count(f"on_session_finalize - {old}") == int(is_final)
+    assert lines.count(f"on_session_finalize - {previous}") == int(is_final)
 
 
-def test_what_is_announced_twice_is_final_once(db: SessionDB, tmp_path: Path) -> None:
-    world = World(db, tmp_path, IDLE)
-    world.expire()
-    world.watch()
-    world.message()  # the reset at access, after the watcher
+def test_a_repeated_announcement_is_final_once(db: SessionDB, tmp_path: Path) -> None:
+    scenario = BoundaryScenario(db, tmp_path, IDLE)
+    scenario.expire()
+    scenario.watch()
+    scenario.message()  # the reset at access, after the watcher
     finals = [boundary for boundary in db.list_boundaries() if boundary["is_final"]]
-    assert [item["session_id"] for item in finals] == [world.entry.session_id]
+    assert [event["session_id"] for event in finals] == [scenario.entry.session_id]
 
 
-def test_a_conversation_that_is_resumed_is_finalised_again_when_it_ends_again(
+def test_a_conversation_that_is_resumed_is_finalized_again_when_it_ends_again(
     db: SessionDB, tmp_path: Path
 ) -> None:
-    world = World(db, tmp_path, SessionResetPolicy())
-    first = world.entry.session_id
+    scenario = BoundaryScenario(db, tmp_path, SessionResetPolicy())
+    first = scenario.entry.session_id
     db.end_session(first, "shutdown")
-    world.message()  # after the restart
+    scenario.message()  # after the restart
     assert (db.get_session(first) or {})["ended_at"] is None
-    world.routes.reset_session(world.key)
+    scenario.routes.reset_session(scenario.key)
     finals = [boundary["epoch"] for boundary in db.list_boundaries(first) if boundary["is_final"]]
     assert sorted(finals) == [0, 1]
 
 
-def test_no_end_is_announced_of_what_never_was(db: SessionDB) -> None:
-    db.end_session("nobody", "shutdown")
+def test_no_end_is_announced_for_an_empty_conversation(db: SessionDB) -> None:
+    db.end_session("unknown", "shutdown")
     assert db.list_boundaries() == []
 
 
-def test_a_crash_ends_what_the_process_owned(db: SessionDB) -> None:
+def test_a_crash_ends_the_sessions_of_the_process(db: SessionDB) -> None:
     db.create_session("mine", "cli")
     db.engine.write(lambda tx: release_process(tx, db.identity.process_id, db.ids))
     assert [boundary["kind"] for boundary in db.list_boundaries("mine")] == [BoundaryKind.CRASH]
 
 
-def test_there_is_no_kind_that_is_not_tried_here() -> None:
-    covered = {item[0] for item in HAPPENINGS.values()} | {BoundaryKind.CRASH}
+def test_every_kind_is_tested_here() -> None:
+    covered = {scenario[0] for scenario in SCENARIOS.values()} | {BoundaryKind.CRASH}
     assert covered == set(BoundaryKind)

@@ -38,18 +38,18 @@ def test_a_block_of_code_is_closed_and_opened_again() -> None:
     assert result[1].startswith("```python\n")
 
 
-def test_a_word_that_is_too_long_is_cut() -> None:
+def test_a_word_that_is_too_long_is_split() -> None:
     assert split_text("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
 
 
-def test_what_counts_double_counts_double() -> None:
+def test_utf16_surrogate_pairs_count_twice() -> None:
     result = split_text("😀" * 9, 10, utf16_length)
     assert result == ["😀" * 5, "😀" * 4]
 
 
 @given(text=LINES, longest=st.integers(20, 80))
 @example(text="```\n" + "a" * 100, longest=20)
-def test_no_piece_is_too_long_and_no_word_is_lost(text: str, longest: int) -> None:
+def test_no_chunk_is_too_long_and_no_word_is_lost(text: str, longest: int) -> None:
     result = split_text(text, longest)
     assert all(0 < len(piece) <= longest for piece in result)
     results = re.sub(r"[\s`~]", "", "".join(result))

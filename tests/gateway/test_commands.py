@@ -12,7 +12,8 @@ from gateway.inbound import inbox_codec
 from gateway.inbound.turn_runner import TurnPrompt
 from gateway.platforms.base import MessageEvent
 from gateway.process.service import GatewayService
-from support.gateways import answers, message, open_routes, started, until
+from support.gateways import local_message, open_routes, outbox_texts, running_gateway
+from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,11 +25,11 @@ SLOW = "one two three four five six seven eight"
 
 
 @pytest.mark.parametrize("text", ["/ ", "/", "/\n", "/ x"])
-def test_a_slash_alone_is_no_command(text: str) -> None:
+def test_a_slash_alone_is_not_a_command(text: str) -> None:
     assert MessageEvent(text).get_command() in {None, "x"}
 
 
-def test_the_words_of_a_command_may_stand_on_the_next_line() -> None:
+def test_the_arguments_of_a_command_may_be_on_the_next_line() -> None:
     assert MessageEvent("/queue\nDo this").get_command_args() == "Do this"
 
 
@@ -36,24 +37,26 @@ async def test_a_new_conversation_does_not_wait_for_the_old_turn(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering(f"[{{say: {SLOW}, pause: 0.5}}]")
-    async with started(db, tmp_path) as service:
-        await service.receiver.receive("local", message("first", "m1"))
-        await until(service.conversations.all_running)
-        await service.receiver.receive("local", message("/new", "m2"))
-        await until(lambda: len(answers(db)) == 2)
-    assert "(Stopped.)" in answers(db)[0]
-    assert answers(db)[1].startswith("New session started")
+    async with running_gateway(db, tmp_path) as service:
+        await service.receiver.receive("local", local_message("first", "m1"))
+        await async_wait_until(service.conversations.all_running)
+        await service.receiver.receive("local", local_message("/new", "m2"))
+        await async_wait_until(lambda: len(outbox_texts(db)) == 2)
+    assert "(Stopped.)" in outbox_texts(db)[0]
+    assert outbox_texts(db)[1].startswith("New session started")
 
 
-async def test_a_stop_that_comes_before_the_turn_begins_is_heard(
+async def test_a_stop_before_the_turn_starts_takes_effect(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering("[{say: Never.}]")
-    async with started(db, tmp_path) as service:
-        await service.receiver.receive("local", message("look", "m1", group_id="album"))
-        await service.receiver.receive("local", message("/stop", "m2"))  # more may be on its way
-        await until(lambda: answers(db) and db.waiting_places() == 0)
-    assert answers(db) == ["(Stopped before the turn started.)"]
+    async with running_gateway(db, tmp_path) as service:
+        await service.receiver.receive("local", local_message("look", "m1", group_id="album"))
+        await service.receiver.receive(
+            "local", local_message("/stop", "m2")
+        )  # more may be on its way
+        await async_wait_until(lambda: outbox_texts(db) and db.waiting_places() == 0)
+    assert outbox_texts(db) == ["(Stopped before the turn started.)"]
 
 
 @pytest.mark.parametrize("line", ["/stop", "/approve", "/deny"])
@@ -61,15 +64,15 @@ async def test_a_command_for_a_turn_that_does_not_run_is_answered(
     db: SessionDB, tmp_path: Path, answering: Any, line: str
 ) -> None:
     answering("[]")
-    async with started(db, tmp_path) as service:
-        await service.receiver.receive("local", message(line, "m1"))
-        await until(lambda: answers(db))
-    assert answers(db)[0].startswith("No ")
+    async with running_gateway(db, tmp_path) as service:
+        await service.receiver.receive("local", local_message(line, "m1"))
+        await async_wait_until(lambda: outbox_texts(db))
+    assert outbox_texts(db)[0].startswith("No ")
 
 
-def handled(db: SessionDB, service: Any, line: str, number: str) -> None:
+def send_command(db: SessionDB, service: Any, line: str, number: str) -> None:
     """Carry out a command as far as its answer, and be killed before that is noted."""
-    asyncio.run(service.receiver.receive("local", message(line, number)))
+    asyncio.run(service.receiver.receive("local", local_message(line, number)))
     row = db.claim_incoming()
     assert row is not None
     service.message_handler._answer(_prompt(row))
@@ -81,19 +84,17 @@ def _prompt(row: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("line", ["/new", "/resume older", "/undo"])
-def test_a_command_is_carried_out_once_whoever_counted(
-    db: SessionDB, tmp_path: Path, answering: Any, line: str
-) -> None:
+def test_a_command_runs_once(db: SessionDB, tmp_path: Path, answering: Any, line: str) -> None:
     answering("[]")
     routes = open_routes(db, tmp_path)
-    entry = routes.get_or_create_session(message("x", "0").source or pytest.fail("no source"))
+    entry = routes.get_or_create_session(local_message("x", "0").source or pytest.fail("no source"))
     key = entry.session_key
     db.create_session("older", "local", is_owned=False, session_key=key)
     for number in range(3):
         db.append_message(entry.session_id, "user", f"q{number}")
         db.append_message(entry.session_id, "assistant", f"a{number}")
     service = GatewayService(db, routes, GatewayConfig(), tmp_path)
-    handled(db, service, line, "m1")
+    send_command(db, service, line, "m1")
     after = routes.get(key)
     assert after is not None
     left = len(db.get_messages(entry.session_id))
@@ -111,12 +112,14 @@ async def test_after_a_branch_both_conversations_have_desks_of_their_own(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering("[{say: A1}, {say: A2}, {say: A3}]")
-    async with started(db, tmp_path) as service:
+    async with running_gateway(db, tmp_path) as service:
         for number, line in enumerate(("one", "/branch", "two", "/resume", "three")):
-            await service.receiver.receive("local", message(line, f"m{number}"))
-            await until(lambda number=number: len(answers(db)) == number + 1)
-    talks = {tuple(map(str, _said(db, row["id"]))) for row in db.list_sessions_rich(limit=-1)}
-    assert talks == {("one", "A1", "two", "A2"), ("one", "A1", "three", "A3")}
+            await service.receiver.receive("local", local_message(line, f"m{number}"))
+            await async_wait_until(lambda number=number: len(outbox_texts(db)) == number + 1)
+    conversations = {
+        tuple(map(str, _said(db, row["id"]))) for row in db.list_sessions_rich(limit=-1)
+    }
+    assert conversations == {("one", "A1", "two", "A2"), ("one", "A1", "three", "A3")}
 
 
 def _said(db: SessionDB, session_id: str) -> list[Any]:

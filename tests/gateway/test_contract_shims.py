@@ -40,8 +40,8 @@ class ForeignStore:
     def _generate_session_key(self, source: SessionSource) -> str:
         return build_session_key(source)
 
-    def _is_session_expired(self, one: SessionEntry) -> bool:
-        return datetime.now().astimezone() - one.updated_at > timedelta(hours=1)
+    def _is_session_expired(self, session: SessionEntry) -> bool:
+        return datetime.now().astimezone() - session.updated_at > timedelta(hours=1)
 
     def reset_session(self, session_key: str, **_facts: Any) -> SessionEntry | None:
         return entry("new") if session_key in self._entries else None
@@ -74,10 +74,10 @@ class AssignedAdapter:
 
 @pytest.fixture
 def hooks(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
-    """Every hook call, replaced under the name that plugins of the original know."""
+    """Records every hook call under the module path of the original."""
     calls: list[tuple[str, dict[str, Any]]] = []
     monkeypatch.setattr(
-        "hermes_cli.plugins.invoke_hook", lambda name, **facts: calls.append((name, facts))
+        "hermes_cli.plugins.invoke_hook", lambda name, **fields: calls.append((name, fields))
     )
     return calls
 
@@ -112,12 +112,12 @@ async def test_new_in_an_unknown_chat_only_announces_its_first_session(hooks: li
     assert hooks == [("on_session_reset", {"session_id": "first", "platform": "telegram"})]
 
 
-async def test_new_stops_the_turn_of_its_place_only(hooks: list[Any]) -> None:
-    here, elsewhere = AssignedAgent("old"), AssignedAgent("other")
+async def test_new_stops_only_the_turn_of_its_route(hooks: list[Any]) -> None:
+    current, elsewhere = AssignedAgent("old"), AssignedAgent("other")
     result = runner(ForeignStore(entry("old")))
-    result._running_agents = {KEY: here, "another": elsewhere}
+    result._running_agents = {KEY: current, "another": elsewhere}
     await result._handle_reset_command(new_command())
-    assert len(here.reasons) == 1
+    assert len(current.reasons) == 1
     assert (elsewhere.reasons, list(result._running_agents)) == ([], ["another"])
     assert hooks
 
@@ -140,7 +140,7 @@ async def test_stop_finalizes_assigned_agents_and_survives_a_failing_adapter(
     adapter = AssignedAdapter()
     result.adapters = {Platform.TELEGRAM: adapter}
     await result.stop()
-    assert {facts["session_id"] for name, facts in hooks if name == "on_session_finalize"} == {
+    assert {fields["session_id"] for name, fields in hooks if name == "on_session_finalize"} == {
         "one",
         "two",
     }

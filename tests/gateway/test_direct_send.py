@@ -8,7 +8,7 @@ import pytest
 
 from gateway.config import GatewayConfig, Platform
 from gateway.outbound import direct_send
-from support.gateways import message, open_routes
+from support.gateways import local_message, open_routes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("home", [{"chat_id": "7", "name": "Home"}, "7", 7])
-def test_a_home_channel_is_read_as_people_write_it(home: Any) -> None:
+def test_a_home_channel_is_parsed_in_every_notation(home: Any) -> None:
     config = GatewayConfig.from_dict({"platforms": {"telegram": {"home_channel": home}}})
     home_channel = config.get_home_channel(Platform.TELEGRAM)
     assert home_channel is not None
     assert (home_channel.platform, home_channel.chat_id) == (Platform.TELEGRAM, "7")
 
 
-def test_what_is_sent_home_is_noted_in_its_conversation(db: SessionDB, tmp_path: Path) -> None:
+def test_messages_to_the_home_channel_are_stored_in_its_conversation(
+    db: SessionDB, tmp_path: Path
+) -> None:
     config = GatewayConfig.from_dict({"platforms": {"local": {"home_channel": "c1"}}})
-    source = message("x", "0").source
+    source = local_message("x", "0").source
     assert source is not None
     entry = open_routes(db, tmp_path).get_or_create_session(source)
     channel = direct_send.find_channel(db, config, "local")

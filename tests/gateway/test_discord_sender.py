@@ -28,15 +28,15 @@ async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[ServerSetup]:
         yield result
 
 
-def posted(setup: ServerSetup) -> list[dict[str, Any]]:
-    return [body for method, path, body in setup.server.asked if _is_post(method, path)]
+def posted_bodies(setup: ServerSetup) -> list[dict[str, Any]]:
+    return [body for method, path, body in setup.server.requests if _is_post(method, path)]
 
 
 def _is_post(method: str, path: str) -> bool:
     return method == "POST" and path.endswith("/messages")
 
 
-async def test_a_text_is_sent_once_however_often_and_pings_nobody(setup: ServerSetup) -> None:
+async def test_a_text_is_sent_once_and_mentions_no_user(setup: ServerSetup) -> None:
     async with setup.connected() as adapter:
         outgoing = OutgoingMessage(str(DM), "hello @everyone", "a-long-key:" * 9, reply_to="123")
         setup.server.plan("POST messages", Fault(is_cut=True))
@@ -45,7 +45,7 @@ async def test_a_text_is_sent_once_however_often_and_pings_nobody(setup: ServerS
     assert (lost.error_kind, lost.may_have_arrived) == (ErrorKind.TRANSIENT, True)
     assert again.success
     assert setup.server.texts(DM) == ["hello @everyone"]
-    body = posted(setup)[0]
+    body = posted_bodies(setup)[0]
     assert body["allowed_mentions"]["parse"] == []
     assert not body["allowed_mentions"].get("replied_user")
     assert body["message_reference"]["fail_if_not_exists"] is False
@@ -63,7 +63,7 @@ async def test_a_message_is_edited_and_typing_shown(setup: ServerSetup) -> None:
     assert (edited.success, edited.message_id) == (True, sent.message_id)
     assert gone.error_kind is ErrorKind.NOT_FOUND
     assert setup.server.texts(DM) == ["two"]
-    assert ("POST", f"channels/{DM}/typing", {}) in setup.server.asked
+    assert ("POST", f"channels/{DM}/typing", {}) in setup.server.requests
 
 
 async def test_a_file_is_sent_with_its_caption(setup: ServerSetup, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ async def test_a_file_is_sent_with_its_caption(setup: ServerSetup, tmp_path: Pat
         (Fault(503, {"message": "no"}), ErrorKind.TRANSIENT, True),
     ],
 )
-async def test_what_discord_answers_is_said_in_the_words_of_the_gateway(
+async def test_errors_of_discord_are_mapped_to_error_kinds(
     setup: ServerSetup, fault: Fault, kind: ErrorKind, is_unsure: bool
 ) -> None:
     setup.server.plan("POST messages", fault)
@@ -96,7 +96,7 @@ async def test_what_discord_answers_is_said_in_the_words_of_the_gateway(
     assert (result.error_kind, result.may_have_arrived) == (kind, is_unsure)
 
 
-async def test_a_text_that_is_too_long_and_a_chat_that_is_none_are_said(setup: ServerSetup) -> None:
+async def test_a_text_that_is_too_long_and_an_unknown_chat_are_reported(setup: ServerSetup) -> None:
     async with setup.connected() as adapter:
         long = await adapter.send(OutgoingMessage(str(DM), "x" * 2001, "k1"))
         fits = await adapter.send(OutgoingMessage(str(DM), "x" * MAX_TEXT_CHARS, "k2"))

@@ -11,7 +11,8 @@ from gateway.config import GatewayConfig, SessionResetPolicy
 from gateway.run import GatewayRunner
 from gateway.session import local_now
 from hermes_core.errors import StoreError
-from support.gateways import answers, message, open_routes, started, until
+from support.gateways import local_message, open_routes, outbox_texts, running_gateway
+from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,10 +24,10 @@ SLOW = "one two three four five six seven eight"
 
 
 @pytest.mark.clock
-def test_the_watcher_does_not_undo_what_a_message_did(db: SessionDB, tmp_path: Path) -> None:
+def test_the_watcher_does_not_undo_the_effect_of_a_message(db: SessionDB, tmp_path: Path) -> None:
     policy = SessionResetPolicy("idle", idle_minutes=60)
     routes = open_routes(db, tmp_path, default_reset_policy=policy)
-    source = message("x", "0").source
+    source = local_message("x", "0").source
     assert source is not None
     old = routes.get_or_create_session(source)
     routes.update_session(old.session_key, updated_at=local_now() - timedelta(hours=3))
@@ -38,18 +39,18 @@ def test_the_watcher_does_not_undo_what_a_message_did(db: SessionDB, tmp_path: P
 
 async def test_the_watcher_survives_a_store_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = object.__new__(GatewayRunner)
-    runner._running, looked = True, []
+    runner._running, checks = True, []
 
-    def refusing() -> None:
-        looked.append(1)
-        runner._running = len(looked) < 3
+    def fail_check() -> None:
+        checks.append(1)
+        runner._running = len(checks) < 3
         raise StoreError("locked")
 
-    monkeypatch.setattr(runner, "_end_expired", refusing)
+    monkeypatch.setattr(runner, "_end_expired", fail_check)
     monkeypatch.setattr(runner, "_prune", lambda: None)
     monkeypatch.setattr("gateway.run.FIRST_SWEEP_SECONDS", 0)
     await runner._session_expiry_watcher(0)
-    assert len(looked) == 3
+    assert len(checks) == 3
 
 
 @pytest.mark.clock
@@ -58,10 +59,10 @@ async def test_a_conversation_whose_turn_runs_is_not_over(
 ) -> None:
     answering(f"[{{say: {SLOW}, pause: 0.1}}]")
     policy = SessionResetPolicy("idle", idle_minutes=60)
-    async with started(db, tmp_path, GatewayConfig(default_reset_policy=policy)) as service:
-        await service.receiver.receive("local", message("hi", "m1"))
-        await until(service.conversations.all_running)
+    async with running_gateway(db, tmp_path, GatewayConfig(default_reset_policy=policy)) as service:
+        await service.receiver.receive("local", local_message("hi", "m1"))
+        await async_wait_until(service.conversations.all_running)
         (entry,) = service._routes.list_sessions()
         entry.updated_at = local_now() - timedelta(hours=3)
         assert not service._routes._is_session_expired(entry)
-        await until(lambda: answers(db))
+        await async_wait_until(lambda: outbox_texts(db))

@@ -9,7 +9,8 @@ from gateway.platforms.base import MessageEvent
 from gateway.platforms.local import LocalAdapter
 from gateway.routing.handoff_worker import HandoffWorker
 from gateway.routing.sources import SessionSource
-from support.gateways import answers, message, open_routes, started, until
+from support.gateways import local_message, open_routes, outbox_texts, running_gateway
+from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def test_a_hand_off_that_broke_off_is_carried_out_at_the_next_start(
     db: SessionDB, tmp_path: Path
 ) -> None:
-    source = message("x", "0").source
+    source = local_message("x", "0").source
     assert source is not None
     routes = open_routes(db, tmp_path)
     routes.get_or_create_session(source)
@@ -32,7 +33,7 @@ def test_a_hand_off_that_broke_off_is_carried_out_at_the_next_start(
     assert db.waiting_places() == 1
 
 
-async def test_a_conversation_of_the_terminal_goes_on_in_a_chat(
+async def test_a_terminal_conversation_continues_in_a_chat(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering("[{say: Going on.}]")
@@ -40,13 +41,13 @@ async def test_a_conversation_of_the_terminal_goes_on_in_a_chat(
     db.append_message("cli1", "user", "from the terminal")
     db.end_session("cli1", "cli_close")
     db.request_handoff("cli1", "local")
-    async with started(db, tmp_path, at_home()) as service:
-        await until(lambda: db.get_handoff_state("cli1") == _completed())
-        await until(lambda: answers(db) == ["Continuing cli1."])
+    async with running_gateway(db, tmp_path, at_home()) as service:
+        await async_wait_until(lambda: db.get_handoff_state("cli1") == _completed())
+        await async_wait_until(lambda: outbox_texts(db) == ["Continuing cli1."])
         source = SessionSource(Platform.LOCAL, "home", user_id="ada")
         event = MessageEvent("and now?", source=source, message_id="m1")
         await service.receiver.receive("local", event)
-        await until(lambda: answers(db)[-1] == "Going on.")
+        await async_wait_until(lambda: outbox_texts(db)[-1] == "Going on.")
     assert [str(item["content"]) for item in db.get_messages("cli1")] == [
         "from the terminal",
         "and now?",
@@ -65,10 +66,12 @@ def _completed() -> dict[str, Any]:
     return {"state": "completed", "platform": "local", "error": None}
 
 
-async def test_a_hand_off_to_nowhere_says_so(db: SessionDB, tmp_path: Path, answering: Any) -> None:
+async def test_a_hand_off_without_a_target_is_reported(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
     answering("[]")
     db.create_session("cli1", "cli", is_owned=False)
     db.request_handoff("cli1", "telegram")
-    async with started(db, tmp_path):
-        await until(lambda: (db.get_handoff_state("cli1") or {})["state"] == "failed")
+    async with running_gateway(db, tmp_path):
+        await async_wait_until(lambda: (db.get_handoff_state("cli1") or {})["state"] == "failed")
     assert "Send the agent a message there first" in (db.get_handoff_state("cli1") or {})["error"]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_core.errors import StoreError
 from hermes_state import SessionDB
-from support.gateways import answers, message, started, until
+from support.gateways import local_message, outbox_texts, running_gateway
+from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,62 +16,62 @@ if TYPE_CHECKING:
     import pytest
 
 
-async def test_a_message_nobody_can_read_is_settled_and_not_tried_for_ever(
+async def test_an_unreadable_message_is_settled_and_not_retried_forever(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering("[{say: Hello.}]")
     row = {"platform": "local", "account": "local", "chat_id": "c1", "session_key": "k"}
     db.receive(**row, message_id="m0", payload={"text": "x", "source": {"platform": "gone"}})
-    async with started(db, tmp_path) as service:
-        await service.receiver.receive("local", message("hi", "m1"))
-        await until(lambda: answers(db) == ["Hello."])
+    async with running_gateway(db, tmp_path) as service:
+        await service.receiver.receive("local", local_message("hi", "m1"))
+        await async_wait_until(lambda: outbox_texts(db) == ["Hello."])
     (result,) = db.find_incoming("m0")
     assert (result["state"], result["attempts"]) == ("failed", 1)
 
 
-async def test_a_message_nobody_can_read_takes_no_other_along(
+async def test_an_unreadable_message_does_not_affect_others(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering("[{say: Hello.}]")
-    async with started(db, tmp_path) as service:
-        received = message("hi", "m1", group_id="album")  # more may be on its way
+    async with running_gateway(db, tmp_path) as service:
+        received = local_message("hi", "m1", group_id="album")  # more may be on its way
         await service.receiver.receive("local", received)
         key = "agent:main:local:dm:c1"
         row = {"platform": "local", "account": "local", "chat_id": "c1", "session_key": key}
         db.receive(**row, message_id="m2", payload={"source": {"platform": "gone"}})
-        await until(lambda: answers(db) and db.waiting_places() == 0)
-        await until(lambda: db.find_incoming("m2")[0]["state"] == "failed")
-    assert answers(db) == ["Hello."]
+        await async_wait_until(lambda: outbox_texts(db) and db.waiting_places() == 0)
+        await async_wait_until(lambda: db.find_incoming("m2")[0]["state"] == "failed")
+    assert outbox_texts(db) == ["Hello."]
 
 
-async def test_a_store_that_refuses_in_mid_turn_is_no_answer(
+async def test_a_store_error_during_a_turn_is_not_an_answer(
     db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering("[{say: Hello.}]")
     times: list[int] = []
     real = SessionDB.append_message
 
-    def refusing(self: SessionDB, *values: Any, **names: Any) -> Any:
+    def raise_unavailable(self: SessionDB, *values: Any, **names: Any) -> Any:
         times.append(1)
         if len(times) == 1:
             raise StoreError("the disk is full")
         return real(self, *values, **names)
 
-    monkeypatch.setattr(SessionDB, "append_message", refusing)
-    async with started(db, tmp_path) as service:
-        await service.receiver.receive("local", message("hi", "m1"))
-        await until(lambda: answers(db))
-    assert answers(db) == ["Hello."]
+    monkeypatch.setattr(SessionDB, "append_message", raise_unavailable)
+    async with running_gateway(db, tmp_path) as service:
+        await service.receiver.receive("local", local_message("hi", "m1"))
+        await async_wait_until(lambda: outbox_texts(db))
+    assert outbox_texts(db) == ["Hello."]
 
 
-async def test_a_clock_that_is_set_back_keeps_nobody_waiting(
+async def test_a_clock_set_back_delays_no_message(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering("[{say: Hello.}]")
-    async with started(db, tmp_path) as service:
-        received = message("look", "m1", group_id="g")
+    async with running_gateway(db, tmp_path) as service:
+        received = local_message("look", "m1", group_id="g")
         await asyncio.to_thread(service.receiver._store, "local", received)
         sql = "UPDATE hermes_inbox SET received_at = received_at + 3600"
         db.engine.write(lambda tx: tx.run(sql))
         service.inbox_workers.wake()
-        await until(lambda: answers(db) == ["Hello."])
+        await async_wait_until(lambda: outbox_texts(db) == ["Hello."])

@@ -19,15 +19,16 @@ from gateway.platforms.matrix.adapter import (
 )
 from gateway.platforms.matrix.messages import without_mention
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
-from support.adapters import Inbox, Notes, waited
+from support.adapters import DictMemory, RecordingInbox
 from support.matrix_setup import MatrixSetup, connected, context_of
-from support.synapse import NAME, Line, running
+from support.synapse import SERVER_NAME, LossyProxy, running_synapse
+from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from support.synapse import Person, Synapse
+    from support.synapse import MatrixUser, Synapse
 
 pytestmark = pytest.mark.xdist_group("synapse")  # one Synapse for all
 NUMBERS = itertools.count()
@@ -39,27 +40,31 @@ PICTURE = bytes.fromhex(
 
 @pytest.fixture(scope="module")
 def synapse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Synapse]:
-    with running(tmp_path_factory.mktemp("synapse")) as server:
+    with running_synapse(tmp_path_factory.mktemp("synapse")) as server:
         yield server
 
 
-def person(synapse: Synapse, name: str, shown: str = "") -> Person:
-    return synapse.person(f"{name}{next(NUMBERS)}", shown)
+def register_user(synapse: Synapse, name: str, display_name: str = "") -> MatrixUser:
+    return synapse.register_user(f"{name}{next(NUMBERS)}", display_name)
 
 
 @pytest.fixture
 def setup(synapse: Synapse, tmp_path: Path) -> MatrixSetup:
-    bot, ann, notes = person(synapse, "bot", "Hermes"), person(synapse, "ann", "Ann"), Notes()
+    bot, ann, notes = (
+        register_user(synapse, "bot", "Hermes"),
+        register_user(synapse, "ann", "Ann"),
+        DictMemory(),
+    )
     return MatrixSetup(bot, ann, context_of(synapse.url, bot.token, tmp_path, notes), notes)
 
 
-async def test_a_message_comes_in_with_who_and_where(setup: MatrixSetup) -> None:
-    room = setup.room()
+async def test_a_message_has_its_sender_and_chat(setup: MatrixSetup) -> None:
+    room = setup.create_room()
     async with connected(setup) as (adapter, received):
-        said = setup.ann.say(room, "hello")
-        [event] = await received.until(1)
+        texts = setup.ann.send_text(room, "hello")
+        [event] = await received.wait_for(1)
     assert adapter.account == setup.bot.user_id
-    assert (event.text, event.message_id, event.is_addressed) == ("hello", said, True)
+    assert (event.text, event.message_id, event.is_addressed) == ("hello", texts, True)
     source = event.source
     assert source is not None
     assert (source.chat_id, source.chat_type) == (room, "dm")
@@ -67,119 +72,123 @@ async def test_a_message_comes_in_with_who_and_where(setup: MatrixSetup) -> None
 
 
 async def test_own_messages_and_notices_are_not_received(setup: MatrixSetup) -> None:
-    room = setup.room()
+    room = setup.create_room()
     async with connected(setup) as (adapter, received):
         assert (await adapter.send(OutgoingMessage(room, "mine", "k1"))).success
         setup.ann.send(room, {"msgtype": "m.notice", "body": "a bot"})
-        setup.ann.say(room, "hello")
-        await received.until(1)
+        setup.ann.send_text(room, "hello")
+        await received.wait_for(1)
     assert received.texts == ["hello"]
 
 
-async def test_what_was_said_before_the_first_start_is_not_answered(setup: MatrixSetup) -> None:
-    room = setup.room()
-    setup.ann.say(room, "long ago")
-    waiting = setup.ann.room(setup.bot.user_id)
-    setup.ann.say(waiting, "also long ago")
+async def test_messages_from_before_the_first_start_are_not_answered(setup: MatrixSetup) -> None:
+    room = setup.create_room()
+    setup.ann.send_text(room, "long ago")
+    waiting = setup.ann.create_room(setup.bot.user_id)
+    setup.ann.send_text(waiting, "also long ago")
     async with connected(setup) as (_adapter, received):
         assert setup.bot.user_id in setup.ann.members(waiting)
-        setup.ann.say(room, "now")
-        setup.ann.say(waiting, "now here")
-        await received.until(2)
+        setup.ann.send_text(room, "now")
+        setup.ann.send_text(waiting, "now here")
+        await received.wait_for(2)
     assert set(received.texts) == {"now", "now here"}
 
 
-async def test_an_invitation_is_followed_and_what_came_with_it_is_heard(setup: MatrixSetup) -> None:
+async def test_an_invitation_is_accepted_and_its_messages_are_handled(setup: MatrixSetup) -> None:
     async with connected(setup) as (_adapter, received):
-        room = setup.ann.room()
-        setup.ann.say(room, "not for the bot")
+        room = setup.ann.create_room()
+        setup.ann.send_text(room, "not for the bot")
         setup.ann.invite(room, setup.bot.user_id)
-        setup.ann.say(room, "are you there?")
-        await received.until(1)
+        setup.ann.send_text(room, "are you there?")
+        await received.wait_for(1)
         assert setup.bot.user_id in setup.ann.members(room)
-        setup.ann.say(room, "good")
-        await received.until(2)
+        setup.ann.send_text(room, "good")
+        await received.wait_for(2)
     assert received.texts == ["are you there?", "good"]
 
 
-async def test_an_invitation_and_messages_while_it_was_away_are_not_lost(
+async def test_an_invitation_and_messages_during_a_downtime_are_not_lost(
     setup: MatrixSetup,
 ) -> None:
     async with connected(setup):
         pass
-    room = setup.ann.room(setup.bot.user_id)
+    room = setup.ann.create_room(setup.bot.user_id)
     texts = [f"m{number}" for number in range(70)]
     for text in texts:
-        setup.ann.say(room, text)
+        setup.ann.send_text(room, text)
     async with connected(setup) as (_adapter, received):
-        await received.until(70)
+        await received.wait_for(70)
     assert received.texts == texts
 
 
 async def test_invitations_are_left_alone_where_that_is_wanted(
     synapse: Synapse, tmp_path: Path
 ) -> None:
-    bot, ann, notes = person(synapse, "bot"), person(synapse, "ann"), Notes()
+    bot, ann, notes = register_user(synapse, "bot"), register_user(synapse, "ann"), DictMemory()
     context = context_of(synapse.url, bot.token, tmp_path, notes, auto_join=False)
     setup = MatrixSetup(bot, ann, context, notes)
-    known = setup.room()
-    invited = ann.room(bot.user_id)
+    known = setup.create_room()
+    invited = ann.create_room(bot.user_id)
     async with connected(setup) as (_adapter, received):
-        ann.say(known, "hello")
-        await received.until(1)
+        ann.send_text(known, "hello")
+        await received.wait_for(1)
     assert bot.user_id not in ann.members(invited)
 
 
 async def test_in_a_group_only_a_mention_or_a_reply_is_addressed(
     setup: MatrixSetup, synapse: Synapse
 ) -> None:
-    room = setup.room(person(synapse, "bob", "Bob"))
+    room = setup.create_room(register_user(synapse, "bob", "Bob"))
     async with connected(setup) as (adapter, received):
-        mine = (await adapter.send(OutgoingMessage(room, "I am here", "k1"))).message_id
-        setup.ann.say(room, "nice weather")
-        setup.ann.say(room, "Hermes: what time is it?")
-        setup.ann.say(room, "so?", **{"m.mentions": {"user_ids": [setup.bot.user_id]}})
-        setup.ann.say(room, "really", **{"m.relates_to": {"m.in_reply_to": {"event_id": mine}}})
-        events = await received.until(4)
+        bot_message = (await adapter.send(OutgoingMessage(room, "I am here", "k1"))).message_id
+        setup.ann.send_text(room, "nice weather")
+        setup.ann.send_text(room, "Hermes: what time is it?")
+        setup.ann.send_text(room, "so?", **{"m.mentions": {"user_ids": [setup.bot.user_id]}})
+        setup.ann.send_text(
+            room, "really", **{"m.relates_to": {"m.in_reply_to": {"event_id": bot_message}}}
+        )
+        events = await received.wait_for(4)
     assert [event.is_addressed for event in events] == [False, True, True, True]
     assert received.texts == ["nice weather", "what time is it?", "so?", "really"]
-    assert (events[3].reply_to_message_id, events[3].reply_to_text) == (mine, "I am here")
+    assert (events[3].reply_to_message_id, events[3].reply_to_text) == (bot_message, "I am here")
     assert {event.source.chat_type for event in events if event.source} == {"group"}
 
 
-async def test_a_third_person_makes_a_group_of_a_chat(setup: MatrixSetup, synapse: Synapse) -> None:
-    room, bob = setup.room(), person(synapse, "bob")
+async def test_a_third_member_turns_a_chat_into_a_group(
+    setup: MatrixSetup, synapse: Synapse
+) -> None:
+    room, bob = setup.create_room(), register_user(synapse, "bob")
     async with connected(setup) as (_adapter, received):
-        setup.ann.say(room, "we two")
-        await received.until(1)
+        setup.ann.send_text(room, "we two")
+        await received.wait_for(1)
         setup.ann.invite(room, bob.user_id)
         bob.join(room)
-        setup.ann.say(room, "we three")
-        events = await received.until(2)
+        setup.ann.send_text(room, "we three")
+        events = await received.wait_for(2)
     assert [event.source.chat_type for event in events if event.source] == ["dm", "group"]
 
 
-async def test_threads_and_edits_keep_what_they_belong_to(setup: MatrixSetup) -> None:
-    room = setup.room()
+async def test_threads_and_edits_keep_their_parent(setup: MatrixSetup) -> None:
+    room = setup.create_room()
     async with connected(setup) as (adapter, received):
-        root = setup.ann.say(room, "the root")
+        root = setup.ann.send_text(room, "the root")
         thread = {"rel_type": "m.thread", "event_id": root, "is_falling_back": True}
         thread["m.in_reply_to"] = {"event_id": root}
-        setup.ann.say(room, "in the thread", **{"m.relates_to": thread})
+        setup.ann.send_text(room, "in the thread", **{"m.relates_to": thread})
         edit = {"rel_type": "m.replace", "event_id": root}
         new = {"msgtype": "m.text", "body": "the new root"}
-        setup.ann.say(room, "* the new root", **{"m.relates_to": edit, "m.new_content": new})
-        events = await received.until(3)
+        setup.ann.send_text(room, "* the new root", **{"m.relates_to": edit, "m.new_content": new})
+        events = await received.wait_for(3)
         result = await adapter.send(OutgoingMessage(room, "answer", "k1", thread_id=root))
     assert events[1].source is not None
     assert (events[1].source.thread_id, events[1].reply_to_message_id) == (root, None)
     assert (events[2].is_edit, events[2].message_id, events[2].text) == (True, root, "the new root")
-    sent = next(item for item in setup.ann.seen(room) if item["event_id"] == result.message_id)
+    sent = next(item for item in setup.ann.events(room) if item["event_id"] == result.message_id)
     assert sent["content"]["m.relates_to"]["event_id"] == root
 
 
-async def test_files_are_kept_by_their_contents(setup: MatrixSetup, synapse: Synapse) -> None:
-    room = setup.room()
+async def test_files_are_stored_by_content(setup: MatrixSetup, synapse: Synapse) -> None:
+    room = setup.create_room()
     async with connected(setup) as (_adapter, received):
         url = setup.ann.upload(PICTURE, "dot.png")
         picture = {"msgtype": "m.image", "url": url, "info": {"mimetype": "image/png"}}
@@ -187,11 +196,11 @@ async def test_files_are_kept_by_their_contents(setup: MatrixSetup, synapse: Syn
         voice = {"msgtype": "m.audio", "org.matrix.msc3245.voice": {}, "body": "voice.ogg"}
         sound = setup.ann.upload(b"sound", "voice.ogg")
         setup.ann.send(room, {**voice, "url": sound, "info": {"mimetype": "audio/ogg"}})
-        gone = f"mxc://{NAME}/nothing"
+        gone = f"mxc://{SERVER_NAME}/nothing"
         setup.ann.send(room, {"msgtype": "m.file", "url": gone, "body": "gone.pdf"})
         large = {"msgtype": "m.file", "url": url, "body": "huge", "info": {"size": 10**12}}
         setup.ann.send(room, large)
-        first, second, third, fourth = await received.until(4)
+        first, second, third, fourth = await received.wait_for(4)
     assert (first.text, first.message_type) == ("look at this", MessageType.PHOTO)
     assert first.media_types == ["image/png"]
     with open(first.media_urls[0], "rb") as file:  # noqa: ASYNC230, PTH123
@@ -201,48 +210,50 @@ async def test_files_are_kept_by_their_contents(setup: MatrixSetup, synapse: Syn
     assert (fourth.text, fourth.media_urls) == ("[Attached file, download failed: huge]", [])
 
 
-async def test_a_message_that_could_not_be_kept_comes_again(
+async def test_a_message_that_could_not_be_stored_is_delivered_again(
     setup: MatrixSetup, caplog: pytest.LogCaptureFixture
 ) -> None:
-    room = setup.room()
-    received = Inbox()
+    room = setup.create_room()
+    received = RecordingInbox()
     async with connected(setup, received):
-        before = dict(setup.notes.kept)
+        before = dict(setup.notes.values)
         received.fail(1)
         for text in ("one", "two"):
-            setup.ann.say(room, text)
-        await waited(lambda: received.tries)
-        assert setup.notes.kept == before
-        await received.until(2)
-        await waited(lambda: setup.notes.kept != before)
+            setup.ann.send_text(room, text)
+        await async_wait_until(lambda: received.attempts)
+        assert setup.notes.values == before
+        await received.wait_for(2)
+        await async_wait_until(lambda: setup.notes.values != before)
     assert received.texts == ["one", "two"]
     assert "the disk is full" in caplog.text
 
 
-async def test_the_place_is_kept_only_behind_what_was_received(setup: MatrixSetup) -> None:
-    room = setup.room()
-    received = Inbox()
+async def test_the_offset_is_stored_only_after_messages_were_received(setup: MatrixSetup) -> None:
+    room = setup.create_room()
+    received = RecordingInbox()
     async with connected(setup, received):
         received.fail()
-        setup.ann.say(room, "in vain")
-        await waited(lambda: received.tries)
+        setup.ann.send_text(room, "in vain")
+        await async_wait_until(lambda: received.attempts)
     async with connected(setup) as (_adapter, again):
-        await again.until(1)
+        await again.wait_for(1)
     assert (received.texts, again.texts) == ([], ["in vain"])
 
 
-async def test_a_long_absence_is_made_up_for_in_order(setup: MatrixSetup) -> None:
-    rooms = [setup.room(), setup.room()]
+async def test_messages_missed_during_a_long_downtime_are_handled_in_order(
+    setup: MatrixSetup,
+) -> None:
+    rooms = [setup.create_room(), setup.create_room()]
     async with connected(setup):
         pass
     texts = [f"m{number}" for number in range(120)]
     for text in texts:
-        setup.ann.say(rooms[0], text)
-    setup.ann.say(rooms[1], "elsewhere")
+        setup.ann.send_text(rooms[0], text)
+    setup.ann.send_text(rooms[1], "elsewhere")
     async with connected(setup) as (_adapter, received):
-        events = await received.until(121)
-        setup.ann.say(rooms[0], "now")
-        await received.until(122)
+        events = await received.wait_for(121)
+        setup.ann.send_text(rooms[0], "now")
+        await received.wait_for(122)
     by_room: dict[str, list[str]] = {item: [] for item in rooms}
     for event in events:
         assert event.source is not None
@@ -251,7 +262,7 @@ async def test_a_long_absence_is_made_up_for_in_order(setup: MatrixSetup) -> Non
 
 
 async def test_the_same_key_is_one_event(setup: MatrixSetup) -> None:
-    room = setup.room()
+    room = setup.create_room()
     async with connected(setup) as (adapter, _received):
         first = await adapter.send(OutgoingMessage(room, "once", "k1"))
     async with connected(setup) as (adapter, _received):
@@ -259,62 +270,62 @@ async def test_the_same_key_is_one_event(setup: MatrixSetup) -> None:
         other = await adapter.send(OutgoingMessage(room, "twice", "k2"))
     assert first.success
     assert first.message_id == again.message_id != other.message_id
-    assert setup.ann.said_by(room, setup.bot.user_id) == ["once", "twice"]
+    assert setup.ann.texts_by(room, setup.bot.user_id) == ["once", "twice"]
 
 
 async def test_a_reply_whose_answer_got_lost_arrives_once(
     setup: MatrixSetup, synapse: Synapse, tmp_path: Path
 ) -> None:
-    room = setup.room()
-    async with Line(synapse) as line:
+    room = setup.create_room()
+    async with LossyProxy(synapse) as line:
         context = context_of(line.url, setup.bot.token, tmp_path, setup.notes)
         async with connected(setup._replace(context=context)) as (adapter, received):
-            line.is_deaf = True
+            line.drops_responses = True
             lost = await adapter.send(OutgoingMessage(room, "once", "k1"))
-            line.is_deaf = False
+            line.drops_responses = False
             response = await adapter.send(OutgoingMessage(room, "once", "k1"))
-            setup.ann.say(room, "thanks")
-            await received.until(1)
+            setup.ann.send_text(room, "thanks")
+            await received.wait_for(1)
     assert (lost.error_kind, lost.may_have_arrived) == (ErrorKind.TRANSIENT, True)
     assert response.success
-    assert setup.ann.said_by(room, setup.bot.user_id) == ["once"]
+    assert setup.ann.texts_by(room, setup.bot.user_id) == ["once"]
 
 
 async def test_markdown_is_sent_as_html_and_html_as_text(setup: MatrixSetup) -> None:
-    room = setup.room()
+    room = setup.create_room()
     async with connected(setup) as (adapter, _received):
         await adapter.send(OutgoingMessage(room, "**bold** <script>", "k1", reply_to="$nothing"))
-    content = setup.ann.seen(room)[-1]["content"]
+    content = setup.ann.events(room)[-1]["content"]
     assert content["body"] == "**bold** <script>"
     assert content["formatted_body"] == "<p><strong>bold</strong> &lt;script&gt;</p>"
     assert content["m.relates_to"] == {"m.in_reply_to": {"event_id": "$nothing"}}
 
 
 async def test_edits_reactions_and_files_arrive(setup: MatrixSetup, tmp_path: Path) -> None:
-    room = setup.room()
+    room = setup.create_room()
     path = tmp_path / "dot.png"
     path.write_bytes(PICTURE)
     async with connected(setup) as (adapter, _received):
-        hers = setup.ann.say(room, "hello")
-        mine = (await adapter.send(OutgoingMessage(room, "first", "k1"))).message_id
-        assert mine is not None
+        hers = setup.ann.send_text(room, "hello")
+        bot_message = (await adapter.send(OutgoingMessage(room, "first", "k1"))).message_id
+        assert bot_message is not None
         for text in ("second", "third"):
-            assert (await adapter.edit(OutgoingMessage(room, text, "k1"), mine)).success
+            assert (await adapter.edit(OutgoingMessage(room, text, "k1"), bot_message)).success
         await adapter.react(room, hers, "👍")
         assert (await adapter.send(OutgoingMessage(room, "look", "k2", file=path))).success
         missing = await adapter.send(OutgoingMessage(room, "", "k3", file=tmp_path / "none"))
-    seen = setup.ann.seen(room)
-    edits = [item["content"].get("m.new_content", {}).get("body") for item in seen]
+    events = setup.ann.events(room)
+    edits = [item["content"].get("m.new_content", {}).get("body") for item in events]
     assert [edit for edit in edits if edit] == ["second", "third"]
-    [reaction] = [item["content"] for item in seen if item["type"] == "m.reaction"]
+    [reaction] = [item["content"] for item in events if item["type"] == "m.reaction"]
     assert reaction["m.relates_to"]["key"] == "👍"
-    file = seen[-1]["content"]
+    file = events[-1]["content"]
     assert (file["msgtype"], file["body"], file["filename"]) == ("m.image", "look", "dot.png")
     assert missing.error_kind is ErrorKind.NOT_FOUND
 
 
 async def test_typing_is_shown(setup: MatrixSetup) -> None:
-    room = setup.room()
+    room = setup.create_room()
     since = setup.ann.call("GET", "/_matrix/client/v3/sync?timeout=0")["next_batch"]
     async with connected(setup) as (adapter, _received):
         await adapter.typing(room)
@@ -325,20 +336,20 @@ async def test_typing_is_shown(setup: MatrixSetup) -> None:
     assert event["content"]["user_ids"] == [setup.bot.user_id]
 
 
-async def test_an_encrypted_room_is_told_once_that_it_cannot_be_read(setup: MatrixSetup) -> None:
-    room = setup.room()
+async def test_an_encrypted_room_gets_one_notice_that_it_cannot_be_read(setup: MatrixSetup) -> None:
+    room = setup.create_room()
     content = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x", "session_id": "x"}
     async with connected(setup) as (_adapter, received):
         for _ in range(2):
             setup.ann.send(room, content, "m.room.encrypted")
-        setup.ann.say(room, "in the clear")
-        await received.until(1)
-    assert len(setup.ann.said_by(room, setup.bot.user_id)) == 1
+        setup.ann.send_text(room, "in the clear")
+        await received.wait_for(1)
+    assert len(setup.ann.texts_by(room, setup.bot.user_id)) == 1
     assert received.texts == ["in the clear"]
 
 
-async def test_a_room_it_is_not_in_is_forbidden(setup: MatrixSetup) -> None:
-    room = setup.ann.room()
+async def test_a_room_without_membership_is_forbidden(setup: MatrixSetup) -> None:
+    room = setup.ann.create_room()
     async with connected(setup) as (adapter, _received):
         result = await adapter.send(OutgoingMessage(room, "hello", "k1"))
     assert (result.error_kind, result.may_have_arrived) == (ErrorKind.FORBIDDEN, False)
@@ -347,11 +358,11 @@ async def test_a_room_it_is_not_in_is_forbidden(setup: MatrixSetup) -> None:
     ).error_kind is ErrorKind.TRANSIENT
 
 
-async def test_a_server_that_is_asked_too_often_says_for_how_long(
+async def test_a_rate_limited_request_reports_the_delay(
     setup: MatrixSetup, synapse: Synapse
 ) -> None:
-    room = setup.room()
-    synapse.slow_down(setup.bot)
+    room = setup.create_room()
+    synapse.limit_rate(setup.bot)
     async with connected(setup) as (adapter, _received):
         results = [await adapter.send(OutgoingMessage(room, "hello", f"k{n}")) for n in range(20)]
     refused = next(result for result in results if not result.success)
@@ -360,8 +371,10 @@ async def test_a_server_that_is_asked_too_often_says_for_how_long(
     assert refused.retry_after > 0
 
 
-async def test_a_text_that_is_too_long_is_told_from_other_errors(setup: MatrixSetup) -> None:
-    room = setup.room()
+async def test_a_text_that_is_too_long_is_distinguished_from_other_errors(
+    setup: MatrixSetup,
+) -> None:
+    room = setup.create_room()
     async with connected(setup) as (adapter, _received):
         fits = await adapter.send(OutgoingMessage(room, "\U0001f600" * MAX_TEXT_CHARS, "k1"))
         edit = OutgoingMessage(room, "\U0001f601" * MAX_TEXT_CHARS, "k1")
@@ -371,64 +384,62 @@ async def test_a_text_that_is_too_long_is_told_from_other_errors(setup: MatrixSe
     assert result.error_kind is ErrorKind.TOO_LONG
 
 
-async def test_a_room_the_account_calls_direct_is_a_chat(
-    setup: MatrixSetup, synapse: Synapse
-) -> None:
-    room = setup.room(person(synapse, "bob"))
+async def test_a_room_marked_as_direct_is_a_chat(setup: MatrixSetup, synapse: Synapse) -> None:
+    room = setup.create_room(register_user(synapse, "bob"))
     path = f"/_matrix/client/v3/user/{setup.bot.user_id}/account_data/m.direct"
     setup.bot.call("PUT", path, {setup.ann.user_id: [room]})
     async with connected(setup) as (_adapter, received):
         setup.ann.send(room, {"msgtype": "m.location", "body": "here", "geo_uri": "geo:1,2"})
-        [event] = await received.until(1)
+        [event] = await received.wait_for(1)
     assert event.source is not None
     assert (event.source.chat_type, event.is_addressed) == ("dm", True)
     assert (event.text, event.message_type) == ("here\ngeo:1,2", MessageType.LOCATION)
 
 
-async def test_a_wrong_token_is_refused_and_never_shown(
+async def test_a_wrong_token_is_rejected_and_never_printed(
     synapse: Synapse, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    adapter = make(context_of(synapse.url, "syt_wrong", tmp_path, Notes()))
+    adapter = make(context_of(synapse.url, "syt_wrong", tmp_path, DictMemory()))
     with pytest.raises(PlatformRefusedError, match="Log the bot in again") as refused:
-        await adapter.connect(Inbox())
+        await adapter.connect(RecordingInbox())
     await adapter.disconnect()
     assert "syt_wrong" not in caplog.text + str(refused.value) + repr(adapter)
 
 
 async def test_a_token_that_is_revoked_is_a_problem(setup: MatrixSetup) -> None:
-    room = setup.room()
+    room = setup.create_room()
     async with connected(setup) as (adapter, _received):
         assert adapter.problem == ""
         setup.bot.call("POST", "/_matrix/client/v3/logout")
-        await waited(lambda: "Log the bot in again" in adapter.problem)
+        await async_wait_until(lambda: "Log the bot in again" in adapter.problem)
         result = await adapter.send(OutgoingMessage(room, "hello", "k1"))
     assert result.retryable
 
 
 async def test_a_message_with_nothing_in_it_is_not_received(setup: MatrixSetup) -> None:
-    room = setup.room()
+    room = setup.create_room()
     async with connected(setup) as (_adapter, received):
-        setup.ann.say(room, "")
-        setup.ann.say(room, "hello")
-        await received.until(1)
+        setup.ann.send_text(room, "")
+        setup.ann.send_text(room, "hello")
+        await received.wait_for(1)
     assert received.texts == ["hello"]
 
 
 async def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
-    adapter = make(context_of("ftp://somewhere", "t", tmp_path, Notes()))
+    adapter = make(context_of("ftp://somewhere", "t", tmp_path, DictMemory()))
     with pytest.raises(PlatformRefusedError, match="MATRIX_HOMESERVER"):
-        await adapter.connect(Inbox())
+        await adapter.connect(RecordingInbox())
 
 
 async def test_a_server_that_is_down_is_waited_for(
     tmp_path: Path, synapse: Synapse, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    bot, ann, notes = person(synapse, "bot"), person(synapse, "ann"), Notes()
+    bot, ann, notes = register_user(synapse, "bot"), register_user(synapse, "ann"), DictMemory()
     setup = MatrixSetup(bot, ann, context_of(synapse.url, bot.token, tmp_path, notes), notes)
-    room = setup.room()
-    adapter, received = make(setup.context), Inbox()
+    room = setup.create_room()
+    adapter, received = make(setup.context), RecordingInbox()
     await asyncio.to_thread(synapse.stop)
     try:
         with pytest.raises(PlatformDownError):
@@ -436,15 +447,15 @@ async def test_a_server_that_is_down_is_waited_for(
         await adapter.disconnect()
         await asyncio.to_thread(synapse.start)
         await adapter.connect(received)
-        ann.say(room, "one")
-        await received.until(1)
+        ann.send_text(room, "one")
+        await received.wait_for(1)
         await asyncio.to_thread(synapse.stop)
         result = await adapter.send(OutgoingMessage(room, "not now", "k1"))
         assert (result.error_kind, result.may_have_arrived) == (ErrorKind.TRANSIENT, False)
         await asyncio.to_thread(synapse.start)
         assert (await adapter.send(OutgoingMessage(room, "now", "k1"))).success
-        ann.say(room, "two")
-        await received.until(2)
+        ann.send_text(room, "two")
+        await received.wait_for(2)
     finally:
         await adapter.disconnect()
         if not synapse.is_up():
@@ -471,5 +482,5 @@ def test_the_longest_text_fits_into_an_event() -> None:
         ("@bottom: hello", "@bottom: hello", False),
     ],
 )
-def test_a_mention_is_found_and_taken_out(text: str, left: str, is_named: bool) -> None:
+def test_a_mention_is_detected_and_removed(text: str, left: str, is_named: bool) -> None:
     assert without_mention(text, "@bot:x.org", "Hermes") == (left, is_named)

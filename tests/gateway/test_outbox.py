@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gateway.platforms.base import Abilities, SendResult
-from support.gateways import started, until
+from support.gateways import running_gateway
+from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,14 +22,14 @@ class FaultyAdapter:
     account = "faulty"
 
     def __init__(self) -> None:
-        self.tries = 0
+        self.attempts = 0
 
     async def connect(self, _receive: Any) -> None: ...
 
     async def disconnect(self) -> None: ...
 
     async def send(self, _outgoing: OutgoingMessage) -> SendResult:
-        self.tries += 1
+        self.attempts += 1
         raise ZeroDivisionError("a mistake in an adapter")
 
 
@@ -40,13 +41,13 @@ async def test_an_adapter_that_breaks_does_not_silence_its_platform(
     for number in range(6):
         target = {"chat_id": str(number)}
         db.owe_reply(f"k{number}", platform="telegram", target=target, payload={"text": "hi"})
-    async with started(db, tmp_path, adapters={"telegram": faulty}):
-        await until(lambda: faulty.tries >= 6)
+    async with running_gateway(db, tmp_path, adapters={"telegram": faulty}):
+        await async_wait_until(lambda: faulty.attempts >= 6)
     states = {(db.reply(number) or {})["state"] for number in range(1, 7)}
     assert "sending" not in states
 
 
-def test_what_is_too_old_is_not_sent(db: SessionDB) -> None:
+def test_old_messages_are_not_sent(db: SessionDB) -> None:
     number = db.owe_reply("k", platform="local", target={}, payload={"text": "x"})
     sql = "UPDATE hermes_outbox SET created_at = 1"
     db.engine.write(lambda tx: tx.run(sql))
@@ -54,7 +55,7 @@ def test_what_is_too_old_is_not_sent(db: SessionDB) -> None:
     assert (db.reply(number) or {})["state"] == "failed"
 
 
-def test_mail_is_forgotten_past_what_never_settles(db: SessionDB) -> None:
+def test_old_messages_are_pruned_past_unsettled_ones(db: SessionDB) -> None:
     db.owe_reply("never", platform="gone", target={}, payload={})
     for number in range(1500):
         db.owe_reply(f"k{number}", platform="a", target={}, payload={})

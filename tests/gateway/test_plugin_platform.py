@@ -1,4 +1,4 @@
-"""A platform that a plugin brings: the one of the guide, as it stands there."""
+"""A platform from a plugin: the example of the guide."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import pytest
 
 from acceptance.campaign import wait_until
 from gateway import status
-from support.gateway_process import Gateway
+from support.gateway_process import GatewayProcess
+from support.model_servers import model_servers
 from support.plugin_folders import make_plugin
-from support.scripted import serving
 
 GUIDE = Path(__file__).parents[2] / "docs/how-to/chat-apps.md"
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
-def test_the_example_of_the_guide_works_and_a_broken_one_harms_nobody(
+def test_the_example_of_the_guide_works_and_a_broken_one_affects_no_other(
     hermes_home: Path, tmp_path: Path, *, is_broken: bool
 ) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     make_plugin(hermes_home, "folders", f"raise_here = 1 / {int(not is_broken)}\n{code}")
     folder = tmp_path / "questions"
     folder.mkdir()
-    gateway = Gateway()
-    with serving() as start:
+    gateway = GatewayProcess()
+    with model_servers() as start:
         server = start("[{say: Forty-two.}]")
         config = {
             "plugins": {"enabled": ["folders"]},

@@ -1,4 +1,4 @@
-"""The gateway as a process: signals, restarts, a second one by mistake, those who watch."""
+"""The gateway as a process: signals, restarts, a second instance, health checks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gateway.run import GatewayRunner
 from hermes_conversation.agent_factory import environment_without_secrets
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
-from support.chat import Chat
-from support.gateway_process import Gateway
+from support.chat import LocalChatClient
+from support.gateway_process import GatewayProcess
 from support.plugin_folders import make_plugin
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-LISTENER = """
+RECORDER_CODE = """
 def register(ctx):
-    def note(session_id, **facts):
+    def record(session_id, **fields):
         with open({path!r}, "a") as file:
             file.write(session_id + chr(10))
-    ctx.register_hook("on_session_finalize", note)
+    ctx.register_hook("on_session_finalize", record)
 """
 
 ROUTE = "platforms: {webhook: {routes: {a: {secret_env: MY_ROUTE}}}}\n"
@@ -44,13 +44,13 @@ RISKY = "{name: terminal, arguments: {command: rm -rf build}}"
 
 
 @pytest.fixture
-def gateway(hermes_home: Path) -> Iterator[Gateway]:
-    result = Gateway()
+def gateway(hermes_home: Path) -> Iterator[GatewayProcess]:
+    result = GatewayProcess()
     yield result
-    result.end()
+    result.cleanup()
 
 
-def start(gateway: Gateway, **variables: str) -> None:
+def start(gateway: GatewayProcess, **variables: str) -> None:
     gateway.start(**variables)
     wait_until(gateway.is_up, "the gateway")
 
@@ -65,14 +65,14 @@ def get(path: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-async def test_those_who_watch_see_how_it_fares(
-    gateway: Gateway, answering: Callable[[str], Any]
+async def test_watchers_see_the_progress(
+    gateway: GatewayProcess, answering: Callable[[str], Any]
 ) -> None:
     answering("[{say: Hello.}]")
     start(gateway)
-    async with Chat(socket_path()) as chat:
-        await chat.say("hi", "m1")
-        await chat.until(1)
+    async with LocalChatClient(socket_path()) as chat:
+        await chat.send("hi", "m1")
+        await chat.wait_for(1)
         assert get("/healthz") == (200, '{"status":"ok","waiting_chats":0}')
         code, text = get("/readyz")
         assert (code, json.loads(text)["status"]) == (200, "ready")
@@ -83,7 +83,7 @@ async def test_those_who_watch_see_how_it_fares(
     assert get("/elsewhere")[0] == 404
 
 
-def test_a_platform_that_is_refused_leaves_the_others_at_work(gateway: Gateway) -> None:
+def test_a_platform_that_is_refused_leaves_the_others_at_work(gateway: GatewayProcess) -> None:
     ConfigFile.of_home().path.write_text("platforms: {telegram: {enabled: true}}\n")
     start(gateway)
     runtime_status = status.read_runtime_status() or {}
@@ -93,75 +93,75 @@ def test_a_platform_that_is_refused_leaves_the_others_at_work(gateway: Gateway) 
     assert get("/readyz")[0] == 503
 
 
-def test_a_second_gateway_refuses(gateway: Gateway) -> None:
+def test_a_second_gateway_refuses(gateway: GatewayProcess) -> None:
     start(gateway)
-    second = Gateway()
+    second = GatewayProcess()
     second.start()
     assert second.wait() == main.CONFIG_EXIT_CODE
     assert status.running_pid() == gateway.pid
 
 
 @pytest.mark.parametrize("how", ["SIGUSR1", "/restart"])
-async def test_it_begins_anew_as_the_same_process_and_answers_what_came_meanwhile(
-    gateway: Gateway, answering: Callable[[str], Any], how: str
+async def test_a_restart_keeps_the_process_and_answers_pending_messages(
+    gateway: GatewayProcess, answering: Callable[[str], Any], how: str
 ) -> None:
     answering(f"[{{say: {SLOW}, pause: 0.03}}, {{say: After.}}]")
     start(gateway)
     before = (status.read_runtime_status() or {})["start_time"]
-    async with Chat(socket_path()) as chat:
-        await chat.say("a long one", "m1")
+    async with LocalChatClient(socket_path()) as chat:
+        await chat.send("a long one", "m1")
         with SessionDB(is_recovering=False) as db:
             wait_until(lambda: bool(db.message_count()), "the turn")
         if how == "SIGUSR1":
             os.kill(gateway.pid, signal.SIGUSR1)
         else:
-            await chat.say("/restart", "m0", chat="c2")
+            await chat.send("/restart", "m0", chat="c2")
         wait_until(lambda: (status.read_runtime_status() or {})["gateway_state"] == "draining", how)
-        await chat.say("and another", "m2")
-        texts = await chat.until(1 if how == "SIGUSR1" else 2)
+        await chat.send("and another", "m2")
+        texts = await chat.wait_for(1 if how == "SIGUSR1" else 2)
         assert SLOW in texts
     wait_until(
         lambda: (status.read_runtime_status() or {})["start_time"] > before and gateway.is_up(),
         "the new one",
     )
-    async with Chat(socket_path()) as chat:
-        await chat.say("a long one", "m1")  # the platform sends again what it was told of
-        await chat.say("/status", "m3", chat="c2")
-        texts = await chat.until(2 if how == "SIGUSR1" else 3)
+    async with LocalChatClient(socket_path()) as chat:
+        await chat.send("a long one", "m1")  # the platform delivers the message again
+        await chat.send("/status", "m3", chat="c2")
+        texts = await chat.wait_for(2 if how == "SIGUSR1" else 3)
     assert "After." in texts
     assert ("The gateway has restarted." in texts) == (how == "/restart")
     assert SLOW not in texts
 
 
-async def test_a_turn_that_is_broken_off_by_the_end_is_finalised_and_goes_on(
-    gateway: Gateway, answering: Callable[[str], Any], hermes_home: Path, tmp_path: Path
+async def test_a_turn_cut_off_by_the_shutdown_is_finalized_and_continued(
+    gateway: GatewayProcess, answering: Callable[[str], Any], hermes_home: Path, tmp_path: Path
 ) -> None:
-    path = tmp_path / "heard"
-    make_plugin(hermes_home, "listener", LISTENER.format(path=str(path)))
+    path = tmp_path / "hook_calls"
+    make_plugin(hermes_home, "recorder", RECORDER_CODE.format(path=str(path)))
     config = ConfigFile.of_home()
-    config.set("plugins.enabled", "listener")
+    config.set("plugins.enabled", "recorder")
     config.set("gateway.drain_seconds", "0")
     answering(f"[{{say: {SLOW}, pause: 0.5}}, {{say: Whole.}}]")
     start(gateway)
-    async with Chat(socket_path()) as chat:
-        await chat.say("a long one", "m1")
+    async with LocalChatClient(socket_path()) as chat:
+        await chat.send("a long one", "m1")
         with SessionDB(is_recovering=False) as db:
             wait_until(lambda: bool(db.message_count()), "the turn")
             (row,) = db.list_sessions_rich()
     assert gateway.stop() == 0
     assert path.read_text().split() == [row["id"]]
     start(gateway)
-    async with Chat(socket_path()) as chat:
-        await chat.say("/status", "m2")
-        assert "Whole." in await chat.until(2)
+    async with LocalChatClient(socket_path()) as chat:
+        await chat.send("/status", "m2")
+        assert "Whole." in await chat.wait_for(2)
     with SessionDB(is_recovering=False) as db:
         assert (db.get_session(row["id"]) or {})["ended_at"] is None
-        said = [str(message["content"]) for message in db.get_messages(row["id"])]
-    assert said[0] == "a long one"
-    assert said.count("a long one") == 1
+        texts = [str(message["content"]) for message in db.get_messages(row["id"])]
+    assert texts[0] == "a long one"
+    assert texts.count("a long one") == 1
 
 
-def test_tokens_are_not_in_the_environment_of_what_it_starts(hermes_home: Path) -> None:
+def test_tokens_are_not_in_the_environment_of_child_processes(hermes_home: Path) -> None:
     names = ("TELEGRAM_BOT_TOKEN", "MATRIX_ACCESS_TOKEN", "API_SERVER_KEY", "WEBHOOK_SECRET")
     with pytest.MonkeyPatch.context() as patch:
         (hermes_home / "config.yaml").write_text(ROUTE)
@@ -170,27 +170,27 @@ def test_tokens_are_not_in_the_environment_of_what_it_starts(hermes_home: Path) 
         assert not {*names, "MY_ROUTE"} & set(environment_without_secrets())
 
 
-async def test_what_waits_for_an_approval_does_not_keep_it_from_ending_or_beginning_anew(
-    gateway: Gateway, answering: Callable[[str], Any]
+async def test_a_pending_approval_does_not_block_a_stop_or_restart(
+    gateway: GatewayProcess, answering: Callable[[str], Any]
 ) -> None:
     answering(f"[{{calls: [{RISKY}]}}, {{say: Fine.}}, {{say: Fine.}}]")
     start(gateway)
     before = (status.read_runtime_status() or {})["start_time"]
-    async with Chat(socket_path()) as chat:
-        await chat.say("clean up", "m1")
-        assert "Allow this command?" in (await chat.until(1))[0]
+    async with LocalChatClient(socket_path()) as chat:
+        await chat.send("clean up", "m1")
+        assert "Allow this command?" in (await chat.wait_for(1))[0]
         os.kill(gateway.pid, signal.SIGUSR1)
         wait_until(
             lambda: (status.read_runtime_status() or {})["start_time"] > before and gateway.is_up(),
             "the new one",
         )
-    async with Chat(socket_path()) as chat:
-        await chat.say("clean up", "m1")  # the platform brings it again
-        assert "Fine." in await chat.until(1)  # the turn goes on
+    async with LocalChatClient(socket_path()) as chat:
+        await chat.send("clean up", "m1")  # the platform brings it again
+        assert "Fine." in await chat.wait_for(1)  # the turn continues
         assert gateway.stop() == 0
 
 
-def test_what_this_process_was_before_it_began_anew_is_dead(db: SessionDB) -> None:
+def test_the_previous_identity_of_a_restarted_process_is_dead(db: SessionDB) -> None:
     db.receive(platform="a", account="a", chat_id="c", message_id="1", session_key="k", payload={})
     now = db.identity
     db.identity = now._replace(process_id="before")
@@ -207,7 +207,7 @@ def test_the_last_order_counts() -> None:
     assert not runner._restart_requested
 
 
-def test_signals_to_begin_anew_that_come_too_often_do_not_kill_it(gateway: Gateway) -> None:
+def test_repeated_restart_signals_do_not_kill_the_process(gateway: GatewayProcess) -> None:
     start(gateway)
     before = (status.read_runtime_status() or {})["start_time"]
     for _ in range(3):
@@ -221,7 +221,7 @@ def test_signals_to_begin_anew_that_come_too_often_do_not_kill_it(gateway: Gatew
 
 @pytest.mark.parametrize("text", ["platforms: [telegram]\n", "gateway: {attempts: three}\n"])
 def test_a_configuration_that_cannot_be_used_is_named_and_not_tried_again(
-    gateway: Gateway, hermes_home: Path, text: str
+    gateway: GatewayProcess, hermes_home: Path, text: str
 ) -> None:
     (hermes_home / "config.yaml").write_text(text)
     gateway.start()

@@ -16,7 +16,7 @@ class Clock:
         return self.now
 
 
-def test_pauses_grow_with_each_failure_and_begin_anew_after_a_success() -> None:
+def test_backoff_grows_with_each_failure_and_resets_after_a_success() -> None:
     delay = ReconnectDelay(Backoff(1.0, 4.0))
     assert [delay.next_delay() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
     delay.reset()

@@ -1,4 +1,4 @@
-"""Places and their conversations: rows that change together, a file for people beside them."""
+"""Routes and their conversations: atomic changes, and the exported file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gateway.session import (
     local_now,
 )
 from hermes_core.errors import StoreError
-from support.gateways import message, open_routes
+from support.gateways import local_message, open_routes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,11 +40,11 @@ GOOD = {
 KEY = "agent:main:telegram:dm:7"
 
 
-def source(**facts: Any) -> SessionSource:
-    return SessionSource(Platform.TELEGRAM, **{"chat_id": "42", "user_id": "u1", **facts})
+def source(**fields: Any) -> SessionSource:
+    return SessionSource(Platform.TELEGRAM, **{"chat_id": "42", "user_id": "u1", **fields})
 
 
-def reopened(routes: SessionStore, db: SessionDB) -> SessionStore:
+def reopen_routes(routes: SessionStore, db: SessionDB) -> SessionStore:
     store = SessionStore(routes.sessions_dir, routes.config)
     store._db = db
     return store
@@ -54,19 +54,19 @@ def kinds(db: SessionDB, session_id: str) -> list[str]:
     return [boundary["kind"] for boundary in reversed(db.list_boundaries(session_id))]
 
 
-def test_a_place_keeps_its_conversation_across_processes(
+def test_a_route_keeps_its_conversation_across_processes(
     routes: SessionStore, db: SessionDB
 ) -> None:
     first = routes.get_or_create_session(source())
     assert routes.get_or_create_session(source()).session_id == first.session_id
-    again = reopened(routes, db).get_or_create_session(source())
+    again = reopen_routes(routes, db).get_or_create_session(source())
     assert again.session_id == first.session_id
     row = db.get_session(first.session_id)
     assert row is not None
     assert (row["source"], row["session_key"]) == ("telegram", "agent:main:telegram:dm:42")
 
 
-def test_a_new_conversation_ends_the_old_one_in_the_same_breath(
+def test_a_new_conversation_ends_the_old_one_atomically(
     routes: SessionStore, db: SessionDB
 ) -> None:
     old = routes.get_or_create_session(source())
@@ -84,9 +84,7 @@ def test_a_new_conversation_ends_the_old_one_in_the_same_breath(
     assert routes.reset_session("agent:main:telegram:dm:nobody") is None
 
 
-def test_going_on_with_another_conversation_is_heard_on_both_sides(
-    routes: SessionStore, db: SessionDB
-) -> None:
+def test_resuming_another_conversation_announces_both(routes: SessionStore, db: SessionDB) -> None:
     old = routes.get_or_create_session(source())
     new = routes.reset_session(old.session_key)
     assert new is not None
@@ -100,16 +98,16 @@ def test_going_on_with_another_conversation_is_heard_on_both_sides(
     assert row["ended_at"] is None
 
 
-def test_two_places_that_share_a_text_have_conversations_of_their_own(
+def test_two_routes_with_the_same_text_have_separate_conversations(
     routes: SessionStore, db: SessionDB
 ) -> None:
     thread = source(chat_type="group", chat_id="g", thread_id="7", user_id=None)
-    person = source(chat_type="group", chat_id="g", user_id="7")
-    assert build_session_key(thread) == build_session_key(person)
-    ids = {routes.get_or_create_session(item).session_id for item in (thread, person, thread)}
+    user = source(chat_type="group", chat_id="g", user_id="7")
+    assert build_session_key(thread) == build_session_key(user)
+    ids = {routes.get_or_create_session(item).session_id for item in (thread, user, thread)}
     assert len(ids) == 2
-    again = reopened(routes, db)
-    assert {again.get_or_create_session(item).session_id for item in (person, thread)} == ids
+    again = reopen_routes(routes, db)
+    assert {again.get_or_create_session(item).session_id for item in (user, thread)} == ids
 
 
 def test_the_file_is_not_written_for_every_message(routes: SessionStore, tmp_path: Path) -> None:
@@ -127,23 +125,23 @@ def idle(minutes: int) -> GatewayConfig:
     return GatewayConfig(default_reset_policy=SessionResetPolicy("idle", idle_minutes=minutes))
 
 
-def aged(routes: SessionStore, entry: SessionEntry, **ago: float) -> None:
+def set_age(routes: SessionStore, entry: SessionEntry, **ago: float) -> None:
     routes.update_session(entry.session_key, updated_at=local_now() - timedelta(**ago))
 
 
-def test_nothing_is_reset_by_itself_unless_somebody_says_so(routes: SessionStore) -> None:
+def test_no_conversation_is_reset_automatically_by_default(routes: SessionStore) -> None:
     entry = routes.get_or_create_session(source())
-    aged(routes, entry, days=400)
+    set_age(routes, entry, days=400)
     assert routes.get_or_create_session(source()).session_id == entry.session_id
 
 
-def test_after_a_pause_policy_begins_another_and_says_why(
+def test_after_a_pause_the_policy_starts_a_new_conversation_and_gives_the_reason(
     routes: SessionStore, db: SessionDB
 ) -> None:
     routes.config = idle(30)
     old = routes.get_or_create_session(source())
     db.append_message(old.session_id, "user", "hi")
-    aged(routes, old, hours=1)
+    set_age(routes, old, hours=1)
     new = routes.get_or_create_session(source())
     assert new.session_id != old.session_id
     assert (new.was_auto_reset, new.auto_reset_reason) == (True, "idle")
@@ -151,13 +149,13 @@ def test_after_a_pause_policy_begins_another_and_says_why(
     assert kinds(db, old.session_id) == ["idle"]
 
 
-def test_an_expired_conversation_is_ended_once_also_when_it_expired_while_nobody_looked(
+def test_an_expired_conversation_is_ended_once_also_after_a_downtime(
     routes: SessionStore, db: SessionDB
 ) -> None:
     routes.config = idle(30)
     old = routes.get_or_create_session(source())
-    aged(routes, old, hours=1)
-    again = reopened(routes, db)
+    set_age(routes, old, hours=1)
+    again = reopen_routes(routes, db)
     entry = again.get(old.session_key)
     assert entry is not None
     assert again._is_session_expired(entry)
@@ -170,7 +168,7 @@ def test_an_expired_conversation_is_ended_once_also_when_it_expired_while_nobody
     assert kinds(db, new.session_id) == ["idle"]
 
 
-def test_what_still_runs_or_cannot_be_asked_is_neither_reset_nor_forgotten(
+def test_running_or_unknown_conversations_are_neither_reset_nor_dropped(
     db: SessionDB, tmp_path: Path
 ) -> None:
     def unknown(_key: str) -> bool:
@@ -180,18 +178,18 @@ def test_what_still_runs_or_cannot_be_asked_is_neither_reset_nor_forgotten(
         routes = SessionStore(tmp_path, idle(1), check)
         routes._db = db
         entry = routes.get_or_create_session(source())
-        aged(routes, entry, days=400)
+        set_age(routes, entry, days=400)
         assert routes.get_or_create_session(source()).session_id == entry.session_id
-        aged(routes, entry, days=400)
+        set_age(routes, entry, days=400)
         assert routes.prune_old_entries(90) == 0
 
 
-def test_a_forgotten_place_leaves_a_conversation_that_is_ended_and_found(
+def test_a_dropped_route_leaves_an_ended_conversation_in_the_history(
     routes: SessionStore, db: SessionDB
 ) -> None:
     entry = routes.get_or_create_session(source())
     db.append_message(entry.session_id, "user", "the roses")
-    aged(routes, entry, days=100)
+    set_age(routes, entry, days=100)
     assert routes.prune_old_entries(90) == 1
     row = db.get_session(entry.session_id)
     assert row is not None
@@ -202,18 +200,18 @@ def test_a_forgotten_place_leaves_a_conversation_that_is_ended_and_found(
     assert routes.get_or_create_session(source()).session_id != entry.session_id
 
 
-def test_a_suspended_conversation_is_kept_and_the_next_message_begins_another(
+def test_a_suspended_conversation_is_kept_and_the_next_message_starts_a_new_one(
     routes: SessionStore,
 ) -> None:
     entry = routes.get_or_create_session(source())
     assert routes.suspend_session(entry.session_key)
-    aged(routes, entry, days=1000)
+    set_age(routes, entry, days=1000)
     assert routes.prune_old_entries(90) == 0
     assert routes.get_or_create_session(source()).session_id != entry.session_id
     assert not routes.suspend_session("nowhere")
 
 
-def test_what_an_older_gateway_noted_is_taken_over_once(
+def test_routes_of_an_older_gateway_are_imported_once(
     routes: SessionStore, db: SessionDB, tmp_path: Path
 ) -> None:
     text = json.dumps({"_README": "words", KEY: GOOD})
@@ -224,7 +222,7 @@ def test_what_an_older_gateway_noted_is_taken_over_once(
     assert routes.get_or_create_session(source(chat_id="7")).session_id == GOOD["session_id"]
     routes.prune_old_entries(1)
     (tmp_path / "sessions.json").write_text(text)
-    assert len(reopened(routes, db).list_sessions()) == len(routes.list_sessions())
+    assert len(reopen_routes(routes, db).list_sessions()) == len(routes.list_sessions())
 
 
 @pytest.mark.parametrize(
@@ -235,7 +233,7 @@ def test_what_an_older_gateway_noted_is_taken_over_once(
         json.dumps({"a": {**GOOD, "updated_at": "yesterday"}}).encode(),
     ],
 )  # fmt: skip
-def test_a_damaged_file_loses_only_what_is_damaged(
+def test_a_damaged_file_loses_only_its_damaged_part(
     content: bytes, routes: SessionStore, tmp_path: Path
 ) -> None:
     (tmp_path / "sessions.json").write_bytes(content)
@@ -256,7 +254,7 @@ def test_an_entry_is_read_as_it_was_written() -> None:
     assert entry.origin == source()
 
 
-def test_routes_that_an_original_gateway_kept_in_the_store_are_taken_over(
+def test_routes_stored_by_an_original_gateway_are_imported(
     routes: SessionStore, db: SessionDB
 ) -> None:
     entry = json.dumps({**GOOD, "session_key": KEY, "origin": source().to_dict()})
@@ -271,7 +269,7 @@ def test_routes_that_an_original_gateway_kept_in_the_store_are_taken_over(
 def test_routes_that_could_not_be_read_are_read_again(
     db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = message("x", "0").source
+    source = local_message("x", "0").source
     assert source is not None
     first = open_routes(db, tmp_path).get_or_create_session(source)
     with monkeypatch.context() as broken:
@@ -282,8 +280,8 @@ def test_routes_that_could_not_be_read_are_read_again(
     assert again.get_or_create_session(source).session_id == first.session_id
 
 
-def test_one_route_that_cannot_be_read_harms_no_other(db: SessionDB, tmp_path: Path) -> None:
-    source = message("x", "0").source
+def test_an_unreadable_route_does_not_affect_others(db: SessionDB, tmp_path: Path) -> None:
+    source = local_message("x", "0").source
     assert source is not None
     first = open_routes(db, tmp_path).get_or_create_session(source)
     row = ("p", "k", "s", 1.0, '{"nonsense": 1}')

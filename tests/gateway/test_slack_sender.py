@@ -30,7 +30,7 @@ async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[SlackSetup]:
         yield result
 
 
-async def test_a_text_is_sent_with_marks_of_slack_and_pings_nobody(setup: SlackSetup) -> None:
+async def test_a_text_is_sent_with_slack_markup_and_mentions_no_user(setup: SlackSetup) -> None:
     async with setup.connected() as adapter:
         result = await adapter.send(OutgoingMessage(GENERAL, "**hi** <!channel> <@UANN>", "k1"))
     [message] = setup.server.messages[GENERAL]
@@ -79,7 +79,7 @@ async def test_a_file_is_sent_with_its_caption(setup: SlackSetup, tmp_path: Path
         (Fault("something_new"), ErrorKind.UNKNOWN, False),
     ],
 )
-async def test_what_slack_answers_is_said_in_the_words_of_the_gateway(
+async def test_errors_of_slack_are_mapped_to_error_kinds(
     setup: SlackSetup, fault: Fault, kind: ErrorKind, is_unsure: bool
 ) -> None:
     setup.server.plan("chat.postMessage", fault)
@@ -89,7 +89,7 @@ async def test_what_slack_answers_is_said_in_the_words_of_the_gateway(
     assert result.retry_after == (17 if kind is ErrorKind.RATE_LIMITED else None)
 
 
-async def test_what_slack_does_not_take_with_its_marks_is_sent_plain(setup: SlackSetup) -> None:
+async def test_a_text_with_markup_that_slack_rejects_is_sent_plain(setup: SlackSetup) -> None:
     setup.server.plan("chat.postMessage", Fault("invalid_blocks", only_marked=True))
     async with setup.connected() as adapter:
         result = await adapter.send(OutgoingMessage(DM, "**hi**", "k1"))
@@ -97,7 +97,7 @@ async def test_what_slack_does_not_take_with_its_marks_is_sent_plain(setup: Slac
     assert setup.server.texts(DM) == ["**hi**"]
 
 
-async def test_a_chat_that_is_none_and_a_text_that_fits_are_said(setup: SlackSetup) -> None:
+async def test_an_unknown_chat_and_a_valid_text_are_reported(setup: SlackSetup) -> None:
     async with setup.connected() as adapter:
         unknown = await adapter.send(OutgoingMessage("C404", "x", "k1"))
         sent = await adapter.send(OutgoingMessage(DM, "one", "k2"))
@@ -117,7 +117,7 @@ async def test_nothing_is_sent_where_nothing_is_connected(setup: SlackSetup) -> 
 
 
 @pytest.mark.parametrize(
-    ("markdown", "shown"),
+    ("markdown", "expected"),
     [
         ("# A **big** title", "*A big title*"),
         ("*a* **b** ~~c~~ `d<e`", "_a_ *b* ~c~ `d&lt;e`"),
@@ -131,5 +131,5 @@ async def test_nothing_is_sent_where_nothing_is_connected(setup: SlackSetup) -> 
         ("a\n\n---\n\nb", "a\n\n———\n\nb"),
     ],
 )
-def test_markdown_is_written_as_slack_writes_it(markdown: str, shown: str) -> None:
-    assert render_mrkdwn(markdown) == shown
+def test_markdown_is_written_as_slack_writes_it(markdown: str, expected: str) -> None:
+    assert render_mrkdwn(markdown) == expected

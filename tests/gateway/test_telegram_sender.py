@@ -1,4 +1,4 @@
-"""Texts and files to Telegram, and what it answers."""
+"""Texts and files sent to Telegram, and its errors."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ async def setup(db: SessionDB, tmp_path: Path) -> AsyncIterator[TelegramSetup]:
 
 async def test_sending_returns_the_id_and_replies(setup: TelegramSetup) -> None:
     async with setup.connected() as adapter:
-        number = await setup.server.say("hello")
+        number = await setup.server.send_as_user("hello")
         result = await adapter.send(OutgoingMessage("7", "hi", "k1", reply_to=str(number)))
     sent = setup.server.sent[0]
     assert (result.success, result.message_id) == (True, str(sent.message_id))
-    assert f'"message_id": {number}' in sent.facts["reply_parameters"]
-    assert '"allow_sending_without_reply": true' in sent.facts["reply_parameters"]
+    assert f'"message_id": {number}' in sent.fields["reply_parameters"]
+    assert '"allow_sending_without_reply": true' in sent.fields["reply_parameters"]
 
 
 async def test_markdown_arrives_formatted(setup: TelegramSetup) -> None:
@@ -55,7 +55,7 @@ async def test_markdown_arrives_formatted(setup: TelegramSetup) -> None:
     assert "<script>alert(1)</script>" in sent.text
 
 
-async def test_what_cannot_be_formatted_arrives_as_it_was_written(setup: TelegramSetup) -> None:
+async def test_a_text_with_invalid_markup_is_sent_plain(setup: TelegramSetup) -> None:
     refusal = Fault(400, "Bad Request: can't parse entities: no", only_formatted=True)
     setup.server.plan("sendMessage", refusal)
     async with setup.connected() as adapter:
@@ -69,7 +69,7 @@ async def test_what_cannot_be_formatted_arrives_as_it_was_written(setup: Telegra
     assert setup.server.sent[0].text == "**other**"
 
 
-async def test_what_shows_nothing_when_formatted_is_sent_as_written(setup: TelegramSetup) -> None:
+async def test_a_text_that_renders_empty_is_sent_plain(setup: TelegramSetup) -> None:
     async with setup.connected() as adapter:
         assert (await adapter.send(OutgoingMessage("7", "[](https://a.b)", "k1"))).success
         empty = await adapter.send(OutgoingMessage("7", "", "k2"))
@@ -85,7 +85,7 @@ async def test_a_text_as_long_as_is_declared_arrives(setup: TelegramSetup) -> No
     assert len(setup.server.sent) == 3
 
 
-async def test_a_text_of_emoji_is_cut_by_what_telegram_counts(setup: TelegramSetup) -> None:
+async def test_a_text_of_emoji_is_split_by_utf16_units(setup: TelegramSetup) -> None:
     text = "😀 " * 2000
     async with setup.connected() as adapter:
         setup.server.plan("sendMessage", Fault(), Fault(429, "slow", {"retry_after": 1}))
@@ -117,10 +117,10 @@ async def test_a_text_of_emoji_is_cut_by_what_telegram_counts(setup: TelegramSet
         (Fault(500, "Internal Server Error"), ErrorKind.TRANSIENT, None, False),
         (Fault(502, "no JSON", body="<html>bad gateway"), ErrorKind.TRANSIENT, None, True),
         (Fault(is_cut=True), ErrorKind.TRANSIENT, None, True),
-        (Fault(is_cut_in_mid_answer=True), ErrorKind.TRANSIENT, None, True),
+        (Fault(is_cut_in_body=True), ErrorKind.TRANSIENT, None, True),
     ],
 )
-async def test_what_telegram_answers_is_understood(
+async def test_errors_of_telegram_are_mapped_to_error_kinds(
     setup: TelegramSetup,
     fault: Fault,
     kind: ErrorKind,
@@ -133,21 +133,21 @@ async def test_what_telegram_answers_is_understood(
     assert not result.success
     assert (result.error_kind, result.retry_after) == (kind, retry_after)
     assert result.may_have_arrived is may_have_arrived
-    assert len(setup.server.sent) == (fault.is_cut or fault.is_cut_in_mid_answer)
+    assert len(setup.server.sent) == (fault.is_cut or fault.is_cut_in_body)
 
 
-async def test_who_blocked_the_bot_and_who_is_not_there(setup: TelegramSetup) -> None:
+async def test_a_block_and_a_missing_chat_are_distinguished(setup: TelegramSetup) -> None:
     setup.server.chats.add(8)
     setup.server.blocked.add(8)
     async with setup.connected() as adapter:
         blocked = await adapter.send(OutgoingMessage("8", "hi", "k1"))
-        nobody = await adapter.send(OutgoingMessage("9", "hi", "k2"))
+        missing_chat = await adapter.send(OutgoingMessage("9", "hi", "k2"))
         gone = await adapter.edit(OutgoingMessage("7", "hi", "k3"), "12345")
     assert blocked.error_kind is ErrorKind.FORBIDDEN
     assert "blocked by the user" in (blocked.error or "")
-    assert nobody.error_kind is ErrorKind.NOT_FOUND
+    assert missing_chat.error_kind is ErrorKind.NOT_FOUND
     assert gone.error_kind is ErrorKind.NOT_FOUND
-    assert not any(item.retryable for item in (blocked, nobody, gone))
+    assert not any(item.retryable for item in (blocked, missing_chat, gone))
 
 
 async def test_without_a_connection_nothing_can_have_arrived(setup: TelegramSetup) -> None:
@@ -159,7 +159,7 @@ async def test_without_a_connection_nothing_can_have_arrived(setup: TelegramSetu
         assert (item.error_kind, item.may_have_arrived) == (ErrorKind.TRANSIENT, False)
 
 
-async def test_a_group_that_became_a_supergroup_is_found(setup: TelegramSetup) -> None:
+async def test_a_migrated_supergroup_is_resolved(setup: TelegramSetup) -> None:
     setup.server.chats.add(GROUP)
     moved = Fault(400, "Bad Request: group chat was upgraded", {"migrate_to_chat_id": GROUP})
     setup.server.plan("sendMessage", moved)
@@ -168,7 +168,9 @@ async def test_a_group_that_became_a_supergroup_is_found(setup: TelegramSetup) -
     assert setup.server.sent[0].chat_id == GROUP
 
 
-async def test_a_message_is_edited_and_the_same_text_is_no_failure(setup: TelegramSetup) -> None:
+async def test_a_message_is_edited_and_an_unchanged_text_is_not_a_failure(
+    setup: TelegramSetup,
+) -> None:
     async with setup.connected() as adapter:
         first = await adapter.send(OutgoingMessage("7", "one", "k1"))
         for _ in range(2):
@@ -189,14 +191,14 @@ async def test_an_edit_that_does_not_fit_is_too_long(setup: TelegramSetup) -> No
 
 async def test_typing_and_reactions_are_shown_and_never_raise(setup: TelegramSetup) -> None:
     async with setup.connected() as adapter:
-        number = await setup.server.say("hello")
+        number = await setup.server.send_as_user("hello")
         await adapter.typing("7")
         await adapter.react("7", str(number), "👍")
         await adapter.typing("99")
         await adapter.react("99", "1", "👍")
-    asked = dict(setup.server.asked)
-    assert asked["sendChatAction"]["action"] == "typing"
-    assert "\\ud83d\\udc4d" in asked["setMessageReaction"]["reaction"]
+    requests = dict(setup.server.requests)
+    assert requests["sendChatAction"]["action"] == "typing"
+    assert "\\ud83d\\udc4d" in requests["setMessageReaction"]["reaction"]
 
 
 async def test_files_are_sent_with_their_caption(setup: TelegramSetup, tmp_path: Path) -> None:
@@ -211,7 +213,7 @@ async def test_files_are_sent_with_their_caption(setup: TelegramSetup, tmp_path:
         gone = await adapter.send(OutgoingMessage("7", "", "k", file=tmp_path / "gone"))
         long = OutgoingMessage("7", "word " * 300, "k", file=text)
         assert (await adapter.send(long)).success
-    fields = ["photo" if "photo" in item.facts else "document" for item in setup.server.sent[:3]]
+    fields = ["photo" if "photo" in item.fields else "document" for item in setup.server.sent[:3]]
     assert fields == ["photo", "document", "document"]
     assert [item.file for item in setup.server.sent[:3]] == [PNG, b"words", b"no picture"]
     assert setup.server.sent[0].entities == [("b", "look")]

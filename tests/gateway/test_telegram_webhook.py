@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.errors import PlatformRefusedError, StoreUnavailableError
-from support.adapters import waited
 from support.telegram_server import TelegramServer
 from support.telegram_setup import SECRET, TelegramSetup
+from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -36,9 +36,9 @@ async def test_a_webhook_hands_over_before_it_answers(setup: TelegramSetup, webh
     setup.inbox.gate = asyncio.Event()
     async with setup.connected():
         update = await setup.server.add("message", setup.server.message("hello"))
-        url = setup.front.url + webhook
+        url = setup.http_server.url + webhook
         answering = asyncio.create_task(setup.server.deliver(url, update, SECRET))
-        await waited(lambda: setup.inbox.tries)
+        await async_wait_until(lambda: setup.inbox.attempts)
         assert not answering.done()
         setup.inbox.gate.set()
         assert await answering == 200
@@ -54,29 +54,29 @@ async def test_a_webhook_without_the_secret_is_refused(
 ) -> None:
     async with setup.connected():
         update = await setup.server.add("message", setup.server.message("hello"))
-        assert await setup.server.deliver(setup.front.url + webhook, update, secret) == 403
+        assert await setup.server.deliver(setup.http_server.url + webhook, update, secret) == 403
     assert setup.inbox.texts == []
 
 
-async def test_a_webhook_answers_with_an_error_when_nothing_was_kept(
+async def test_a_webhook_returns_an_error_when_nothing_was_stored(
     setup: TelegramSetup, webhook: str
 ) -> None:
     setup.inbox.fail(1, OSError("disk full"))
     setup.inbox.fail(1, StoreUnavailableError("locked"))
     async with setup.connected():
         update = await setup.server.add("message", setup.server.message("hello"))
-        url = setup.front.url + webhook
+        url = setup.http_server.url + webhook
         results = [await setup.server.deliver(url, update, SECRET) for _ in range(3)]
     assert results == [503, 503, 200]
     assert setup.inbox.texts == ["hello"]
 
 
-async def test_a_webhook_takes_no_more_than_it_should(setup: TelegramSetup, webhook: str) -> None:
+async def test_a_webhook_limits_the_size_of_a_body(setup: TelegramSetup, webhook: str) -> None:
     async with setup.connected():
         large = await setup.server.add("message", setup.server.message("x" * 2_000_000))
-        assert await setup.server.deliver(setup.front.url + webhook, large, SECRET) == 413
+        assert await setup.server.deliver(setup.http_server.url + webhook, large, SECRET) == 413
         setup.server.updates[1] = {"no": "update"}
-        assert await setup.server.deliver(setup.front.url + webhook, 1, SECRET) == 400
+        assert await setup.server.deliver(setup.http_server.url + webhook, 1, SECRET) == 400
     assert setup.inbox.texts == []
 
 

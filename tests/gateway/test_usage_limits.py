@@ -1,4 +1,4 @@
-"""How much one person may ask for."""
+"""Usage limits per user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BOB = SessionSource(Platform.TELEGRAM, "c1", user_id="bob")
 UTC = ZoneInfo("UTC")
 
 
-def test_turns_are_limited_for_each_person_and_come_back_evenly(db: SessionDB) -> None:
+def test_turns_are_limited_per_user_and_refill_evenly(db: SessionDB) -> None:
     now = [0.0]
     limits = UsageLimits(db, 2, 0.0, UTC, clock=lambda: now[0])
     assert [limits.refusal(ADA) for _ in range(2)] == ["", ""]
@@ -41,7 +41,7 @@ def test_spending_is_limited_by_day_and_survives_a_restart(db: SessionDB) -> Non
     assert limits.refusal(BOB) == ""
 
 
-def test_without_limits_nobody_is_counted(db: SessionDB) -> None:
+def test_without_limits_no_turns_are_counted(db: SessionDB) -> None:
     limits = UsageLimits(db, 0, 0.0, UTC)
     limits.add_cost(ADA, 100.0)
     assert all(limits.refusal(ADA) == "" for _ in range(100))

@@ -18,22 +18,22 @@ NAMES = ("a", "b", "c")
 
 
 class Plugins:
-    """Three plugins that listen to everything; those in `failing` fail."""
+    """Three plugins with callbacks for every hook; those in `failing` fail."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.hook_calls: list[str] = []
         self.failing: set[str] = set()
 
     def callbacks(self, hook: str) -> list[Callback]:
         return [Callback(name, hook, self._function(f"{name}:{hook[11:]}")) for name in NAMES]
 
     def _function(self, label: str):
-        def hear(**_facts: object) -> None:
-            self.heard.append(label)
+        def record(**_fields: object) -> None:
+            self.hook_calls.append(label)
             if label[0] in self.failing:
                 raise ValueError(label)
 
-        return hear
+        return record
 
 
 @pytest.fixture
@@ -48,11 +48,11 @@ def make_due(db: SessionDB) -> None:
     db.engine.write(lambda tx: tx.run("UPDATE hermes_boundary SET due_at = 0"))
 
 
-def test_at_first_each_hook_is_called_for_everybody_in_turn(db: SessionDB) -> None:
+def test_the_first_attempt_calls_each_hook_for_all_plugins_in_order(db: SessionDB) -> None:
     plugins = Plugins()
     db.end_session("one", "done")
     Delivery(db, plugins).deliver_due()  # type: ignore[arg-type]
-    assert plugins.heard == [
+    assert plugins.hook_calls == [
         "a:finalize", "b:finalize", "c:finalize", "a:boundary", "b:boundary", "c:boundary",
     ]  # fmt: skip
 
@@ -62,22 +62,22 @@ def test_each_attempt_starts_with_another_plugin(db: SessionDB) -> None:
     plugins.failing = set(NAMES)
     delivery = Delivery(db, plugins)  # type: ignore[arg-type]
     db.end_session("one", "done")
-    begun = []
+    orders = []
     for _ in range(4):
-        plugins.heard.clear()
+        plugins.hook_calls.clear()
         delivery.deliver_due()
         make_due(db)
-        begun.append("".join(label[0] for label in plugins.heard))
-    assert begun == ["abcabc", "bbccaa", "ccaabb", "aabbcc"]
-    assert plugins.heard[:2] == ["a:finalize", "a:boundary"]
+        orders.append("".join(label[0] for label in plugins.hook_calls))
+    assert orders == ["abcabc", "bbccaa", "ccaabb", "aabbcc"]
+    assert plugins.hook_calls[:2] == ["a:finalize", "a:boundary"]
 
 
-def test_an_event_that_was_never_begun_loses_no_attempt(db: SessionDB) -> None:
+def test_an_event_that_was_never_started_loses_no_attempt(db: SessionDB) -> None:
     plugins = Plugins()
     delivery = Delivery(db, plugins)  # type: ignore[arg-type]
     for name in ("one", "two"):
         db.end_session(name, "done")
     delivery.stop()
     assert delivery.deliver_due() == 0
-    assert plugins.heard == []
+    assert plugins.hook_calls == []
     assert {event["attempts"] for event in db.list_boundaries()} == {0}

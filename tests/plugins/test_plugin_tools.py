@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hermes_plugin_host
+from support.agent_conversation import open_conversation, tool_call_step
 from support.plugin_folders import make_plugin
-from support.talks import calls, conversation
-from support.waiting import when
+from support.waiting import act_when
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,10 +63,10 @@ def forget_plugins() -> Iterator[None]:
 
 @pytest.fixture
 def dice(hermes_home: Path) -> Path:
-    return enabled(hermes_home, dice=DICE)
+    return enable_plugins(hermes_home, dice=DICE)
 
 
-def enabled(home: Path, **codes: str) -> Path:
+def enable_plugins(home: Path, **codes: str) -> Path:
     for key, code in codes.items():
         make_plugin(home, key, code)
     (home / "config.yaml").write_text(f"plugins: {{enabled: [{', '.join(codes)}]}}\n")
@@ -74,10 +74,13 @@ def enabled(home: Path, **codes: str) -> Path:
 
 
 def test_the_model_can_call_a_tool_of_a_plugin(dice: Path, tmp_path: Path) -> None:
-    with conversation(tmp_path, calls("roll", {"sides": 6})) as talk:
-        (result,) = talk.results()
-        results = {tool["function"]["name"]: tool["function"] for tool in talk.sent()["tools"]}
-        session_id = talk.talk.agent.session_id
+    with open_conversation(tmp_path, tool_call_step("roll", {"sides": 6})) as conversation:
+        (result,) = conversation.results()
+        results = {
+            tool["function"]["name"]: tool["function"]
+            for tool in conversation.first_request()["tools"]
+        }
+        session_id = conversation.bundle.agent.session_id
     assert results["roll"]["description"] == "Roll dice."
     assert results["roll"]["parameters"]["required"] == ["sides"]
     assert result["rolled"] == 6
@@ -86,62 +89,71 @@ def test_the_model_can_call_a_tool_of_a_plugin(dice: Path, tmp_path: Path) -> No
 
 
 def test_schemas_in_every_usual_form_are_understood(dice: Path, tmp_path: Path) -> None:
-    with conversation(tmp_path) as talk:
-        talk.results()
-        result = {tool["function"]["name"]: tool["function"] for tool in talk.sent()["tools"]}
+    with open_conversation(tmp_path) as conversation:
+        conversation.results()
+        result = {
+            tool["function"]["name"]: tool["function"]
+            for tool in conversation.first_request()["tools"]
+        }
     assert result["slow"]["description"] == "Slowly."
     assert result["slow"]["parameters"]["required"] == ["sides"]
     assert result["bad"]["parameters"] == {"type": "object", "properties": {}}
     assert all(tool["description"] for tool in result.values())
 
 
-def test_handlers_may_be_async_take_no_facts_and_answer_anything(
+def test_handlers_may_be_async_take_no_keywords_and_return_anything(
     dice: Path, tmp_path: Path
 ) -> None:
-    steps = [calls("slow", {}), calls("plain", {"a": 1}), calls("nothing", {})]
-    with conversation(tmp_path, *steps) as talk:
-        slow, plain, nothing = talk.results()
+    steps = [
+        tool_call_step("slow", {}),
+        tool_call_step("plain", {"a": 1}),
+        tool_call_step("nothing", {}),
+    ]
+    with open_conversation(tmp_path, *steps) as conversation:
+        slow, plain, nothing = conversation.results()
     assert slow["async"] is True
     assert plain == {"got": {"a": 1}}
     assert nothing == {"error": None}
 
 
-def test_whatever_a_handler_raises_is_an_answer(dice: Path, tmp_path: Path) -> None:
-    with conversation(tmp_path, calls("bad", {}), calls("leave", {})) as talk:
-        bad, leave = talk.results()
+def test_an_exception_of_a_handler_is_returned_as_an_error(dice: Path, tmp_path: Path) -> None:
+    with open_conversation(
+        tmp_path, tool_call_step("bad", {}), tool_call_step("leave", {})
+    ) as conversation:
+        bad, leave = conversation.results()
     assert bad["error"] == "ValueError: no dice"
     assert leave["error"] == "PluginError: the tool called sys.exit (3)"
 
 
 def test_a_handler_that_cancels_itself_has_failed(dice: Path, tmp_path: Path) -> None:
-    steps = [calls("cancel", {}), calls("cancel_later", {})]
-    with conversation(tmp_path, *steps) as talk:
-        errors = [result["error"] for result in talk.results()]
+    steps = [tool_call_step("cancel", {}), tool_call_step("cancel_later", {})]
+    with open_conversation(tmp_path, *steps) as conversation:
+        errors = [result["error"] for result in conversation.results()]
     assert errors == ["PluginError: the tool was cancelled"] * 2
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_handler_that_ends_its_thread_has_failed(dice: Path, tmp_path: Path) -> None:
-    with conversation(tmp_path, calls("give_up", {})) as talk:
-        (result,) = talk.results()
+    with open_conversation(tmp_path, tool_call_step("give_up", {})) as conversation:
+        (result,) = conversation.results()
     assert result["error"] == "The tool ended without a result."
 
 
-def test_a_handler_that_hangs_does_not_hold_up_a_stop(dice: Path, tmp_path: Path) -> None:
-    with conversation(tmp_path, calls("hang", {})) as talk:
-        when((dice / "hanging").exists, lambda: talk.talk.agent.interrupt("enough"))
-        (result,) = talk.results()
+def test_a_hanging_handler_does_not_delay_an_interrupt(dice: Path, tmp_path: Path) -> None:
+    with open_conversation(tmp_path, tool_call_step("hang", {})) as conversation:
+        act_when((dice / "hanging").exists, lambda: conversation.bundle.agent.interrupt("enough"))
+        (result,) = conversation.results()
     assert result["error"] == "Stopped: enough."
 
 
-REGISTERING = """
+REGISTER_CODE = """
 def register(ctx):
-    ctx.register_tool({name!r}, "x", {{}}, lambda args, **kwargs: {answer!r}, {more})
+    ctx.register_tool({name!r}, "x", {{}}, lambda args, **kwargs: {answer!r}, {options})
 """
 
 
 @pytest.mark.parametrize(
-    ("name", "more", "why"),
+    ("name", "options", "why"),
     [
         ("gone", "check_fn=lambda: False", "its availability check failed"),
         ("gone", "check_fn=lambda: 1 / 0", "its availability check failed"),
@@ -156,31 +168,29 @@ def register(ctx):
     ],
 )
 def test_a_tool_that_cannot_be_used_is_not_offered_and_the_log_says_why(
-    hermes_home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, more: str,
+    hermes_home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, options: str,
     why: str,
 ) -> None:  # fmt: skip
-    enabled(hermes_home, one=REGISTERING.format(name=name, answer="mine", more=more))
-    with caplog.at_level(logging.WARNING), conversation(tmp_path) as talk:
-        talk.results()
-        names = talk.tool_names()
-        origins = {item.name: item.origin for item in talk.talk.inventory()}
+    enable_plugins(hermes_home, one=REGISTER_CODE.format(name=name, answer="mine", options=options))
+    with caplog.at_level(logging.WARNING), open_conversation(tmp_path) as conversation:
+        conversation.results()
+        names = conversation.tool_names()
+        origins = {item.name: item.origin for item in conversation.bundle.inventory()}
     assert name not in names or origins[name] == "standard"
     assert f"tool {name} of plugin one skipped" in caplog.text
     assert why in caplog.text
 
 
-def test_a_tool_that_overrides_takes_the_place_of_a_standard_one(
-    hermes_home: Path, tmp_path: Path
-) -> None:
-    with conversation(tmp_path) as talk:
-        talk.results()
-        before = talk.tool_names()
-    code = REGISTERING.format(name="read_file", answer='{"mine": 1}', more="override=True")
-    enabled(hermes_home, one=code)
-    with conversation(tmp_path, calls("read_file", {"path": "x"})) as talk:
-        assert talk.results() == [{"mine": 1}]
-        assert talk.tool_names() == before
-        origins = {item.name: item.origin for item in talk.talk.inventory()}
+def test_an_overriding_tool_replaces_a_standard_one(hermes_home: Path, tmp_path: Path) -> None:
+    with open_conversation(tmp_path) as conversation:
+        conversation.results()
+        before = conversation.tool_names()
+    code = REGISTER_CODE.format(name="read_file", answer='{"mine": 1}', options="override=True")
+    enable_plugins(hermes_home, one=code)
+    with open_conversation(tmp_path, tool_call_step("read_file", {"path": "x"})) as conversation:
+        assert conversation.results() == [{"mine": 1}]
+        assert conversation.tool_names() == before
+        origins = {item.name: item.origin for item in conversation.bundle.inventory()}
     assert origins["read_file"] == "plugin one"
     assert origins["write_file"] == "standard"
 
@@ -188,42 +198,45 @@ def test_a_tool_that_overrides_takes_the_place_of_a_standard_one(
 def test_of_two_plugins_with_one_name_the_first_by_key_counts(
     hermes_home: Path, tmp_path: Path
 ) -> None:
-    codes = {key: REGISTERING.format(name="same", answer=f'"{key}"', more="") for key in "ba"}
-    enabled(hermes_home, **codes)
-    with conversation(tmp_path, calls("same", {})) as talk:
-        assert talk.results() == ["a"]
+    codes = {key: REGISTER_CODE.format(name="same", answer=f'"{key}"', options="") for key in "ba"}
+    enable_plugins(hermes_home, **codes)
+    with open_conversation(tmp_path, tool_call_step("same", {})) as conversation:
+        assert conversation.results() == ["a"]
 
 
 def test_the_order_of_tools_is_the_same_each_time(dice: Path, tmp_path: Path) -> None:
     sent = []
     for _ in range(2):
         hermes_plugin_host.active.cache_clear()
-        with conversation(tmp_path) as talk:
-            talk.results()
-            sent.append(talk.sent()["tools"])
+        with open_conversation(tmp_path) as conversation:
+            conversation.results()
+            sent.append(conversation.first_request()["tools"])
     assert sent[0] == sent[1]
 
 
 def test_a_sub_agent_has_the_tools_of_plugins(dice: Path, tmp_path: Path) -> None:
-    steps = [calls("delegate_task", {"tasks": [{"goal": "roll"}]}), calls("roll", {"sides": 4})]
-    with conversation(tmp_path, *steps, {"say": "It was a four."}) as talk:
-        (result,) = talk.results()
-        child = talk.server.requests[2]["messages"]
+    steps = [
+        tool_call_step("delegate_task", {"tasks": [{"goal": "roll"}]}),
+        tool_call_step("roll", {"sides": 4}),
+    ]
+    with open_conversation(tmp_path, *steps, {"say": "It was a four."}) as conversation:
+        (result,) = conversation.results()
+        child = conversation.server.requests[2]["messages"]
     assert result["results"][0]["report"] == "It was a four."
     assert '"rolled": 4' in child[-1]["content"]
 
 
-def test_nothing_of_plugins_is_imported_without_one(tmp_path: Path) -> None:
+def test_the_plugin_host_is_not_imported_without_plugins(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from hermes_conversation.extensions import Extensions, with_plugins\n"
         "from hermes_core.config.file import ConfigFile\n"
         "from pathlib import Path\n"
-        f"found = Extensions.load(ConfigFile.of_home(), Path({str(tmp_path)!r}))\n"
-        "assert found.tools() == [] and with_plugins([]).tools == []\n"
+        f"extensions = Extensions.load(ConfigFile.of_home(), Path({str(tmp_path)!r}))\n"
+        "assert extensions.tools() == [] and with_plugins([]).tools == []\n"
         "heavy = {'hermes_plugin_host', 'mcp', 'ruamel.yaml', 'asyncio',\n"
         "         'hermes_agent.mcp.server_pool'}\n"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode()

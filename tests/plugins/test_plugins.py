@@ -27,19 +27,19 @@ def make_plugin(home: Path, key: str, code: str, manifest: str = "version: '1'")
     (folder / "__init__.py").write_text(code)
 
 
-def loaded(*enabled: str, disabled: tuple[str, ...] = ()) -> PluginManager:
+def load_plugins(*enabled: str, disabled: tuple[str, ...] = ()) -> PluginManager:
     manager = PluginManager(enabled, disabled)
     manager.load()
     return manager
 
 
-HEARING = """
-heard = []
-def hear(**facts):
-    heard.append(facts)
-    return facts.get("answer")
+RECORDER_CODE = """
+calls = []
+def record(**fields):
+    calls.append(fields)
+    return fields.get("answer")
 def register(ctx):
-    ctx.register_hook("on_session_start", hear)
+    ctx.register_hook("on_session_start", record)
 """
 
 
@@ -50,31 +50,31 @@ def forget_plugins() -> Iterator[None]:
     hermes_plugin_host.active.cache_clear()
 
 
-def test_bundled_plugins_are_there_and_not_loaded_by_themselves() -> None:
+def test_bundled_plugins_are_available_but_not_loaded_by_default() -> None:
     result = discover()
     assert result["boundary-log"].origin == "bundled"
-    assert loaded().plugins["boundary-log"].status == "available"
+    assert load_plugins().plugins["boundary-log"].status == "available"
     assert bundled_folder().name == "plugins"
 
 
 def test_a_users_plugin_replaces_a_bundled_one_of_the_same_name(hermes_home: Path) -> None:
-    make_plugin(hermes_home, "boundary-log", HEARING, "description: mine")
+    make_plugin(hermes_home, "boundary-log", RECORDER_CODE, "description: mine")
     result = discover()["boundary-log"]
     assert (result.origin, result.manifest.description) == ("user", "mine")
 
 
-def test_plugins_may_lie_two_levels_deep(hermes_home: Path) -> None:
-    make_plugin(hermes_home, "image_gen/openai", HEARING)
-    assert loaded("image_gen/openai").plugins["image_gen/openai"].status == "loaded"
+def test_plugins_may_be_two_levels_deep(hermes_home: Path) -> None:
+    make_plugin(hermes_home, "image_gen/openai", RECORDER_CODE)
+    assert load_plugins("image_gen/openai").plugins["image_gen/openai"].status == "loaded"
 
 
 def test_disabled_wins_over_enabled(hermes_home: Path) -> None:
-    make_plugin(hermes_home, "mine", HEARING)
-    assert loaded("mine", disabled=("mine",)).plugins["mine"].status == "disabled"
+    make_plugin(hermes_home, "mine", RECORDER_CODE)
+    assert load_plugins("mine", disabled=("mine",)).plugins["mine"].status == "disabled"
 
 
 @pytest.mark.parametrize(
-    ("code", "manifest", "what"),
+    ("code", "manifest", "detail"),
     [
         ("raise RuntimeError('broken')", "", "broken"),
         ("import sys; sys.exit(3)", "", "called sys.exit"),
@@ -82,31 +82,31 @@ def test_disabled_wins_over_enabled(hermes_home: Path) -> None:
         ("x = 1", "", "no register"),
         ("def register(ctx): ctx.register_hook('on_session_start', 3)", "", "is not callable"),
         ("def register(ctx): ctx.nothing()", "", "nothing"),
-        (HEARING, "kind: wizard", "wizard"),
-        (HEARING, "requires_env: [NO_SUCH_VARIABLE]", "NO_SUCH_VARIABLE"),
-        (HEARING, "provides_tools: 7", "list of names"),
-        (HEARING, "a: [", "plugin.yaml"),
+        (RECORDER_CODE, "kind: wizard", "wizard"),
+        (RECORDER_CODE, "requires_env: [NO_SUCH_VARIABLE]", "NO_SUCH_VARIABLE"),
+        (RECORDER_CODE, "provides_tools: 7", "list of names"),
+        (RECORDER_CODE, "a: [", "plugin.yaml"),
     ],
 )
 def test_a_failing_plugin_is_reported_and_affects_no_other(
-    hermes_home: Path, code: str, manifest: str, what: str
+    hermes_home: Path, code: str, manifest: str, detail: str
 ) -> None:
     make_plugin(hermes_home, "bad", code, manifest)
-    make_plugin(hermes_home, "good", HEARING)
-    manager = loaded("bad", "good")
+    make_plugin(hermes_home, "good", RECORDER_CODE)
+    manager = load_plugins("bad", "good")
     assert manager.plugins["bad"].status == "failed"
-    assert what in manager.plugins["bad"].detail
+    assert detail in manager.plugins["bad"].detail
     assert manager.plugins["good"].status == "loaded"
     assert len(manager.call("on_session_start", {"session_id": "s"})) == 1
 
 
-def test_invoking_a_hook_collects_what_was_answered(hermes_home: Path) -> None:
-    make_plugin(hermes_home, "one", HEARING)
-    make_plugin(hermes_home, "two", HEARING)
+def test_invoking_a_hook_collects_the_results(hermes_home: Path) -> None:
+    make_plugin(hermes_home, "one", RECORDER_CODE)
+    make_plugin(hermes_home, "two", RECORDER_CODE)
     (hermes_home / "config.yaml").write_text("plugins: {enabled: [one, two]}\n")
     assert hermes_plugin_host.invoke_hook("on_session_start", answer=5) == [5, 5]
     assert hermes_plugin_host.invoke_hook("on_session_start") == []
-    assert hermes_plugin_host.invoke_hook("never_heard_of") == []
+    assert hermes_plugin_host.invoke_hook("unknown_hook") == []
 
 
 def test_a_mistake_in_the_settings_loads_no_plugins_and_breaks_nothing(hermes_home: Path) -> None:
@@ -130,7 +130,7 @@ async def answer() -> int:
     return 7
 
 
-async def wait_for_ever() -> None:
+async def wait_forever() -> None:
     await __import__("asyncio").sleep(3600)
 
 
@@ -142,16 +142,16 @@ async def wait_for_ever() -> None:
         (fail_later, "ValueError: later"),
         (lambda unexpected: None, "TypeError"),
         (lambda: time.sleep(600), "did not return"),
-        (wait_for_ever, "did not return"),
+        (wait_forever, "did not return"),
     ],
 )
-def test_whatever_a_callback_does_is_its_own_failure(function, error: str) -> None:
+def test_a_failure_of_a_callback_is_contained(function, error: str) -> None:
     outcome = Callback("p", "h", function).call({}, timeout_seconds=0.2)
     assert error in outcome.error
     assert outcome.is_failure
 
 
-def test_plain_and_async_functions_answer_alike() -> None:
+def test_plain_and_async_functions_return_results() -> None:
     assert Callback("p", "h", lambda: 7).call({}).result == 7
     assert Callback("p", "h", answer).call({}).result == 7
 
@@ -174,28 +174,28 @@ def register(ctx):
     assert ctx.manifest.name == "dice" and ctx.profile_name == "main"
 """
     make_plugin(hermes_home, "dice", code, "name: dice")
-    registered = loaded("dice").plugins["dice"].registered
+    registered = load_plugins("dice").plugins["dice"].registered
     assert [command.name for command in registered.commands] == ["roll"]
     assert [cli_command.name for cli_command in registered.cli_commands] == ["dice"]
     assert registered.tools[0].requires_env == ("X",)
 
 
-LISTENING = """
+FILE_RECORDER_CODE = """
 import json, os, pathlib
-def hear(**facts):
-    path = pathlib.Path(os.environ["HERMES_HOME"]) / "heard.jsonl"
+def record(**fields):
+    path = pathlib.Path(os.environ["HERMES_HOME"]) / "hook_calls.jsonl"
     with path.open("a") as file:
-        file.write(json.dumps(facts) + "\\n")
+        file.write(json.dumps(fields) + "\\n")
     if path.with_name("fail").exists():
         raise RuntimeError("not now")
 def register(ctx):
     for name in ("on_session_finalize", "on_session_reset", "on_session_boundary"):
-        ctx.register_hook(name, hear)
+        ctx.register_hook(name, record)
 """
 
 
-def heard(home: Path) -> list[str]:
-    path = home / "heard.jsonl"
+def recorded_calls(home: Path) -> list[str]:
+    path = home / "hook_calls.jsonl"
     return path.read_text().splitlines() if path.exists() else []
 
 
@@ -206,7 +206,7 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
         yield store
 
 
-def test_an_end_is_announced_with_exactly_the_promised_facts(db: SessionDB) -> None:
+def test_an_end_is_announced_with_exactly_the_documented_fields(db: SessionDB) -> None:
     db.end_session("old", "session_reset", new_session_id="new")
     (event,) = db.claim_boundaries()
     calls = calls_for(event)
@@ -228,22 +228,20 @@ def test_a_boundary_that_is_not_an_end_finalises_nothing(db: SessionDB) -> None:
 
 
 def test_every_plugin_receives_each_event_once(db: SessionDB, hermes_home: Path) -> None:
-    make_plugin(hermes_home, "ears", LISTENING)
-    delivery = Delivery(db, loaded("ears"))
+    make_plugin(hermes_home, "recorder", FILE_RECORDER_CODE)
+    delivery = Delivery(db, load_plugins("recorder"))
     db.end_session("old", "idle")
     assert delivery.deliver_due() == 1
     assert delivery.deliver_due() == 0
-    assert len(heard(hermes_home)) == 2
+    assert len(recorded_calls(hermes_home)) == 2
     assert db.list_boundaries()[0]["state"] == "delivered"
 
 
-def test_a_failing_plugin_is_tried_again_and_the_others_are_not(
-    db: SessionDB, hermes_home: Path
-) -> None:
-    make_plugin(hermes_home, "ears", LISTENING)
+def test_only_the_failing_plugin_is_called_again(db: SessionDB, hermes_home: Path) -> None:
+    make_plugin(hermes_home, "recorder", FILE_RECORDER_CODE)
     make_plugin(hermes_home, "broken", "def f(**k): raise ValueError('x')\n"
                 "def register(ctx): ctx.register_hook('on_session_boundary', f)")  # fmt: skip
-    delivery = Delivery(db, loaded("ears", "broken"))
+    delivery = Delivery(db, load_plugins("recorder", "broken"))
     db.end_session("old", "idle")
     delivery.deliver_due()
     event = db.list_boundaries()[0]
@@ -252,35 +250,35 @@ def test_a_failing_plugin_is_tried_again_and_the_others_are_not(
     db.engine.write(lambda tx: tx.run("UPDATE hermes_boundary SET due_at = 0"))
     delivery.deliver_due()
     assert db.list_boundaries()[0]["attempts"] == 2
-    assert len(heard(hermes_home)) == 2
+    assert len(recorded_calls(hermes_home)) == 2
 
 
 def test_a_replayed_event_is_delivered_again_with_the_same_id(
     db: SessionDB, hermes_home: Path
 ) -> None:
-    make_plugin(hermes_home, "ears", LISTENING)
-    delivery = Delivery(db, loaded("ears"))
+    make_plugin(hermes_home, "recorder", FILE_RECORDER_CODE)
+    delivery = Delivery(db, load_plugins("recorder"))
     db.end_session("old", "idle")
     delivery.deliver_due()
     assert db.replay_boundary(db.list_boundaries()[0]["event_id"])
     delivery.deliver_due()
-    assert len(heard(hermes_home)) == 4
-    assert len(set(heard(hermes_home))) == 2
+    assert len(recorded_calls(hermes_home)) == 4
+    assert len(set(recorded_calls(hermes_home))) == 2
     assert not db.replay_boundary("nothing")
 
 
 def test_delivery_in_the_background_is_prompt(db: SessionDB, hermes_home: Path) -> None:
-    make_plugin(hermes_home, "ears", LISTENING)
-    delivery = Delivery(db, loaded("ears"))
+    make_plugin(hermes_home, "recorder", FILE_RECORDER_CODE)
+    delivery = Delivery(db, load_plugins("recorder"))
     delivery.start()
     db.end_session("old", "idle")
-    wait_until(lambda: len(heard(hermes_home)) >= 2)
+    wait_until(lambda: len(recorded_calls(hermes_home)) >= 2)
     delivery.stop()
-    assert len(heard(hermes_home)) == 2
+    assert len(recorded_calls(hermes_home)) == 2
 
 
 def test_the_example_writes_each_boundary_once(db: SessionDB, hermes_home: Path) -> None:
-    delivery = Delivery(db, loaded("boundary-log"))
+    delivery = Delivery(db, load_plugins("boundary-log"))
     db.end_session("old", "idle")
     delivery.deliver_due()
     db.replay_boundary(db.list_boundaries()[0]["event_id"])
@@ -294,14 +292,14 @@ def test_the_misbehaving_example_affects_no_other_plugin(
     db: SessionDB, hermes_home: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HERMES_MISBEHAVE", how)
-    make_plugin(hermes_home, "ears", LISTENING)
-    delivery = Delivery(db, loaded("misbehaving", "ears"), timeout_seconds=0.2)
+    make_plugin(hermes_home, "recorder", FILE_RECORDER_CODE)
+    delivery = Delivery(db, load_plugins("misbehaving", "recorder"), timeout_seconds=0.2)
     db.end_session("old", "idle")
     delivery.deliver_due()
-    assert len(heard(hermes_home)) == 2
+    assert len(recorded_calls(hermes_home)) == 2
     assert db.list_boundaries()[0]["state"] == "waiting"
 
 
 def test_the_misbehaving_example_can_refuse_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERMES_MISBEHAVE", "import")
-    assert loaded("misbehaving").plugins["misbehaving"].status == "failed"
+    assert load_plugins("misbehaving").plugins["misbehaving"].status == "failed"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_core.config.file import ConfigFile
-from support.talks import calls, conversation
+from support.agent_conversation import open_conversation, tool_call_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,9 +75,11 @@ def run_in_mode(
 ) -> list[dict[str, Any]]:
     """Let the agent run commands in a mode; the results as the model gets them."""
     ConfigFile.of_home().set("agent.approvals", mode)
-    steps = [calls("terminal", {"command": command, "timeout": 60}) for command in commands]
-    with conversation(canary.workspace, *steps, reply=reply) as talk:
-        results = talk.results()
+    steps = [
+        tool_call_step("terminal", {"command": command, "timeout": 60}) for command in commands
+    ]
+    with open_conversation(canary.workspace, *steps, reply=reply) as agent:
+        results = agent.results()
     assert len(results) == len(commands), json.dumps(results)
     return results
 

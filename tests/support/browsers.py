@@ -1,4 +1,4 @@
-"""A real browser on the dashboard: who is let in, what it complains about, what it asks for."""
+"""A real browser on the dashboard: sign-in, reported problems and outgoing requests."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage"]
 PHONE = {"width": 390, "height": 844}
-DESK = {"width": 1280, "height": 800}
-# The page's own tell-tale: whatever the policy stops is a complaint, even where nothing shows it.
-TELL_VIOLATIONS = """
+DESKTOP = {"width": 1280, "height": 800}
+# Reports every blocked resource as a console error, also where the browser shows nothing.
+REPORT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error(`policy violated: ${event.violatedDirective} ${event.blockedURI}`));
 """
@@ -44,7 +44,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 SHIFT_CLOCK = """
 const Unshifted = Date;
 Date = class extends Unshifted {
-  constructor(...given) { given.length ? super(...given) : super(Date.now()); }
+  constructor(...values) { values.length ? super(...values) : super(Date.now()); }
   static now() { return Unshifted.now() + %f * 1000; }
 };
 """
@@ -53,8 +53,8 @@ PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 expect.set_options(timeout=PATIENCE_SECONDS * 1000)
 
 
-def missing() -> str | None:
-    """Why no test of the page can run here, if so."""
+def missing_requirement() -> str | None:
+    """Why browser tests cannot run here; None if they can."""
     if shutil.which("chromium") is None:
         return "no chromium: a real browser is needed (Debian package chromium)"
     if not BuiltPage.locate().is_built:
@@ -64,10 +64,10 @@ def missing() -> str | None:
 
 @contextmanager
 def loop_of(browser: Browser) -> Iterator[None]:
-    """Let the browser's event loop be the thread's only while somebody uses the browser.
+    """Set the browser's event loop as the running loop only while the browser is used.
 
-    Playwright leaves its loop marked as running; tests with loops of their own, which may be
-    next in the same process, would be refused theirs.
+    Playwright leaves its loop marked as running; async tests in the same process could then
+    not start their own loop.
     """
     asyncio._set_running_loop(browser._impl_obj._loop)
     try:
@@ -76,83 +76,83 @@ def loop_of(browser: Browser) -> Iterator[None]:
         asyncio._set_running_loop(None)
 
 
-class Complaints:
-    """What a browser had to say against what it was shown, and whom it asked."""
+class BrowserProblems:
+    """Console errors and requests to other servers, as reported by a browser."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
-        self.found: list[str] = []
+        self.problems: list[str] = []
         self._allowed: list[re.Pattern[str]] = []
 
     def allow(self, pattern: str) -> None:
-        """A complaint that a test is about."""
+        """Ignore problems that match a pattern."""
         self._allowed.append(re.compile(pattern))
 
     def watch(self, context: BrowserContext) -> None:
-        """Hear everything of a context, from its first page on."""
-        context.add_init_script(TELL_VIOLATIONS)
+        """Record the problems of a context from its first page on."""
+        context.add_init_script(REPORT_VIOLATIONS)
         if offset := os.environ.get("HERMES_TEST_CLOCK_OFFSET_SECONDS"):
             context.add_init_script(SHIFT_CLOCK % float(offset))
-        context.on("console", self._hear)
-        context.on("weberror", lambda item: self.found.append(f"threw: {item.error}"))
-        context.on("request", self._see)
+        context.on("console", self._on_console)
+        context.on("weberror", lambda event: self.problems.append(f"threw: {event.error}"))
+        context.on("request", self._on_request)
 
     def unexpected(self) -> list[str]:
-        """What no test allowed."""
-        return [item for item in self.found if not any(p.search(item) for p in self._allowed)]
+        """The problems that no test allows."""
+        return [text for text in self.problems if not any(p.search(text) for p in self._allowed)]
 
-    def _hear(self, message: ConsoleMessage) -> None:
+    def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
-            self.found.append(f"{message.type}: {message.text} ({message.location.get('url')})")
+            self.problems.append(f"{message.type}: {message.text} ({message.location.get('url')})")
 
-    def _see(self, request: Request) -> None:
-        own = (f"{self.origin}/", self.origin.replace("http", "ws", 1), "data:", "blob:")
-        if not request.url.startswith(own):
-            self.found.append(f"asked another server: {request.url}")
+    def _on_request(self, request: Request) -> None:
+        own_prefixes = (f"{self.origin}/", self.origin.replace("http", "ws", 1), "data:", "blob:")
+        if not request.url.startswith(own_prefixes):
+            self.problems.append(f"asked another server: {request.url}")
 
 
 class Visitor:
-    """Somebody with a browser; each has cookies of their own."""
+    """A browser context with its own cookies."""
 
-    def __init__(self, browser: Browser, origin: str, **wishes: Any) -> None:
-        self.complaints = Complaints(origin)
-        wishes.setdefault("viewport", DESK)
+    def __init__(self, browser: Browser, origin: str, **options: Any) -> None:
+        self.problems = BrowserProblems(origin)
+        options.setdefault("viewport", DESKTOP)
         self.context = browser.new_context(
-            base_url=origin, locale="en-GB", accept_downloads=True, **wishes
+            base_url=origin, locale="en-GB", accept_downloads=True, **options
         )
         self.context.set_default_timeout(PATIENCE_SECONDS * 1000)
-        self.complaints.watch(self.context)
+        self.problems.watch(self.context)
 
-    def let_in(self, access: Access) -> None:
-        """With a cookie, as after a link."""
+    def sign_in(self, access: Access) -> None:
+        """Add a session cookie, as a sign-in link does."""
         cookie = {"name": access.origins.cookie, "value": access.cookies.create("")}
-        self.context.add_cookies([{**cookie, "url": self.complaints.origin}])
+        self.context.add_cookies([{**cookie, "url": self.problems.origin}])
 
     def open(self, path: str = "/") -> Page:
-        """A new tab."""
+        """Open a path in a new tab."""
         page = self.context.new_page()
         page.goto(path)
         return page
 
     def close(self) -> None:
-        """Leave; complain about whatever there was to complain about."""
+        """Close the context; fail on unexpected problems."""
         self.context.close()
-        result = self.complaints.unexpected()
-        assert not result, "\n".join(["the browser complains:", *result])
+        problems = self.problems.unexpected()
+        assert not problems, "\n".join(["the browser reported:", *problems])
 
 
-class Home(NamedTuple):
-    """A Hermes folder with a dashboard as a process of its own."""
+class DashboardProcess(NamedTuple):
+    """A Hermes folder with a dashboard process."""
 
     folder: Path
     url: str
     process: subprocess.Popen[str]
 
     def link(self) -> str:
-        """A fresh way in."""
+        """A new sign-in link."""
         return links.request_link(links.find_running(self.folder))
 
-    def ask(self, path: str) -> Any:
+    def get_json(self, path: str) -> Any:
         """The JSON of a path."""
         token = links.find_running(self.folder).token
         headers = {"Authorization": f"Bearer {token}"}
@@ -162,13 +162,15 @@ class Home(NamedTuple):
 
 
 @contextmanager
-def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Home]:
+def dashboard_process(
+    folder: Path, *arguments: str, **environment: str
+) -> Iterator[DashboardProcess]:
     """`hermes dashboard` on *folder*."""
-    words = command("dashboard", "--no-open", "--port", "0", *arguments)
+    full_command = command("dashboard", "--no-open", "--port", "0", *arguments)
     log = folder.with_name(f"{folder.name}.log")
     with log.open("w") as err:
         process = subprocess.Popen(
-            words,
+            full_command,
             stdout=subprocess.DEVNULL,
             stderr=err,
             text=True,
@@ -176,87 +178,87 @@ def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Home]
         )
     try:
         wait_until(lambda: DASHBOARD.find(folder) or process.poll() is not None)
-        result = DASHBOARD.find(folder)
-        assert result is not None, log.read_text()
-        yield Home(folder, result.url, process)
+        record = DASHBOARD.find(folder)
+        assert record is not None, log.read_text()
+        yield DashboardProcess(folder, record.url, process)
     finally:
         process.terminate()
         process.wait(timeout=PATIENCE_SECONDS)
 
 
-def axe(page: Page, *tags: str) -> list[str]:
-    """What axe finds wrong with what is on the page: one line for each place."""
+def axe_violations(page: Page, *tags: str) -> list[str]:
+    """The accessibility violations that axe finds, one line per element."""
     page.evaluate(AXE.read_text("utf-8") + "; null")
     result = page.evaluate(
         """async (tags) => {
           const options = { runOnly: { type: "tag", values: tags }, resultTypes: ["violations"] };
           const result = await axe.run(document, options);
-          return result.violations.flatMap((one) => one.nodes.slice(0, 3).map((node) =>
-            `${one.id}: ${node.target.join(" ")}: ${node.failureSummary.replaceAll("\\n", " ")}`));
+          return result.violations.flatMap((rule) => rule.nodes.slice(0, 3).map((node) =>
+            `${rule.id}: ${node.target.join(" ")}: ${node.failureSummary.replaceAll("\\n", " ")}`));
         }""",
         list(tags),
     )
     return [str(item) for item in result]
 
 
-class Picture(NamedTuple):
-    """A PNG, decoded by hand."""
+class PngImage(NamedTuple):
+    """The size of a PNG and its number of distinct rows."""
 
     width: int
     height: int
     rows: int
 
     @classmethod
-    def read(cls, data: bytes) -> Picture:
-        """Its size, and how many different rows it has: a blank sheet has one or two."""
+    def read(cls, data: bytes) -> PngImage:
+        """Decode a PNG; a blank image has one or two distinct rows."""
         assert data.startswith(PNG_MAGIC)
         width, height = struct.unpack(">II", data[16:24])
-        place, packed = len(PNG_MAGIC), b""
-        while place < len(data):
-            (length,) = struct.unpack(">I", data[place : place + 4])
-            if data[place + 4 : place + 8] == b"IDAT":
-                packed += data[place + 8 : place + 8 + length]
-            place += length + 12
+        offset, packed = len(PNG_MAGIC), b""
+        while offset < len(data):
+            (length,) = struct.unpack(">I", data[offset : offset + 4])
+            if data[offset + 4 : offset + 8] == b"IDAT":
+                packed += data[offset + 8 : offset + 8 + length]
+            offset += length + 12
         raw = zlib.decompress(packed)
         row = len(raw) // height
         rows = {raw[start + 1 : start + row] for start in range(0, len(raw), row)}
         return cls(width, height, len(rows))
 
 
-def overflow(page: Page) -> list[str]:
-    """What sticks out of the window to the right, though nobody can scroll there."""
+def overflowing_elements(page: Page) -> list[str]:
+    """Elements that extend beyond the window on the right without being scrollable."""
     result = page.evaluate(
         """() => {
           const width = document.documentElement.clientWidth;
           const scrolls = (element) => {
-            for (let one = element.parentElement; one; one = one.parentElement) {
-              const x = getComputedStyle(one).overflowX;
+            for (let node = element.parentElement; node; node = node.parentElement) {
+              const x = getComputedStyle(node).overflowX;
               if (x === "auto" || x === "scroll" || x === "hidden" || x === "clip") return true;
             }
             return false;
           };
-          const wide = [...document.querySelectorAll("body *")].filter((one) => {
-            const box = one.getBoundingClientRect();
-            return box.width > 0 && box.right > width + 1 && !scrolls(one);
+          const wide = [...document.querySelectorAll("body *")].filter((element) => {
+            const box = element.getBoundingClientRect();
+            return box.width > 0 && box.right > width + 1 && !scrolls(element);
           });
           const inside = document.scrollingElement.scrollWidth > width + 1;
           const main = document.querySelector("main");
           const clipped = main && main.scrollWidth > main.clientWidth + 1 ? ["main"] : [];
-          return [...wide.map((one) => `${one.tagName}.${one.className}`).slice(0, 5),
+          return [...wide.map((element) => `${element.tagName}.${element.className}`).slice(0, 5),
                   ...(inside ? ["the page itself"] : []), ...clipped];
         }"""
     )
     return [str(item) for item in result]
 
 
-def settled(page: Page) -> None:
+def wait_until_settled(page: Page) -> None:
     """Wait until nothing is being fetched and no loader is shown."""
     expect(page.get_by_label("Loading")).to_have_count(0)
     expect(page.locator("p[class*='_plain_']")).to_have_count(0)  # Markdown before it is drawn
     page.wait_for_function("() => document.fonts.status === 'loaded'")
 
 
-def recorded(folder: Path, name: str, facts: Any) -> None:
-    """Keep a measurement for whoever looks at the run."""
+def write_measurement(folder: Path, name: str, values: Any) -> None:
+    """Write a measurement to a file of the test run."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(json.dumps(facts, indent=2))
+    (folder / name).write_text(json.dumps(values, indent=2))

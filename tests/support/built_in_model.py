@@ -1,4 +1,4 @@
-"""The built-in model, fetched once for all tests, where it could be fetched at all."""
+"""The built-in model for tests; it is downloaded once by `make models`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from hermes_agent.local.built_in import MODEL_NAME, BuiltIn
 
 ROOT = Path(__file__).resolve().parents[2]
-# A folder that has `smollm2` in it; `make models` makes the other one.
-CHOSEN = os.environ.get("HERMES_TEST_MODELS")
-MODELS = Path(CHOSEN) if CHOSEN else ROOT / ".models" / "models"
+# A folder with `smollm2`; by default the one that `make models` creates.
+CONFIGURED = os.environ.get("HERMES_TEST_MODELS")
+MODELS = Path(CONFIGURED) if CONFIGURED else ROOT / ".models" / "models"
 
 
 def built_in_model() -> BuiltIn:
-    """The model; without it the test is skipped and says why."""
+    """Return the model; skip the test with a reason if it is not installed."""
     model = BuiltIn(MODELS / MODEL_NAME)
     if not model.is_installed:
         pytest.skip(f"the built-in model is not in {MODELS}: `make models` fetches it")

@@ -1,4 +1,4 @@
-"""A chat app on this machine: a client of the gateway's local socket."""
+"""A client of the gateway's local socket."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Chat:
-    """Sends messages, confirms what comes back, and remembers it by its key."""
+class LocalChatClient:
+    """Sends messages, confirms the replies, and records them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -22,9 +22,9 @@ class Chat:
         self._task: asyncio.Task[None] | None = None
         self.received: dict[str, asyncio.Event] = {}
         self.replies: list[dict[str, Any]] = []
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
-    async def __aenter__(self) -> Chat:
+    async def __aenter__(self) -> LocalChatClient:
         self._reader, self._writer = await asyncio.open_unix_connection(str(self._path))
         self._task = asyncio.create_task(self._read())
         return self
@@ -44,23 +44,23 @@ class Chat:
             elif "key" in message:
                 self.replies.append(message)
                 await self.write({"arrived": message["key"]})
-            self._news.set()
+            self._changed.set()
 
     async def write(self, message: dict[str, Any]) -> None:
         assert self._writer is not None
         self._writer.write(json.dumps(message).encode() + b"\n")
         await self._writer.drain()
 
-    async def say(self, text: str, message_id: str, chat: str = "c1") -> None:
-        """Send a message, until it is confirmed."""
+    async def send(self, text: str, message_id: str, chat: str = "c1") -> None:
+        """Send a message and wait for its confirmation."""
         await self.write({"chat": chat, "id": message_id, "text": text})
         event = self.received.setdefault(message_id, asyncio.Event())
         await asyncio.wait_for(event.wait(), 20)
 
-    async def until(self, count: int) -> list[str]:
-        """Wait until so many replies have come; their texts."""
+    async def wait_for(self, count: int) -> list[str]:
+        """Wait until *count* replies have arrived; return their texts."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while len(self.replies) < count:
-                self._news.clear()
-                await self._news.wait()
+                self._changed.clear()
+                await self._changed.wait()
         return [str(reply["text"]) for reply in self.replies]

@@ -29,9 +29,9 @@ class Finished:
 
 
 def command(*arguments: str) -> list[str]:
-    """How to start `hermes`; under coverage for `make coverage`, which takes longer."""
-    measured = os.environ.get("HERMES_TESTS_MEASURED") == "all"
-    return [*(MEASURED_CLI if measured else CLI), *arguments]
+    """The command that starts `hermes`; under coverage for `make coverage`, which is slower."""
+    is_measured = os.environ.get("HERMES_TESTS_MEASURED") == "all"
+    return [*(MEASURED_CLI if is_measured else CLI), *arguments]
 
 
 Hermes = Callable[..., Finished]
@@ -40,21 +40,21 @@ FORK_SERVER = ForkServer()
 
 def run_hermes(*arguments: str, **environment: str) -> Finished:
     """Run `hermes` with *arguments* to its end."""
-    wanted = {**os.environ, **environment}
+    variables = {**os.environ, **environment}
     if _needs_own_interpreter(environment):
-        done = subprocess.run(
-            command(*arguments), capture_output=True, check=False, env=wanted,
+        process = subprocess.run(
+            command(*arguments), capture_output=True, check=False, env=variables,
             timeout=PATIENCE_SECONDS,
         )  # fmt: skip
-        code, out, err = done.returncode, done.stdout, done.stderr
+        code, out, err = process.returncode, process.stdout, process.stderr
     else:
-        code, out, err = FORK_SERVER.run(list(arguments), wanted, PATIENCE_SECONDS)
+        code, out, err = FORK_SERVER.run(list(arguments), variables, PATIENCE_SECONDS)
     # Bytes decoded by hand: universal newlines would hide a carriage return.
     return Finished(code, out.decode(), err.decode())
 
 
 def _needs_own_interpreter(environment: dict[str, str]) -> bool:
-    """Whether what differs is read when an interpreter starts, or is to be measured."""
-    at_start = ("PYTHON", "LC_", "LANG", "LD_")
-    measured = os.environ.get("HERMES_TESTS_MEASURED") == "all"
-    return measured or any(name.startswith(at_start) for name in environment)
+    """Whether a variable takes effect at interpreter start, or coverage is measured."""
+    startup_prefixes = ("PYTHON", "LC_", "LANG", "LD_")
+    is_measured = os.environ.get("HERMES_TESTS_MEASURED") == "all"
+    return is_measured or any(name.startswith(startup_prefixes) for name in environment)

@@ -29,7 +29,7 @@ def stopping_daemon() -> Iterator[None]:
             wait_until(lambda: DAEMON.find() is None)
 
 
-class Terminal:
+class DaemonClient:
     """A client of the daemon."""
 
     def __init__(self) -> None:
@@ -54,17 +54,17 @@ class Terminal:
         self.live = result["session_id"]
         return result
 
-    def until(self, wanted: str) -> dict[str, Any]:
+    def wait_for(self, event_kind: str) -> dict[str, Any]:
         while True:
             kind, payload = self._events.get(timeout=PATIENCE_SECONDS)
-            if kind == wanted:
+            if kind == event_kind:
                 return payload
 
     def text_until(self, word: str) -> str:
-        shown = ""
-        while word not in shown:
-            shown += self.until("message.delta")["text"]
-        return shown
+        text = ""
+        while word not in text:
+            text += self.wait_for("message.delta")["text"]
+        return text
 
     def close(self) -> None:
         """Disconnect, as a closed window does."""

@@ -1,4 +1,4 @@
-"""The dashboard on a real server on loopback, and a client that is let in."""
+"""The dashboard on a real server on loopback, and a signed-in client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import httpx2 as httpx
 
 from hermes_core.atomic_files import write_atomically
 from hermes_core.paths import hermes_home
-from hermes_dashboard import server as serving
+from hermes_dashboard import server as dashboard_server
 from hermes_dashboard.app import create_app
 from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import allowed_origins
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from hermes_dashboard.app import Dashboard
     from hermes_state import SessionDB
 
-TOKEN = "the-word-of-the-tests"
+TOKEN = "test-access-token"
 
 
 class NoGateway:
-    """A gateway that does not run."""
+    """A gateway that is not running."""
 
     def state(self) -> dict[str, Any]:
         return {
@@ -51,50 +51,50 @@ class NoGateway:
         return []
 
 
-class Served(NamedTuple):
-    """A dashboard that runs. `client` is let in; `stranger` is not."""
+class RunningDashboard(NamedTuple):
+    """A running dashboard; `client` is signed in, `anonymous` is not."""
 
     app: Dashboard
     access: Access
     client: httpx.Client
-    stranger: httpx.Client
+    anonymous: httpx.Client
     url: str
 
     @property
     def headers(self) -> dict[str, str]:
-        """What lets a program in."""
+        """The headers of a signed-in program."""
         return {"Authorization": f"Bearer {TOKEN}"}
 
     @property
     def socket_url(self) -> str:
-        """Where its chat is."""
+        """The URL of the chat socket."""
         return self.url.replace("http", "ws", 1) + "/api/ws"
 
 
-def parts_of(db: SessionDB, **others: Any) -> DashboardContext:
-    """Parts for a test: no gateway runs, and no model is known."""
-    facts: dict[str, Any] = {"gateway": NoGateway(), "models": list, **others}
-    return DashboardContext(db, hermes_home(), **facts)
+def dashboard_context(db: SessionDB, **others: Any) -> DashboardContext:
+    """Context for a test: no running gateway and no models."""
+    fields: dict[str, Any] = {"gateway": NoGateway(), "models": list, **others}
+    return DashboardContext(db, hermes_home(), **fields)
 
 
 @contextlib.contextmanager
 def dashboard(
-    parts: DashboardContext,
+    context: DashboardContext,
     *,
     host: str = "127.0.0.1",
     page: Path | None = None,
     bundled: Path | None = None,
     names: tuple[str, ...] = (),
-) -> Iterator[Served]:
-    """Serve *parts*. With another *host* than loopback it only pretends to listen there."""
-    listening = serving.open_socket("127.0.0.1", 0)
-    port = listening.getsockname()[1]
-    write_atomically(parts.home / "run" / "dashboard.json", json.dumps({"token": TOKEN}))
-    access = Access(parts.home, allowed_origins(host, port, names))
-    shown = Page(page) if page else Page.locate()
-    app = create_app(parts, access, shown, tabs=lambda: tabs.tabs(parts.home, bundled))
-    server = serving.create_server(app)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+) -> Iterator[RunningDashboard]:
+    """Serve a dashboard on loopback; *host* only sets the allowed origins."""
+    listener = dashboard_server.open_socket("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    write_atomically(context.home / "run" / "dashboard.json", json.dumps({"token": TOKEN}))
+    access = Access(context.home, allowed_origins(host, port, names))
+    page_files = Page(page) if page else Page.locate()
+    app = create_app(context, access, page_files, tabs=lambda: tabs.tabs(context.home, bundled))
+    server = dashboard_server.create_server(app)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     url = f"http://127.0.0.1:{port}"
     headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -103,19 +103,19 @@ def dashboard(
             httpx.Client(
                 base_url=url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False
             ) as client,
-            httpx.Client(base_url=url, timeout=PATIENCE_SECONDS, trust_env=False) as stranger,
+            httpx.Client(base_url=url, timeout=PATIENCE_SECONDS, trust_env=False) as anonymous,
         ):
             wait_until(lambda: server.started)
-            yield Served(app, access, client, stranger, url)
+            yield RunningDashboard(app, access, client, anonymous, url)
     finally:
         server.should_exit = True
         thread.join(timeout=PATIENCE_SECONDS)
-        listening.close()
-        assert not thread.is_alive(), "the server did not end"
+        listener.close()
+        assert not thread.is_alive(), "the server did not stop"
 
 
-def raw(url: str, target: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
-    """The status and body for a request whose target is sent as it is written."""
+def raw_request(url: str, target: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
+    """Send a request with an unmodified target; return the status and body."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(
         parts.hostname or "", parts.port, timeout=PATIENCE_SECONDS
@@ -125,12 +125,12 @@ def raw(url: str, target: str, method: str = "GET", **headers: str) -> tuple[int
         for name, value in headers.items():
             connection.putheader(name.replace("_", "-"), value)
         connection.endheaders()
-        answer = connection.getresponse()
-        return answer.status, answer.read()
+        response = connection.getresponse()
+        return response.status, response.read()
 
 
 @contextlib.contextmanager
-def served(db: SessionDB, **others: Any) -> Iterator[httpx.Client]:
-    """A client of a dashboard over *db*, let in; *others* are further parts."""
-    with dashboard(parts_of(db, **others)) as result:
-        yield result.client
+def dashboard_client(db: SessionDB, **others: Any) -> Iterator[httpx.Client]:
+    """A signed-in client of a dashboard over *db*; *others* are fields of the context."""
+    with dashboard(dashboard_context(db, **others)) as running:
+        yield running.client

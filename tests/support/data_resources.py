@@ -1,4 +1,4 @@
-"""The dashboard's resources on a real server, without the gate in front of them."""
+"""The dashboard's resources on a real server, without authentication."""
 
 from __future__ import annotations
 
@@ -23,41 +23,41 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-class QuietGateway:
-    """A gateway that says what a test tells it to."""
+class FixedGateway:
+    """A gateway whose state a test sets."""
 
     def __init__(self) -> None:
-        self.told: dict[str, Any] = {"is_running": False, "platforms": []}
-        self.wrong: list[dict[str, Any]] = []
+        self.current_state: dict[str, Any] = {"is_running": False, "platforms": []}
+        self.error_rows: list[dict[str, Any]] = []
         self.routes: list[dict[str, Any]] = []
 
     def state(self) -> dict[str, Any]:
-        return self.told
+        return self.current_state
 
     def errors(self, limit: int) -> list[dict[str, Any]]:
-        return self.wrong[:limit]
+        return self.error_rows[:limit]
 
     def chats(self, limit: int) -> list[dict[str, Any]]:
         return self.routes[:limit]
 
 
 @contextlib.contextmanager
-def serving(
-    db: SessionDB, home: Path, *resources: ModuleType, gateway: QuietGateway | None = None
+def serve_resources(
+    db: SessionDB, home: Path, *resources: ModuleType, gateway: FixedGateway | None = None
 ) -> Iterator[httpx.Client]:
-    """A real server on loopback with these resources, and a client."""
+    """Serve resources on loopback; yield a client."""
     app = FastAPI()
     errors.install(app)
-    parts = DashboardContext(db, home, gateway or QuietGateway(), models=list)
+    context = DashboardContext(db, home, gateway or FixedGateway(), models=list)
     for resource in resources:
-        app.include_router(resource.router(parts))
-    listening = socket.create_server(("127.0.0.1", 0))
-    # Inherited by what is accepted; asyncio sees to it only where the protocol is named.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        app.include_router(resource.router(context))
+    listener = socket.create_server(("127.0.0.1", 0))
+    # Inherited by accepted sockets; asyncio sets it only where the protocol is named.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
         with httpx.Client(base_url=address, timeout=60) as client:
             while not server.started:
@@ -66,4 +66,4 @@ def serving(
     finally:
         server.should_exit = True
         thread.join(timeout=10)
-        listening.close()
+        listener.close()

@@ -1,7 +1,7 @@
-"""A server on loopback that speaks the API and the gateway of Discord as they are documented.
+"""A server on loopback with the documented REST API and gateway of Discord.
 
-What is dispatched is kept for its session and sent again after a RESUME; a session that was
-closed in order, or forgotten, is gone. Faults are planned per route and happen once each.
+Dispatched events are stored per session and sent again after a RESUME; a session that was
+closed or dropped cannot be resumed. Faults are planned per route and occur once each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from aiohttp import WSMsgType, web
 
-from support.loopback import LoopbackServer, abort
+from support.loopback import LoopbackServer, abort_connection
 
 TOKEN = "MTA0.secret.of-the-bot"
 EPOCH = 1420070400000
@@ -25,28 +25,28 @@ DM, GENERAL, THREAD, GUILD, BOT_ROLE = 100, 200, 300, 500, 600
 TEXT, DIRECT, PUBLIC_THREAD = 0, 1, 11
 
 
-def person(number: int, name: str, *, is_bot: bool = False) -> dict[str, Any]:
-    facts = {"id": str(number), "username": name.lower(), "global_name": name}
-    return {**facts, "discriminator": "0", "avatar": None, "bot": is_bot}
+def make_user(number: int, name: str, *, is_bot: bool = False) -> dict[str, Any]:
+    fields = {"id": str(number), "username": name.lower(), "global_name": name}
+    return {**fields, "discriminator": "0", "avatar": None, "bot": is_bot}
 
 
-BOT = person(BOT_ID, "Hermes", is_bot=True)
-ANN = person(ANN_ID, "Ann")
-BOB = person(BOB_ID, "Bob")
-OTHER_BOT = person(OTHER_BOT_ID, "Robot", is_bot=True)
+BOT = make_user(BOT_ID, "Hermes", is_bot=True)
+ANN = make_user(ANN_ID, "Ann")
+BOB = make_user(BOB_ID, "Bob")
+OTHER_BOT = make_user(OTHER_BOT_ID, "Robot", is_bot=True)
 
 
 class Fault(NamedTuple):
-    """What happens to one request."""
+    """A fault of one request."""
 
     status: int = 0
     body: Any = None
     headers: dict[str, str] | None = None
-    is_cut: bool = False  # the connection ends without an answer, after it was done
+    is_cut: bool = False  # the connection ends without a response, after the request took effect
 
 
 class Session:
-    """A session of the gateway: everything that was dispatched in it."""
+    """A session of the gateway and its dispatched events."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -55,7 +55,7 @@ class Session:
 
 
 class Wire:
-    """A WebSocket, with the compression that was asked for."""
+    """A WebSocket with the requested compression."""
 
     def __init__(self, socket: web.WebSocketResponse, request: web.Request) -> None:
         self.socket = socket
@@ -96,17 +96,17 @@ class DiscordServer(LoopbackServer[Fault]):
                 },
             },
         }
-        self.asked: list[tuple[str, str, dict[str, Any]]] = []
+        self.requests: list[tuple[str, str, dict[str, Any]]] = []
         self.files: dict[str, bytes] = {}
         self.uploads: list[bytes] = []
         self.file_requests: list[str] = []
         self.identified: list[dict[str, Any]] = []
         self.resumed = 0
-        self.shut: int | None = None  # a close code for whoever identifies
+        self.close_code: int | None = None  # sent in answer to IDENTIFY
         self._nonces: dict[str, dict[str, Any]] = {}
         self._last_id = 0
 
-    # Being there
+    # Life cycle
 
     def routes(self, router: web.UrlDispatcher) -> None:
         router.add_get("/gateway", self._gateway)
@@ -117,15 +117,15 @@ class DiscordServer(LoopbackServer[Fault]):
     def base_url(self) -> str:
         return f"{self.address}/api/v10"
 
-    def cut(self) -> None:
-        """Every connection to the gateway breaks."""
+    def cut_connections(self) -> None:
+        """Abort every gateway connection."""
         for session in self.sessions.values():
             if session.wire is not None:
-                abort(session.wire.request)
+                abort_connection(session.wire.request)
 
-    def forget(self) -> None:
-        """No session can be resumed any more."""
-        self.cut()
+    def drop_sessions(self) -> None:
+        """Drop all sessions, so that none can be resumed."""
+        self.cut_connections()
         self.sessions.clear()
 
     def new_id(self) -> int:
@@ -133,37 +133,37 @@ class DiscordServer(LoopbackServer[Fault]):
         self._last_id = max(self._last_id + 1, now)
         return self._last_id
 
-    # What people do
+    # User actions
 
-    async def say(
-        self, channel: int, text: str, author: dict[str, Any] = ANN, **facts: Any
+    async def send_as_user(
+        self, channel: int, text: str, author: dict[str, Any] = ANN, **fields: Any
     ) -> dict[str, Any]:
-        message = self.message(channel, text, author, **facts)
+        message = self.message(channel, text, author, **fields)
         self.messages[channel].append(message)
         if channel in self.channels:
             self.channels[channel]["last_message_id"] = message["id"]
-        await self.dispatch("MESSAGE_CREATE", self._dispatched(message))
+        await self.dispatch("MESSAGE_CREATE", self._gateway_message(message))
         return message
 
     def add_direct(self, channel: int) -> None:
-        """Another direct chat."""
+        """Add a direct chat."""
         self.channels[channel] = {"id": str(channel), "type": DIRECT, "recipients": [ANN]}
 
     async def close(self, code: int) -> None:
-        """Every session ends with a code, and none can be resumed."""
+        """Close every session with a code; none can be resumed."""
         wires = [session.wire for session in self.sessions.values() if session.wire is not None]
         self.sessions.clear()
         for wire in wires:
             await wire.socket.close(code=code)
 
     async def change(self, message: dict[str, Any], text: str | None = None) -> None:
-        """Another text; without one, a preview of a link is added."""
+        """Change the text; without one, only a link preview is added."""
         if text is not None:
             message |= {"content": text, "edited_timestamp": _now()}
-        await self.dispatch("MESSAGE_UPDATE", self._dispatched(message))
+        await self.dispatch("MESSAGE_UPDATE", self._gateway_message(message))
 
     def message(
-        self, channel: int, text: str, author: dict[str, Any], **facts: Any
+        self, channel: int, text: str, author: dict[str, Any], **fields: Any
     ) -> dict[str, Any]:
         return {
             "id": str(self.new_id()),
@@ -180,24 +180,24 @@ class DiscordServer(LoopbackServer[Fault]):
             "embeds": [],
             "pinned": False,
             "type": 0,
-            **facts,
+            **fields,
         }
 
-    def attachment(self, name: str, data: bytes, mime: str, **facts: Any) -> dict[str, Any]:
+    def attachment(self, name: str, data: bytes, mime: str, **fields: Any) -> dict[str, Any]:
         self.files[name] = data
         url = f"{self.address}/files/{name}"
-        known = {"id": str(self.new_id()), "filename": name, "size": len(data)}
-        return {**known, "url": url, "proxy_url": url, "content_type": mime, **facts}
+        description = {"id": str(self.new_id()), "filename": name, "size": len(data)}
+        return {**description, "url": url, "proxy_url": url, "content_type": mime, **fields}
 
-    def _dispatched(self, message: dict[str, Any]) -> dict[str, Any]:
-        """As it comes over the gateway: with what REST leaves out."""
+    def _gateway_message(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The gateway's form of a message, with fields that REST omits."""
         channel = self.channels.get(int(message["channel_id"]), {})
         if "guild_id" not in channel:
             return message
         return {**message, "guild_id": channel["guild_id"], "member": _member()}
 
     def texts(self, channel: int) -> list[str]:
-        return [item["content"] for item in self.messages[channel]]
+        return [message["content"] for message in self.messages[channel]]
 
     # The gateway
 
@@ -214,33 +214,33 @@ class DiscordServer(LoopbackServer[Fault]):
     async def _gateway(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
-        wire, mine = Wire(socket, request), None
+        wire, session = Wire(socket, request), None
         await wire.send({"op": 10, "d": {"heartbeat_interval": 41250}})
         async for message in socket:
             if message.type is not WSMsgType.TEXT:
                 continue
-            mine = await self._answer(wire, json.loads(message.data), mine)
-        if mine is not None:
-            mine.wire = None
+            session = await self._answer(wire, json.loads(message.data), session)
+        if session is not None:
+            session.wire = None
             if socket.close_code in {1000, 1001}:
-                self.sessions.pop(mine.name, None)
+                self.sessions.pop(session.name, None)
         return socket
 
     async def _answer(
-        self, wire: Wire, said: dict[str, Any], mine: Session | None
+        self, wire: Wire, frame: dict[str, Any], session: Session | None
     ) -> Session | None:
-        data = said["d"]
-        if said["op"] == 1:
+        data = frame["d"]
+        if frame["op"] == 1:
             await wire.send({"op": 11})
-        elif said["op"] == 2:
+        elif frame["op"] == 2:
             return await self._identify(wire, data)
-        elif said["op"] == 6:
+        elif frame["op"] == 6:
             return await self._resume(wire, data)
-        return mine
+        return session
 
     async def _identify(self, wire: Wire, data: dict[str, Any]) -> Session | None:
         self.identified.append(data)
-        code = self.shut or (4004 if data["token"] != TOKEN else None)
+        code = self.close_code or (4004 if data["token"] != TOKEN else None)
         if code is not None:
             await wire.socket.close(code=code)
             return None
@@ -272,19 +272,19 @@ class DiscordServer(LoopbackServer[Fault]):
         return session
 
     def _guild(self) -> dict[str, Any]:
-        matches = [channel for channel in self.channels.values() if "guild_id" in channel]
+        guild_channels = [channel for channel in self.channels.values() if "guild_id" in channel]
         bot_role = {"id": str(BOT_ROLE), "name": "Hermes", "tags": {"bot_id": str(BOT_ID)}}
         roles = [{"id": str(GUILD), "name": "@everyone"}, bot_role]
-        facts = {"permissions": "0", "position": 0, "color": 0, "hoist": False}
-        more = {"managed": False, "mentionable": False, "flags": 0}
+        role_fields = {"permissions": "0", "position": 0, "color": 0, "hoist": False}
+        role_flags = {"managed": False, "mentionable": False, "flags": 0}
         return {
             "id": str(GUILD),
             "name": "A guild",
             "unavailable": False,
             "owner_id": str(ANN_ID),
-            "roles": [{**facts, **more, **role} for role in roles],
-            "channels": [item for item in matches if item["type"] != PUBLIC_THREAD],
-            "threads": [item for item in matches if item["type"] == PUBLIC_THREAD],
+            "roles": [{**role_fields, **role_flags, **role} for role in roles],
+            "channels": [channel for channel in guild_channels if channel["type"] != PUBLIC_THREAD],
+            "threads": [channel for channel in guild_channels if channel["type"] == PUBLIC_THREAD],
             "members": [{**_member(), "user": BOT}],
             "member_count": 3,
             "emojis": [],
@@ -296,19 +296,19 @@ class DiscordServer(LoopbackServer[Fault]):
 
     async def _api(self, request: web.Request) -> web.Response:
         path = request.match_info["path"]
-        route = f"{request.method} {_noun(path)}"
+        route = f"{request.method} {_resource(path)}"
         body = await self._body(request)
-        self.asked.append((request.method, path, body))
+        self.requests.append((request.method, path, body))
         if request.headers.get("Authorization") != f"Bot {TOKEN}":
             return _json({"message": "401: Unauthorized", "code": 0}, 401)
-        fault = self.planned(route)
+        fault = self.next_fault(route)
         if fault and fault.status:
             headers = {"Via": "1.1 google", **(fault.headers or {})}
-            return _answer(fault.body, fault.status, headers)
-        answer = self._answered(request, path.split("/"), body)
+            return _response(fault.body, fault.status, headers)
+        response = self._respond(request, path.split("/"), body)
         if fault and fault.is_cut:
-            abort(request)
-        return answer
+            abort_connection(request)
+        return response
 
     async def _body(self, request: web.Request) -> dict[str, Any]:
         if request.content_type == "multipart/form-data":
@@ -319,16 +319,16 @@ class DiscordServer(LoopbackServer[Fault]):
             return dict(json.loads(str(form["payload_json"])))
         return dict(await request.json()) if request.content_type == "application/json" else {}
 
-    def _answered(
+    def _respond(
         self, request: web.Request, parts: list[str], body: dict[str, Any]
     ) -> web.Response:
         match parts:
             case ["users", "@me"]:
                 return _json(BOT)
             case ["oauth2", "applications", "@me"]:
-                facts = {"id": str(BOT_ID), "name": "Hermes", "description": "", "icon": None}
-                more = {"bot_public": True, "bot_require_code_grant": False, "flags": 0}
-                return _json({**facts, **more, "verify_key": "", "owner": ANN})
+                fields = {"id": str(BOT_ID), "name": "Hermes", "description": "", "icon": None}
+                flags = {"bot_public": True, "bot_require_code_grant": False, "flags": 0}
+                return _json({**fields, **flags, "verify_key": "", "owner": ANN})
             case ["gateway", "bot"]:
                 limit = {"total": 1000, "remaining": 999, "reset_after": 1, "max_concurrency": 1}
                 url = f"ws://127.0.0.1:{self.port}/gateway"
@@ -396,16 +396,16 @@ TOO_LONG = "Must be 2000 or fewer in length."
 
 
 def _guild_channel(number: int, kind: int, name: str) -> dict[str, Any]:
-    facts = {"id": str(number), "type": kind, "name": name, "guild_id": str(GUILD)}
-    return {**facts, "position": 0, "permission_overwrites": [], "last_message_id": None}
+    fields = {"id": str(number), "type": kind, "name": name, "guild_id": str(GUILD)}
+    return {**fields, "position": 0, "permission_overwrites": [], "last_message_id": None}
 
 
 def _member() -> dict[str, Any]:
-    facts = {"roles": [], "deaf": False, "mute": False, "flags": 0}
-    return {**facts, "joined_at": "2020-01-01T00:00:00+00:00"}
+    fields = {"roles": [], "deaf": False, "mute": False, "flags": 0}
+    return {**fields, "joined_at": "2020-01-01T00:00:00+00:00"}
 
 
-def _noun(path: str) -> str:
+def _resource(path: str) -> str:
     parts = [part for part in path.split("/") if not part.isdigit()]
     return parts[1] if len(parts) > 1 and parts[0] == "channels" else path
 
@@ -414,11 +414,11 @@ def _now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-def _answer(data: Any, status: int, headers: dict[str, str]) -> web.Response:
-    """The library reads JSON only where nothing is said about its characters."""
+def _response(data: Any, status: int, headers: dict[str, str]) -> web.Response:
+    """A JSON response without a charset: the client library parses no other."""
     headers = {"Content-Type": "application/json", **headers}
     return web.Response(body=json.dumps(data).encode(), status=status, headers=headers)
 
 
 def _json(data: Any, status: int = 200) -> web.Response:
-    return _answer(data, status, {})
+    return _response(data, status, {})

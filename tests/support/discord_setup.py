@@ -1,4 +1,4 @@
-"""A Discord server on loopback, and what an adapter for it is made from."""
+"""A Discord server on loopback, and the dependencies of an adapter for it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def discord_setup(db: SessionDB, folder: Path) -> AsyncIterator[ServerSetup]:
-    """The server at work; the adapter is connected by the test."""
+    """Run the server; the test connects the adapter."""
     async with DiscordServer() as server:
-        result = functools.partial(DiscordAdapter, identify_seconds=0.01)
-        facts = {
+        factory = functools.partial(DiscordAdapter, identify_seconds=0.01)
+        options = {
             "secrets": {"DISCORD_BOT_TOKEN": TOKEN},
             "extra": {"base_url": server.base_url},
         }
-        yield ServerSetup(server, result, AdapterMemory(db, "discord"), folder, **facts)
+        yield ServerSetup(server, factory, AdapterMemory(db, "discord"), folder, **options)

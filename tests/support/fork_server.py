@@ -30,7 +30,7 @@ PRELOADED = (
     "hermes_core", "hermes_state", "hermes_achievements", "hermes_agent", "hermes_plugin_host",
     "hermes_conversation", "hermes_cli",
 )  # fmt: skip
-# Modules that stand for a program of their own, or need an optional dependency.
+# Modules that are separate programs, or need an optional dependency.
 NOT_PRELOADED = ("__main__", ".local", ".mcp", "hermes_cli.plugins", ".tui")
 STREAM_COUNT = 3
 

@@ -1,4 +1,4 @@
-"""The gateway as a process of its own."""
+"""The gateway as a separate process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from gateway import status
 from support.waiting import PATIENCE_SECONDS
 
 
-class Gateway:
-    """The process, killed and started again."""
+class GatewayProcess:
+    """A gateway process that can be killed and restarted."""
 
     def __init__(self) -> None:
         self.kills = 0
@@ -46,12 +46,12 @@ class Gateway:
         return self._process.wait(timeout=PATIENCE_SECONDS)
 
     def wait(self) -> int:
-        """Its exit code, once it has ended by itself."""
+        """Wait for the process to exit on its own; return the exit code."""
         assert self._process is not None
         return self._process.wait(timeout=PATIENCE_SECONDS)
 
-    def end(self) -> None:
-        """See to it that nothing is left of it."""
+    def cleanup(self) -> None:
+        """Kill the process if it is still running."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait(timeout=PATIENCE_SECONDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,10 +12,9 @@ from gateway.platforms.local import LocalAdapter
 from gateway.process.service import GatewayService
 from gateway.routing.sources import SessionSource
 from gateway.session import SessionStore
-from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from gateway.platforms.base import Adapter
@@ -24,14 +22,14 @@ if TYPE_CHECKING:
 
 
 @asynccontextmanager
-async def started(
+async def running_gateway(
     db: SessionDB,
     folder: Path,
     config: GatewayConfig | None = None,
     adapters: dict[str, Adapter] | None = None,
     drain: float = 10,
 ) -> AsyncIterator[GatewayService]:
-    """A service at work; what it sends on the local socket waits for somebody to connect."""
+    """Run a gateway service; messages on the local socket wait for a client."""
     config = config or GatewayConfig()
     routes = SessionStore(folder, config)
     routes._db = db
@@ -43,29 +41,22 @@ async def started(
         await service.stop(drain)
 
 
-def said(db: SessionDB, chat: str = "c1", platform: str = "local") -> list[str]:
-    """Everything in the latest conversation of a direct chat."""
+def conversation_texts(db: SessionDB, chat: str = "c1", platform: str = "local") -> list[str]:
+    """The texts of the latest conversation of a direct chat."""
     key = f"agent:main:{platform}:dm:{chat}"
     rows = db.list_sessions_rich(limit=1, session_key=key, order_by_last_active=True)
-    return [str(item["content"]) for item in db.get_messages(rows[0]["id"])]
+    return [str(message["content"]) for message in db.get_messages(rows[0]["id"])]
 
 
-def answers(db: SessionDB) -> list[str]:
-    """Everything that is owed or sent in answer to messages, in order."""
+def outbox_texts(db: SessionDB) -> list[str]:
+    """The texts of all pending and sent replies, in order."""
     sql = "SELECT payload FROM hermes_outbox WHERE inbox_id IS NOT NULL ORDER BY outbox_id"
     rows = db.engine.read(lambda reader: reader.rows(sql))
     return [str(json.loads(row[0])["text"]) for row in rows]
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until a condition on the store or the service holds."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():  # noqa: ASYNC110 - a condition on the disk
-            await asyncio.sleep(0.01)
-
-
-def message(text: str, message_id: str, user: str = "u1", **fields: Any) -> MessageEvent:
-    """A message of a user in the chat c1."""
+def local_message(text: str, message_id: str, user: str = "u1", **fields: Any) -> MessageEvent:
+    """A message from a user in the chat c1."""
     source = SessionSource(fields.pop("platform", Platform.LOCAL), "c1", user_id=user)
     return MessageEvent(text, source=source, message_id=message_id, **fields)
 

@@ -1,4 +1,4 @@
-"""Servers on loopback that speak as a platform does, with faults that a test plans."""
+"""Servers on loopback with the API of a platform, and planned faults."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Fault = TypeVar("Fault")
 
 
 class LoopbackServer(Generic[Fault]):
-    """A server, which can be stopped and started again on the same port."""
+    """A server that can be stopped and restarted on the same port."""
 
-    cancels_who_is_gone = False
+    cancels_disconnected = False
 
     def __init__(self) -> None:
         self.port = 0
@@ -27,20 +27,20 @@ class LoopbackServer(Generic[Fault]):
         await self.stop()
 
     def routes(self, router: web.UrlDispatcher) -> None:
-        """Add what is served."""
+        """Add the routes of the server."""
         raise NotImplementedError
 
-    def cut(self) -> None:
-        """Every connection that stays open breaks."""
+    def cut_connections(self) -> None:
+        """Abort every open connection."""
 
     async def start(self) -> None:
         app = web.Application(client_max_size=100_000_000)
         self.routes(app.router)
-        # No log of requests: it would have tokens in it.
+        # No access log: it would contain tokens.
         self._runner = web.AppRunner(
             app,
             access_log=None,
-            handler_cancellation=self.cancels_who_is_gone,
+            handler_cancellation=self.cancels_disconnected,
             shutdown_timeout=0.1,
         )
         await self._runner.setup()
@@ -48,7 +48,7 @@ class LoopbackServer(Generic[Fault]):
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        self.cut()
+        self.cut_connections()
         if self._runner is not None:
             await self._runner.cleanup()
         self._runner = None
@@ -58,16 +58,16 @@ class LoopbackServer(Generic[Fault]):
         return f"http://127.0.0.1:{self.port}"
 
     def plan(self, route: str, *faults: Fault) -> None:
-        """Plan what happens to the next requests of a route; each happens once."""
+        """Plan faults for the next requests of a route; each occurs once."""
         self._faults.setdefault(route, []).extend(faults)
 
-    def planned(self, route: str) -> Fault | None:
-        """What happens to a request."""
-        waiting = self._faults.get(route)
-        return waiting.pop(0) if waiting else None
+    def next_fault(self, route: str) -> Fault | None:
+        """Consume the next planned fault of a route."""
+        faults = self._faults.get(route)
+        return faults.pop(0) if faults else None
 
 
-def abort(request: web.Request) -> None:
-    """A connection ends in the middle of whatever it is at."""
+def abort_connection(request: web.Request) -> None:
+    """Abort the connection of a request."""
     if request.transport is not None:
         request.transport.abort()

@@ -1,4 +1,4 @@
-"""Where the MCP server for tests is, and whether a process is over."""
+"""The path of the MCP server for tests, and a check whether a process has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real MCP server as a process of its own: over its pipes, or over HTTP on loopback.
+"""A real MCP server as a separate process: over stdio, or over HTTP on loopback.
 
 python mcp_server.py stdio|http [--port N] [--start-seconds N] [--leave-a-child PIDFILE] [--many N]
 """
@@ -60,8 +60,8 @@ def die() -> str:
 
 
 @server.tool(annotations=READS)
-def surroundings() -> dict[str, str]:
-    """Say where and how the server runs."""
+def environment() -> dict[str, str]:
+    """Report the server's process IDs, directory and environment."""
     return {
         "pid": str(os.getpid()),
         "parent": str(os.getppid()),
@@ -72,7 +72,7 @@ def surroundings() -> dict[str, str]:
 
 @server.tool(annotations=READS)
 def headers(ctx: Context) -> dict[str, str]:
-    """Say what came with the request."""
+    """Report the headers of the request."""
     request = ctx.request_context.request
     return dict(request.headers) if request is not None else {}
 

@@ -9,7 +9,7 @@ import pexpect
 
 from hermes_state import SessionDB
 from support.command_line import command
-from support.scripted import model
+from support.model_servers import model_argument
 
 if TYPE_CHECKING:
     from hermes_agent.providers.scripted_server import ScriptServer
@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 EDITOR = r"\x1b\[\?2004h"  # printed when the line editor starts
 
 
-def start_chat(server: ScriptServer, *more: str) -> pexpect.spawn[str]:
+def start_chat(server: ScriptServer, *extra_arguments: str) -> pexpect.spawn[str]:
     """Start an interactive chat."""
-    words = command("chat", "--model", model(server), *more)
+    arguments = command("chat", "--model", model_argument(server), *extra_arguments)
     environment = {**os.environ, "TERM": "xterm-256color"}
     child = pexpect.spawn(
-        words[0], words[1:], encoding="utf-8", timeout=90, dimensions=(40, 100), env=environment
+        arguments[0],
+        arguments[1:],
+        encoding="utf-8",
+        timeout=90,
+        dimensions=(40, 100),
+        env=environment,
     )
     child.expect("/help")
     return child

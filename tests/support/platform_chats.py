@@ -1,4 +1,4 @@
-"""Chat platforms that people write on while a gateway is killed: the same for every one."""
+"""Direct chats on every chat platform, behind one interface for kill tests."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from support import discord_server, slack_server, telegram_server
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from support.synapse import Person, Synapse
+    from support.synapse import MatrixUser, Synapse
 
-CHATS = 3
+CHAT_COUNT = 3
 
 
 class PlatformChats(Protocol):
-    """People in direct chats with the bot."""
+    """Users in direct chats with the bot."""
 
     platform: str
     is_idempotent: bool
     variables: dict[str, str]  # the gateway's environment
-    options: dict[str, Any]  # what is written for the platform in config.yaml
+    options: dict[str, Any]  # of the platform in config.yaml
     chats: list[str]
 
-    async def say(self, chat: str, text: str) -> None:
-        """Somebody writes."""
+    async def send_as_user(self, chat: str, text: str) -> None:
+        """Send a message from a user to the bot."""
 
     async def answers(self, chat: str) -> list[str]:
-        """What the bot said in a chat, in order."""
+        """The bot's messages in a chat, in order."""
 
     def deliveries(self) -> int:
-        """How often the gateway was told of something."""
+        """The number of events delivered to the gateway."""
 
-    def forget(self) -> None:
-        """The platform tells no more of what was not confirmed, where it does so at times."""
+    def drop_unconfirmed(self) -> None:
+        """Drop the unconfirmed events, on platforms that may do so."""
 
 
 class TelegramChats(NamedTuple):
@@ -48,17 +48,17 @@ class TelegramChats(NamedTuple):
     platform: str = "telegram"
     is_idempotent: bool = False
 
-    async def say(self, chat: str, text: str) -> None:
-        await self.server.say(text, int(chat))
+    async def send_as_user(self, chat: str, text: str) -> None:
+        await self.server.send_as_user(text, int(chat))
 
     async def answers(self, chat: str) -> list[str]:
-        return [item.text for item in self.server.sent if item.chat_id == int(chat)]
+        return [message.text for message in self.server.sent if message.chat_id == int(chat)]
 
     def deliveries(self) -> int:
         return len(self.server.delivered)
 
-    def forget(self) -> None:
-        """It keeps everything for a day."""
+    def drop_unconfirmed(self) -> None:
+        """Telegram stores updates for a day."""
 
 
 class DiscordChats(NamedTuple):
@@ -71,18 +71,18 @@ class DiscordChats(NamedTuple):
     platform: str = "discord"
     is_idempotent: bool = True
 
-    async def say(self, chat: str, text: str) -> None:
-        await self.server.say(int(chat), text)
+    async def send_as_user(self, chat: str, text: str) -> None:
+        await self.server.send_as_user(int(chat), text)
 
     async def answers(self, chat: str) -> list[str]:
         bot = discord_server.BOT["id"]
-        message = self.server.messages[int(chat)]
-        return [item["content"] for item in message if item["author"]["id"] == bot]
+        messages = self.server.messages[int(chat)]
+        return [message["content"] for message in messages if message["author"]["id"] == bot]
 
     def deliveries(self) -> int:
         return sum(len(session.events) for session in self.server.sessions.values() if session.wire)
 
-    def forget(self) -> None:
+    def drop_unconfirmed(self) -> None:
         self.server.sessions.clear()
 
 
@@ -96,55 +96,55 @@ class SlackChats(NamedTuple):
     platform: str = "slack"
     is_idempotent: bool = False
 
-    async def say(self, chat: str, text: str) -> None:
-        await self.server.say(chat, text)
+    async def send_as_user(self, chat: str, text: str) -> None:
+        await self.server.send_as_user(chat, text)
 
     async def answers(self, chat: str) -> list[str]:
-        return [item["text"] for item in self.server.messages[chat] if item.get("bot_id")]
+        return [message["text"] for message in self.server.messages[chat] if message.get("bot_id")]
 
     def deliveries(self) -> int:
         return len(self.server.acknowledged)
 
-    def forget(self) -> None:
+    def drop_unconfirmed(self) -> None:
         self.server.unacknowledged.clear()
 
 
 class MatrixChats(NamedTuple):
-    """Rooms of a person and a bot."""
+    """Rooms of a user and a bot."""
 
-    ann: Person
-    bot: Person
+    ann: MatrixUser
+    bot: MatrixUser
     chats: list[str]
     variables: dict[str, str]
     options: dict[str, Any]
-    said: list[str]
+    sent_texts: list[str]
     platform: str = "matrix"
     is_idempotent: bool = True
 
-    async def say(self, chat: str, text: str) -> None:
-        await asyncio.to_thread(self.ann.say, chat, text)
-        self.said.append(text)
+    async def send_as_user(self, chat: str, text: str) -> None:
+        await asyncio.to_thread(self.ann.send_text, chat, text)
+        self.sent_texts.append(text)
 
     async def answers(self, chat: str) -> list[str]:
         return [
-            str(item["content"]["body"])
-            for item in await asyncio.to_thread(self.ann.seen, chat)
-            if item["type"] == "m.room.message"
-            and item["sender"] == self.bot.user_id
-            and "m.new_content" not in item["content"]
+            str(event["content"]["body"])
+            for event in await asyncio.to_thread(self.ann.events, chat)
+            if event["type"] == "m.room.message"
+            and event["sender"] == self.bot.user_id
+            and "m.new_content" not in event["content"]
         ]
 
     def deliveries(self) -> int:
-        return len(self.said)
+        return len(self.sent_texts)
 
-    def forget(self) -> None:
-        """It keeps everything."""
+    def drop_unconfirmed(self) -> None:
+        """Matrix stores all events."""
 
 
 @asynccontextmanager
 async def on_telegram() -> AsyncIterator[PlatformChats]:
     async with telegram_server.TelegramServer() as server:
-        chats = [str(11 + number) for number in range(CHATS)]
+        chats = [str(11 + number) for number in range(CHAT_COUNT)]
         variables = {"TELEGRAM_BOT_TOKEN": telegram_server.TOKEN}
         yield TelegramChats(
             server, chats, variables, {"base_url": server.base_url, "poll_seconds": 2}
@@ -154,7 +154,7 @@ async def on_telegram() -> AsyncIterator[PlatformChats]:
 @asynccontextmanager
 async def on_discord() -> AsyncIterator[PlatformChats]:
     async with discord_server.DiscordServer() as server:
-        numbers = range(101, 101 + CHATS)
+        numbers = range(101, 101 + CHAT_COUNT)
         for number in numbers:
             server.add_direct(number)
         variables = {"DISCORD_BOT_TOKEN": discord_server.TOKEN}
@@ -164,7 +164,7 @@ async def on_discord() -> AsyncIterator[PlatformChats]:
 @asynccontextmanager
 async def on_slack() -> AsyncIterator[PlatformChats]:
     async with slack_server.SlackServer() as server:
-        chats = [f"D{number}" for number in range(11, 11 + CHATS)]
+        chats = [f"D{number}" for number in range(11, 11 + CHAT_COUNT)]
         for chat in chats:
             server.add_direct(chat)
         tokens = {"BOT": slack_server.BOT_TOKEN, "APP": slack_server.APP_TOKEN}
@@ -174,8 +174,8 @@ async def on_slack() -> AsyncIterator[PlatformChats]:
 
 @asynccontextmanager
 async def on_matrix(synapse: Synapse) -> AsyncIterator[PlatformChats]:
-    bot, ann = synapse.person("bot", "Hermes"), synapse.person("ann", "Ann")
-    rooms = [ann.room(bot.user_id) for _ in range(CHATS)]
+    bot, ann = synapse.register_user("bot", "Hermes"), synapse.register_user("ann", "Ann")
+    rooms = [ann.create_room(bot.user_id) for _ in range(CHAT_COUNT)]
     for room in rooms:
         bot.join(room)
     variables = {"MATRIX_HOMESERVER": synapse.url, "MATRIX_ACCESS_TOKEN": bot.token}

@@ -1,4 +1,4 @@
-"""Plugins made for one test, in the home of that test."""
+"""Plugins for one test, in the home of that test."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Writes what it hears to heard.jsonl in the home.
-LISTENING = """
+# Appends every hook call to hook_calls.jsonl in the home.
+RECORDER_PLUGIN = """
 import json, os, pathlib
-def listener(hook):
-    def hear(**facts):
-        path = pathlib.Path(os.environ["HERMES_HOME"]) / "heard.jsonl"
+def recorder(hook):
+    def record(**fields):
+        path = pathlib.Path(os.environ["HERMES_HOME"]) / "hook_calls.jsonl"
         with path.open("a") as file:
-            file.write(json.dumps({"hook": hook, **facts}) + "\\n")
-        return facts.get("answer")
-    return hear
+            file.write(json.dumps({"hook": hook, **fields}) + "\\n")
+        return fields.get("answer")
+    return record
 def register(ctx):
     for name in ("on_session_finalize", "on_session_reset", "on_session_boundary",
                  "on_session_start"):
-        ctx.register_hook(name, listener(name))
+        ctx.register_hook(name, recorder(name))
 """
 
 
 def make_plugin(home: Path, key: str, code: str, manifest: str = "version: '1'") -> None:
-    """A plugin's folder."""
+    """Create the folder of a plugin."""
     folder = home / "plugins" / key
     folder.mkdir(parents=True)
     (folder / "plugin.yaml").write_text(manifest)
     (folder / "__init__.py").write_text(code)
 
 
-def heard(home: Path) -> list[str]:
-    """The lines that the listening plugin wrote."""
-    path = home / "heard.jsonl"
+def recorded_calls(home: Path) -> list[str]:
+    """The lines that the recorder plugin wrote."""
+    path = home / "hook_calls.jsonl"
     return path.read_text().splitlines() if path.exists() else []

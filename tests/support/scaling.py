@@ -16,12 +16,12 @@ def growth(work: Callable[[int], object], size: int) -> float:
     """How much more CPU time a unit of input costs at *size* than at a quarter of it.
 
     1 where the work is proportional to the input, 4 where it is quadratic; 0 where it takes too
-    little time to tell. CPU time, because other processes run beside the tests.
+    little time to tell. CPU time, because other processes run at the same time.
     """
-    whole = _least_cpu_seconds(work, size)
-    if whole < UNMEASURABLE_SECONDS:
+    full_seconds = _least_cpu_seconds(work, size)
+    if full_seconds < UNMEASURABLE_SECONDS:
         return 0.0
-    return whole / _least_cpu_seconds(work, size // 4) / 4
+    return full_seconds / _least_cpu_seconds(work, size // 4) / 4
 
 
 def _least_cpu_seconds(work: Callable[[int], object], size: int) -> float:

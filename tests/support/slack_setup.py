@@ -1,4 +1,4 @@
-"""A Slack workspace on loopback, and what an adapter for it is made from."""
+"""A Slack workspace on loopback, and the dependencies of an adapter for it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from gateway.platforms.slack.adapter import SlackAdapter
 from gateway.process.adapter_factory import AdapterMemory
-from support.adapters import ServerSetup, waited
+from support.adapters import ServerSetup
 from support.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
+from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 class SlackSetup(ServerSetup):
     """A workspace, and an adapter for it."""
 
-    async def acknowledged(self) -> None:
-        await waited(lambda: not self.server.unacknowledged)
+    async def wait_for_acknowledgements(self) -> None:
+        await async_wait_until(lambda: not self.server.unacknowledged)
 
 
 @asynccontextmanager
 async def slack_setup(db: SessionDB, folder: Path) -> AsyncIterator[SlackSetup]:
-    """The server at work; the adapter is connected by the test."""
+    """Run the server; the test connects the adapter."""
     async with SlackServer() as server:
         secrets = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
-        facts = {"secrets": secrets, "extra": {"base_url": server.base_url}}
-        yield SlackSetup(server, SlackAdapter, AdapterMemory(db, "slack"), folder, **facts)
+        options = {"secrets": secrets, "extra": {"base_url": server.base_url}}
+        yield SlackSetup(server, SlackAdapter, AdapterMemory(db, "slack"), folder, **options)

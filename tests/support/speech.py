@@ -1,4 +1,4 @@
-"""A server that writes down speech, as OpenAI's does; it always hears the same."""
+"""A transcription server with OpenAI's API and a fixed text."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
 @contextmanager
 def speech_server(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Its address, and the requests it got: path and authorization."""
-    asked: list[tuple[str, str]] = []
+    """Yield the base URL, and the path and authorization of each request."""
+    requests: list[tuple[str, str]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            asked.append((self.path, self.headers.get("Authorization", "")))
+            requests.append((self.path, self.headers.get("Authorization", "")))
             body = json.dumps({"text": text}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_words: object) -> None:
-            """Nothing."""
+        def log_message(self, *_arguments: object) -> None:
+            """Write no access log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1", asked
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1", requests
     finally:
         server.shutdown()
         server.server_close()

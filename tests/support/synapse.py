@@ -1,6 +1,6 @@
-"""A real Matrix server on loopback: Synapse, from an environment of its own.
+"""A real Matrix server on loopback: Synapse, in its own environment.
 
-`make synapse` makes that environment; without it tests skip and say so.
+`make synapse` creates that environment; without it the tests are skipped.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-# An environment that has Synapse in it; `make synapse` makes the other one.
-CHOSEN = os.environ.get("HERMES_TEST_SYNAPSE")
-ENVIRONMENT = Path(CHOSEN) if CHOSEN else ROOT / ".synapse"
+# An environment with Synapse; by default the one that `make synapse` creates.
+CONFIGURED = os.environ.get("HERMES_TEST_SYNAPSE")
+ENVIRONMENT = Path(CONFIGURED) if CONFIGURED else ROOT / ".synapse"
 SECRET = "for tests"
-NAME = "test.local"
-PLENTY = "{per_second: 100000, burst_count: 100000}"
+SERVER_NAME = "test.local"
+NO_RATE_LIMIT = "{per_second: 100000, burst_count: 100000}"
 CONFIG = """
 server_name: {name}
 pid_file: {folder}/synapse.pid
@@ -64,7 +64,7 @@ rc_invites: {{per_room: {plenty}, per_user: {plenty}, per_issuer: {plenty}}}
 rc_login: {{address: {plenty}, account: {plenty}, failed_attempts: {plenty}}}
 rc_room_creation: {plenty}
 """
-LOGGING = """
+LOG_CONFIG = """
 version: 1
 formatters: {{plain: {{format: '%(asctime)s %(levelname)s %(name)s %(message)s'}}}}
 handlers: {{file: {{class: logging.FileHandler, formatter: plain, filename: {folder}/log}}}}
@@ -73,16 +73,16 @@ disable_existing_loggers: false
 """
 
 
-class RefusedError(Exception):
-    """The server said no."""
+class MatrixError(Exception):
+    """An error response of the server."""
 
-    def __init__(self, status: int, answer: dict[str, Any]) -> None:
-        super().__init__(f"HTTP {status}: {answer}")
-        self.answer = answer
+    def __init__(self, status: int, response: dict[str, Any]) -> None:
+        super().__init__(f"HTTP {status}: {response}")
+        self.response = response
 
 
-class Person(NamedTuple):
-    """Somebody with an account, over plain HTTP."""
+class MatrixUser(NamedTuple):
+    """A user account, used over plain HTTP."""
 
     url: str
     user_id: str
@@ -95,8 +95,8 @@ class Person(NamedTuple):
         )
         return result
 
-    def room(self, *invited: str, **facts: Any) -> str:
-        body = {"preset": "private_chat", "invite": list(invited), **facts}
+    def create_room(self, *invited: str, **fields: Any) -> str:
+        body = {"preset": "private_chat", "invite": list(invited), **fields}
         return str(self.call("POST", "/_matrix/client/v3/createRoom", body)["room_id"])
 
     def join(self, room: str) -> None:
@@ -110,24 +110,24 @@ class Person(NamedTuple):
         path = f"/_matrix/client/v3/rooms/{quote(room)}/send/{kind}/{key}"
         return str(self.call("PUT", path, content)["event_id"])
 
-    def say(self, room: str, text: str, **more: Any) -> str:
-        return self.send(room, {"msgtype": "m.text", "body": text, **more})
+    def send_text(self, room: str, text: str, **fields: Any) -> str:
+        return self.send(room, {"msgtype": "m.text", "body": text, **fields})
 
     def upload(self, data: bytes, name: str) -> str:
         path = f"/_matrix/media/v3/upload?filename={quote(name)}"
         return str(self.call("POST", path, data)["content_uri"])
 
-    def seen(self, room: str) -> list[dict[str, Any]]:
-        """Everything that happened in a room, the oldest first."""
+    def events(self, room: str) -> list[dict[str, Any]]:
+        """The events of a room, the oldest first."""
         path = f"/_matrix/client/v3/rooms/{quote(room)}/messages?dir=b&limit=1000"
         chunk: list[dict[str, Any]] = self.call("GET", path)["chunk"]
         return chunk[::-1]
 
-    def said_by(self, room: str, user: str) -> list[str]:
+    def texts_by(self, room: str, user: str) -> list[str]:
         return [
-            str(item["content"].get("body"))
-            for item in self.seen(room)
-            if item["type"] == "m.room.message" and item["sender"] == user
+            str(event["content"].get("body"))
+            for event in self.events(room)
+            if event["type"] == "m.room.message" and event["sender"] == user
         ]
 
     def members(self, room: str) -> set[str]:
@@ -136,7 +136,7 @@ class Person(NamedTuple):
 
 
 class Synapse:
-    """The server, which can be stopped and started again on the same port."""
+    """A server that can be stopped and restarted on the same port."""
 
     def __init__(self, folder: Path) -> None:
         if not (ENVIRONMENT / "bin" / "python").exists():
@@ -145,17 +145,17 @@ class Synapse:
         self._port = _free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self._process: subprocess.Popen[bytes] | None = None
-        facts = {"name": NAME, "folder": folder, "port": self._port, "secret": SECRET}
-        (folder / "synapse.yaml").write_text(CONFIG.format(**facts, plenty=PLENTY))
-        (folder / "log.yaml").write_text(LOGGING.format(folder=folder))
+        fields = {"name": SERVER_NAME, "folder": folder, "port": self._port, "secret": SECRET}
+        (folder / "synapse.yaml").write_text(CONFIG.format(**fields, plenty=NO_RATE_LIMIT))
+        (folder / "log.yaml").write_text(LOG_CONFIG.format(folder=folder))
         self._run("--generate-keys").wait(timeout=60)
 
-    def _run(self, *words: str) -> subprocess.Popen[bytes]:
+    def _run(self, *arguments: str) -> subprocess.Popen[bytes]:
         python = str(ENVIRONMENT / "bin" / "python")
         command = [python, "-m", "synapse.app.homeserver", "-c", str(self._folder / "synapse.yaml")]
         with (self._folder / "output").open("ab") as output:
             return subprocess.Popen(
-                [*command, *words],
+                [*command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -166,9 +166,9 @@ class Synapse:
         self._process = self._run()
         deadline = time.monotonic() + 120
         while not self.is_up():
-            said = (self._folder / "output").read_text(errors="replace")[-3000:]
-            assert self._process.poll() is None, f"Synapse ended: {said}"
-            assert time.monotonic() < deadline, f"Synapse does not start: {said}"
+            output = (self._folder / "output").read_text(errors="replace")[-3000:]
+            assert self._process.poll() is None, f"Synapse exited: {output}"
+            assert time.monotonic() < deadline, f"Synapse does not start: {output}"
             time.sleep(0.1)
 
     def is_up(self) -> bool:
@@ -184,22 +184,24 @@ class Synapse:
             self._process.wait(timeout=60)
             self._process = None
 
-    def slow_down(self, who: Person) -> None:
-        """Somebody may say one thing in a second, no more."""
-        admin = self.person(f"admin{time.monotonic_ns()}", is_admin=True)
-        path = f"/_synapse/admin/v1/users/{quote(who.user_id)}/override_ratelimit"
+    def limit_rate(self, user: MatrixUser) -> None:
+        """Limit a user to one message per second."""
+        admin = self.register_user(f"admin{time.monotonic_ns()}", is_admin=True)
+        path = f"/_synapse/admin/v1/users/{quote(user.user_id)}/override_ratelimit"
         admin.call("POST", path, {"messages_per_second": 1, "burst_count": 1})
 
-    def person(self, name: str, shown: str = "", *, is_admin: bool = False) -> Person:
-        """A new account."""
+    def register_user(
+        self, name: str, display_name: str = "", *, is_admin: bool = False
+    ) -> MatrixUser:
+        """Register a user account."""
         path = f"{self.url}/_synapse/admin/v1/register"
         nonce = call("GET", path)["nonce"]
-        words = "\0".join((nonce, name, "password", "admin" if is_admin else "notadmin"))
-        mac = hmac.new(SECRET.encode(), words.encode(), hashlib.sha1).hexdigest()
+        signed_text = "\0".join((nonce, name, "password", "admin" if is_admin else "notadmin"))
+        mac = hmac.new(SECRET.encode(), signed_text.encode(), hashlib.sha1).hexdigest()
         body = {"nonce": nonce, "username": name, "password": "password", "admin": is_admin}
-        body |= {"mac": mac, "displayname": shown or name}
+        body |= {"mac": mac, "displayname": display_name or name}
         result = call("POST", path, json.dumps(body).encode())
-        return Person(self.url, result["user_id"], result["access_token"])
+        return MatrixUser(self.url, result["user_id"], result["access_token"])
 
 
 def call(method: str, url: str, data: bytes | None = None, token: str = "") -> dict[str, Any]:
@@ -208,17 +210,17 @@ def call(method: str, url: str, data: bytes | None = None, token: str = "") -> d
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - loopback
-            result: dict[str, Any] = json.loads(answer.read())
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - loopback
+            result: dict[str, Any] = json.loads(response.read())
             return result
     except urllib.error.HTTPError as error:
         with error:
-            raise RefusedError(error.code, json.loads(error.read() or b"{}")) from None
+            raise MatrixError(error.code, json.loads(error.read() or b"{}")) from None
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Synapse]:
-    """A server with nobody in it."""
+def running_synapse(folder: Path) -> Iterator[Synapse]:
+    """Run a server without users."""
     server = Synapse(folder)
     try:
         server.start()
@@ -227,14 +229,14 @@ def running(folder: Path) -> Iterator[Synapse]:
         server.stop()
 
 
-class Line:
-    """A line to the server, on which answers can get lost."""
+class LossyProxy:
+    """A TCP proxy to the server that can drop responses."""
 
     def __init__(self, synapse: Synapse) -> None:
         self._target = int(synapse.url.rpartition(":")[2])
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self.is_deaf = False
+        self.drops_responses = False
         self.url = ""
 
     async def __aenter__(self) -> Self:
@@ -250,17 +252,17 @@ class Line:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._target)
-        asking = asyncio.create_task(self._carry(reader, back))
-        answering = asyncio.create_task(self._carry(there, writer, is_answer=True))
-        self._tasks |= {asking, answering}
+        server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        requests = asyncio.create_task(self._forward(reader, server_writer))
+        responses = asyncio.create_task(self._forward(server_reader, writer, is_response=True))
+        self._tasks |= {requests, responses}
 
-    async def _carry(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_answer: bool = False
+    async def _forward(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_response: bool = False
     ) -> None:
         try:
             while data := await reader.read(65536):
-                if is_answer and self.is_deaf:
+                if is_response and self.drops_responses:
                     break
                 writer.write(data)
                 await writer.drain()
@@ -269,9 +271,9 @@ class Line:
 
 
 def _free_port() -> int:
-    """A port below those that connections take, so that it stays free while the server is down."""
+    """A port below the ephemeral range, so that it stays free while the server is down."""
     while True:
         port = random.randrange(20_000, 32_000)
-        with socket.socket() as item, contextlib.suppress(OSError):
-            item.bind(("127.0.0.1", port))
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
             return port

@@ -1,4 +1,4 @@
-"""A Bot API, and what an adapter for it is made from."""
+"""A Bot API server, and the dependencies of an adapter for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gateway.platforms.telegram.adapter import TelegramAdapter
 from gateway.process.adapter_factory import AdapterMemory
-from support.adapters import PNG, ServerSetup, waited
+from support.adapters import ServerSetup
 from support.telegram_server import TOKEN, TelegramServer
 
 if TYPE_CHECKING:
@@ -14,14 +14,12 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
 
-__all__ = ["GROUP", "PNG", "SECRET", "TelegramSetup", "waited"]
-
 SECRET = "a-secret_of-the-webhook"
 GROUP = -100500
 
 
 class TelegramSetup(ServerSetup):
-    """A server, and an adapter for it."""
+    """A Telegram server, and an adapter for it."""
 
     def __init__(self, server: TelegramServer, db: SessionDB, folder: Path) -> None:
         super().__init__(

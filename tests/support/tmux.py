@@ -1,4 +1,4 @@
-"""A real terminal: a program in a window of tmux, the keys one types, what one sees."""
+"""A real terminal: a program in a tmux window, its input and its screen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-PASSED_ON = (
+PASSED_VARIABLES = (
     "HERMES_HOME",
     "HOME",
     "PATH",
@@ -34,12 +34,12 @@ class Tmux:
 
     def __init__(self, folder: Path, columns: int, lines: int, **environment: str) -> None:
         if shutil.which("tmux") is None:
-            pytest.skip("tmux is not installed: nothing can be shown on a real terminal")
+            pytest.skip("tmux is not installed")
         self._socket = str(folder / f"tmux-{columns}-{lines}-{time.monotonic_ns()}")
-        result = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        words = [f"{name}={value}" for name, value in {**result, **environment}.items()]
-        shell = shlex.join(["env", "-i", "TERM=tmux-256color", "LANG=C.UTF-8", "PS1=$ ", *words,
-                            "bash", "--norc", "--noprofile"])  # fmt: skip
+        variables = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
+        assignments = [f"{name}={value}" for name, value in {**variables, **environment}.items()]
+        fixed = ["TERM=tmux-256color", "LANG=C.UTF-8", "PS1=$ "]
+        shell = shlex.join(["env", "-i", *fixed, *assignments, "bash", "--norc", "--noprofile"])
         self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines),
                    shell)  # fmt: skip
         self.wait_for("$")
@@ -50,18 +50,18 @@ class Tmux:
     def __exit__(self, *_exception: object) -> None:
         self._tmux("kill-server")
 
-    def _tmux(self, *words: str) -> str:
-        done = subprocess.run(
-            ["tmux", "-u", "-S", self._socket, *words],
+    def _tmux(self, *arguments: str) -> str:
+        process = subprocess.run(
+            ["tmux", "-u", "-S", self._socket, *arguments],
             capture_output=True,
             check=True,
             timeout=PATIENCE_SECONDS,
         )
-        return done.stdout.decode()
+        return process.stdout.decode()
 
-    def run(self, command: list[str], more: str = "") -> None:
+    def run(self, command: list[str], suffix: str = "") -> None:
         """Type a command line into the shell; `END-0-` follows when it ended with code 0."""
-        self.type(f"clear; {shlex.join(command)} {more}; echo END-$?-\n")
+        self.type(f"clear; {shlex.join(command)} {suffix}; echo END-$?-\n")
 
     def type(self, text: str) -> None:
         """Type characters; a line break is the Enter key."""
@@ -76,21 +76,21 @@ class Tmux:
         self._tmux("send-keys", *keys)
 
     def screen(self, *, styled: bool = False) -> str:
-        """What one sees."""
+        """The content of the screen."""
         return self._tmux("capture-pane", "-p", *(["-e"] if styled else []))
 
     def wait_until(self, is_true: Callable[[str], bool], what: str) -> str:
-        """Look until something is so; what one sees then."""
+        """Wait until a condition on the screen holds; return the screen."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not is_true(seen := self.screen()):
-            assert time.monotonic() < deadline, f"waited in vain for {what}; seen:\n{seen}"
+        while not is_true(screen := self.screen()):
+            assert time.monotonic() < deadline, f"timed out waiting for {what}; screen:\n{screen}"
             time.sleep(0.02)
-        return seen
+        return screen
 
     def wait_for(self, text: str) -> str:
-        """Look until *text* is on the screen."""
-        return self.wait_until(lambda seen: text in seen, repr(text))
+        """Wait until *text* is on the screen."""
+        return self.wait_until(lambda screen: text in screen, repr(text))
 
     def wait_for_end(self, code: int = 0) -> str:
-        """Look until the command has ended; its output."""
+        """Wait until the command has ended; return its output."""
         return self.wait_for(f"END-{code}-").rpartition(f"END-{code}-")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -15,15 +16,24 @@ PATIENCE_SECONDS = 120.0
 def wait_until(
     is_true: Callable[[], object], seconds: float = PATIENCE_SECONDS, what: str = "the condition"
 ) -> None:
-    """Wait until something holds; fail the test when it does not come to hold."""
+    """Wait until a condition holds; fail the test after the deadline."""
     deadline = time.monotonic() + seconds
     while not is_true():
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
+        assert time.monotonic() < deadline, f"timed out after {seconds:.0f} s waiting for {what}"
         time.sleep(0.02)
 
 
-def when(is_true: Callable[[], object], act: Callable[[], object]) -> threading.Thread:
-    """Do something as soon as a condition holds, while the test does something else."""
+async def async_wait_until(
+    is_true: Callable[[], object], seconds: float = PATIENCE_SECONDS
+) -> None:
+    """Wait until a condition holds, while the event loop runs."""
+    async with asyncio.timeout(seconds):
+        while not is_true():  # noqa: ASYNC110 - the condition changes elsewhere
+            await asyncio.sleep(0.005)
+
+
+def act_when(is_true: Callable[[], object], act: Callable[[], object]) -> threading.Thread:
+    """Run an action in a thread as soon as a condition holds."""
 
     def wait_and_act() -> None:
         wait_until(is_true)

@@ -1,4 +1,4 @@
-"""What the webhook adapter is made from in a test, and programs that call and are called."""
+"""The dependencies of the webhook adapter under test, a caller and a receiver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.platforms.webhook.adapter import WebhookAdapter, make
 from gateway.process.adapter_factory import AdapterMemory
 from gateway.process.http_server import HttpServer
 from support.adapters import AdapterSetup
-from support.gateways import started
+from support.gateways import running_gateway
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 SECRET = "a-secret-of-the-webhook"
-OTHER = "another-secret"
+OTHER_SECRET = "another-secret"
 NOW = 1_800_000_000.0
 
 
-class Arrived(NamedTuple):
-    """What a receiver got."""
+class ReceivedRequest(NamedTuple):
+    """A request to the receiver."""
 
     headers: Any
     body: bytes
@@ -46,24 +46,26 @@ class Receiver:
     """A server that answers are posted to."""
 
     def __init__(self) -> None:
-        self.front = HttpServer("127.0.0.1", 0)
-        self.arrived: list[Arrived] = []
+        self.http_server = HttpServer("127.0.0.1", 0)
+        self.received: list[ReceivedRequest] = []
         self.answers: list[Response] = []  # the next ones; then 200
 
-    async def _take(self, request: Request) -> Response:
-        self.arrived.append(Arrived(request.headers, await request.body()))
+    async def _receive(self, request: Request) -> Response:
+        self.received.append(ReceivedRequest(request.headers, await request.body()))
         return self.answers.pop(0) if self.answers else Response()
 
     async def start(self) -> str:
-        await self.front.add("receiver", [Route("/answers", self._take, methods=["POST", "GET"])])
-        return f"{self.front.url}/answers"
+        await self.http_server.add(
+            "receiver", [Route("/answers", self._receive, methods=["POST", "GET"])]
+        )
+        return f"{self.http_server.url}/answers"
 
 
 class WebhookSetup(AdapterSetup):
-    """What an adapter is made from, and a program that calls."""
+    """The dependencies of the adapter, and a caller."""
 
     def __init__(self, db: SessionDB, folder: Path) -> None:
-        secrets = {"WEBHOOK_SECRET": SECRET, "CI_SECRET": OTHER}
+        secrets = {"WEBHOOK_SECRET": SECRET, "CI_SECRET": OTHER_SECRET}
         super().__init__(AdapterMemory(db, "webhook"), folder, secrets)
         self.db = db
         self.folder = folder
@@ -78,21 +80,21 @@ class WebhookSetup(AdapterSetup):
         return WebhookAdapter(self.context(), lambda: self.now)
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[None]:
-        """A whole gateway."""
-        self.front = HttpServer("127.0.0.1", 0)
+    async def running(self) -> AsyncIterator[None]:
+        """Run a gateway with the adapter."""
+        self.http_server = HttpServer("127.0.0.1", 0)
         adapters: dict[str, Any] = {"webhook": make(self.context())}
         try:
-            async with started(self.db, self.folder, adapters=adapters):
+            async with running_gateway(self.db, self.folder, adapters=adapters):
                 yield
         finally:
-            await self.front.close()
+            await self.http_server.close()
 
     async def call(self, body: Any, route: str = "reviews", **headers: str) -> httpx2.Response:
-        """A delivery, signed in GitHub's form unless told otherwise."""
+        """Deliver a body, signed in GitHub's format unless a signature is passed."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        named = {name.replace("_", "-"): item for name, item in headers.items()}
-        if not any("Signature" in item for item in named):
-            named["X-Hub-Signature-256"] = routes.github_signature(SECRET, data)
-        async with httpx2.AsyncClient(base_url=self.front.url) as http:
-            return await http.post(f"/webhooks/{route}", content=data, headers=named)
+        sent_headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        if not any("Signature" in name for name in sent_headers):
+            sent_headers["X-Hub-Signature-256"] = routes.github_signature(SECRET, data)
+        async with httpx2.AsyncClient(base_url=self.http_server.url) as http:
+            return await http.post(f"/webhooks/{route}", content=data, headers=sent_headers)

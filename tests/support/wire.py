@@ -14,7 +14,7 @@ from support.waiting import PATIENCE_SECONDS
 from tui_gateway.methods import EVENTS, METHODS
 
 
-class Client:
+class RpcClient:
     """Starts the server, sends requests and collects the frames."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Client:
         assert set(response["result"]) <= set(METHODS[method].returns), method
         return response["result"]
 
-    def until(self, kind: str) -> dict[str, Any]:
+    def wait_for(self, kind: str) -> dict[str, Any]:
         """Wait for an event of a kind; its payload."""
         for event in self.events:
             if event["type"] == kind:
@@ -86,10 +86,10 @@ class Client:
 
     def text_until(self, word: str) -> str:
         """The streamed text up to a word."""
-        shown = ""
-        while word not in shown:
-            shown += self.until("message.delta")["text"]
-        return shown
+        text = ""
+        while word not in text:
+            text += self.wait_for("message.delta")["text"]
+        return text
 
     def close(self) -> None:
         if self.process.poll() is None:

@@ -10,7 +10,7 @@ from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
 from hermes_tui.conversation import ConversationClient, OpenRequest
 from support.daemons import stopping_daemon
-from support.scripted import model, serving
+from support.model_servers import model_argument, model_servers
 from tui_gateway import client
 from tui_gateway.hub import Hub
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], str]]:
-    with stopping_daemon(), serving() as start:
-        yield lambda steps: model(start(steps))
+    with stopping_daemon(), model_servers() as start:
+        yield lambda steps: model_argument(start(steps))
 
 
 @pytest.fixture

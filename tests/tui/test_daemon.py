@@ -11,7 +11,7 @@ from hermes_core.instance_record import DAEMON
 from hermes_state import SessionDB
 from support.command_line import command
 from support.daemons import wait_until
-from support.drafts import drafted
+from support.drafts import draft_text
 from support.tmux import Tmux
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_the_ui_reconnects_after_the_daemon_is_killed(tmp_path: Path, serve: Any
         terminal.wait_for("F1 keys")
         terminal.type("count\n")
         terminal.wait_for("four")
-        wait_until(lambda: "four" in drafted())
+        wait_until(lambda: "four" in draft_text())
         record = DAEMON.find()
         assert record is not None
         os.kill(record.pid, signal.SIGKILL)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.scripted import model, serving
+from support.model_servers import model_argument, model_servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], str]]:
-    with serving() as start:
-        yield lambda steps: model(start(steps))
+    with model_servers() as start:
+        yield lambda steps: model_argument(start(steps))

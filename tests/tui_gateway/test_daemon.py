@@ -17,7 +17,7 @@ from websockets.sync.client import connect
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.instance_record import DAEMON
 from hermes_state import SessionDB
-from support.daemons import Terminal, stopping_daemon, wait_until
+from support.daemons import DaemonClient, stopping_daemon, wait_until
 from tui_gateway import client, daemon, hub
 from tui_gateway.frames import RpcError
 
@@ -44,30 +44,30 @@ def stored() -> list[str]:
 
 
 def test_a_turn_continues_without_its_client_and_is_resumed(serve: Any) -> None:
-    first = Terminal()
+    first = DaemonClient()
     opened = first.open(model=serve(f"[{{say: {SLOW}, pause: 0.15}}]"))
     first.call("prompt.submit", text="count")
     shown = first.text_until("three")
     first.close()
 
-    second = Terminal()
+    second = DaemonClient()
     result = second.open("session.resume", session_id=opened["stored_session_id"])
     assert result["session_id"] == opened["session_id"]
     assert result["running"]
     assert result["inflight"]["text"].startswith(shown)
-    assert second.until("message.complete")["text"] == SLOW
+    assert second.wait_for("message.complete")["text"] == SLOW
     assert stored() == ["count", SLOW]
     second.close()
 
 
 def test_two_clients_receive_the_same_events(serve: Any) -> None:
-    first, second = Terminal(), Terminal()
+    first, second = DaemonClient(), DaemonClient()
     opened = first.open(model=serve("[{say: Hello.}]"))
     second.open("session.activate", session_id=opened["session_id"])
     first.call("prompt.submit", text="hi")
-    assert second.until("message.start")["text"] == "hi"
-    assert second.until("message.complete")["text"] == "Hello."
-    assert first.until("message.complete")["text"] == "Hello."
+    assert second.wait_for("message.start")["text"] == "hi"
+    assert second.wait_for("message.complete")["text"] == "Hello."
+    assert first.wait_for("message.complete")["text"] == "Hello."
     first.close()
     second.close()
 
@@ -75,26 +75,26 @@ def test_two_clients_receive_the_same_events(serve: Any) -> None:
 def test_a_question_waits_for_the_next_client(serve: Any, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     call = "{name: terminal, arguments: {command: rm -rf old}}"
-    first = Terminal()
+    first = DaemonClient()
     opened = first.open(model=serve(f"[{{calls: [{call}]}}, {{say: Done.}}]"), cwd=str(tmp_path))
     first.call("prompt.submit", text="clean up")
-    first.until("approval.request")
+    first.wait_for("approval.request")
     first.close()
-    second = Terminal()
+    second = DaemonClient()
     result = second.open("session.resume", session_id=opened["stored_session_id"])
     question = result["inflight"]["questions"][0]
     assert question["payload"]["command"] == "rm -rf old"
     second.call("approval.respond", choice="once", request_id=question["payload"]["request_id"])
-    assert second.until("message.complete")["text"] == "Done."
+    assert second.wait_for("message.complete")["text"] == "Done."
     assert not (tmp_path / "old").exists()
     second.close()
 
 
 def test_close_on_disconnect_closes_the_conversation(serve: Any) -> None:
-    terminal = Terminal()
+    terminal = DaemonClient()
     terminal.open(model=serve("[{say: Hello.}]"), close_on_disconnect=True)
     terminal.call("prompt.submit", text="hi")
-    terminal.until("message.complete")
+    terminal.wait_for("message.complete")
     terminal.close()
     wait_until(lambda: row()["end_reason"] == "ws_disconnect")
 
@@ -149,16 +149,16 @@ def test_concurrent_clients_start_one_daemon() -> None:
 
 
 def test_streamed_text_survives_a_daemon_crash(serve: Any) -> None:
-    first = Terminal()
+    first = DaemonClient()
     model = serve(f"[{{say: {SLOW}, pause: 0.2}}]")
     opened = first.open(model=model)
     first.call("prompt.submit", text="count")
     first.text_until("six")
     os.kill(daemon.ensure_running().pid, signal.SIGKILL)
-    first.until(client.GONE)
+    first.wait_for(client.GONE)
     with pytest.raises(RpcError, match="lost"):
         first.call("session.status")
-    second = Terminal()
+    second = DaemonClient()
     result = second.open("session.resume", session_id=opened["stored_session_id"], model=model)
     texts = [message["content"] for message in result["messages"]]
     assert texts[0] == "count"
@@ -184,15 +184,15 @@ def test_invalid_frames_get_errors() -> None:
             connection.send(message)
         answers = [str(connection.recv(timeout=10)) for _ in range(5)]
     assert sum('"error"' in answer for answer in answers) == 4
-    assert Terminal().call("session.active_list") == {"sessions": []}
+    assert DaemonClient().call("session.active_list") == {"sessions": []}
 
 
 def test_the_daemon_has_status_and_stop_commands(hermes: Any, serve: Any) -> None:
     assert "daemon is not running" in hermes("serve", "--status").out
-    terminal = Terminal()
+    terminal = DaemonClient()
     terminal.open(model=serve("[{say: Hello.}]"))
     terminal.call("prompt.submit", text="hi")
-    terminal.until("message.complete")
+    terminal.wait_for("message.complete")
     assert "idle" in hermes("serve", "--status").out
     status = json.loads(hermes("serve", "--status", "--json").out)
     assert (status["running"], status["sessions"][0]["message_count"]) == (True, 2)

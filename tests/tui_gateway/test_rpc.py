@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hermes_state import SessionDB
-from support.drafts import drafted
+from support.drafts import draft_text
 from support.plugin_folders import make_plugin
 from support.waiting import wait_until
-from support.wire import Client
+from support.wire import RpcClient
 from tui_gateway.dispatcher import Dispatcher
 from tui_gateway.hub import Hub
 from tui_gateway.methods import METHODS
@@ -40,13 +40,13 @@ def register(ctx):
 
 
 @pytest.fixture
-def client() -> Iterator[Client]:
-    running = Client()
+def client() -> Iterator[RpcClient]:
+    running = RpcClient()
     yield running
     running.close()
 
 
-def opened(client: Client, model: str, **more: Any) -> str:
+def opened(client: RpcClient, model: str, **more: Any) -> str:
     return str(client.call("session.create", model=model, **more)["session_id"])
 
 
@@ -61,11 +61,11 @@ def end_reason() -> str:
         return str(db.list_sessions_rich(limit=1)[0]["end_reason"])
 
 
-def test_a_turn_from_beginning_to_end(client: Client, serve: Any) -> None:
-    assert "prompt.submit" in client.until("gateway.ready")["methods"]
+def test_a_turn_from_beginning_to_end(client: RpcClient, serve: Any) -> None:
+    assert "prompt.submit" in client.wait_for("gateway.ready")["methods"]
     live = opened(client, serve("[{say: Hello there., think: hm}]"))
     assert client.call("prompt.submit", session_id=live, text="hi") == {"status": "streaming"}
-    done = client.until("message.complete")
+    done = client.wait_for("message.complete")
     assert (done["text"], done["status"]) == ("Hello there.", "complete")
     kinds = [event["type"] for event in client.events]
     assert kinds.index("message.start") < kinds.index("reasoning.delta")
@@ -73,46 +73,48 @@ def test_a_turn_from_beginning_to_end(client: Client, serve: Any) -> None:
     assert [row["content"] for row in stored()] == ["hi", "Hello there."]
 
 
-def test_tools_are_shown_while_they_run(client: Client, serve: Any, tmp_path: Path) -> None:
+def test_tools_are_shown_while_they_run(client: RpcClient, serve: Any, tmp_path: Path) -> None:
     call = "{name: terminal, arguments: {command: echo working}}"
     live = opened(client, serve(f"[{{calls: [{call}]}}, {{say: Done.}}]"), cwd=str(tmp_path))
     client.call("prompt.submit", session_id=live, text="go")
-    assert client.until("tool.start")["context"] == "terminal echo working"
-    assert "working" in client.until("tool.complete")["result"]
-    assert client.until("message.complete")["text"] == "Done."
+    assert client.wait_for("tool.start")["context"] == "terminal echo working"
+    assert "working" in client.wait_for("tool.complete")["result"]
+    assert client.wait_for("message.complete")["text"] == "Done."
 
 
-def test_an_approval_is_requested_and_applied(client: Client, serve: Any, tmp_path: Path) -> None:
+def test_an_approval_is_requested_and_applied(
+    client: RpcClient, serve: Any, tmp_path: Path
+) -> None:
     (tmp_path / "old").mkdir()
     call = "{name: terminal, arguments: {command: rm -rf old}}"
     live = opened(client, serve(f"[{{calls: [{call}]}}, {{say: Done.}}]"), cwd=str(tmp_path))
     client.call("prompt.submit", session_id=live, text="clean")
-    request = client.until("approval.request")
+    request = client.wait_for("approval.request")
     assert request["command"] == "rm -rf old"
     wrong = client.ask("approval.respond", session_id=live, choice="perhaps")
     assert wrong["error"]["code"] == -32602
     params = {"session_id": live, "choice": "once", "request_id": request["request_id"]}
     assert client.call("approval.respond", **params) == {"resolved": True}
-    client.until("message.complete")
+    client.wait_for("message.complete")
     assert not (tmp_path / "old").exists()
 
 
-def test_a_question_of_the_agent_reaches_the_client(client: Client, serve: Any) -> None:
+def test_a_question_of_the_agent_reaches_the_client(client: RpcClient, serve: Any) -> None:
     call = "{name: clarify, arguments: {question: Tea or coffee?}}"
     live = opened(client, serve(f"[{{calls: [{call}]}}, {{say: Done.}}]"))
     client.call("prompt.submit", session_id=live, text="drink")
-    request = client.until("clarify.request")
+    request = client.wait_for("clarify.request")
     client.call("clarify.respond", session_id=live, answer="tea", request_id=request["request_id"])
-    client.until("message.complete")
+    client.wait_for("message.complete")
     assert "tea" in stored()[2]["content"]
 
 
 def test_a_missing_api_key_is_requested_and_hidden(
-    client: Client, serve: Any, hermes_home: Path
+    client: RpcClient, serve: Any, hermes_home: Path
 ) -> None:
     live = opened(client, serve("[]"))
     client.request("command.dispatch", session_id=live, name="model", arg="anthropic:claude-x")
-    request = client.until("secret.request")
+    request = client.wait_for("secret.request")
     assert request["env_var"] == "keys.anthropic"
     params = {"session_id": live, "value": "sk-secret", "request_id": request["request_id"]}
     assert client.call("secret.respond", **params) == {"resolved": True}
@@ -122,7 +124,7 @@ def test_a_missing_api_key_is_requested_and_hidden(
     assert "sk-secret" not in str(client.call("config.get", key="keys.anthropic"))
 
 
-def test_images_steering_queueing_and_saving(client: Client, serve: Any, tmp_path: Path) -> None:
+def test_images_steering_queueing_and_saving(client: RpcClient, serve: Any, tmp_path: Path) -> None:
     (tmp_path / "p.png").write_bytes(b"not parsed")
     live = opened(client, serve("[{say: Hello., pause: 0.3}, {say: Later.}]"), cwd=str(tmp_path))
     call = client.call
@@ -131,8 +133,8 @@ def test_images_steering_queueing_and_saving(client: Client, serve: Any, tmp_pat
     assert "error" in client.ask("image.attach", session_id=live, path="notes.txt")
     call("prompt.submit", session_id=live, text="hi")
     assert call("session.queue", session_id=live, text="and?") == {"status": "queued"}
-    assert client.until("message.complete")["text"] == "Hello."
-    assert client.until("message.complete")["text"] == "Later."
+    assert client.wait_for("message.complete")["text"] == "Hello."
+    assert client.wait_for("message.complete")["text"] == "Later."
     wait_until_idle(client, live)
     saved = call("session.save", session_id=live)["file"]
     assert "Later." in Path(saved).read_text()
@@ -147,7 +149,7 @@ def test_images_steering_queueing_and_saving(client: Client, serve: Any, tmp_pat
 
 
 def test_turns_are_exclusive_and_an_interrupt_keeps_streamed_text(
-    client: Client, serve: Any
+    client: RpcClient, serve: Any
 ) -> None:
     live = opened(client, serve(f"[{{say: {SLOW}, pause: 0.1}}]"))
     client.call("prompt.submit", session_id=live, text="count")
@@ -155,20 +157,20 @@ def test_turns_are_exclusive_and_an_interrupt_keeps_streamed_text(
     busy = client.ask("prompt.submit", session_id=live, text="me too")
     assert busy["error"]["code"] == 4009
     assert client.call("session.interrupt", session_id=live) == {"interrupted": True}
-    assert client.until("message.complete")["status"] == "interrupted"
+    assert client.wait_for("message.complete")["status"] == "interrupted"
     assert stored()[-1]["content"].startswith(shown.strip())
 
 
-def test_undo_redo_retry_branch_title_and_history(client: Client, serve: Any) -> None:
+def test_undo_redo_retry_branch_title_and_history(client: RpcClient, serve: Any) -> None:
     live = opened(client, serve("[{say: A1}, {say: A2}, {say: A3}]"))
     for text in ("one", "two"):
         client.call("prompt.submit", session_id=live, text=text)
-        client.until("message.complete")
+        client.wait_for("message.complete")
         wait_until_idle(client, live)
     assert client.call("session.undo", session_id=live) == {"removed": 2}
     assert client.call("session.redo", session_id=live) == {"restored": 2}
     assert client.call("session.retry", session_id=live)["text"] == "two"
-    assert client.until("message.complete")["text"] == "A3"
+    assert client.wait_for("message.complete")["text"] == "A3"
     wait_until_idle(client, live)
     assert client.call("session.title", session_id=live, title="plan") == {"title": "plan"}
     texts = [
@@ -182,16 +184,16 @@ def test_undo_redo_retry_branch_title_and_history(client: Client, serve: Any) ->
     assert client.call("session.list")["sessions"]
 
 
-def wait_until_idle(client: Client, live: str) -> None:
+def wait_until_idle(client: RpcClient, live: str) -> None:
     while client.call("session.status", session_id=live)["running"]:
         time.sleep(0.01)
 
 
-def test_a_stored_conversation_is_resumed(client: Client, serve: Any) -> None:
+def test_a_stored_conversation_is_resumed(client: RpcClient, serve: Any) -> None:
     model = serve("[{say: A1}, {say: A2}]")
     live = opened(client, model)
     client.call("prompt.submit", session_id=live, text="one")
-    client.until("message.complete")
+    client.wait_for("message.complete")
     wait_until_idle(client, live)
     refused = client.ask("session.delete", session_id=stored()[0]["session_id"])
     assert refused["error"]["code"] == 4023
@@ -204,7 +206,9 @@ def test_a_stored_conversation_is_resumed(client: Client, serve: Any) -> None:
     assert client.call("session.active_list")["sessions"][0]["session_id"] == again["session_id"]
 
 
-def test_commands_completion_settings_and_shell(client: Client, serve: Any, tmp_path: Path) -> None:
+def test_commands_completion_settings_and_shell(
+    client: RpcClient, serve: Any, tmp_path: Path
+) -> None:
     live = opened(client, serve("[{say: A1}]"), cwd=str(tmp_path))
     (tmp_path / "readme.md").touch()
     names = [command["name"] for command in client.call("commands.catalog")["commands"]]
@@ -221,13 +225,13 @@ def test_commands_completion_settings_and_shell(client: Client, serve: Any, tmp_
     assert (done["stdout"], done["code"]) == ("hi\n", 3)
 
 
-def mid_stream(client: Client, serve: Any, _folder: Path) -> str:
+def mid_stream(client: RpcClient, serve: Any, _folder: Path) -> str:
     live = opened(client, serve(f"[{{say: {SLOW}, pause: 0.2}}]"))
     client.call("prompt.submit", session_id=live, text="count")
     return client.text_until("four").strip()
 
 
-def mid_tool(client: Client, serve: Any, folder: Path) -> str:
+def mid_tool(client: RpcClient, serve: Any, folder: Path) -> str:
     call = json.dumps({"name": "terminal", "arguments": {"command": "echo $$ > pid; sleep 300"}})
     live = opened(client, serve(f"[{{say: Wait., calls: [{call}]}}, {{say: no}}]"), cwd=str(folder))
     client.call("prompt.submit", session_id=live, text="go")
@@ -238,27 +242,27 @@ def mid_tool(client: Client, serve: Any, folder: Path) -> str:
     return "Wait."
 
 
-def terminate(client: Client) -> None:
+def terminate(client: RpcClient) -> None:
     client.process.send_signal(signal.SIGTERM)
 
 
-def hang_up(client: Client) -> None:
+def hang_up(client: RpcClient) -> None:
     client.process.send_signal(signal.SIGHUP)
 
 
-def end_input(client: Client) -> None:
+def end_input(client: RpcClient) -> None:
     assert client.process.stdin is not None
     client.process.stdin.close()
 
 
-def shut_down(client: Client) -> None:
+def shut_down(client: RpcClient) -> None:
     request = {"jsonrpc": "2.0", "id": 999, "method": "gateway.shutdown"}
     client.send(json.dumps(request).encode())
 
 
-def kill(client: Client) -> None:
+def kill(client: RpcClient) -> None:
     wait_until(
-        lambda: "four" in drafted() or any("Wait." in str(row["content"]) for row in stored())
+        lambda: "four" in draft_text() or any("Wait." in str(row["content"]) for row in stored())
     )
     client.process.kill()
 
@@ -266,7 +270,7 @@ def kill(client: Client) -> None:
 @pytest.mark.parametrize("moment", [mid_stream, mid_tool])
 @pytest.mark.parametrize("end", [terminate, hang_up, end_input, shut_down, kill])
 def test_streamed_text_and_hooks_survive_every_kind_of_exit(
-    client: Client, serve: Any, hermes_home: Path, tmp_path: Path, moment: Any, end: Any
+    client: RpcClient, serve: Any, hermes_home: Path, tmp_path: Path, moment: Any, end: Any
 ) -> None:
     log = hermes_home / "hooks.log"
     make_plugin(hermes_home, "listener", LISTENER.format(path=str(log)))
@@ -355,14 +359,14 @@ def test_the_reference_matches_the_code() -> None:
     assert tool["document"]() == (REFERENCE / "rpc.openrpc.json").read_text()
 
 
-def test_the_schema_is_returned(client: Client) -> None:
+def test_the_schema_is_returned(client: RpcClient) -> None:
     document = client.call("rpc.discover")
     assert [method["name"] for method in document["methods"]] == list(METHODS)
 
 
 def test_errors_name_the_command_as_the_user_types_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERMES_COMMAND", "./hermes")
-    client = Client()
+    client = RpcClient()
     error = client.ask("session.resume", session_id="unknown")["error"]
     assert "`./hermes sessions list`" in error["message"]
     client.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from support.daemons import Terminal, stopping_daemon, wait_until
+from support.daemons import DaemonClient, stopping_daemon, wait_until
 from tui_gateway import client, daemon
 from tui_gateway.frames import RpcError
 from tui_gateway.hub import Hub
@@ -29,12 +29,12 @@ def _stop_daemon() -> Iterator[None]:
 
 
 @pytest.fixture
-def two(serve: Any) -> Iterator[tuple[Terminal, Terminal]]:
+def two(serve: Any) -> Iterator[tuple[DaemonClient, DaemonClient]]:
     """Two clients of one conversation with messages."""
-    first, second = Terminal(), Terminal()
+    first, second = DaemonClient(), DaemonClient()
     opened = first.open(model=serve(f"[{{say: A1}}, {{say: {SLOW}, pause: 0.3}}, {{say: A3}}]"))
     first.call("prompt.submit", text="hi")
-    first.until("message.complete")
+    first.wait_for("message.complete")
     second.open("session.activate", session_id=opened["session_id"])
     yield first, second
     first.close()
@@ -42,17 +42,17 @@ def two(serve: Any) -> Iterator[tuple[Terminal, Terminal]]:
 
 
 def test_closing_in_one_client_keeps_the_other_attached(
-    two: tuple[Terminal, Terminal],
+    two: tuple[DaemonClient, DaemonClient],
 ) -> None:
     first, second = two
     assert first.call("session.close") == {"closed": False}
     second.call("prompt.submit", text="still there?")
-    assert second.until("message.complete")["text"] == SLOW
+    assert second.wait_for("message.complete")["text"] == SLOW
     assert second.call("session.close") == {"closed": True}
 
 
 def test_a_new_conversation_does_not_affect_the_other_client(
-    two: tuple[Terminal, Terminal],
+    two: tuple[DaemonClient, DaemonClient],
 ) -> None:
     first, second = two
     before = second.call("session.status")["stored_session_id"]
@@ -68,35 +68,35 @@ def test_a_new_conversation_does_not_affect_the_other_client(
 
 
 def test_resuming_a_conversation_open_elsewhere_attaches_to_it(
-    serve: Any, two: tuple[Terminal, Terminal]
+    serve: Any, two: tuple[DaemonClient, DaemonClient]
 ) -> None:
     first, _ = two
     stored = first.call("session.status")["stored_session_id"]
     first.call("prompt.submit", text="count")
     first.text_until("two")
-    third = Terminal()
+    third = DaemonClient()
     third.open(model=serve("[]"))
     result = third.call("command.dispatch", name="resume", arg=stored)
     assert result["session_id"] == first.live
     third.live = result["session_id"]
     assert third.call("session.status")["running"]
-    assert third.until("message.complete")["text"] == SLOW
+    assert third.wait_for("message.complete")["text"] == SLOW
     third.close()
 
 
 def test_an_undo_is_announced_to_the_other_client(
-    two: tuple[Terminal, Terminal],
+    two: tuple[DaemonClient, DaemonClient],
 ) -> None:
     first, second = two
     first.call("session.undo")
-    second.until("session.changed")
+    second.wait_for("session.changed")
     assert second.call("session.history") == {"messages": []}
     first.call("command.dispatch", name="redo")
-    second.until("session.changed")
+    second.wait_for("session.changed")
 
 
 def test_pending_input_is_sent_to_clients_that_attach(
-    two: tuple[Terminal, Terminal],
+    two: tuple[DaemonClient, DaemonClient],
 ) -> None:
     first, second = two
     first.call("prompt.submit", text="count")
@@ -111,14 +111,14 @@ def test_pending_input_is_sent_to_clients_that_attach(
 
 def test_pending_input_survives_a_daemon_crash(serve: Any) -> None:
     model = serve(f"[{{say: {SLOW}, pause: 0.2}}]")
-    first = Terminal()
+    first = DaemonClient()
     opened = first.open(model=model)
     first.call("prompt.submit", text="count")
     first.text_until("two")
     first.call("session.queue", text="and then?")
     os.kill(daemon.ensure_running().pid, signal.SIGKILL)
-    first.until("gateway.gone")
-    second = Terminal()
+    first.wait_for("gateway.gone")
+    second = DaemonClient()
     result = second.open("session.resume", session_id=opened["stored_session_id"], model=model)
     assert result["unread"] == "and then?"
     assert second.open("session.activate")["unread"] == ""
@@ -126,14 +126,14 @@ def test_pending_input_survives_a_daemon_crash(serve: Any) -> None:
 
 
 def test_returned_input_waits_for_the_next_client(serve: Any) -> None:
-    first = Terminal()
+    first = DaemonClient()
     opened = first.open(model=serve(f"[{{say: {SLOW}, pause: 0.3, cut: true}}]"))
     first.call("prompt.submit", text="count")
     first.text_until("two")
     first.call("session.queue", text="and then?")
     live, stored = first.live, opened["stored_session_id"]
     first.close()
-    second = Terminal()
+    second = DaemonClient()
     second.call("session.interrupt", session_id=live)
     wait_until(lambda: not second.call("session.status", session_id=live)["running"])
     assert second.open("session.resume", session_id=stored)["unread"] == "and then?"
@@ -164,13 +164,13 @@ def test_a_client_that_disconnects_while_opening_leaves_no_session(
 ) -> None:
     model = serve("[]")
     for _ in range(5):
-        hasty = Terminal()
+        hasty = DaemonClient()
         hasty._client._send(
             b'{"jsonrpc":"2.0","id":9,"method":"session.create","params":{"model":"%s"}}'
             % model.encode()
         )
         hasty.close()
-    watcher = Terminal()
+    watcher = DaemonClient()
     lives = lambda: watcher.call("session.active_list")["sessions"]  # noqa: E731 - a short one
     wait_until(lambda: not lives(), seconds=40)
     watcher.close()
@@ -178,11 +178,11 @@ def test_a_client_that_disconnects_while_opening_leaves_no_session(
 
 def test_a_client_that_attaches_during_streaming_gets_no_duplicates(serve: Any) -> None:
     words = " ".join(f"w{number}" for number in range(300))
-    first = Terminal()
+    first = DaemonClient()
     opened = first.open(model=serve(f"[{{say: {words}, pause: 0.003}}]"))
     first.call("prompt.submit", text="go")
     for _ in range(10):
-        second = Terminal()
+        second = DaemonClient()
         result = second.open("session.resume", session_id=opened["stored_session_id"])
         if result["inflight"] is None:
             break
@@ -195,12 +195,12 @@ def test_a_client_that_attaches_during_streaming_gets_no_duplicates(serve: Any) 
 def test_a_conversation_with_large_images_is_resumed(serve: Any, tmp_path: Path) -> None:
     picture = tmp_path / "large.png"
     picture.write_bytes(base64.b64decode("iVBORw0KGgo=") + os.urandom(13 * 1024 * 1024))
-    first = Terminal()
+    first = DaemonClient()
     opened = first.open(model=serve("[{say: Seen.}]"), cwd=str(tmp_path))
     first.call("image.attach", path="large.png")
     first.call("prompt.submit", text="look")
-    first.until("message.complete")
-    second = Terminal()
+    first.wait_for("message.complete")
+    second = DaemonClient()
     result = second.open("session.resume", session_id=opened["stored_session_id"])
     kinds = [part["type"] for part in result["messages"][0]["content"]]
     assert kinds == ["text", "image"]

@@ -1,4 +1,4 @@
-"""Anthropic's messages API: our messages turned into its blocks, its events into ours."""
+"""Anthropic's messages API: maps messages to content blocks and its events to ours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import orjson
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import ToolCall, Usage
-from hermes_agent.providers.base import interrupted, is_about_context, too_long
+from hermes_agent.providers.base import context_exceeded, interrupted, is_context_error
 from hermes_agent.providers.http_stream import StreamRequest, client_for, reopened, stream_events
 from hermes_agent.providers.known_models import find_known_model
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BASE_URL: Final = "https://api.anthropic.com/v1"
 VERSION: Final = "2023-06-01"
-DEFAULT_WINDOW: Final = 200_000  # of a model about which nothing is known
+DEFAULT_WINDOW: Final = 200_000  # of an unknown model
 MAX_TOKENS: Final = 8192
 CACHE_CONTROL: Final = {"type": "ephemeral"}
 CACHED_MESSAGES: Final = 3
@@ -46,20 +46,20 @@ class Anthropic:
         self._client = client_for(base_url)
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        """Ask; deltas as they come, then exactly one Reply or Failed."""
-        answer = _EventReader(self.model, cancel)
+        """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
+        reader = _EventReader(self.model, cancel)
         if not cancel.is_requested:
             self._client = reopened(self._client)
         body = self._body(request)
-        post = StreamRequest(self, self._client, "messages", body, self._headers, answer.read)
+        post = StreamRequest(self, self._client, "messages", body, self._headers, reader.read)
         yield from stream_events(post, cancel)
 
-    def learn_window(self) -> int:
-        """The window, as it is known."""
+    def resolve_window(self) -> int:
+        """Return the context window."""
         return self.window
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._client.close()
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
@@ -73,11 +73,11 @@ class Anthropic:
         if system:
             body["system"] = [{"type": "text", "text": system, "cache_control": CACHE_CONTROL}]
         if request.tools:
-            body["tools"] = [_tool(tool["function"]) for tool in request.tools]
+            body["tools"] = [_tool_schema(tool["function"]) for tool in request.tools]
         return body
 
 
-def _tool(function: dict[str, Any]) -> dict[str, Any]:
+def _tool_schema(function: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": function["name"],
         "description": function.get("description", ""),
@@ -86,7 +86,7 @@ def _tool(function: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_blocks(messages: list[Message]) -> tuple[str, list[dict[str, Any]]]:
-    """The system prompt, and messages as alternating turns of blocks."""
+    """Return the system prompt, and the messages as alternating turns of blocks."""
     system = "\n\n".join(
         str(message["content"]) for message in messages if message["role"] == "system"
     )
@@ -95,7 +95,7 @@ def as_blocks(messages: list[Message]) -> tuple[str, list[dict[str, Any]]]:
         if message["role"] == "system":
             continue
         role = "assistant" if message["role"] == "assistant" else "user"
-        blocks = _blocks(message)
+        blocks = _content_blocks(message)
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         elif blocks:
@@ -105,7 +105,7 @@ def as_blocks(messages: list[Message]) -> tuple[str, list[dict[str, Any]]]:
     return system, turns
 
 
-def _blocks(message: Message) -> list[dict[str, Any]]:
+def _content_blocks(message: Message) -> list[dict[str, Any]]:
     content = message.get("content")
     if message["role"] == "tool":
         return [
@@ -117,7 +117,7 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
         ]
     blocks: list[dict[str, Any]] = []
     if isinstance(content, list):
-        blocks += [_part(part) for part in content]
+        blocks += [_part_block(part) for part in content]
     elif content:
         blocks.append({"type": "text", "text": str(content)})
     for call in message.get("tool_calls") or ():
@@ -127,14 +127,14 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
                 "type": "tool_use",
                 "id": call["id"],
                 "name": function["name"],
-                "input": _object(function.get("arguments")),
+                "input": _parse_object(function.get("arguments")),
             }
         )
     return blocks
 
 
-def _part(part: dict[str, Any]) -> dict[str, Any]:
-    """A part of a message, a picture say, as a block."""
+def _part_block(part: dict[str, Any]) -> dict[str, Any]:
+    """A part of a message, such as an image, as a block."""
     if part.get("type") != "image_url":
         return {"type": "text", "text": str(part.get("text") or "")}
     url = str((part.get("image_url") or {}).get("url") or "")
@@ -146,7 +146,7 @@ def _part(part: dict[str, Any]) -> dict[str, Any]:
     return {"type": "image", "source": source}
 
 
-def _object(text: Any) -> dict[str, Any]:
+def _parse_object(text: Any) -> dict[str, Any]:
     try:
         data = json.loads(text or "{}")
     except (TypeError, ValueError):
@@ -155,7 +155,7 @@ def _object(text: Any) -> dict[str, Any]:
 
 
 class _EventReader:
-    """One streamed answer, put together from its events."""
+    """Assembles one streamed answer from its events."""
 
     def __init__(self, model: str, cancel: Cancel) -> None:
         self._model = model
@@ -165,10 +165,10 @@ class _EventReader:
         self._calls: dict[int, list[str]] = {}  # index: id, name, arguments
         self._finish = ""
         self._usage = Usage()
-        self._is_over = False
+        self._is_complete = False
 
     def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
-        """Events of the lines; the last one says how it ended."""
+        """Convert the lines to events; the last one is a Reply or Failed."""
         for line in lines:
             if not line.startswith("data:"):
                 continue
@@ -178,28 +178,31 @@ class _EventReader:
                 yield Failed(FailureKind.BROKEN, "anthropic returned an invalid response.")
                 return
             if event.get("type") == "error":
-                yield self._refused(event.get("error") or {})
+                yield self._stream_error(event.get("error") or {})
                 return
-            yield from self._take(event)
-        yield self._end()
+            yield from self._handle(event)
+        yield self._final_event()
 
-    def _refused(self, error: dict[str, Any]) -> Failed:
+    def _stream_error(self, error: dict[str, Any]) -> Failed:
         message = str(error.get("message", "error"))
-        if is_about_context(message):
-            return too_long(self._model)._replace(usage=self._usage)
-        is_busy = error.get("type") == "overloaded_error"
+        if is_context_error(message):
+            return context_exceeded(self._model)._replace(usage=self._usage)
+        is_overloaded = error.get("type") == "overloaded_error"
         return Failed(
-            FailureKind.SERVER, f"anthropic: {message}", is_passing=is_busy, usage=self._usage
+            FailureKind.SERVER,
+            f"anthropic: {message}",
+            is_transient=is_overloaded,
+            usage=self._usage,
         )
 
-    def _end(self) -> ProviderEvent:
+    def _final_event(self) -> ProviderEvent:
         if self._cancel.is_requested:
             return interrupted()._replace(usage=self._usage)
-        if not self._is_over:
+        if not self._is_complete:
             return Failed(
                 FailureKind.CUT,
                 "The response from anthropic ended early. Type /retry.",
-                is_passing=True,
+                is_transient=True,
                 usage=self._usage,
             )
         calls = tuple(
@@ -209,23 +212,23 @@ class _EventReader:
         finish = FINISH_REASONS.get(self._finish, self._finish or "stop")
         return Reply("".join(self._text), "".join(self._reasoning), calls, finish, self._usage)
 
-    def _take(self, event: dict[str, Any]) -> Iterator[ProviderEvent]:
+    def _handle(self, event: dict[str, Any]) -> Iterator[ProviderEvent]:
         kind = event.get("type")
         if kind == "message_start":
-            self._count((event.get("message") or {}).get("usage"))
+            self._add_usage((event.get("message") or {}).get("usage"))
         elif kind == "content_block_start":
             block = event.get("content_block") or {}
             if block.get("type") == "tool_use":
                 self._calls[event["index"]] = [block["id"], block["name"], ""]
         elif kind == "content_block_delta":
-            yield from self._delta(event["index"], event.get("delta") or {})
+            yield from self._handle_delta(event["index"], event.get("delta") or {})
         elif kind == "message_delta":
-            self._count(event.get("usage"))
+            self._add_usage(event.get("usage"))
             self._finish = (event.get("delta") or {}).get("stop_reason") or self._finish
         elif kind == "message_stop":
-            self._is_over = True
+            self._is_complete = True
 
-    def _delta(self, index: int, delta: dict[str, Any]) -> Iterator[ProviderEvent]:
+    def _handle_delta(self, index: int, delta: dict[str, Any]) -> Iterator[ProviderEvent]:
         if delta.get("text"):
             self._text.append(delta["text"])
             yield TextDelta(delta["text"])
@@ -235,12 +238,12 @@ class _EventReader:
         elif delta.get("partial_json") and index in self._calls:
             self._calls[index][2] += delta["partial_json"]
 
-    def _count(self, usage: dict[str, Any] | None) -> None:
-        """Counts come in two parts: what was read first, what was written at the end."""
-        result = usage or {}
+    def _add_usage(self, usage: dict[str, Any] | None) -> None:
+        """Merge token counts: input arrives at the start, output at the end."""
+        counts = usage or {}
         self._usage = Usage(
-            input=result.get("input_tokens") or self._usage.input,
-            output=result.get("output_tokens") or self._usage.output,
-            cache_read=result.get("cache_read_input_tokens") or self._usage.cache_read,
-            cache_write=result.get("cache_creation_input_tokens") or self._usage.cache_write,
+            input=counts.get("input_tokens") or self._usage.input,
+            output=counts.get("output_tokens") or self._usage.output,
+            cache_read=counts.get("cache_read_input_tokens") or self._usage.cache_read,
+            cache_write=counts.get("cache_creation_input_tokens") or self._usage.cache_write,
         )

@@ -1,4 +1,4 @@
-"""What a provider is, and how failures of HTTP become words that help."""
+"""The provider protocol, and the failures that HTTP responses are mapped to."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 class Provider(Protocol):
-    """A model that can be asked."""
+    """A model that answers requests."""
 
     name: str
     model: str
     base_url: str
     api_mode: str
-    window: int  # tokens the model can read at once, as far as is known
+    window: int  # context window in tokens, as far as is known
 
-    def learn_window(self) -> int:
-        """The window, asked for once where it is only assumed and asking is quick."""
+    def resolve_window(self) -> int:
+        """Return the context window; probe the server once where it is only assumed."""
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        """Ask; deltas as they come, then exactly one Reply or Failed."""
+        """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
 
 
-# How servers say that a conversation is longer than the model can read.
+# Phrases in error messages about an exceeded context window.
 CONTEXT_PHRASES: Final = (
     "context length",
     "context_length",
@@ -54,42 +54,45 @@ CONTEXT_PHRASES: Final = (
 CREDIT_PHRASES: Final = ("insufficient_quota", "credit", "billing", "payment")
 
 
-def http_failure(status: int, text: str, provider: Provider, after: float | None) -> Failed:
-    """What an HTTP status means for the user."""
-    words = text.lower()
-    if status == 402 or (status in (400, 429) and any(word in words for word in CREDIT_PHRASES)):
+def http_failure(status: int, text: str, provider: Provider, retry_after: float | None) -> Failed:
+    """Map an HTTP status and its error text to a failure."""
+    if status == 402 or (status in (400, 429) and _contains(text, CREDIT_PHRASES)):
         return Failed(
             FailureKind.CREDIT,
             f"{provider.name} reports that the account has no credit left.",
             "Add credit there, or choose another model with `hermes models use`.",
         )
-    if status in (400, 413, 422, 500) and is_about_context(text):
-        return too_long(provider.model)
+    if status in (400, 413, 422, 500) and is_context_error(text):
+        return context_exceeded(provider.model)
     if status == 429:
         return Failed(
             FailureKind.LIMIT,
             f"{provider.name} rate limit reached (429).",
-            is_passing=True,
-            retry_after=after,
+            is_transient=True,
+            retry_after=retry_after,
         )
     if status >= 500 or status in (408, 409, 425):
         return Failed(
             FailureKind.SERVER,
             f"Server error ({status}) from {provider.name}.",
-            is_passing=True,
-            retry_after=after,
+            is_transient=True,
+            retry_after=retry_after,
         )
-    return _refusal(status, text, provider)
+    return _client_error(status, text, provider)
 
 
-def is_about_context(text: str) -> bool:
-    """Whether a server's words mean that the conversation is too long for the model."""
-    words = text.lower()
-    return any(word in words for word in CONTEXT_PHRASES)
+def is_context_error(text: str) -> bool:
+    """Whether an error text reports an exceeded context window."""
+    return _contains(text, CONTEXT_PHRASES)
 
 
-def too_long(model: str) -> Failed:
-    """The model cannot read all of it."""
+def _contains(text: str, phrases: tuple[str, ...]) -> bool:
+    lowered = text.lower()
+    return any(phrase in lowered for phrase in phrases)
+
+
+def context_exceeded(model: str) -> Failed:
+    """The conversation is longer than the model's context window."""
     return Failed(
         FailureKind.CONTEXT,
         f"The conversation exceeds the context window of {model}.",
@@ -98,7 +101,7 @@ def too_long(model: str) -> Failed:
     )
 
 
-def _refusal(status: int, text: str, provider: Provider) -> Failed:
+def _client_error(status: int, text: str, provider: Provider) -> Failed:
     if status in (401, 403):
         return Failed(
             FailureKind.KEY,
@@ -115,24 +118,24 @@ def _refusal(status: int, text: str, provider: Provider) -> Failed:
 
 
 def unreachable(provider: Provider, reason: str) -> Failed:
-    """Nobody answers there."""
+    """No connection could be opened."""
     return Failed(
         FailureKind.UNREACHABLE,
         f"Cannot connect to {provider.base_url} ({reason}).",
         "Check the URL and that the server is running; `hermes models test` tries again.",
-        is_passing=True,
+        is_transient=True,
     )
 
 
 def timed_out(provider: Provider, seconds: float) -> Failed:
-    """It took too long."""
+    """The server sent nothing for too long."""
     return Failed(
         FailureKind.TIMEOUT,
         f"{provider.name} sent no data for {seconds:.0f} seconds.",
-        is_passing=True,
+        is_transient=True,
     )
 
 
 def interrupted() -> Failed:
-    """The user has stopped it."""
+    """The user interrupted the request."""
     return Failed(FailureKind.INTERRUPTED, "Interrupted.")

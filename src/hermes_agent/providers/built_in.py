@@ -1,8 +1,8 @@
 """The built-in model, run inside this process: no key, no server, no network.
 
-It is tiny. Its prompt is one line whatever the conversation's prompt is, and it is offered
-no tools: held by a JSON schema to a reply or one of three tools, it chose the right tool for
-none of five requests that needed one, and its plain replies got worse.
+The model is tiny. It gets a one-line system prompt and no tools: constrained by a JSON schema
+to a reply or one of three tools, it chose the right tool for none of five requests that needed
+one, and its plain replies got worse.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 PROMPT: Final = "You are a helpful AI assistant named Hermes."
 WINDOW: Final = 8192
-MAX_TOKENS: Final = 512  # left alone, a model this small may never stop
-BATCH_TOKENS: Final = 128  # tokens read between two looks at whether to stop
+MAX_TOKENS: Final = 512  # without a limit a model this small may never stop
+BATCH_TOKENS: Final = 128  # prompt tokens processed between two checks for a cancel
 CLOSE_SECONDS: Final = 10.0
 LISTENER_SECONDS: Final = 10.0
 SETTLE_SECONDS: Final = 0.3
@@ -47,7 +47,7 @@ REDOWNLOAD_HINT: Final = "Download it again with `hermes models get smollm2 --ag
 
 
 class LocalModel:
-    """The small model on this machine's processor."""
+    """The small model, run on this machine's CPU."""
 
     api_mode = "local"
     name = "local"
@@ -61,16 +61,16 @@ class LocalModel:
         self._lock = threading.Lock()
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        """Ask; deltas as they come, then exactly one Reply or Failed.
+        """Send a request; yield deltas as they arrive, then exactly one Reply or Failed.
 
-        The engine has a thread of its own: a stop is obeyed at once, also while the model
-        still reads the question.
+        The engine runs in its own thread, so that a cancel takes effect at once, also while
+        the model still processes the prompt.
         """
         if cancel.is_requested:
             yield interrupted()
             return
         answer = _LocalAnswer(cancel)
-        forget = cancel.on_request(lambda: answer.events.put(interrupted()))
+        unsubscribe = cancel.on_request(lambda: answer.events.put(interrupted()))
         work = Step("run the built-in model", lambda: self._answer(request, answer))
         threading.Thread(
             target=_run, args=(work, answer), name="hermes-local-model", daemon=True
@@ -84,47 +84,47 @@ class LocalModel:
                 if isinstance(event, Reply | Failed):
                     return
         finally:
-            forget()
-            answer.is_unwanted = True
+            unsubscribe()
+            answer.is_abandoned = True
 
-    def learn_window(self) -> int:
-        """The window, as it is known."""
+    def resolve_window(self) -> int:
+        """Return the context window."""
         return self.window
 
     def close(self) -> None:
-        """Let go of the weights, when the engine has seen that nobody listens any more.
+        """Release the weights once the engine has stopped.
 
-        A process must not end while the engine still calls into it.
+        The process must not end while the engine still calls into it.
         """
         if self._lock.acquire(timeout=CLOSE_SECONDS):
             self._engine = None
             self._lock.release()
 
-    def _missing(self) -> Failed | None:
+    def _installation_failure(self) -> Failed | None:
         if not self._home.is_installed:
             reason = "The built-in model is not installed."
             return Failed(FailureKind.MODEL, reason, DOWNLOAD_HINT)
-        flaw = self._home.problem()
-        reason = f"The built-in model cannot be used: {flaw}."
-        return Failed(FailureKind.BROKEN, reason, REDOWNLOAD_HINT) if flaw else None
+        problem = self._home.problem()
+        reason = f"The built-in model cannot be used: {problem}."
+        return Failed(FailureKind.BROKEN, reason, REDOWNLOAD_HINT) if problem else None
 
     def _answer(self, request: ModelRequest, answer: _LocalAnswer) -> None:
-        missing = self._missing()
-        if missing is not None:
-            answer.events.put(missing)
+        failure = self._installation_failure()
+        if failure is not None:
+            answer.events.put(failure)
             return
         body = {
             "messages": chat_messages(request.messages),
             "stream": True,
             "stream_options": {"include_usage": True},
-            "return_progress": True,  # the engine calls, and can be stopped, while it reads
+            "return_progress": True,  # callbacks, and so cancellation, during prompt processing
             "max_tokens": min(request.max_tokens or MAX_TOKENS, MAX_TOKENS),
             **SAMPLING,
         }
         with self._lock:
             engine = self._engine = self._engine or load(self._home, self.window)
-            engine.handle_chat_completions(body, answer.take)
-        answer.end()
+            engine.handle_chat_completions(body, answer.add_chunk)
+        answer.finish()
 
 
 def _run(work: Step, answer: _LocalAnswer) -> None:
@@ -135,24 +135,24 @@ def _run(work: Step, answer: _LocalAnswer) -> None:
 
 
 def load(home: BuiltIn, window: int) -> Any:
-    """The engine with the weights in it."""
+    """Load the weights into a new engine."""
     engine = _engine(home)
-    wanted = engine.CommonParams()
-    wanted.model.path = str(home.weights())
-    wanted.n_ctx = window
-    wanted.n_batch = BATCH_TOKENS
-    wanted.n_gpu_layers = 0
-    wanted.warmup = False
-    wanted.verbosity = -1
-    wanted.cache_ram_mib = 0
+    params = engine.CommonParams()
+    params.model.path = str(home.weights())
+    params.n_ctx = window
+    params.n_batch = BATCH_TOKENS
+    params.n_gpu_layers = 0
+    params.warmup = False
+    params.verbosity = -1
+    params.cache_ram_mib = 0
     threads = free_cores()
-    wanted.cpuparams.n_threads = threads
-    wanted.cpuparams_batch.n_threads = threads
-    # The engine also listens on a port of the loopback; only who knows this word gets in.
-    wanted.api_keys = [secrets.token_hex(32)]
-    wanted.ui = False
-    wanted.endpoint_slots = False
-    server = engine.Server(wanted)
+    params.cpuparams.n_threads = threads
+    params.cpuparams_batch.n_threads = threads
+    # The engine also listens on a loopback port; a random key keeps other programs out.
+    params.api_keys = [secrets.token_hex(32)]
+    params.ui = False
+    params.endpoint_slots = False
+    server = engine.Server(params)
     _wait_for_listener(server.listening_address)
     return server
 
@@ -160,20 +160,20 @@ def load(home: BuiltIn, window: int) -> Any:
 def _wait_for_listener(address: str) -> None:
     """Wait until the engine's port answers.
 
-    An engine that is let go of before its listener runs waits for that listener for ever.
+    An engine that is released before its listener runs waits for that listener forever.
     """
-    place = urlsplit(address)
+    url = urlsplit(address)
     try:
-        with socket.create_connection((place.hostname, place.port), LISTENER_SECONDS) as asked:
-            asked.sendall(b"GET /health HTTP/1.0\r\n\r\n")
-            asked.recv(1)
-    except OSError:  # a sandbox without a loopback: the listener needs a moment all the same
+        with socket.create_connection((url.hostname, url.port), LISTENER_SECONDS) as probe:
+            probe.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            probe.recv(1)
+    except OSError:  # a sandbox without loopback: the listener still needs a moment
         time.sleep(SETTLE_SECONDS)
 
 
 def _engine(home: BuiltIn) -> ModuleType:
-    """The engine's module; its folder is on the import path for this import only."""
-    # Threads of OpenMP that wait would otherwise spin, and take the cores from everybody.
+    """Import the engine's module; its folder is on the import path for this import only."""
+    # Waiting OpenMP threads would otherwise spin and occupy the cores.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     sys.path.insert(0, str(home.folder))
     try:
@@ -183,19 +183,17 @@ def _engine(home: BuiltIn) -> ModuleType:
 
 
 def free_cores() -> int:
-    """How many cores have nothing to do just now; at least one."""
+    """The number of idle cores; at least one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    busy = os.getloadavg()[0]
-    return max(1, round((cores or 1) - busy))
+    load_average = os.getloadavg()[0]
+    return max(1, round((cores or 1) - load_average))
 
 
 def chat_messages(messages: list[Message]) -> list[Message]:
-    """What people and models said to each other, without tools and the long prompt."""
-    said = [(str(message.get("role")), _text(message.get("content"))) for message in messages]
-    matches = [
-        {"role": role, "content": text} for role, text in said if role in CHAT_ROLES and text
-    ]
-    return [{"role": "system", "content": PROMPT}, *matches]
+    """The user and assistant messages, without tool calls and the long system prompt."""
+    texts = [(str(message.get("role")), _text(message.get("content"))) for message in messages]
+    chat = [{"role": role, "content": text} for role, text in texts if role in CHAT_ROLES and text]
+    return [{"role": "system", "content": PROMPT}, *chat]
 
 
 def _text(content: Any) -> str:
@@ -206,21 +204,21 @@ def _text(content: Any) -> str:
 
 
 class _LocalAnswer:
-    """One answer, put together from the engine's chunks in the engine's thread."""
+    """Assembles one answer from the engine's chunks, in the engine's thread."""
 
     def __init__(self, cancel: Cancel) -> None:
         self.events: queue.SimpleQueue[ProviderEvent] = queue.SimpleQueue()
         self.usage = Usage()
-        self.is_unwanted = False
+        self.is_abandoned = False
         self._cancel = cancel
         self._text: list[str] = []
         self._finish = "stop"
         self._failure: Failed | None = None
 
-    def take(self, chunk: dict[str, Any]) -> bool:
-        """A chunk; the engine stops when the answer is true."""
+    def add_chunk(self, chunk: dict[str, Any]) -> bool:
+        """Handle a chunk; the engine stops when this returns true."""
         if chunk.get("error"):
-            self._failure = _refusal(chunk["error"])
+            self._failure = _engine_failure(chunk["error"])
         if isinstance(chunk.get("usage"), dict):
             self.usage = _usage(chunk["usage"])
         for choice in chunk.get("choices") or ():
@@ -229,10 +227,10 @@ class _LocalAnswer:
             if text and not self._cancel.is_requested:
                 self._text.append(text)
                 self.events.put(TextDelta(text))
-        return self._cancel.is_requested or self.is_unwanted
+        return self._cancel.is_requested or self.is_abandoned
 
-    def end(self) -> None:
-        """The engine has nothing more to say."""
+    def finish(self) -> None:
+        """Queue the final event."""
         if self._cancel.is_requested:
             self.events.put(interrupted())
         elif self._failure is not None:
@@ -242,19 +240,22 @@ class _LocalAnswer:
             self.events.put(Reply(text, "", (), self._finish, self.usage))
 
 
-def _usage(found: dict[str, Any]) -> Usage:
-    cached = int((found.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
-    read, written = int(found.get("prompt_tokens") or 0), int(found.get("completion_tokens") or 0)
-    return Usage(input=max(0, read - cached), output=written, cache_read=cached)
+def _usage(counts: dict[str, Any]) -> Usage:
+    cached = int((counts.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
+    prompt, output = (
+        int(counts.get("prompt_tokens") or 0),
+        int(counts.get("completion_tokens") or 0),
+    )
+    return Usage(input=max(0, prompt - cached), output=output, cache_read=cached)
 
 
-def _refusal(error: Any) -> Failed:
-    result = error if isinstance(error, dict) else {"message": error}
-    if result.get("type") == "exceed_context_size_error":
+def _engine_failure(error: Any) -> Failed:
+    details = error if isinstance(error, dict) else {"message": error}
+    if details.get("type") == "exceed_context_size_error":
         return Failed(
             FailureKind.CONTEXT,
             "The conversation exceeds the context window of the built-in model "
             f"({WINDOW:,} tokens).",
             "Shorten it with /compress, or choose another model with `hermes setup`.",
         )
-    return Failed(FailureKind.BROKEN, f"The built-in model: {result.get('message')}")
+    return Failed(FailureKind.BROKEN, f"The built-in model: {details.get('message')}")

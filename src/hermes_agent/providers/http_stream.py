@@ -1,4 +1,4 @@
-"""Server-sent events over HTTP, with timeouts, and stoppable from another thread."""
+"""Server-sent events over HTTP, with timeouts; another thread can cancel a request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_ERROR_CHARACTERS: Final = 500
 
 
 class StreamRequest(NamedTuple):
-    """What is sent, by whom and through what; `read` makes events of the lines that come back."""
+    """A request to a provider; `read` converts the lines of the response to events."""
 
     provider: Provider
     client: httpx2.Client
@@ -39,10 +39,10 @@ class StreamRequest(NamedTuple):
 
 
 def stream_events(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-    """Send it and have the lines of the answer read; failures become events.
+    """Send a request and yield the events of its response; failures become events.
 
-    The connection has a thread of its own: a stop is obeyed at once, also while a server
-    says nothing at all.
+    The connection is read in its own thread, so that a cancel takes effect at once, also while
+    the server sends nothing.
     """
     if cancel.is_requested:
         yield interrupted()
@@ -53,7 +53,7 @@ def stream_events(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent
         for event in _stream(post, cancel):
             events.put(event)
 
-    forget = cancel.on_request(lambda: events.put(interrupted()))
+    unsubscribe = cancel.on_request(lambda: events.put(interrupted()))
     threading.Thread(target=pump, name="hermes-provider", daemon=True).start()
     try:
         while True:
@@ -62,7 +62,7 @@ def stream_events(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent
             if isinstance(event, Reply | Failed):
                 return
     finally:
-        forget()
+        unsubscribe()
 
 
 def _stream(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
@@ -71,25 +71,25 @@ def _stream(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         with post.client.stream(
             "POST", post.path, json=post.body, headers=post.headers
         ) as response:
-            forget = cancel.on_request(lambda: _abort(response))
+            unsubscribe = cancel.on_request(lambda: _abort(response))
             try:
                 if response.status_code != 200:
-                    yield _refusal(provider, response)
+                    yield _http_error(provider, response)
                     return
                 yield from post.read(response.iter_lines())
             finally:
-                forget()
+                unsubscribe()
     except httpx2.TimeoutException as error:
         is_connect = isinstance(error, httpx2.ConnectTimeout)
         yield timed_out(provider, CONNECT_SECONDS if is_connect else SILENCE_SECONDS)
     except httpx2.ConnectError as error:
         yield unreachable(provider, str(error) or type(error).__name__)
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-        yield _broken(provider, error, cancel)
+        yield _connection_lost(provider, error, cancel)
 
 
 def client_for(base_url: str) -> httpx2.Client:
-    """A client for one address; connections are kept open between requests."""
+    """Create a client for an endpoint; connections are reused between requests."""
     timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
     base = base_url.rstrip("/") + "/"
     return httpx2.Client(base_url=base, timeout=timeout, verify=ssl_context())
@@ -97,35 +97,35 @@ def client_for(base_url: str) -> httpx2.Client:
 
 @functools.cache
 def ssl_context() -> ssl.SSLContext:
-    """Whom to trust: read once, it takes 30 ms and a megabyte each time."""
+    """The trusted certificates; cached because loading takes 30 ms and a megabyte each time."""
     return httpx2.create_ssl_context()
 
 
 def reopened(client: httpx2.Client) -> httpx2.Client:
-    """The client, or one like it where it was closed: who closes may be asked once more."""
+    """Return the client, or a new one if it was closed: a closed provider may be used again."""
     if not client.is_closed:
         return client
     return httpx2.Client(base_url=client.base_url, timeout=client.timeout, verify=ssl_context())
 
 
 def _abort(response: httpx2.Response) -> None:
-    """Wake whoever reads the answer: its connection ends now."""
+    """Shut the connection down, which wakes the thread that reads the response."""
     stream = response.extensions.get("network_stream")
-    raw = stream.get_extra_info("socket") if stream is not None else None
-    if raw is not None:
+    connection = stream.get_extra_info("socket") if stream is not None else None
+    if connection is not None:
         with contextlib.suppress(OSError):
-            raw.shutdown(socket.SHUT_RDWR)
+            connection.shutdown(socket.SHUT_RDWR)
 
 
-def _refusal(provider: Provider, response: httpx2.Response) -> Failed:
+def _http_error(provider: Provider, response: httpx2.Response) -> Failed:
     response.read()
-    after = response.headers.get("retry-after", "")
-    wait = float(after) if after.replace(".", "", 1).isdigit() else None
-    return http_failure(response.status_code, _reason(response), provider, wait)
+    retry_after = response.headers.get("retry-after", "")
+    seconds = float(retry_after) if retry_after.replace(".", "", 1).isdigit() else None
+    return http_failure(response.status_code, _error_message(response), provider, seconds)
 
 
-def _reason(response: httpx2.Response) -> str:
-    """What the server says, without its wrapping."""
+def _error_message(response: httpx2.Response) -> str:
+    """The message of an error response, without the JSON around it."""
     with contextlib.suppress(ValueError):
         data = response.json()
         if isinstance(data, dict):
@@ -136,11 +136,11 @@ def _reason(response: httpx2.Response) -> str:
     return response.text[:MAX_ERROR_CHARACTERS]
 
 
-def _broken(provider: Provider, error: Exception, cancel: Cancel) -> Failed:
+def _connection_lost(provider: Provider, error: Exception, cancel: Cancel) -> Failed:
     if cancel.is_requested:
         return interrupted()
     return Failed(
         FailureKind.CUT,
         f"Connection to {provider.name} lost ({type(error).__name__}). Type /retry.",
-        is_passing=True,
+        is_transient=True,
     )

@@ -1,4 +1,4 @@
-"""What models an address offers to a key: asked once, while setting up."""
+"""Lists and tests the models of an endpoint during setup."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRIAL_PROMPT: Final = "Say hello in one short sentence."
 
 
 class Trial(NamedTuple):
-    """What came of it; seconds until the first sign of life and until the end."""
+    """The result of a test request; seconds until the first event and until the end."""
 
     text: str
     first_seconds: float
@@ -29,7 +29,7 @@ class Trial(NamedTuple):
 
 
 def run_trial(provider: Provider) -> Trial:
-    """Ask once, without a second try; the provider is let go of afterwards."""
+    """Send one request without retries, then close the provider."""
     began = time.monotonic()
     first: float | None = None
     text, failure = "", None
@@ -50,7 +50,7 @@ def run_trial(provider: Provider) -> Trial:
 
 
 LIST_SECONDS: Final = 15.0
-# Words in the names of models that do not talk.
+# Parts of the names of models without chat.
 NON_CHAT_WORDS: Final = (
     "audio",
     "dall-e",
@@ -67,19 +67,19 @@ NON_CHAT_WORDS: Final = (
 
 
 class ModelList(NamedTuple):
-    """Names of models that talk, the newest first where that is known; or why there are none."""
+    """Names of chat models, the newest first where dates are known; or the failure."""
 
     names: list[str]
     failure: Failed | None = None
 
 
 def list_models(choice: ModelChoice) -> ModelList:
-    """Ask the address of *choice*; its model may be empty."""
-    import httpx2  # noqa: PLC0415 - only while setting up
+    """List the models at the endpoint of *choice*; its model may be empty."""
+    import httpx2  # noqa: PLC0415 - only needed during setup
 
     provider = choice.provider()
     try:
-        answer = httpx2.get(
+        response = httpx2.get(
             f"{provider.base_url.rstrip('/')}/models",
             headers=_headers(choice),
             timeout=LIST_SECONDS,
@@ -90,7 +90,7 @@ def list_models(choice: ModelChoice) -> ModelList:
         return ModelList([], unreachable(provider, str(error) or type(error).__name__))
     finally:
         provider.close()
-    return _read(answer, provider)
+    return _parse_list(response, provider)
 
 
 def _headers(choice: ModelChoice) -> dict[str, str]:
@@ -101,21 +101,23 @@ def _headers(choice: ModelChoice) -> dict[str, str]:
     return {"Authorization": f"Bearer {choice.key}"} if choice.key else {}
 
 
-def _read(answer: httpx2.Response, provider: Provider) -> ModelList:
-    if answer.status_code != 200:
-        return ModelList([], http_failure(answer.status_code, answer.text[:500], provider, None))
+def _parse_list(response: httpx2.Response, provider: Provider) -> ModelList:
+    if response.status_code != 200:
+        return ModelList(
+            [], http_failure(response.status_code, response.text[:500], provider, None)
+        )
     try:
-        matches = [item for item in answer.json()["data"] if isinstance(item.get("id"), str)]
+        models = [model for model in response.json()["data"] if isinstance(model.get("id"), str)]
     except (ValueError, KeyError, TypeError, AttributeError):
         reason = f"{provider.base_url} returned no model list in a known format."
         return ModelList([], Failed(FailureKind.BROKEN, reason))
-    matches.sort(key=_age, reverse=True)
+    models.sort(key=_created_at, reverse=True)
     return ModelList(
-        [item["id"] for item in matches if not any(w in item["id"] for w in NON_CHAT_WORDS)]
+        [model["id"] for model in models if not any(w in model["id"] for w in NON_CHAT_WORDS)]
     )
 
 
-def _age(model: dict[str, Any]) -> float:
-    """When it was made; a list without times keeps its order."""
+def _created_at(model: dict[str, Any]) -> float:
+    """The creation time; a list without times keeps its order."""
     created = model.get("created")
     return float(created) if isinstance(created, int | float) else 0.0

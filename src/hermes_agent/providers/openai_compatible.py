@@ -1,4 +1,4 @@
-"""Any endpoint that speaks OpenAI's chat completions: OpenAI, OpenRouter, Ollama, vLLM, …"""
+"""Endpoints with OpenAI's chat completions API: OpenAI, OpenRouter, Ollama, vLLM, …"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import ToolCall, Usage
-from hermes_agent.providers.base import interrupted, is_about_context, too_long
+from hermes_agent.providers.base import context_exceeded, interrupted, is_context_error
 from hermes_agent.providers.http_stream import (
     StreamRequest,
     client_for,
@@ -18,7 +18,7 @@ from hermes_agent.providers.http_stream import (
     ssl_context,
     stream_events,
 )
-from hermes_agent.providers.known_models import find_known_model, is_on_this_machine
+from hermes_agent.providers.known_models import find_known_model, is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,68 +27,70 @@ if TYPE_CHECKING:
     from hermes_agent.messages import ModelRequest
     from hermes_agent.turn_control import Cancel
 
-PROBE_SECONDS: Final = 0.5  # for each question
-# What lists of models call it: vLLM; LM Studio, of what is loaded and at most; others.
+PROBE_SECONDS: Final = 0.5  # timeout of each request
+# Fields of model lists: vLLM; LM Studio (loaded, then maximum); others.
 WINDOW_FIELDS: Final = (
     "max_model_len",
     "loaded_context_length",
     "max_context_length",
     "context_length",
 )
-OLLAMA_DEFAULT_WINDOW: Final = 4096  # what Ollama lets a model read when nobody says otherwise
+OLLAMA_DEFAULT_WINDOW: Final = 4096  # Ollama's default for num_ctx
 NUM_CTX: Final = re.compile(r"^num_ctx\s+(\d+)", re.MULTILINE)
 
 
 def probe_window(base_url: str, model: str, headers: dict[str, str]) -> int:
-    """The window the server at *base_url* gives *model*; 0 when it does not say."""
+    """Query the context window of *model* from its server; 0 when it is not reported."""
     root = base_url.rstrip("/").removesuffix("/v1")
     with httpx2.Client(timeout=PROBE_SECONDS, headers=headers, verify=ssl_context()) as client:
-        ways: tuple[Callable[[], int], ...] = (
-            lambda: _listed(client.get(f"{root}/v1/models").json(), model),
-            lambda: _llama_server(client.get(f"{root}/props").json()),
-            lambda: _loaded_by_ollama(client.get(f"{root}/api/ps").json(), model),
-            lambda: _ollama(client.post(f"{root}/api/show", json={"model": model}).json()),
+        probes: tuple[Callable[[], int], ...] = (
+            lambda: _window_from_list(client.get(f"{root}/v1/models").json(), model),
+            lambda: _window_from_llama_server(client.get(f"{root}/props").json()),
+            lambda: _window_of_loaded_model(client.get(f"{root}/api/ps").json(), model),
+            lambda: _window_of_stored_model(
+                client.post(f"{root}/api/show", json={"model": model}).json()
+            ),
         )
         try:
-            return next((try_probe for way in ways if (try_probe := _try_probe(way))), 0)
-        except (httpx2.HTTPError, httpx2.InvalidURL):  # nobody there, or busy: asked no further
+            return next((window for probe in probes if (window := _try_probe(probe))), 0)
+        except (httpx2.HTTPError, httpx2.InvalidURL):  # unreachable or busy: no further requests
             return 0
 
 
-def _try_probe(way: Callable[[], int]) -> int:
-    """What one way of asking finds; a server that does not know it answers in any form."""
+def _try_probe(probe: Callable[[], int]) -> int:
+    """Run one probe; an unsupported route may return a body of any form."""
     try:
-        return way()
+        return probe()
     except (ValueError, KeyError, TypeError, AttributeError):
         return 0
 
 
-def _listed(found: Any, model: str) -> int:
-    entry = next(item for item in [*found["data"], {}] if item.get("id", model) == model)
+def _window_from_list(data: Any, model: str) -> int:
+    entry = next(item for item in [*data["data"], {}] if item.get("id", model) == model)
     return next((entry[name] for name in WINDOW_FIELDS if isinstance(entry.get(name), int)), 0)
 
 
-def _llama_server(found: Any) -> int:
-    return int(found["default_generation_settings"]["n_ctx"])
+def _window_from_llama_server(data: Any) -> int:
+    return int(data["default_generation_settings"]["n_ctx"])
 
 
-def _loaded_by_ollama(found: Any, model: str) -> int:
-    loaded = {model["name"]: model.get("context_length", 0) for model in found["models"]}
-    return int(loaded.get(model) or loaded.get(f"{model}:latest") or 0)
+def _window_of_loaded_model(data: Any, model: str) -> int:
+    windows = {item["name"]: item.get("context_length", 0) for item in data["models"]}
+    return int(windows.get(model) or windows.get(f"{model}:latest") or 0)
 
 
-def _ollama(found: Any) -> int:
-    """What a model that is not loaded yet will be given; the rest Ollama silently leaves out."""
-    chosen = NUM_CTX.search(found.get("parameters") or "")
-    if chosen is not None:
-        return int(chosen[1])
-    sizes = (size for name, size in found["model_info"].items() if name.endswith(".context_length"))
+def _window_of_stored_model(data: Any) -> int:
+    """The window that Ollama will load a model with; it silently drops longer input."""
+    match = NUM_CTX.search(data.get("parameters") or "")
+    if match is not None:
+        return int(match[1])
+    sizes = (size for name, size in data["model_info"].items() if name.endswith(".context_length"))
     return min(OLLAMA_DEFAULT_WINDOW, *(int(size) for size in sizes), OLLAMA_DEFAULT_WINDOW)
 
 
 DONE: Final = "[DONE]"
-DEFAULT_WINDOW: Final = 128_000  # of a model about which nothing is known
-# Fields of our messages that the endpoint knows.
+DEFAULT_WINDOW: Final = 128_000  # of an unknown model
+# Fields of stored messages that the API accepts.
 SENT_FIELDS: Final = ("role", "content", "tool_calls", "tool_call_id", "name")
 
 
@@ -117,25 +119,25 @@ class OpenAICompatible:
         self._client = client_for(base_url)
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        """Ask; deltas as they come, then exactly one Reply or Failed."""
-        answer = _ChunkReader(self.name, self.model, cancel)
+        """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
+        reader = _ChunkReader(self.name, self.model, cancel)
         if not cancel.is_requested:
             self._client = reopened(self._client)
         body = self._body(request)
         post = StreamRequest(
-            self, self._client, "chat/completions", body, self._headers, answer.read
+            self, self._client, "chat/completions", body, self._headers, reader.read
         )
         yield from stream_events(post, cancel)
 
-    def learn_window(self) -> int:
-        """The window; a server on this machine is asked for it once."""
-        if not self._is_window_known and is_on_this_machine(self.base_url):
+    def resolve_window(self) -> int:
+        """Return the context window; a local server is probed once."""
+        if not self._is_window_known and is_loopback(self.base_url):
             self.window = probe_window(self.base_url, self.model, self._headers) or self.window
         self._is_window_known = True
         return self.window
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         self._client.close()
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
@@ -154,18 +156,18 @@ class OpenAICompatible:
 
 
 def _assumed_window(base_url: str, model: str) -> int:
-    known_model = None if is_on_this_machine(base_url) else find_known_model(base_url, model)
+    known_model = None if is_loopback(base_url) else find_known_model(base_url, model)
     return (known_model.window if known_model is not None else 0) or DEFAULT_WINDOW
 
 
 def _wire_message(message: dict[str, Any]) -> dict[str, Any]:
-    sent = {name: message[name] for name in SENT_FIELDS if message.get(name) is not None}
-    sent.setdefault("content", "")
-    return sent
+    wire_message = {name: message[name] for name in SENT_FIELDS if message.get(name) is not None}
+    wire_message.setdefault("content", "")
+    return wire_message
 
 
 class _ChunkReader:
-    """One streamed answer, put together from its chunks."""
+    """Assembles one streamed answer from its chunks."""
 
     def __init__(self, name: str, model: str, cancel: Cancel) -> None:
         self._name = name
@@ -179,7 +181,7 @@ class _ChunkReader:
         self._cost: float | None = None
 
     def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
-        """Events of the lines; the last one says how it ended."""
+        """Convert the lines to events; the last one is a Reply or Failed."""
         is_done = False
         for line in lines:
             if not line.startswith("data:"):
@@ -194,9 +196,9 @@ class _ChunkReader:
                 yield Failed(FailureKind.BROKEN, f"{self._name} returned an invalid response.")
                 return
             if isinstance(chunk, dict) and chunk.get("error"):
-                yield self._refused(chunk["error"])
+                yield self._stream_error(chunk["error"])
                 return
-            yield from self._take(chunk)
+            yield from self._handle(chunk)
         if self._cancel.is_requested:
             yield interrupted()._replace(usage=self._usage, cost=self._cost)
         elif is_done or self._finish:
@@ -205,36 +207,36 @@ class _ChunkReader:
             yield Failed(
                 FailureKind.CUT,
                 f"The response from {self._name} ended early. Type /retry.",
-                is_passing=True,
+                is_transient=True,
                 usage=self._usage,
             )
 
-    def _refused(self, error: Any) -> Failed:
+    def _stream_error(self, error: Any) -> Failed:
         message = error.get("message") if isinstance(error, dict) else error
-        if is_about_context(str(message)):
-            return too_long(self._model)._replace(usage=self._usage)
+        if is_context_error(str(message)):
+            return context_exceeded(self._model)._replace(usage=self._usage)
         return Failed(FailureKind.SERVER, f"{self._name}: {message}", usage=self._usage)
 
-    def _take(self, chunk: dict[str, Any]) -> Iterator[ProviderEvent]:
+    def _handle(self, chunk: dict[str, Any]) -> Iterator[ProviderEvent]:
         if isinstance(chunk.get("usage"), dict):
             self._usage = _usage(chunk["usage"])
-            cost = chunk["usage"].get("cost")  # OpenRouter's, in dollars; it is asked for
+            cost = chunk["usage"].get("cost")  # in dollars; requested from OpenRouter
             self._cost = float(cost) if isinstance(cost, int | float) else None
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
-            thought = delta.get("reasoning_content") or delta.get("reasoning")
-            if isinstance(thought, str) and thought:
-                self._reasoning.append(thought)
-                yield ReasoningDelta(thought)
+            reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+            if isinstance(reasoning, str) and reasoning:
+                self._reasoning.append(reasoning)
+                yield ReasoningDelta(reasoning)
             if delta.get("content"):
                 self._text.append(delta["content"])
                 yield TextDelta(delta["content"])
             for part in delta.get("tool_calls") or ():
-                self._take_call(part)
+                self._add_call_part(part)
             self._finish = choice.get("finish_reason") or self._finish
 
-    def _take_call(self, part: dict[str, Any]) -> None:
-        """A call comes in pieces that belong together by their index."""
+    def _add_call_part(self, part: dict[str, Any]) -> None:
+        """Merge a part of a tool call; parts with the same index belong together."""
         index = part.get("index")
         index = len(self._calls) if index is None else int(index)
         call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
@@ -253,15 +255,15 @@ class _ChunkReader:
         return Reply(text, reasoning, calls, finish, self._usage, self._cost)
 
 
-def _usage(found: dict[str, Any]) -> Usage:
-    def number(place: dict[str, Any] | None, name: str) -> int:
-        value = (place or {}).get(name)
+def _usage(counts: dict[str, Any]) -> Usage:
+    def number(fields: dict[str, Any] | None, name: str) -> int:
+        value = (fields or {}).get(name)
         return value if isinstance(value, int) else 0
 
-    cached = number(found.get("prompt_tokens_details"), "cached_tokens")
+    cached = number(counts.get("prompt_tokens_details"), "cached_tokens")
     return Usage(
-        input=max(0, number(found, "prompt_tokens") - cached),
-        output=number(found, "completion_tokens"),
+        input=max(0, number(counts, "prompt_tokens") - cached),
+        output=number(counts, "completion_tokens"),
         cache_read=cached,
-        reasoning=number(found.get("completion_tokens_details"), "reasoning_tokens"),
+        reasoning=number(counts.get("completion_tokens_details"), "reasoning_tokens"),
     )

@@ -1,7 +1,7 @@
-"""Asking again: pauses that grow, a little at random, and other models when one will not do.
+"""Retries with exponential backoff and jitter, and fallback to other models.
 
-Once something was shown, the same question is not asked again: the text would come
-twice. The turn keeps what there is and says that it broke off.
+A request is not repeated once text was streamed, because the text would appear twice.
+The turn keeps the partial answer and reports the failure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_ATTEMPTS: Final = 4
 BACKOFF: Final = Backoff(0.5, 30.0)
-# What another model may do better.
+# Failures after which the next model is tried.
 FALLBACK_KINDS: Final = frozenset(
     {
         FailureKind.KEY,
@@ -41,31 +41,31 @@ FALLBACK_KINDS: Final = frozenset(
 
 
 class FallbackProvider:
-    """A chain of providers; the first is the one that was chosen, the others step in."""
+    """A chain of providers: the chosen one first, then its fallbacks."""
 
     def __init__(
         self,
         providers: Sequence[Provider],
         *,
-        tries: int = MAX_ATTEMPTS,
+        max_attempts: int = MAX_ATTEMPTS,
         backoff: Backoff = BACKOFF,
         jitter: random.Random | None = None,
     ) -> None:
         self._providers = providers
-        self._tries = tries
+        self._max_attempts = max_attempts
         self._backoff = backoff
         self._jitter = jitter or random.Random()
         self.current = providers[0]
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        """Ask until somebody answers; exactly one Reply or Failed at the end."""
+        """Send a request to each provider in turn; yield exactly one Reply or Failed at the end."""
         failure: Failed | None = None
         request = _with_images(request)
         for number, provider in enumerate(self._providers):
-            if failure is not None:  # what it cost is still the former one's
+            if failure is not None:  # the usage is that of the previous provider
                 yield Retrying(str(failure), 0.0, provider.model, failure.usage)
             self.current = provider
-            failure = yield from self._ask(provider, request, cancel)
+            failure = yield from self._try_provider(provider, request, cancel)
             is_last = number + 1 == len(self._providers)
             if failure is None:
                 return
@@ -75,47 +75,49 @@ class FallbackProvider:
 
     def copy(self) -> FallbackProvider:
         """The same providers for concurrent requests."""
-        return FallbackProvider(self._providers, tries=self._tries, backoff=self._backoff)
+        return FallbackProvider(
+            self._providers, max_attempts=self._max_attempts, backoff=self._backoff
+        )
 
     def close(self) -> None:
-        """Let go of all of them."""
+        """Close all providers."""
         for provider in self._providers:
             provider.close()
 
-    def _ask(
+    def _try_provider(
         self, provider: Provider, request: ModelRequest, cancel: Cancel
     ) -> Generator[ProviderEvent, None, Failed | None]:
-        """Ask one provider, again if need be; why another is to be asked, None if none is."""
-        for attempt in range(1, self._tries + 1):
-            was_shown = False
+        """Send a request with retries; return the failure, None if no fallback is to be tried."""
+        for attempt in range(1, self._max_attempts + 1):
+            is_streamed = False
             last: ProviderEvent | None = None
             for event in provider.stream(request, cancel):
                 last = event
                 if isinstance(event, Failed):
                     break
-                was_shown |= isinstance(event, TextDelta | ReasoningDelta) and bool(event.text)
+                is_streamed |= isinstance(event, TextDelta | ReasoningDelta) and bool(event.text)
                 yield event
             if not isinstance(last, Failed):
                 return None
-            if was_shown:  # neither here nor elsewhere: it would come twice
-                yield last._replace(is_passing=False)
+            if is_streamed:  # no retry and no fallback: the text would appear twice
+                yield last._replace(is_transient=False)
                 return None
-            if not last.is_passing or attempt == self._tries:
+            if not last.is_transient or attempt == self._max_attempts:
                 return last
-            pause = self._pause(attempt, last)
+            pause = self._pause_seconds(attempt, last)
             yield Retrying(str(last), pause, usage=last.usage)
             if cancel.wait(pause):
                 return interrupted()
         return None
 
-    def _pause(self, attempt: int, failure: Failed) -> float:
+    def _pause_seconds(self, attempt: int, failure: Failed) -> float:
         if failure.retry_after is not None:
             return min(failure.retry_after, self._backoff.max_seconds)
         return self._backoff.jittered(attempt, self._jitter)
 
 
 def _with_images(request: ModelRequest) -> ModelRequest:
-    """A request whose pictures are in it; messages hold only where they are kept."""
+    """Embed the images of a request; stored messages hold only references to them."""
     messages = [
         {**message, "content": embed_media(message.get("content"))} for message in request.messages
     ]

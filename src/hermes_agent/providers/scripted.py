@@ -1,6 +1,6 @@
-"""A scripted model: what it says is written down, for tests, documentation and demos.
+"""A scripted model: its answers come from a file, for tests, documentation and demos.
 
-A script is YAML with a list of steps; each request takes the next one:
+A script is YAML with a list of steps; each request consumes the next one:
 
     steps:
       - say: Hello there.            # streamed word by word
@@ -10,13 +10,13 @@ A script is YAML with a list of steps; each request takes the next one:
           - {name: terminal, arguments: {command: ls}}
       - fail: {status: 429, retry_after: 1}
       - say: This will
-        cut: true                    # the connection breaks off here
+        cut: true                    # the connection is cut here
       - say: Too slow
-        hang: 60                     # silence before the first word
+        hang: 60                     # seconds of silence before the first word
       - say: Not for nothing.
-        cost: 0.01                   # dollars, said by a provider that says it
+        cost: 0.01                   # dollars, as some providers report it
 
-When the script is over, the last user message is repeated back.
+After the last step the model echoes the last user message.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class ScriptStep(NamedTuple):
-    """One answer."""
+    """One scripted answer."""
 
     say: str = ""
     think: str = ""
@@ -53,12 +53,12 @@ class ScriptStep(NamedTuple):
     cost: float | None = None
 
     def words(self) -> list[str]:
-        """What is said, word by word, spaces and all; nothing when nothing is."""
+        """The words of the text, with their trailing spaces; empty for an empty text."""
         *words, last = self.say.split(" ")
         return [*(word + " " for word in words), *([last] if last else [])]
 
     def tool_calls(self, number: int) -> tuple[ToolCall, ...]:
-        """The calls it makes, with ids that no other step has."""
+        """The tool calls of the step, with IDs that are unique in the script."""
         return tuple(
             ToolCall(
                 f"call_{number}_{index}",
@@ -72,16 +72,16 @@ class ScriptStep(NamedTuple):
 
 
 class ModelScript:
-    """Steps, taken one by one, by whoever asks."""
+    """The steps of a script, consumed one per request."""
 
     def __init__(self, steps: list[ScriptStep]) -> None:
         self._steps = steps
-        self._taken = 0
+        self._step_count = 0
         self._lock = threading.Lock()
 
     @classmethod
     def load(cls, path: Path) -> ModelScript:
-        """The script in a file."""
+        """Load a script from a file."""
         text = read_text(path)
         if text is None:
             raise ConfigError(f"script not found: {path} (`script:FILE` names a file)")
@@ -89,38 +89,38 @@ class ModelScript:
 
     @classmethod
     def parse(cls, text: str, path: Path = Path("script")) -> ModelScript:
-        """The script in a text; *path* is named in errors."""
+        """Parse a script; errors name *path*."""
         steps = parse(text, path).get("steps")
         if not isinstance(steps, list):
             raise ConfigError(f"{path} is not a script: it must have a list of `steps`")
         return cls([_step(item, path) for item in steps])
 
-    def take(self, messages: list[Message]) -> tuple[int, ScriptStep]:
-        """The next step and its number."""
+    def next_step(self, messages: list[Message]) -> tuple[int, ScriptStep]:
+        """Consume a step; return its number and the step."""
         with self._lock:
-            self._taken += 1
-            number = self._taken
+            self._step_count += 1
+            number = self._step_count
         if number <= len(self._steps):
             return number, self._steps[number - 1]
-        said = [message.get("content") for message in messages if message.get("role") == "user"]
-        return number, ScriptStep(say=f"You said: {said[-1] if said else 'nothing'}")
+        prompts = [message.get("content") for message in messages if message.get("role") == "user"]
+        return number, ScriptStep(say=f"You said: {prompts[-1] if prompts else 'nothing'}")
 
 
-def _step(found: Any, path: Path) -> ScriptStep:
-    if not isinstance(found, dict) or not set(found) <= set(ScriptStep._fields):
+def _step(data: Any, path: Path) -> ScriptStep:
+    if not isinstance(data, dict) or not set(data) <= set(ScriptStep._fields):
         fields = ", ".join(ScriptStep._fields)
-        raise ConfigError(f"{path}: a step has only {fields}; this is none: {found!r}")
-    return ScriptStep(**{**found, "calls": tuple(found.get("calls") or ())})
+        raise ConfigError(f"{path}: a step has only {fields}; this is none: {data!r}")
+    return ScriptStep(**{**data, "calls": tuple(data.get("calls") or ())})
 
 
-def count_usage(messages: list[Message], said: str) -> Usage:
-    """Tokens, roughly: a scripted model counts four characters as one."""
-    read = sum(len(str(message.get("content") or "")) for message in messages)
-    return Usage(input=read // 4 + 1, output=len(said) // 4 + 1)
+def count_usage(messages: list[Message], text: str) -> Usage:
+    """Estimate token counts: four characters per token."""
+    characters = sum(len(str(message.get("content") or "")) for message in messages)
+    return Usage(input=characters // 4 + 1, output=len(text) // 4 + 1)
 
 
 class ScriptedProvider:
-    """A script as a provider, without any HTTP."""
+    """A script as a provider, without HTTP."""
 
     name = "script"
     base_url = "script:"
@@ -133,9 +133,9 @@ class ScriptedProvider:
         self._script = script
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-        """Play the next step."""
+        """Yield the events of the next step."""
         self.requests.append(request)
-        number, step = self._script.take(request.messages)
+        number, step = self._script.next_step(request.messages)
         usage = count_usage(request.messages, step.say)
         if step.fail is not None:
             status = int(step.fail.get("status", 500))
@@ -155,16 +155,16 @@ class ScriptedProvider:
             yield Failed(
                 FailureKind.CUT,
                 "The response ended early. Type /retry.",
-                is_passing=True,
+                is_transient=True,
                 usage=usage,
             )
             return
         calls = step.tool_calls(number)
         yield Reply(step.say, step.think, calls, "tool_calls" if calls else "stop", usage)
 
-    def learn_window(self) -> int:
-        """The window, as it is known."""
+    def resolve_window(self) -> int:
+        """Return the context window."""
         return self.window
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""

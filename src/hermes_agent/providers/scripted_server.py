@@ -1,7 +1,7 @@
-"""A scripted model behind a real HTTP server on loopback, as OpenAI and Anthropic speak.
+"""A scripted model behind a real HTTP server on loopback, with the APIs of OpenAI and Anthropic.
 
-What tests exercise is then the real client, over a real connection. Every request is
-kept, so that it can be compared with what was shown.
+Tests exercise the real client over a real connection. Every request is recorded, so that
+it can be compared with what was displayed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PROMPT_PATHS = ("/chat/completions", "/messages")
 
 
 class ScriptServer:
-    """Serves a script until it is closed; `requests` is what was asked."""
+    """Serves a script until it is closed; `requests` holds the request bodies."""
 
     def __init__(
         self, script: ModelScript, model: str = "scripted", log: Path | None = None
@@ -57,20 +57,20 @@ class ScriptServer:
         """Serve in this thread, until the process ends."""
         self._server.serve_forever()
 
-    def note(self, body: dict[str, Any]) -> None:
-        """Keep a request."""
+    def record(self, body: dict[str, Any]) -> None:
+        """Record a request body."""
         self.requests.append(body)
         if self._log is not None:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(body) + "\n")
 
-    def take(self, body: dict[str, Any]) -> tuple[int, ScriptStep]:
-        """The step that answers *body*."""
-        return self._script.take(body.get("messages") or [])
+    def next_step(self, body: dict[str, Any]) -> tuple[int, ScriptStep]:
+        """Consume the step that answers *body*."""
+        return self._script.next_step(body.get("messages") or [])
 
 
 class _Server(ThreadingHTTPServer):
-    """The server behind it, which its handlers know."""
+    """The HTTP server; its handlers reach the script through `owner`."""
 
     daemon_threads = True
 
@@ -80,30 +80,32 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """Handles one connection."""
 
     protocol_version = "HTTP/1.1"
     server: _Server
 
     def log_message(self, *_arguments: object) -> None:
-        """Nobody reads these."""
+        """Write no access log."""
 
     def do_GET(self) -> None:
-        """The list of models; nothing else is known here."""
+        """Serve the list of models; other paths are 404."""
         if not self.path.endswith("/models"):
-            self._json({"error": {"message": "not found"}}, 404)
+            self._send_json({"error": {"message": "not found"}}, 404)
             return
-        self._json({"object": "list", "data": [{"id": self.server.owner.model, "object": "model"}]})
+        self._send_json(
+            {"object": "list", "data": [{"id": self.server.owner.model, "object": "model"}]}
+        )
 
     def do_POST(self) -> None:
-        """A question."""
+        """Answer a completion request."""
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length) or b"{}")
         if not self.path.endswith(PROMPT_PATHS):
-            self._json({"error": {"message": "not found"}}, 404)
+            self._send_json({"error": {"message": "not found"}}, 404)
             return
-        self.server.owner.note(body)
-        number, step = self.server.owner.take(body)
+        self.server.owner.record(body)
+        number, step = self.server.owner.next_step(body)
         if step.fail is not None:
             self._fail(step.fail)
             return
@@ -115,20 +117,22 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         try:
             if self.path.endswith("/messages"):
-                self._play_blocks(body, number, step)
+                self._stream_events(body, number, step)
             else:
-                self._play(body, number, step)
+                self._stream_chunks(body, number, step)
         except (BrokenPipeError, ConnectionResetError):
-            return  # whoever asked has hung up
+            return  # the client has disconnected
 
     def _fail(self, fail: dict[str, Any]) -> None:
         status = int(fail.get("status", 500))
         headers = {}
         if "retry_after" in fail:
             headers["Retry-After"] = str(fail["retry_after"])
-        self._json({"error": {"message": fail.get("message", "scripted")}}, status, headers)
+        self._send_json({"error": {"message": fail.get("message", "scripted")}}, status, headers)
 
-    def _json(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
+    def _send_json(
+        self, value: Any, status: int = 200, headers: dict[str, str] | None = None
+    ) -> None:
         data = json.dumps(value).encode()
         self.send_response(status)
         for name, text in (headers or {}).items():
@@ -138,18 +142,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _play(self, body: dict[str, Any], number: int, step: ScriptStep) -> None:
+    def _stream_chunks(self, body: dict[str, Any], number: int, step: ScriptStep) -> None:
         if step.think:
-            self._delta({"reasoning_content": step.think})
+            self._send_delta({"reasoning_content": step.think})
         for word in step.words():
             time.sleep(step.pause)
-            self._delta({"content": word})
+            self._send_delta({"content": word})
         if step.cut:
             return
         for index, call in enumerate(step.tool_calls(number)):
-            self._delta({"tool_calls": [{"index": index, **call.stored()}]})
+            self._send_delta({"tool_calls": [{"index": index, **call.stored()}]})
         finish = "tool_calls" if step.calls else "stop"
-        self._send({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+        self._send_chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
         usage = count_usage(body.get("messages") or [], step.say)
         tokens: dict[str, Any] = {
             "prompt_tokens": usage.input,
@@ -157,41 +161,41 @@ class _Handler(BaseHTTPRequestHandler):
         }
         if step.cost is not None:
             tokens["cost"] = step.cost
-        self._send({"choices": [], "usage": tokens})
+        self._send_chunk({"choices": [], "usage": tokens})
         self.wfile.write(b"data: [DONE]\n\n")
 
-    def _delta(self, delta: dict[str, Any]) -> None:
-        self._send({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+    def _send_delta(self, delta: dict[str, Any]) -> None:
+        self._send_chunk({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
 
-    def _send(self, chunk: dict[str, Any]) -> None:
-        full = {"id": "scripted", "object": "chat.completion.chunk", **chunk}
-        self.wfile.write(b"data: " + json.dumps(full).encode() + b"\n\n")
+    def _send_chunk(self, chunk: dict[str, Any]) -> None:
+        data = {"id": "scripted", "object": "chat.completion.chunk", **chunk}
+        self.wfile.write(b"data: " + json.dumps(data).encode() + b"\n\n")
         self.wfile.flush()
 
-    def _play_blocks(self, body: dict[str, Any], number: int, step: ScriptStep) -> None:
-        """The same step in Anthropic's words."""
+    def _stream_events(self, body: dict[str, Any], number: int, step: ScriptStep) -> None:
+        """Stream a step in Anthropic's format."""
         usage = count_usage(body.get("messages") or [], step.say)
-        started = {"usage": {"input_tokens": usage.input, "cache_read_input_tokens": 0}}
-        self._event("message_start", message=started)
+        message = {"usage": {"input_tokens": usage.input, "cache_read_input_tokens": 0}}
+        self._send_event("message_start", message=message)
         deltas = [("thinking_delta", "thinking", step.think)] if step.think else []
         deltas += [("text_delta", "text", word) for word in step.words() if word]
         for kind, field, text in deltas:
             time.sleep(step.pause)
             delta = {"type": kind, field: text}
-            self._event("content_block_delta", index=0, delta=delta)
+            self._send_event("content_block_delta", index=0, delta=delta)
         if step.cut:
             return
         for index, call in enumerate(step.tool_calls(number), 1):
             block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
-            self._event("content_block_start", index=index, content_block=block)
+            self._send_event("content_block_start", index=index, content_block=block)
             delta = {"type": "input_json_delta", "partial_json": call.arguments}
-            self._event("content_block_delta", index=index, delta=delta)
+            self._send_event("content_block_delta", index=index, delta=delta)
         reason = "tool_use" if step.calls else "end_turn"
         output = {"output_tokens": usage.output}
-        self._event("message_delta", delta={"stop_reason": reason}, usage=output)
-        self._event("message_stop")
+        self._send_event("message_delta", delta={"stop_reason": reason}, usage=output)
+        self._send_event("message_stop")
 
-    def _event(self, kind: str, **facts: Any) -> None:
-        data = json.dumps({"type": kind, **facts})
+    def _send_event(self, kind: str, **fields: Any) -> None:
+        data = json.dumps({"type": kind, **fields})
         self.wfile.write(f"event: {kind}\ndata: {data}\n\n".encode())
         self.wfile.flush()

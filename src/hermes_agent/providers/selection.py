@@ -1,4 +1,4 @@
-"""Which model answers: from the settings, from keys that are there, or from this machine."""
+"""Model selection: from the settings, from available keys, or from local servers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 OPENAI: Final = "https://api.openai.com/v1"
 OPENROUTER: Final = "https://openrouter.ai/api/v1"
-WINDOW: Final = 128_000
+DEFAULT_SCRIPT_WINDOW: Final = 128_000
 CURRENT_FOLDER: Final = Path()
-COST_OPTIONS: Final = {"usage": {"include": True}}  # OpenRouter then says what an answer cost
+COST_OPTIONS: Final = {"usage": {"include": True}}  # makes OpenRouter report the cost of a response
 
 
 class LocalServer(NamedTuple):
-    """A program that serves models on this machine."""
+    """A model server on this machine."""
 
     name: str
     base_url: str
@@ -39,7 +39,7 @@ LOCAL_SERVERS: Final = (
 
 
 class ModelChoice(NamedTuple):
-    """A model and how it is reached; `key` is never shown."""
+    """A model, its API and its endpoint; `key` is never displayed."""
 
     api: str
     model: str
@@ -48,7 +48,7 @@ class ModelChoice(NamedTuple):
     window: int = 0
 
     def provider(self, folder: Path = CURRENT_FOLDER) -> Provider:
-        """The provider for it; *folder* is where the file of a script is looked for."""
+        """Create the provider; the path of a script is relative to *folder*."""
         if self.api == "anthropic":
             from hermes_agent.providers.anthropic import (  # noqa: PLC0415 - one of several
                 BASE_URL,
@@ -60,7 +60,7 @@ class ModelChoice(NamedTuple):
             from hermes_agent.providers.scripted import ModelScript, ScriptedProvider  # noqa: PLC0415 - only for tests and demos
 
             return ScriptedProvider(
-                ModelScript.load(folder / self.model), window=self.window or WINDOW
+                ModelScript.load(folder / self.model), window=self.window or DEFAULT_SCRIPT_WINDOW
             )
         if self.api == "local":
             from hermes_agent.providers import built_in  # noqa: PLC0415 - one of several
@@ -76,7 +76,7 @@ class ModelChoice(NamedTuple):
 
 
 def configured_model(settings: Settings) -> ModelChoice | None:
-    """What the settings say; None when nothing was chosen."""
+    """Return the model from the settings; None when none is configured."""
     model = settings.get_str("llm.model")
     if not model:
         return None
@@ -92,17 +92,17 @@ def configured_model(settings: Settings) -> ModelChoice | None:
 
 
 def key_for(settings: Settings, api: str, base_url: str) -> str:
-    """The key for an address: the one set for the model, else the provider's own."""
-    own = settings.get_secret("llm.key")
-    chosen_place = (settings.get_str("llm.api"), settings.get_str("llm.base_url"))
-    if own and (api, base_url) == chosen_place:
-        return own  # and never to another address than the one it was given for
+    """Return the key for an endpoint: that of the configured model, else the provider's."""
+    model_key = settings.get_secret("llm.key")
+    configured_endpoint = (settings.get_str("llm.api"), settings.get_str("llm.base_url"))
+    if model_key and (api, base_url) == configured_endpoint:
+        return model_key  # never sent to an endpoint it was not configured for
     name = key_name(api, base_url)
     return (settings.get_secret(name) if name else None) or ""
 
 
 def key_name(api: str, base_url: str) -> str:
-    """The setting that keeps the key for an address; empty where none is needed."""
+    """Return the setting that holds the key for an endpoint; empty where no key is needed."""
     if api in {"local", "script"}:
         return ""
     if api == "anthropic":
@@ -115,7 +115,7 @@ def key_name(api: str, base_url: str) -> str:
 
 
 def model_by_name(settings: Settings, name: str, current: ModelChoice | None) -> ModelChoice:
-    """Another model by name: `anthropic:NAME`, `URL#NAME`, `smollm2`, …, or plain."""
+    """Resolve a model name: `anthropic:NAME`, `URL#NAME`, `smollm2`, …, or a plain name."""
     if name == BUILT_IN:
         return ModelChoice("local", BUILT_IN)
     prefix, separator, rest = name.partition(":")
@@ -124,14 +124,14 @@ def model_by_name(settings: Settings, name: str, current: ModelChoice | None) ->
         if not model:
             raise ConfigError(f"{name} names no model; write {name}#MODEL")
         return ModelChoice("openai", model, base_url, key_for(settings, "openai", base_url))
-    known: Mapping[str, tuple[str, str]] = {
+    endpoints: Mapping[str, tuple[str, str]] = {
         "anthropic": ("anthropic", ""),
         "openai": ("openai", OPENAI),
         "openrouter": ("openai", OPENROUTER),
         "script": ("script", ""),
     }
-    if separator and prefix in known:
-        api, base_url = known[prefix]
+    if separator and prefix in endpoints:
+        api, base_url = endpoints[prefix]
         return ModelChoice(api, rest, base_url, key_for(settings, api, base_url))
     if current is None or current.api == "local":
         raise ConfigError(
@@ -142,7 +142,7 @@ def model_by_name(settings: Settings, name: str, current: ModelChoice | None) ->
 
 
 def find_local_model() -> ModelChoice | None:
-    """A model on this machine: the first that a program here serves, else the built-in one."""
+    """Return the first model of a local server, else the built-in model if installed."""
     for server in local_servers():
         models = list_served_models(server)
         if models:
@@ -151,15 +151,15 @@ def find_local_model() -> ModelChoice | None:
 
 
 def local_servers() -> list[LocalServer]:
-    """Where programs on this machine serve models; OLLAMA_HOST moves Ollama, as it does there."""
-    moved = os.environ.get("OLLAMA_HOST", "").strip()
-    if not moved:
+    """Return the local servers to probe; OLLAMA_HOST sets the address of Ollama."""
+    ollama_host = os.environ.get("OLLAMA_HOST", "").strip()
+    if not ollama_host:
         return list(LOCAL_SERVERS)
-    return [LocalServer("Ollama", _ollama_url(moved)), *LOCAL_SERVERS[1:]]
+    return [LocalServer("Ollama", _ollama_url(ollama_host)), *LOCAL_SERVERS[1:]]
 
 
 def _ollama_url(host: str) -> str:
-    """An address to ask at, from what Ollama listens on."""
+    """Return the base URL for the address that Ollama listens on."""
     scheme, separator, rest = host.rpartition("://")
     name, _, port = rest.rstrip("/").partition(":")
     name = "127.0.0.1" if name in {"", "0.0.0.0"} else name  # noqa: S104 - compared, not bound
@@ -167,11 +167,11 @@ def _ollama_url(host: str) -> str:
 
 
 def list_served_models(server: LocalServer) -> list[str]:
-    """The models that a program on this machine offers; none when it does not run."""
-    import httpx2  # noqa: PLC0415 - only when somebody looks for servers
+    """Return the models of a local server; empty when it is not running."""
+    import httpx2  # noqa: PLC0415 - only needed to probe servers
 
     try:
-        answer = httpx2.get(f"{server.base_url}/models", timeout=0.5)
-        return [str(item["id"]) for item in answer.json()["data"]]
+        response = httpx2.get(f"{server.base_url}/models", timeout=0.5)
+        return [str(model["id"]) for model in response.json()["data"]]
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError):
         return []

@@ -23,7 +23,7 @@ for number in range(int(sessions)):
     reason = "session_reset" if number % 3 == 0 else "cli_close"
     new = f"{session}-next" if number % 3 == 0 else None
     db.end_session(session, reason, new_session_id=new)
-    report.say("ended", session=session)
+    report.write("ended", session=session)
     time.sleep(float(pause))
 db.close()
-report.say("done")
+report.write("done")

@@ -1,4 +1,4 @@
-"""Append until a file appears; say how long each append took.
+"""Append until a file appears; report how long each append took.
 
 append_steadily.py REPORT DATABASE SESSION STOP_FILE
 """
@@ -23,7 +23,7 @@ database, session, stop = sys.argv[2:5]
 ids = MessageIds(SystemClock())
 with SessionDB(database) as db:
     db.create_session(session, "cli")
-    report.say("ready")
+    report.write("ready")
     number = 0
     while not Path(stop).exists():
         uid = ids.new()
@@ -31,10 +31,10 @@ with SessionDB(database) as db:
         try:
             row = db.append_message(session, "user", f"{session} {number:06} {uid}", uid=uid)
         except HermesError as error:
-            report.say("refused", uid=uid, error=repr(error))
+            report.write("refused", uid=uid, error=repr(error))
         else:
-            report.say("stored", uid=uid, row=row, waited=time.monotonic() - began, at=began)
+            report.write("stored", uid=uid, row=row, waited=time.monotonic() - began, at=began)
         number += 1
         time.sleep(PAUSE_SECONDS)
     db.end_session(session, "done")
-report.say("stopped")
+report.write("stopped")

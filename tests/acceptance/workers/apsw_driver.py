@@ -22,7 +22,7 @@ AUTOCHECKPOINT_PAGES = 40  # so that a short run has many checkpoints
 
 
 class WatchedFile(apsw.VFSFile):
-    """Does what it is told, and notes it."""
+    """Executes statements and records them."""
 
     def __init__(self, name: Any, flags: list[int], log: list[Operation]) -> None:
         super().__init__("", name, flags)

@@ -1,4 +1,4 @@
-"""Run `hermes sessions list` in this process, then a plugin's import; say which SQLite is mapped.
+"""Run `hermes sessions list` in this process, then a plugin's import; report the mapped SQLite.
 
 command_line.py REPORT
 """
@@ -16,9 +16,9 @@ code = main(["sessions", "list"])
 import sqlite3  # noqa: E402 - as a plugin does it, when the program already runs
 
 connection = sqlite3.connect(":memory:")
-words = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
-copies = sorted(word for word in words if "sqlite" in Path(word).name or "/apsw/" in word)
+files = {line.split(maxsplit=5)[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
+copies = sorted(file for file in files if "sqlite" in Path(file).name or "/apsw/" in file)
 with open(sys.argv[1], "ab") as report:  # noqa: PTH123 - the store's own reporting would import it
-    facts = {"kind": "mapped", "code": code, "copies": copies, "module": sqlite3.__name__}
-    report.write(json.dumps(facts).encode() + b"\n")
+    fields = {"kind": "mapped", "code": code, "copies": copies, "module": sqlite3.__name__}
+    report.write(json.dumps(fields).encode() + b"\n")
     os.fsync(report.fileno())

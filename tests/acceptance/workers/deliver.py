@@ -1,4 +1,4 @@
-"""Deliver boundary events to plugins that note them on disk, until killed or told to finish.
+"""Deliver boundary events to plugins that record them on disk, until killed or drained.
 
     deliver.py REPORT DATABASE NOTES PLUGINS MODE
 
@@ -23,7 +23,7 @@ HOOKS = ("on_session_finalize", "on_session_reset", "on_session_boundary")
 
 
 class Plugins:
-    """Stands where the plugin manager does: callbacks by hook."""
+    """Replaces the plugin manager: callbacks by hook."""
 
     def __init__(self, names: list[str]) -> None:
         self._callbacks = {
@@ -36,19 +36,19 @@ class Plugins:
 
     @staticmethod
     def _function(name: str, hook: str):
-        def note(**facts: object) -> None:
-            what = facts.get("event_id") or facts["session_id"]
+        def record(**fields: object) -> None:
+            subject = fields.get("event_id") or fields["session_id"]
             began = time.monotonic_ns()
             if name == "killer":
-                os.write(notes, f"{name} {hook} {what} {began} 0 {os.getpid()}\n".encode())
+                os.write(notes, f"{name} {hook} {subject} {began} 0 {os.getpid()}\n".encode())
                 os._exit(9)
             if name == "slow":
                 time.sleep(0.002)
-            line = f"{name} {hook} {what} {began} {time.monotonic_ns()} {os.getpid()}\n"
+            line = f"{name} {hook} {subject} {began} {time.monotonic_ns()} {os.getpid()}\n"
             os.write(notes, line.encode())
             os.fsync(notes)
 
-        return note
+        return record
 
 
 report = Report()
@@ -56,11 +56,11 @@ database, path, names, mode = sys.argv[2:6]
 notes = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 db = SessionDB(database)
 delivery = Delivery(db, Plugins(names.split(",")))  # type: ignore[arg-type]
-report.say("ready")
+report.write("ready")
 while True:
     delivered = delivery.deliver_due()
     if mode == "drain" and not delivered:
         break
     time.sleep(0.001)
 db.close()
-report.say("drained")
+report.write("drained")

@@ -1,4 +1,4 @@
-"""Append until the disk takes no more; then go on when told.
+"""Append until the disk is full; continue after a signal file appears.
 
 fill_disk.py REPORT DATABASE SESSION GO_FILE
 """
@@ -36,21 +36,21 @@ def append(length: int) -> str:
         row = db.append_message(session, "user", text, uid=uid)
     except HermesError as error:
         kind = type(error).__name__
-        report.say("refused", uid=uid, error=kind, text=str(error))
+        report.write("refused", uid=uid, error=kind, text=str(error))
         return "refused"
-    report.say("stored" if row else "kept", uid=uid, row=row, trouble=db.trouble())
+    report.write("stored" if row else "kept", uid=uid, row=row, trouble=db.trouble())
     return "stored" if row else "kept"
 
 
 outcomes = []
 while outcomes.count("refused") < REFUSALS and outcomes.count("kept") < KEPT:
     outcomes.append(append(4000))
-report.say("full", trouble=db.trouble())
+report.write("full", trouble=db.trouble())
 while not Path(go).exists():
     time.sleep(0.01)
 for _ in range(AFTERWARDS):
     append(200)
-report.say("recovered", trouble=db.trouble())
+report.write("recovered", trouble=db.trouble())
 db.end_session(session, "done")
 db.close()
-report.say("stopped")
+report.write("stopped")

@@ -79,7 +79,7 @@ db.append_message("one", "user", "hello")
 
 own = interpreters_own_sqlite()
 if own is None:
-    report.say("skipped", name="the interpreter's sqlite")
+    report.write("skipped", name="the interpreter's sqlite")
 else:
     escaped = "".join(f"%{byte:02X}" for byte in os.fsencode(database))
     for name, address, options in (
@@ -95,12 +95,12 @@ for name, attempt in ATTEMPTS.items():
     try:
         attempt()
     except ForeignAccessError as error:
-        report.say("refused", name=name, text=str(error))
-    except Exception as error:  # noqa: BLE001 - said, and judged by the test
-        report.say("failed", name=name, text=repr(error))
+        report.write("refused", name=name, text=str(error))
+    except Exception as error:  # noqa: BLE001 - reported and checked by the test
+        report.write("failed", name=name, text=repr(error))
     else:
-        report.say("got through", name=name)
+        report.write("got through", name=name)
 
-# The store still works, and other files are nobody's business.
+# The store still works, and other files are not affected.
 (database.parent / "notes.txt").write_text("mine")
-report.say("alive", row=db.append_message("one", "user", "still here"))
+report.write("alive", row=db.append_message("one", "user", "still here"))

@@ -39,7 +39,7 @@ def append(db: SessionDB, author: str = "main") -> int:
     uid, number = ids.new(), next(numbers)
     row = db.append_message(session, "user", f"{number:06} {author} {uid}", uid=uid)
     kind = "stored" if row else "kept"
-    report.say(kind, uid=uid, row=row, author=author, trouble=db.trouble())
+    report.write(kind, uid=uid, row=row, author=author, trouble=db.trouble())
     return row
 
 
@@ -58,24 +58,24 @@ stores[0].create_session(session, "cli")
 append(stores[0])
 if way == "handler":
     signal.signal(signal.SIGUSR1, lambda *_: append(stores[0], "handler"))
-report.say("ready")
+report.write("ready")
 while not Path(go).exists():
     time.sleep(0.005)
 if way == "stream":
     stores[0].draft(session).write("the beginning of an answer")
-    report.say("shown")
+    report.write("shown")
     time.sleep(60)
 if way == "reopen":
     for _ in range(3):
         append(stores[0])
     stores[0].close()
-    report.say("closed")
+    report.write("closed")
     while Path(go).exists():
         time.sleep(0.005)
     stores[0] = open_store()
 append_until_stored(stores)
-report.say("recovered", trouble=[db.trouble() for db in stores])
+report.write("recovered", trouble=[db.trouble() for db in stores])
 stores[0].end_session(session, "done")
 for db in stores:
     db.close()
-report.say("stopped")
+report.write("stopped")

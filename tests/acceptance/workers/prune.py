@@ -16,8 +16,8 @@ report = Report()
 database, source = sys.argv[2:4]
 with SessionDB(database) as db:
     names = [row["id"] for row in db.list_sessions_rich(source, limit=-1)]
-    report.say("began", sessions=len(names), at=time.monotonic())
+    report.write("began", sessions=len(names), at=time.monotonic())
     trashed = db.delete_sessions(names)
-    report.say("trashed", count=trashed, at=time.monotonic())
+    report.write("trashed", count=trashed, at=time.monotonic())
     purged = sum(db.purge_session(name) for name in names)
-    report.say("purged", count=purged, at=time.monotonic())
+    report.write("purged", count=purged, at=time.monotonic())

@@ -1,4 +1,4 @@
-"""Talk for a while on a watched file system; keep what it did to the disk.
+"""Run turns on a recorded file system; save the disk operations.
 
 record.py REPORT DATABASE SYNCHRONOUS LOG TURNS
 """
@@ -54,4 +54,4 @@ settings = db.engine.write(
 db.close()
 Path(log_path).write_bytes(pickle.dumps(log))
 counts = {kind: sum(item[0] == kind for item in log) for kind in ("write", "sync", "acknowledged")}
-report.say("recorded", settings=settings, **counts)
+report.write("recorded", settings=settings, **counts)

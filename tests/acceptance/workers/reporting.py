@@ -1,4 +1,4 @@
-"""What a worker says survives it: each line is in the file when `say` returns."""
+"""Reports of a worker that survive its death: a line is in the file when `write` returns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Report:
     def __init__(self) -> None:
         self._descriptor = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
 
-    def say(self, kind: str, **facts: object) -> None:
+    def write(self, kind: str, **fields: object) -> None:
         """Append one line in one write."""
-        line = json.dumps({"kind": kind, **facts}) + "\n"
+        line = json.dumps({"kind": kind, **fields}) + "\n"
         os.write(self._descriptor, line.encode())

@@ -18,7 +18,7 @@ from hermes_state.ledger.history import open_history
 
 
 def main() -> None:
-    """Scan, and say how it went."""
+    """Scan, and report the outcome."""
     report = Report()
     database, folder = sys.argv[2:4]
     scanner = Scanner(
@@ -29,16 +29,16 @@ def main() -> None:
         save_seconds=0,
     )
 
-    def tell(progress: ScanProgress) -> None:
-        report.say("progress", sessions=progress.sessions)
+    def report_progress(progress: ScanProgress) -> None:
+        report.write("progress", sessions=progress.sessions)
 
-    report.say("began")
+    report.write("began")
     try:
-        scan = scanner.refresh(on_progress=tell)
+        scan = scanner.refresh(on_progress=report_progress)
     except HermesError as error:
-        report.say("failed", error=str(error))
+        report.write("failed", error=str(error))
     else:
-        report.say("done", mode=scan.mode, rescanned=scan.rescanned, reused=scan.reused)
+        report.write("done", mode=scan.mode, rescanned=scan.rescanned, reused=scan.reused)
 
 
 if __name__ == "__main__":  # the scanner's own processes import this module again

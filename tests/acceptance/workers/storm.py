@@ -22,7 +22,7 @@ DEEPEST = 3
 
 
 class StormError(BaseException):
-    """What the handler raises: as KeyboardInterrupt, no error that anybody catches."""
+    """Raised by the handler; like KeyboardInterrupt, not an Exception."""
 
 
 report = Report()
@@ -53,7 +53,7 @@ def write(*_signal: object) -> None:
 db = SessionDB(database)
 db.create_session(session, "cli")
 draft = db.draft(session)
-report.say("ready")
+report.write("ready")
 signal.signal(signal.SIGALRM, interrupt if mode == "raise" else write)
 interval = INTERVALS_SECONDS[mode]
 signal.setitimer(signal.ITIMER_REAL, interval, interval)
@@ -72,7 +72,7 @@ while time.monotonic() < end:
 signal.setitimer(signal.ITIMER_REAL, 0)
 append("main")
 draft.finish()
-report.say("counted", rows=db.message_count(session), shown=len(draft.text()), **counts)
+report.write("counted", rows=db.message_count(session), shown=len(draft.text()), **counts)
 db.end_session(session, "done")
 db.close()
-report.say("stopped")
+report.write("stopped")

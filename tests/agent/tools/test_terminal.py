@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from acceptance.campaign import wait_until
-from support.waiting import when
+from support.waiting import act_when
 
 
 def is_alive(pid):
@@ -98,7 +98,7 @@ def test_a_group_that_ignores_terminate_is_killed(bench):
 
 def test_a_stop_ends_the_command_at_once_and_keeps_what_was_printed(bench):
     mark = bench.cwd / "pid"
-    stopping = when(lambda: mark.exists() and mark.read_text(), bench.cancel.request)
+    stopping = act_when(lambda: mark.exists() and mark.read_text(), bench.cancel.request)
     result = bench("terminal", command=f"echo before; echo $$ > {mark}; sleep 600; echo after")
     assert result["exit_code"] == 130
     assert result["output"] == "before\n"

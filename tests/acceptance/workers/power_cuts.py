@@ -1,6 +1,6 @@
-"""Cut the power at random moments of a recorded run; say what the disk then holds.
+"""Simulate power cuts at random points of a recorded run; report what the disk then holds.
 
-    judge.py REPORT LOG FOLDER IMAGES SEED
+    power_cuts.py REPORT LOG FOLDER IMAGES SEED
 
 An image is what a disk may hold after a cut: everything that was synced; of the rest any
 part, in any order, torn at sectors.
@@ -25,9 +25,9 @@ STORE_EVERY = 25
 report = Report()
 log_path, folder, images, seed = sys.argv[2:6]
 log = pickle.loads(Path(log_path).read_bytes())  # noqa: S301 - our own, of a moment ago
-place = Path(folder)
-chance = random.Random(int(seed))
-database = place / "state.db"
+image_folder = Path(folder)
+rng = random.Random(int(seed))
+database = image_folder / "state.db"
 
 
 def apply(file: bytearray, operation: tuple) -> None:
@@ -41,34 +41,34 @@ def apply(file: bytearray, operation: tuple) -> None:
     file[offset : offset + len(data)] = data
 
 
-def survive(file: bytearray, unsynced: list[tuple]) -> None:
-    """Of what was not synced, any part reaches the disk, in any order."""
-    style = chance.random()
+def apply_some(file: bytearray, unsynced: list[tuple]) -> None:
+    """Apply any part of the unsynced writes, in any order."""
+    style = rng.random()
     if style < 0.2:
-        return  # nothing of it
+        return  # none of the writes
     if style < 0.4:
-        for operation in unsynced[: chance.randint(0, len(unsynced))]:
-            apply(file, operation)  # a beginning of it
+        for operation in unsynced[: rng.randint(0, len(unsynced))]:
+            apply(file, operation)  # a prefix of the writes
         return
-    chance.shuffle(unsynced)
+    rng.shuffle(unsynced)
     for operation in unsynced:
-        if chance.random() < 0.5:
+        if rng.random() < 0.5:
             apply(file, operation if operation[0] == "truncate" else torn(operation))
 
 
 def torn(operation: tuple) -> tuple:
-    """All of a write, or sectors from somewhere to somewhere."""
+    """The full write, or a range of its sectors."""
     kind, name, offset, data = operation
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
         return operation
     sectors = max(1, -(-len(data) // SECTOR_BYTES))
-    first = chance.randrange(sectors) * SECTOR_BYTES
-    last = min(len(data), first + chance.randint(1, sectors) * SECTOR_BYTES)
+    first = rng.randrange(sectors) * SECTOR_BYTES
+    last = min(len(data), first + rng.randint(1, sectors) * SECTOR_BYTES)
     return kind, name, offset + first, data[first:last]
 
 
 class Disk:
-    """The recorded run played up to a moment."""
+    """The state of the disk after a part of the recorded run."""
 
     def __init__(self) -> None:
         self.synced: dict[str, bytearray] = {}
@@ -81,30 +81,30 @@ class Disk:
         if kind == "acknowledged":
             self.acknowledged.append(name)
         elif kind == "delete":
-            gone = self.synced.pop(name, bytearray())
-            self._deleted[name] = gone
+            removed = self.synced.pop(name, bytearray())
+            self._deleted[name] = removed
             self.unsynced.pop(name, None)
         elif kind == "sync":
             file = self.synced.setdefault(name, bytearray())
-            for each in self.unsynced.pop(name, []):
-                apply(file, each)
+            for pending in self.unsynced.pop(name, []):
+                apply(file, pending)
             self._deleted.clear()  # a later sync of the folder's files carries the deletion
         else:
             self.unsynced.setdefault(name, []).append(operation)
 
     def write_image(self) -> None:
-        for old in place.iterdir():
+        for old in image_folder.iterdir():
             old.unlink()
         for name in {"state.db", *self.synced, *self.unsynced, *self._deleted}:
             file = bytearray(self.synced.get(name, b""))
-            if name in self._deleted and name not in self.synced and chance.random() < 0.5:
+            if name in self._deleted and name not in self.synced and rng.random() < 0.5:
                 file = bytearray(self._deleted[name])
-            survive(file, list(self.unsynced.get(name, [])))
-            (place / name).write_bytes(file)
+            apply_some(file, list(self.unsynced.get(name, [])))
+            (image_folder / name).write_bytes(file)
 
 
-def judge(acknowledged: list[str]) -> tuple[str, int]:
-    """'ok' or what is wrong, and how many acknowledged messages are not there."""
+def check_image(acknowledged: list[str]) -> tuple[str, int]:
+    """Return 'ok' or the error, and the number of missing acknowledged messages."""
     connection = pysqlite3.connect(database)
     try:
         result = connection.execute("PRAGMA integrity_check").fetchall()
@@ -128,7 +128,7 @@ def opens_as_store() -> bool:
     return all(finding.status != "failed" for finding in examine(database))
 
 
-cuts = sorted(chance.randrange(len(log)) for _ in range(int(images)))
+cuts = sorted(rng.randrange(len(log)) for _ in range(int(images)))
 disk, position = Disk(), 0
 corrupt, losing, lost, refused = 0, 0, 0, 0
 examples: list[str] = []
@@ -137,13 +137,13 @@ for number, cut in enumerate(cuts):
         disk.play(log[position])
         position += 1
     disk.write_image()
-    verdict, missing = judge(disk.acknowledged)
-    corrupt += verdict != "ok"
+    outcome, missing = check_image(disk.acknowledged)
+    corrupt += outcome != "ok"
     losing += missing > 0
     lost += missing
-    if verdict != "ok" and len(examples) < 3:
-        examples.append(f"cut {cut}: {verdict}")
-    if verdict == "ok" and number % STORE_EVERY == 0 and not opens_as_store():
+    if outcome != "ok" and len(examples) < 3:
+        examples.append(f"cut {cut}: {outcome}")
+    if outcome == "ok" and number % STORE_EVERY == 0 and not opens_as_store():
         refused += 1
-report.say("judged", images=len(cuts), corrupt=corrupt, images_losing=losing, lost=lost,
+report.write("checked", images=len(cuts), corrupt=corrupt, images_losing=losing, lost=lost,
            refused_by_the_store=refused, examples=examples)  # fmt: skip

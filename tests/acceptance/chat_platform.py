@@ -14,65 +14,67 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-AGAIN_SECONDS = 2.0  # after which a message that was not confirmed is delivered again
-CHATS = size(10, 100)  # so that a conversation stays of a usual length
+REDELIVERY_SECONDS = 2.0  # after which an unconfirmed message is delivered again
+CHAT_COUNT = size(10, 100)  # enough to keep each conversation at a usual length
 
 
-class Platform:
+class ChatPlatform:
     """Delivers messages until they are confirmed, as chat platforms do."""
 
     def __init__(self, path: Path, count: int) -> None:
         self._path = path
         self.waiting: dict[int, list[str]] = {
-            chat: [f"c{chat}-m{number}" for number in range(count // CHATS)]
-            for chat in range(CHATS)
+            chat: [f"c{chat}-m{number}" for number in range(count // CHAT_COUNT)]
+            for chat in range(CHAT_COUNT)
         }
-        self.sent: dict[int, list[str]] = {chat: list(item) for chat, item in self.waiting.items()}
-        self.arrived: dict[str, str] = {}
+        self.sent: dict[int, list[str]] = {
+            chat: list(texts) for chat, texts in self.waiting.items()
+        }
+        self.replies: dict[str, str] = {}
         self.doubled = 0
-        self.texts: dict[str, str] = {}  # what a message says, where that is not its id
+        self.texts: dict[str, str] = {}  # the text of a message, where it differs from its ID
 
     @property
     def is_delivered(self) -> bool:
         return not any(self.waiting.values())
 
     async def connect_until(self, is_over: Callable[[], bool]) -> None:
-        """Be there, again and again, until something is so."""
+        """Connect, and reconnect after failures, until a condition holds."""
         while not is_over():
             try:
                 reader, writer = await asyncio.open_unix_connection(str(self._path))
             except OSError:
                 await asyncio.sleep(0.05)
                 continue
-            reading = asyncio.create_task(self._read(reader, writer))
+            reader_task = asyncio.create_task(self._read(reader, writer))
             try:
-                await self._deliver(writer, reading, is_over)
+                await self._deliver(writer, reader_task, is_over)
             except OSError:
-                pass  # killed: what was not confirmed is delivered again
+                pass  # killed: unconfirmed messages are delivered again
             finally:
-                reading.cancel()
+                reader_task.cancel()
                 writer.close()
 
     async def _deliver(
         self,
         writer: asyncio.StreamWriter,
-        reading: asyncio.Task[None],
+        reader_task: asyncio.Task[None],
         is_over: Callable[[], bool],
     ) -> None:
-        for chat in range(CHATS):  # so that it is known who is where
-            await self._say(writer, chat, f"c{chat}-m0")
-        said: dict[str, float] = {}
-        while not reading.done() and not is_over():
+        for chat in range(CHAT_COUNT):  # register the chats with this connection
+            await self._send(writer, chat, f"c{chat}-m0")
+        sent_at: dict[str, float] = {}
+        while not reader_task.done() and not is_over():
             now = time.monotonic()
             for chat, texts in self.waiting.items():
-                if texts and now - said.get(texts[0], 0.0) > AGAIN_SECONDS:
-                    said[texts[0]] = now
-                    await self._say(writer, chat, texts[0])
+                if texts and now - sent_at.get(texts[0], 0.0) > REDELIVERY_SECONDS:
+                    sent_at[texts[0]] = now
+                    await self._send(writer, chat, texts[0])
             await asyncio.sleep(0.02)
 
-    async def _say(self, writer: asyncio.StreamWriter, chat: int, text: str) -> None:
-        says = self.texts.get(text, text)
-        message = {"chat": f"chat{chat}", "id": text, "text": says}
+    async def _send(self, writer: asyncio.StreamWriter, chat: int, text: str) -> None:
+        content = self.texts.get(text, text)
+        message = {"chat": f"chat{chat}", "id": text, "text": content}
         writer.write(json.dumps(message).encode() + b"\n")
         await writer.drain()
 
@@ -82,8 +84,8 @@ class Platform:
             if "received" in data:
                 self._confirm(data["received"])
             elif "key" in data:
-                self.doubled += data["key"] in self.arrived
-                self.arrived[data["key"]] = data["text"]
+                self.doubled += data["key"] in self.replies
+                self.replies[data["key"]] = data["text"]
                 writer.write(json.dumps({"arrived": data["key"]}).encode() + b"\n")
 
     def _confirm(self, text: str) -> None:
@@ -92,7 +94,7 @@ class Platform:
             self.waiting[chat].pop(0)
 
 
-def unsettled() -> int:
+def count_unsettled() -> int:
     with SessionDB(is_recovering=False) as db:
         sql = "SELECT count(*) FROM hermes_{} WHERE state NOT IN ('done', 'sent')"
         return sum(

@@ -1,9 +1,9 @@
-"""Append in the main thread until signals say stop.
+"""Append in the main thread until the expected signals have arrived.
 
-    obey.py REPORT DATABASE SESSION MODE SIGNALS
+    signal_handling.py REPORT DATABASE SESSION MODE SIGNALS
 
-MODE is how signals are taken: `flag` (a handler that sets a flag), `interrupt` (Python's
-own KeyboardInterrupt), `death` (nothing is set up), `writing` (a handler that stores a
+MODE is how signals are handled: `flag` (a handler that sets a flag), `interrupt` (Python's
+own KeyboardInterrupt), `death` (default disposition), `writing` (a handler that stores a
 message itself).
 """
 
@@ -29,10 +29,10 @@ signals = []
 def append(author: str) -> None:
     uid = ids.new()
     row = db.append_message(session, "user", f"{next(numbers):06} {author} {uid}", uid=uid)
-    report.say("stored", uid=uid, row=row, author=author)
+    report.write("stored", uid=uid, row=row, author=author)
 
 
-def note(number: int, _frame: object) -> None:
+def record(number: int, _frame: object) -> None:
     signals.append(number)
 
 
@@ -41,35 +41,35 @@ def write(number: int, _frame: object) -> None:
     signals.append(number)
 
 
-def obey(handler) -> None:
+def install_handler(handler) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, handler)
 
 
-def talk() -> None:
-    report.say("ready")
+def append_until_signalled() -> None:
+    report.write("ready")
     while len(signals) < int(expected):
         append("main")
 
 
 if mode == "writing":
-    # Also the very first write may be struck.
+    # Signals may arrive during the first write.
     db = SessionDB(database, is_recovering=False)
-    obey(write)
+    install_handler(write)
 else:
     db = SessionDB(database)
 db.create_session(session, "cli")
 if mode == "flag":
-    obey(note)
+    install_handler(record)
 elif mode == "death":
-    obey(signal.SIG_DFL)
+    install_handler(signal.SIG_DFL)
 elif mode == "interrupt":
-    # A shell that starts this in the background would have it ignored.
+    # A shell that starts this in the background has set it to ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
-    talk()
+    append_until_signalled()
 except KeyboardInterrupt:
-    report.say("interrupted")
+    report.write("interrupted")
 db.end_session(session, "interrupted by the user")
 db.close()
-report.say("stopped")
+report.write("stopped")

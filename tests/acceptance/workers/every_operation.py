@@ -1,6 +1,6 @@
-"""Use every kind of operation of the store; after each, say whether our lock is still held.
+"""Use every kind of operation of the store; after each, report whether our lock is still held.
 
-walk.py REPORT DATABASE
+every_operation.py REPORT DATABASE
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ database = Path(sys.argv[2])
 
 
 def shared_memory_locks() -> list[str]:
-    """This process's locks on the -shm file: the one that says the database is in use."""
+    """This process's locks on the -shm file, which mark the database as in use."""
     inode = Path(f"{database}-shm").stat().st_ino
-    wanted = f":{inode} "
+    inode_text = f":{inode} "
     lines = Path("/proc/locks").read_text().splitlines()
-    return [line for line in lines if wanted in line and f" {os.getpid()} " in line]
+    return [line for line in lines if inode_text in line and f" {os.getpid()} " in line]
 
 
-def walk(db: SessionDB) -> None:
+def run_operations(db: SessionDB) -> None:
     def step(name: str, call, *arguments, **options):
         result = call(*arguments, **options)
-        report.say("step", name=name, locks=shared_memory_locks())
+        report.write("step", name=name, locks=shared_memory_locks())
         return result
 
     step("create_session", db.create_session, "one", "cli", system_prompt="be kind")
@@ -57,8 +57,8 @@ def walk(db: SessionDB) -> None:
     lease = step("acquire_turn", db.acquire_turn, "one")
     step("renew_turn", db.renew_turn, lease)
     step("release_turn", db.release_turn, lease)
-    place = {"platform": "x", "account": "a", "chat_id": "c", "message_id": "m"}
-    received = step("receive", db.receive, **place, session_key="k", payload={})
+    message_key = {"platform": "x", "account": "a", "chat_id": "c", "message_id": "m"}
+    received = step("receive", db.receive, **message_key, session_key="k", payload={})
     step("claim_incoming", db.claim_incoming)
     step("settle_incoming", db.settle_incoming, received.inbox_id)
     step("owe_reply", db.owe_reply, "key", platform="x", target={}, payload={})
@@ -82,8 +82,8 @@ def walk(db: SessionDB) -> None:
 
 
 db = SessionDB(database)
-walk(db)
-# What this looks for can be seen: a handle opened and closed behind Python's back does it.
+run_operations(db)
+# Control: a handle opened and closed outside of SQLite drops the lock.
 libc = ctypes.CDLL(None)
 libc.close(libc.open(os.fsencode(f"{database}-shm"), os.O_RDONLY))
-report.say("control", locks=shared_memory_locks())
+report.write("control", locks=shared_memory_locks())

@@ -1,6 +1,6 @@
-"""Append messages and stream replies until killed; say what was acknowledged and shown.
+"""Append messages and stream replies until killed; report what was acknowledged and shown.
 
-    talk.py REPORT DATABASE SESSION SHARED_SESSION APPENDS PIECES
+    append_and_stream.py REPORT DATABASE SESSION SHARED_SESSION APPENDS PIECES
 
 Each round appends APPENDS messages, half of them to a conversation that all workers
 share, then streams a reply of PIECES pieces.
@@ -24,23 +24,23 @@ database, session, shared, appends, pieces = sys.argv[2:7]
 db = SessionDB(database)
 ids = MessageIds(SystemClock())
 db.create_session(session, "cli")
-report.say("ready", session=session)
+report.write("ready", session=session)
 number = 0
 while True:
     for _ in range(int(appends)):
         uid = ids.new()
-        place = shared if number % 2 else session
+        target = shared if number % 2 else session
         began = time.monotonic()
-        row_id = db.append_message(place, "user", f"{session} {number:06} {uid}", uid=uid)
+        row_id = db.append_message(target, "user", f"{session} {number:06} {uid}", uid=uid)
         waited = time.monotonic() - began
-        report.say("stored", uid=uid, place=place, number=number, row=row_id, waited=waited)
+        report.write("stored", uid=uid, session=target, number=number, row=row_id, waited=waited)
         number += 1
     uid = ids.new()
     draft = db.draft(session, uid=uid)
     for piece in range(int(pieces)):
         text = f"<{uid}:{piece:04}>"
         draft.write(text)
-        report.say("shown", uid=uid, text=text, at=time.monotonic())
+        report.write("shown", uid=uid, text=text, at=time.monotonic())
         time.sleep(PIECE_SECONDS)
     if pieces != "0":
-        report.say("finished", uid=uid, row=draft.finish())
+        report.write("finished", uid=uid, row=draft.finish())

@@ -1,4 +1,4 @@
-"""Scripted models behind real servers, as many as a test wants."""
+"""Scripted models behind real servers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def serving() -> Iterator[Callable[[str], ScriptServer]]:
-    """A function that starts a server for the steps of a script; all end together."""
+def model_servers() -> Iterator[Callable[[str], ScriptServer]]:
+    """Yield a function that starts a server for a script; all are stopped at the end."""
     with ExitStack() as stack:
         yield lambda steps: stack.enter_context(ScriptServer(ModelScript.parse(f"steps: {steps}")))
 
 
-def model(server: ScriptServer) -> str:
-    """The name under which `--model` takes it."""
+def model_argument(server: ScriptServer) -> str:
+    """The value of `--model` for a server."""
     return f"{server.base_url}#scripted"
