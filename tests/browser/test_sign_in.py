@@ -124,4 +124,4 @@ def test_other_machines_need_the_password_and_may_not_guess(
         page.get_by_role("textbox", name="Password").fill(f"guess {number}")
         with page.expect_response("**/api/auth/login"):
             page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("That was wrong too often")).to_be_visible()
+    expect(page.get_by_text("Too many failed attempts")).to_be_visible()
