@@ -12,6 +12,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DAEMON
 from hermes_dashboard.resources.chat import FORBIDDEN_METHODS
 from support.daemons import stopping_daemon, wait_until
@@ -29,8 +30,15 @@ SLOW = "one two three four five six seven eight nine ten eleven twelve"
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[str], str]]:
+    """Start a model server that the owner has configured; return its name."""
     with stopping_daemon(), model_servers() as start:
-        yield lambda steps: model_argument(start(steps))
+
+        def start_configured(steps: str) -> str:
+            server = start(steps)
+            ConfigFile.of_home().set("llm.base_url", server.base_url)
+            return model_argument(server)
+
+        yield start_configured
 
 
 class Page:
@@ -220,3 +228,17 @@ def test_shutdown_closes_the_socket_but_not_the_conversation(
         assert caught.value.rcvd.code == 1012
     wait_until(lambda: served.app.metrics.sockets._value.get() == 0)
     assert DAEMON.find() is not None
+
+
+def test_a_page_cannot_send_a_conversation_to_another_host(
+    served: RunningDashboard, serve: Callable[[str], str]
+) -> None:
+    with page(served) as client:
+        client.call("session.create", model=serve("[{say: hi}]"))
+        for method, params in (
+            ("session.create", {"model": "http://127.0.0.1:9/v1#x"}),
+            ("command.dispatch", {"session_id": client.live, "name": "model",
+                                  "arg": " https://evil.example/v1#x"}),
+        ):  # fmt: skip
+            client.send(method, **params)
+            assert "not a configured endpoint" in client.error()["message"]

@@ -8,8 +8,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from gateway.inbound.prompt_format import quote_text
+from hermes_agent.providers.selection import require_configured_url
 from hermes_conversation import slash_commands
 from hermes_conversation.slash_commands import CommandOutcome
+from hermes_core.config.file import ConfigFile
 from hermes_core.errors import LeaseTakenError, UsageError
 
 if TYPE_CHECKING:
@@ -118,6 +120,8 @@ class ChatCommands:
 
     def _run_shared(self, entry: SessionEntry, name: str, arguments: str) -> CommandOutcome:
         slash_commands.find(name)
+        if name == "model":
+            require_configured_url(ConfigFile.of_home().settings(), arguments.strip())
         conversation = self._conversations.acquire(entry)
         before = conversation.session_id
         try:

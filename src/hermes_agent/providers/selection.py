@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from hermes_agent.local.built_in import MODEL_NAME as BUILT_IN
 from hermes_agent.local.built_in import BuiltIn
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 OPENAI: Final = "https://api.openai.com/v1"
 OPENROUTER: Final = "https://openrouter.ai/api/v1"
+URL_SCHEMES: Final = ("http://", "https://")
+PROVIDER_KEYS: Final = {
+    "api.openai.com": "keys.openai",
+    "openrouter.ai": "keys.openrouter",
+    "api.anthropic.com": "keys.anthropic",
+}
 DEFAULT_SCRIPT_WINDOW: Final = 128_000
 CURRENT_FOLDER: Final = Path()
 COST_OPTIONS: Final = {"usage": {"include": True}}  # makes OpenRouter report the cost of a response
@@ -92,26 +99,56 @@ def configured_model(settings: Settings) -> ModelChoice | None:
 
 
 def key_for(settings: Settings, api: str, base_url: str) -> str:
-    """Return the key for an endpoint: that of the configured model, else the provider's."""
+    """Return the key that was given for exactly this endpoint; empty when there is none."""
     model_key = settings.get_secret("llm.key")
     configured_endpoint = (settings.get_str("llm.api"), settings.get_str("llm.base_url"))
     if model_key and (api, base_url) == configured_endpoint:
-        return model_key  # never sent to an endpoint it was not configured for
+        return model_key
     name = key_name(api, base_url)
-    return (settings.get_secret(name) if name else None) or ""
+    return (settings.get_secret(name) or "") if name.startswith("keys.") else ""
 
 
 def key_name(api: str, base_url: str) -> str:
-    """Return the setting that holds the key for an endpoint; empty where no key is needed."""
+    """Return the setting that holds the key for an endpoint; empty where no key is needed.
+
+    A provider's key belongs to its host, compared as a whole and over TLS only.
+    """
     if api in {"local", "script"}:
         return ""
-    if api == "anthropic":
-        return "keys.anthropic"
-    if "openrouter.ai" in base_url:
-        return "keys.openrouter"
-    if not base_url or "api.openai.com" in base_url:
-        return "keys.openai"
-    return "llm.key"
+    if not base_url:
+        return "keys.anthropic" if api == "anthropic" else "keys.openai"
+    url = urlsplit(base_url)
+    is_standard = url.scheme == "https" and url.port in {None, 443}
+    return PROVIDER_KEYS.get(url.hostname or "", "llm.key") if is_standard else "llm.key"
+
+
+def require_configured_url(settings: Settings, name: str) -> None:
+    """Raise ConfigError if a model name carries a URL that the owner has not configured.
+
+    For names that come from a page or a chat: text of a conversation is sent there.
+    """
+    if not name.startswith(URL_SCHEMES):
+        return
+    configured = [
+        settings.get_str("llm.base_url"),
+        *settings.get_list("llm.fallbacks"),
+        *(server.base_url for server in local_servers()),
+    ]
+    if _origin(name) not in {_origin(url) for url in configured if url}:
+        raise ConfigError(
+            f"{name.partition('#')[0]} is not a configured endpoint. Add it in a terminal: "
+            "`hermes config set llm.base_url URL`."
+        )
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port; a URL that cannot be parsed equals no other."""
+    try:
+        parts = urlsplit(url.partition("#")[0])
+        origin = parts.scheme, parts.hostname or "", parts.port
+    except ValueError:
+        origin = "", url, None
+    return origin
 
 
 def model_by_name(settings: Settings, name: str, current: ModelChoice | None) -> ModelChoice:
@@ -119,7 +156,7 @@ def model_by_name(settings: Settings, name: str, current: ModelChoice | None) ->
     if name == BUILT_IN:
         return ModelChoice("local", BUILT_IN)
     prefix, separator, rest = name.partition(":")
-    if name.startswith(("http://", "https://")):
+    if name.startswith(URL_SCHEMES):
         base_url, _, model = name.partition("#")
         if not model:
             raise ConfigError(f"{name} names no model; write {name}#MODEL")

@@ -6,13 +6,16 @@ import asyncio
 import contextlib
 import logging
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fastapi import APIRouter, WebSocket
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
+from hermes_agent.providers.selection import require_configured_url
+from hermes_core.command_name import with_command_name
+from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError
 from hermes_dashboard.auth.gate import SIGNED_OUT_CODE, SIGNED_OUT_REASON, wait_for_sign_out
 from tui_gateway import daemon, frames
@@ -205,7 +208,22 @@ def _check_frame(text: str) -> str | None:
     except frames.RpcError as error:
         response = frames.error(frames.id_of(line), error.code, str(error))
         return frames.encode(response).decode()
-    if request.method not in FORBIDDEN_METHODS:
-        return None
-    message = f"{request.method} is not available to pages"
-    return frames.encode(frames.error(request.id, frames.UNKNOWN_METHOD, message)).decode()
+    if request.method in FORBIDDEN_METHODS:
+        message = f"{request.method} is not available to pages"
+        return frames.encode(frames.error(request.id, frames.UNKNOWN_METHOD, message)).decode()
+    try:
+        _check_models(request.params)
+    except HermesError as error:
+        refused = frames.error(request.id, frames.INVALID_PARAMS, with_command_name(str(error)))
+        return frames.encode(refused).decode()
+    return None
+
+
+def _check_models(params: dict[str, Any]) -> None:
+    """Refuse a model by a URL that is not configured: text would be sent there."""
+    names = [params.get("model")]
+    if params.get("name") == "model":
+        names.append(params.get("arg"))
+    for name in names:
+        if isinstance(name, str) and "://" in name:
+            require_configured_url(ConfigFile.of_home().settings(), name.strip())

@@ -31,7 +31,11 @@ MODELS_SETTINGS: Final = (
         maximum=100000000,
     ),
     Setting(
-        "llm.fallbacks", "list", (), "Models to try when the first one fails, e.g. anthropic:MODEL."
+        "llm.fallbacks",
+        "list",
+        (),
+        "Models to try when the first one fails, e.g. anthropic:MODEL.",
+        only_by_hand=True,
     ),
     Setting(
         "llm.key",
