@@ -21,7 +21,10 @@ MAX_LOG_BYTES = 2_000_000
 MAX_ROTATED_FILES = 3
 TEXT_LOG_NAME = "hermes.log"
 GATEWAY_LOG_NAME = "gateway.jsonl"
-VERBOSE_LOGGERS = ("httpx2", "uvicorn.error", "aiohttp", "nio", "discord", "slack_sdk")
+# Some of these log the headers of requests, which carry access tokens.
+VERBOSE_LOGGERS = (
+    "httpx2", "httpcore", "uvicorn.error", "aiohttp", "nio", "discord", "slack_sdk", "websockets",
+)  # fmt: skip
 LOG_FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
@@ -75,8 +78,14 @@ def _open(name: str) -> logging.Handler:
 def _open_file(name: str) -> logging.Handler:
     from logging.handlers import RotatingFileHandler  # noqa: PLC0415 - most commands log nothing
 
+    class QuietFileHandler(RotatingFileHandler):
+        """Drops an entry that cannot be written, e.g. on a full disk, without a traceback."""
+
+        def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - of the base class
+            """Drop the entry."""
+
     path = paths.private_folder(paths.logs_path()) / name
-    handler = RotatingFileHandler(
+    handler = QuietFileHandler(
         path,
         maxBytes=MAX_LOG_BYTES,
         backupCount=MAX_ROTATED_FILES,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import time
 from typing import TYPE_CHECKING, Any
@@ -116,6 +117,19 @@ async def test_a_repeated_delivery_is_answered_once(
     assert outbox_texts(db) == ["Reviewed."]
     assert len(server.requests) == 1
     assert conversation_texts(db, "reviews:d-1", "webhook")[1] == "Reviewed."
+
+
+async def test_a_delivery_that_needs_approval_does_not_wait_for_an_answer(
+    setup: WebhookSetup, answering: Any, db: SessionDB
+) -> None:
+    call = "{name: terminal, arguments: {command: rm -rf build}}"
+    server = answering(f"[{{calls: [{call}]}}, {{say: I could not.}}]")
+    async with setup.running():
+        await setup.call({"title": "A fix"})
+        await async_wait_until(lambda: outbox_texts(db))
+    assert outbox_texts(db) == ["I could not."]
+    result = json.loads(server.requests[1]["messages"][-1]["content"])
+    assert "no person to ask" in result["error"]
 
 
 async def test_the_text_of_a_delivery_is_not_a_command(

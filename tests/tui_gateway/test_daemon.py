@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import threading
@@ -15,6 +16,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from hermes_conversation.agent_factory import ConversationOptions
+from hermes_core import log_file
 from hermes_core.instance_record import DAEMON
 from hermes_state import SessionDB
 from support.daemons import DaemonClient, stopping_daemon, wait_until
@@ -174,6 +176,31 @@ def test_the_bearer_token_is_required() -> None:
     good = {"Authorization": f"Bearer {record.token}"}
     with pytest.raises(InvalidStatus, match="404"):
         connect(record.url + "/other", additional_headers=good, proxy=None)
+
+
+def test_the_access_token_is_in_no_log(hermes_home: Path) -> None:
+    (hermes_home / "config.yaml").write_text("log: {level: debug}\n")
+    log_file.install()
+    try:
+        record = daemon.ensure_running()
+        with connect(
+            record.url, additional_headers={"Authorization": f"Bearer {record.token}"}, proxy=None
+        ) as connection:
+            connection.recv(timeout=60)
+        logging.getLogger("hermes").debug("an entry")
+    finally:
+        uninstall_log_file()
+    entries = (hermes_home / "logs" / "hermes.log").read_text()
+    assert "an entry" in entries
+    assert record.token not in entries
+
+
+def uninstall_log_file() -> None:
+    root = logging.getLogger()
+    for handler in [each for each in root.handlers if isinstance(each, log_file.LogFile)]:
+        root.removeHandler(handler)
+        handler.close()
+    root.setLevel(logging.WARNING)
 
 
 def test_invalid_frames_get_errors() -> None:

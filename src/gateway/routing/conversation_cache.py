@@ -7,6 +7,8 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gateway.platforms.names import Platform
+from hermes_agent.tools.base import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from gateway.inbound.questions import ChatQuestions
     from gateway.routing.entries import SessionEntry
+    from hermes_agent.tools.base import Prompter
     from hermes_state import SessionDB
 
     Describe = Callable[[SessionEntry], "ChatDescription"]
@@ -69,7 +72,13 @@ class ConversationCache:
             session_id, self._chosen_model(session_id), platform, platform, self._cwd
         )
         options = options._replace(about=chat.about, scope_key=chat.scope_key)
-        return Conversation(self._db, self._questions.prompter_for(entry.session_key), options)
+        return Conversation(self._db, self._prompter(entry), options)
+
+    def _prompter(self, entry: SessionEntry) -> Prompter:
+        """The prompter of a chat; the sender of a webhook is a program and answers nothing."""
+        if entry.platform is Platform.WEBHOOK:
+            return NonInteractivePrompter()
+        return self._questions.prompter_for(entry.session_key)
 
     def choose_model(self, session_id: str, name: str) -> None:
         """Store the model chosen for a conversation."""

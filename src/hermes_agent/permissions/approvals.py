@@ -20,7 +20,7 @@ from hermes_agent.permissions.verdicts import (
     Refuse,
     RiskFinding,
 )
-from hermes_agent.tools.base import ApprovalRequest
+from hermes_agent.tools.base import UNAVAILABLE, ApprovalRequest
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
@@ -51,7 +51,10 @@ class ApprovalGuard:
         with self._asking:  # an answer for once is for the call that asked
             verdict = self._approvals.decide(tool, arguments, context)
             if isinstance(verdict, NeedsApproval):
-                self._approvals.settle(verdict.request, self._ask(verdict.request, context))
+                choice = self._ask(verdict.request, context)
+                if choice == UNAVAILABLE:
+                    return f"{verdict.request.description}. {NOBODY_TO_ASK}"
+                self._approvals.settle(verdict.request, choice)
                 verdict = self._approvals.decide(tool, arguments, context)
         if isinstance(verdict, Refuse):
             return verdict.reason
@@ -82,6 +85,10 @@ class ApprovalGuard:
         return choice
 
 
+NOBODY_TO_ASK = (
+    "This needs approval, and there is no person to ask in this conversation. Continue without "
+    "it, and report what needs approval."
+)
 Mode = Literal["plan", "workspace", "full"]
 MODES: tuple[Mode, ...] = ("plan", "workspace", "full")
 FILE_TOOLS = frozenset({"write_file", "patch"})

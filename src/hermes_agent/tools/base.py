@@ -79,13 +79,16 @@ def failure(message: str, **facts: Any) -> str:
     return json.dumps({**facts, "error": message}, ensure_ascii=False)
 
 
+UNAVAILABLE = "unavailable"  # the answer of a prompter that can ask nobody
+
+
 class NonInteractivePrompter:
-    """Nobody is there: nothing risky is allowed, no question is answered."""
+    """A conversation without a person: nothing risky is allowed, no question is answered."""
 
     def approve(self, request: ApprovalRequest) -> str:
-        """No."""
+        """Report that nobody can be asked."""
         del request
-        return "deny"
+        return UNAVAILABLE
 
     def clarify(self, question: str, choices: list[str]) -> str:
         """No answer."""

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent import events
+from hermes_agent.tools.base import UNAVAILABLE
 from hermes_conversation import agent_factory
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class TerminalPrompter:
     def approve(self, request: ApprovalRequest) -> str:
         """Ask for approval of a command until the answer is valid."""
         if not self._is_interactive:
-            return "deny"
+            return UNAVAILABLE
         self._out.note(f"{request.description}\n  {request.command}")
         self.is_deciding = True
         try:
