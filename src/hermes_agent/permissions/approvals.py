@@ -86,8 +86,8 @@ class ApprovalGuard:
 
 
 NOBODY_TO_ASK = (
-    "This needs approval, and there is no person to ask in this conversation. Continue without "
-    "it, and report what needs approval."
+    "This needs approval, and this conversation has no person to ask. Continue without it, and "
+    "report what needs approval."
 )
 Mode = Literal["plan", "workspace", "full"]
 MODES: tuple[Mode, ...] = ("plan", "workspace", "full")
