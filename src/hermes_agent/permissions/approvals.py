@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
+from hermes_agent.permissions.file_access import FileAccess
 from hermes_agent.permissions.grants import Grants
 from hermes_agent.permissions.limits import Limit, Place, build_policy
 from hermes_agent.permissions.path_zones import PathContext
@@ -92,6 +93,8 @@ NOBODY_TO_ASK = (
 Mode = Literal["plan", "workspace", "full"]
 MODES: tuple[Mode, ...] = ("plan", "workspace", "full")
 FILE_TOOLS = frozenset({"write_file", "patch"})
+READING_TOOLS = frozenset({"read_file", "search_files"})
+HIDDEN_FILE = "{path} belongs to Hermes or holds credentials: tools cannot open it in any mode."
 PLAN_KEYS = frozenset(
     {"write", "write-outside", "write-unknown", "home-dotfile", "git-internals", "hermes-files",
      "network", "git-push", "forge", "cloud", "publish", "ssh", "containers", "local-socket"}
@@ -133,6 +136,7 @@ class Approvals:
         self._hermes_home = hermes_home()
         self._own_pid = own_pid or os.getpid()
         self.grants = grants or Grants(self._hermes_home / "approvals.json")
+        self.is_hidden = FileAccess(self._hermes_home, Path.home()).is_hidden
 
     def decide(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Verdict:
         """Whether a tool may be called like this."""
@@ -140,6 +144,10 @@ class Approvals:
         if tool == "terminal":
             cwd = Path(str(arguments.get("cwd") or "."))
             return self.command(str(arguments.get("command") or ""), caller, _home(cwd))
+        if tool in FILE_TOOLS | READING_TOOLS:
+            path = caller.workspace / _home(Path(str(arguments.get("path") or ".")))
+            if self.is_hidden(path, caller.workspace):
+                return Refuse(HIDDEN_FILE.format(path=path))
         if tool in FILE_TOOLS:
             return self.write(tool, str(arguments.get("path") or ""), caller)
         if tool in self._judges:
@@ -235,6 +243,10 @@ class CommandLimits:
         caller = Caller(context.session_id, context.turn_id, context.cwd)
         more = () if denial is None else (_finding(denial),)
         return self._approvals.policy(command, caller, cwd, self._jobs.temporary, *more)
+
+    def is_hidden(self, path: Path, context: ToolContext) -> bool:
+        """Whether a file is hidden from the tools."""
+        return self._approvals.is_hidden(path, context.cwd)
 
     def may_exceed(self, command: str, denial: Denial, context: ToolContext) -> bool:
         """Whether a person allows what the sandbox denied."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_agent.tools.base import ToolContext
+    from hermes_agent.tools.terminal import LimitsCommands
     from hermes_agent.turn_control import Cancel
 
 MAX_SEARCH_SECONDS = 60.0
@@ -55,7 +56,14 @@ class FileQuery(NamedTuple):
         return self.cancel.is_requested or time.monotonic() > self.deadline
 
 
-def search_tool() -> Tool:
+class FileMatch(NamedTuple):
+    """A file that matches, and the line that is shown for it."""
+
+    file: Path
+    line: str
+
+
+def search_tool(limits: LimitsCommands) -> Tool:
     """The tool."""
     return Tool(
         "search_files",
@@ -68,12 +76,12 @@ def search_tool() -> Tool:
             mode=parameter("string", enum=["content", "files"]),
             limit=parameter("integer", "default 50"),
         ),
-        reporting_errors(_search),
+        reporting_errors(lambda arguments, context: _search(limits, arguments, context)),
     )
 
 
-def _search(arguments: dict[str, Any], context: ToolContext) -> str:
-    wish = FileQuery(
+def _search(limits: LimitsCommands, arguments: dict[str, Any], context: ToolContext) -> str:
+    query = FileQuery(
         text(arguments, "pattern"),
         resolve_path(text(arguments, "path", "."), context.cwd),
         text(arguments, "glob", ""),
@@ -82,16 +90,24 @@ def _search(arguments: dict[str, Any], context: ToolContext) -> str:
         time.monotonic() + MAX_SEARCH_SECONDS,
     )
     limit = number(arguments, "limit", 50, 1, 500)
-    if not wish.path.exists():
-        raise ToolError(f"{wish.path} does not exist.")
+    if not query.path.exists():
+        raise ToolError(f"{query.path} does not exist.")
     program = shutil.which("rg")
-    lines = _by_ripgrep(program, wish) if program else _by_python(wish)
-    results = [_short(line, context.cwd) for line in itertools.islice(lines, limit + 1)]
+    lines = _by_ripgrep(program, query) if program else _by_python(query)
+    known: dict[Path, bool] = {}
+
+    def is_visible(match: FileMatch) -> bool:
+        if match.file not in known:
+            known[match.file] = not limits.is_hidden(match.file, context)
+        return known[match.file]
+
+    visible = (match.line for match in lines if is_visible(match))
+    results = [_short(line, context.cwd) for line in itertools.islice(visible, limit + 1)]
     lines.close()  # type: ignore[attr-defined]
     facts: dict[str, Any] = {"matches": results[:limit], "count": min(len(results), limit)}
     if len(results) > limit:
         facts["more"] = True
-    if wish.is_over:
+    if query.is_over:
         facts["incomplete"] = "The search was stopped before it finished."
     return success(**facts)
 
@@ -101,28 +117,29 @@ def _short(line: str, cwd: Path) -> str:
     return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]} […]"
 
 
-def _by_ripgrep(program: str, wish: FileQuery) -> Iterator[str]:
+def _by_ripgrep(program: str, query: FileQuery) -> Iterator[FileMatch]:
     options = ["--color=never", "--no-messages", "--no-config", "--sort=path"]
-    if wish.glob:
-        options += ["--glob", wish.glob]
-    if wish.is_content:
-        options += ["--line-number", "--no-heading", "--with-filename", "--max-columns=1000"]
-        options += ["--max-columns-preview", "-e", wish.pattern]
+    if query.glob:
+        options += ["--glob", query.glob]
+    if query.is_content:
+        options += ["--line-number", "--no-heading", "--with-filename", "--null"]
+        options += ["--max-columns=1000"]
+        options += ["--max-columns-preview", "-e", query.pattern]
     else:
-        options += ["--files", "--glob", wish.pattern]
+        options += ["--files", "--glob", query.pattern]
     process = subprocess.Popen(
-        [program, *options, "--", str(wish.path)],
+        [program, *options, "--", str(query.path)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         errors="surrogateescape",
     )
-    forget = wish.cancel.on_request(process.kill)
-    timer = threading.Timer(max(0.0, wish.deadline - time.monotonic()), process.kill)
+    forget = query.cancel.on_request(process.kill)
+    timer = threading.Timer(max(0.0, query.deadline - time.monotonic()), process.kill)
     timer.start()
     with process:
         try:
-            yield from (line.rstrip("\r\n") for line in process.stdout or ())
+            yield from (_parsed(line.rstrip("\r\n")) for line in process.stdout or ())
             complaint = process.stderr.read() if process.stderr else ""
             if process.wait() > RIPGREP_NO_MATCH and complaint:
                 raise ToolError(complaint.strip()[:500])
@@ -132,45 +149,51 @@ def _by_ripgrep(program: str, wish: FileQuery) -> Iterator[str]:
             process.kill()
 
 
-def _by_python(wish: FileQuery) -> Iterator[str]:
-    if not wish.is_content:
-        wanted = wish.pattern if wish.pattern.startswith("*") else f"*{wish.pattern}"
-        for file in _files(wish):
-            if fnmatch.fnmatch(file.name, wish.pattern) or fnmatch.fnmatch(str(file), wanted):
-                yield str(file)
+def _parsed(line: str) -> FileMatch:
+    """A line of ripgrep: the file ends with NUL where more follows."""
+    name, separator, rest = line.partition("\0")
+    return FileMatch(Path(name), f"{name}:{rest}" if separator else name)
+
+
+def _by_python(query: FileQuery) -> Iterator[FileMatch]:
+    if not query.is_content:
+        wanted = query.pattern if query.pattern.startswith("*") else f"*{query.pattern}"
+        for file in _files(query):
+            if fnmatch.fnmatch(file.name, query.pattern) or fnmatch.fnmatch(str(file), wanted):
+                yield FileMatch(file, str(file))
         return
     try:
-        pattern = re.compile(wish.pattern)
+        pattern = re.compile(query.pattern)
     except re.error as error:
         raise ToolError(f"`pattern` is not a valid regular expression: {error}.") from None
-    for file in _files(wish):
-        if not wish.glob or _matches_glob(file, wish):
-            yield from _matches(file, pattern, wish)
+    for file in _files(query):
+        if not query.glob or _matches_glob(file, query):
+            yield from _matches(file, pattern, query)
 
 
-def _matches_glob(file: Path, wish: FileQuery) -> bool:
-    if "/" not in wish.glob:
-        return fnmatch.fnmatch(file.name, wish.glob)
-    return fnmatch.fnmatch(str(file.relative_to(wish.path)), wish.glob.replace("**/", "*"))
+def _matches_glob(file: Path, query: FileQuery) -> bool:
+    if "/" not in query.glob:
+        return fnmatch.fnmatch(file.name, query.glob)
+    return fnmatch.fnmatch(str(file.relative_to(query.path)), query.glob.replace("**/", "*"))
 
 
-def _files(wish: FileQuery) -> Iterator[Path]:
+def _files(query: FileQuery) -> Iterator[Path]:
     """Files that are not hidden, in the order of their names."""
-    if wish.path.is_file():
-        yield wish.path
+    if query.path.is_file():
+        yield query.path
         return
-    for folder, folders, names in os.walk(wish.path):
+    for folder, folders, names in os.walk(query.path):
         folders[:] = sorted(
             name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS
         )
         for name in sorted(names):
-            if wish.is_over:
+            if query.is_over:
                 return
             if not name.startswith("."):
                 yield Path(folder, name)
 
 
-def _matches(file: Path, pattern: re.Pattern[str], wish: FileQuery) -> Iterator[str]:
+def _matches(file: Path, pattern: re.Pattern[str], query: FileQuery) -> Iterator[FileMatch]:
     try:
         if not file.is_file() or file.stat().st_size > MAX_BYTES:
             return
@@ -180,7 +203,7 @@ def _matches(file: Path, pattern: re.Pattern[str], wish: FileQuery) -> Iterator[
     if b"\0" in data[: files.SNIFF_BYTES]:
         return
     for line_number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
-        if wish.is_over:
+        if query.is_over:
             return
         if pattern.search(line):
-            yield f"{file}:{line_number}:{line}"
+            yield FileMatch(file, f"{file}:{line_number}:{line}")

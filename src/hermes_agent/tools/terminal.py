@@ -48,6 +48,9 @@ class LimitsCommands(Protocol):
     def may_exceed(self, command: str, denial: Denial, context: ToolContext) -> bool:
         """Whether a person allows what the sandbox denied."""
 
+    def is_hidden(self, path: Path, context: ToolContext) -> bool:
+        """Whether a file is hidden from the tools."""
+
 
 def terminal_tools(jobs: Jobs, limits: LimitsCommands) -> list[Tool]:
     """The two tools that run programs."""

@@ -62,7 +62,7 @@ def standard_tools(
         *terminal_tools(jobs, limits),
         *file_tools(),
         patch_tool(),
-        search_tool(),
+        search_tool(limits),
         memory_tool(memory),
         *results,
         clarify_tool(),

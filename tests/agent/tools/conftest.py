@@ -21,6 +21,9 @@ class NoLimits:
     def may_exceed(self, *_args):
         return False
 
+    def is_hidden(self, *_args):
+        return False
+
 
 class Person:
     """Somebody who answers as told."""

@@ -1,0 +1,74 @@
+"""Files that no tool opens: the Hermes folder and credentials of the user.
+
+Tools that run in this process follow the same policy as commands in the sandbox. A path is
+judged by what it leads to: symbolic links are resolved, and a file with several names is
+compared with the hidden ones.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hermes_agent.permissions.limits import READABLE_HERMES_FOLDERS
+from hermes_agent.sandbox.policy import credential_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_COMPARED_FILES: Final = 20_000
+
+
+class FileAccess:
+    """Decides whether a file is hidden from the tools of a conversation."""
+
+    def __init__(self, hermes_home: Path, home: Path) -> None:
+        self._hermes_home = Path(os.path.realpath(hermes_home))
+        self._home = home
+
+    def is_hidden(self, path: Path, workspace: Path) -> bool:
+        """Whether *path* leads to a hidden file or folder."""
+        real = Path(os.path.realpath(path))
+        if any(real.is_relative_to(folder) for folder in self._revealed(workspace)):
+            return False
+        if any(real.is_relative_to(hidden) for hidden in self._hidden()):
+            return True
+        return self._is_linked(real)
+
+    def _hidden(self) -> list[Path]:
+        credentials = credential_paths(self._home)
+        return [self._hermes_home, *(Path(os.path.realpath(path)) for path in credentials)]
+
+    def _revealed(self, workspace: Path) -> list[Path]:
+        folders = [self._hermes_home / name for name in READABLE_HERMES_FOLDERS]
+        real = Path(os.path.realpath(workspace))
+        if any(real.is_relative_to(hidden) for hidden in self._hidden()):
+            folders.append(real)  # where the owner started the conversation
+        return folders
+
+    def _is_linked(self, path: Path) -> bool:
+        """Whether a file is another name of a hidden one."""
+        try:
+            facts = path.stat()
+        except OSError:
+            return False
+        if facts.st_nlink < 2 or not stat.S_ISREG(facts.st_mode):
+            return False
+        wanted = (facts.st_dev, facts.st_ino)
+        return any(identity == wanted for identity in self._identities())
+
+    def _identities(self) -> Iterator[tuple[int, int]]:
+        """Device and inode of the hidden files."""
+        left = MAX_COMPARED_FILES
+        for hidden in self._hidden():
+            for file in [hidden] if hidden.is_file() else hidden.rglob("*"):
+                left -= 1
+                if left < 0:
+                    return
+                try:
+                    facts = file.lstat()
+                except OSError:
+                    continue
+                yield facts.st_dev, facts.st_ino
