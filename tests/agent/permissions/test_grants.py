@@ -219,7 +219,7 @@ def decide(caller):
 
 
 @pytest.mark.parametrize(
-    ("path", "in_workspace", "in_full", "in_read_only"),
+    ("path", "in_workspace", "in_full", "in_plan"),
     [
         ("a.txt", "Allow", "Allow", "Refuse"),
         ("src/../b.txt", "Allow", "Allow", "Refuse"),
@@ -232,17 +232,18 @@ def decide(caller):
         ("/etc/passwd", "Refuse", "Refuse", "Refuse"),
         ("/dev/sda", "Refuse", "Refuse", "Refuse"),
         ("HOME/approvals.json", "Refuse", "Refuse", "Refuse"),
-        ("HOME/config.yaml", "NeedsApproval", "NeedsApproval", "Refuse"),
+        ("HOME/config.yaml", "Refuse", "Refuse", "Refuse"),
+        ("HOME/.env", "Refuse", "Refuse", "Refuse"),
     ],
 )
 @pytest.mark.parametrize("tool", ["write_file", "patch"])
 def test_writing_files_is_decided_by_place(
-    decide, tool, path, in_workspace, in_full, in_read_only, workspace, tmp_path, hermes_home
+    decide, tool, path, in_workspace, in_full, in_plan, workspace, tmp_path, hermes_home
 ):
     (workspace / "link").symlink_to(tmp_path)
     path = path.replace("HOME", str(hermes_home))
     said = [decide(tool, mode, path=path) for mode in ("workspace", "full", "plan")]
-    assert said == [in_workspace, in_full, in_read_only]
+    assert said == [in_workspace, in_full, in_plan]
 
 
 def test_other_tools_are_free(decide):
