@@ -247,6 +247,18 @@ def test_steering_is_read_after_the_next_tool_result(scene: Scene) -> None:
     assert ("user", "but quickly") in scene.messages(agent)
 
 
+def test_messages_read_together_as_steering_are_each_known_as_stored(scene: Scene) -> None:
+    agent = scene.agent(f"steps: [{{calls: [{CALL}]}}, {{say: Fine.}}]", echo())
+    uids = ("message-1", "message-2", "message-3")
+    for event in agent.turn("go"):
+        if isinstance(event, events.ToolStarted):
+            for uid in uids:
+                agent.steer(f"text of {uid}", uid)
+    row_ids = {scene.db.message_of(agent.session_id, uid) for uid in uids}
+    assert len(row_ids) == 1
+    assert None not in row_ids
+
+
 def test_only_one_turn_of_a_conversation_runs_at_a_time(scene: Scene) -> None:
     agent = scene.agent(HELLO)
     other = scene.agent(HELLO, session_id=agent.session_id)
