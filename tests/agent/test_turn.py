@@ -247,6 +247,18 @@ def test_steering_is_read_after_the_next_tool_result(scene: Scene) -> None:
     assert ("user", "but quickly") in scene.messages(agent)
 
 
+def test_messages_read_together_as_steering_are_each_known_as_stored(scene: Scene) -> None:
+    agent = scene.agent(f"steps: [{{calls: [{CALL}]}}, {{say: Fine.}}]", echo())
+    uids = ("message-1", "message-2", "message-3")
+    for event in agent.turn("go"):
+        if isinstance(event, events.ToolStarted):
+            for uid in uids:
+                agent.steer(f"text of {uid}", uid)
+    row_ids = {scene.db.message_of(agent.session_id, uid) for uid in uids}
+    assert len(row_ids) == 1
+    assert None not in row_ids
+
+
 def test_only_one_turn_of_a_conversation_runs_at_a_time(scene: Scene) -> None:
     agent = scene.agent(HELLO)
     other = scene.agent(HELLO, session_id=agent.session_id)
@@ -274,6 +286,7 @@ def test_a_long_turn_keeps_its_lease(scene: Scene, monkeypatch: pytest.MonkeyPat
 
     agent = scene.agent("steps: [{calls: [{name: slow}]}, {say: Done.}]", tool("slow", slow))
     assert list(agent.turn("go"))[-1].end is TurnEnd.COMPLETE
+    assert len(renewed) >= 3  # an assertion in a tool is only a result for the model
 
 
 def test_a_turn_that_another_process_took_over_stops(

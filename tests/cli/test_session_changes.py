@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pexpect
@@ -59,6 +60,19 @@ def test_filters_narrow_the_list(hermes: Hermes) -> None:
     wrong = hermes("sessions", "list", "--since", "yesterday")
     assert wrong.code == 2
     assert "invalid time" in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("zone", "is_listed"), [("Asia/Tokyo", True), ("UTC", False), ("America/New_York", False)]
+)
+def test_a_date_is_a_day_in_the_local_time_zone(hermes: Hermes, zone: str, is_listed: bool) -> None:
+    with SessionDB() as db:
+        db.create_session("evening", "matrix")
+        moment = datetime(2026, 2, 28, 20, tzinfo=UTC).timestamp()
+        db.append_message("evening", "user", "hello", timestamp=moment)
+    options = ("--source", "matrix", "--since", "2026-03-01")
+    listed = hermes("sessions", "list", "--json", *options, TZ=zone)
+    assert [row["id"] for row in json.loads(listed.out)] == ["evening"] * is_listed
 
 
 def test_archived_conversations_are_hidden_and_can_be_restored(hermes: Hermes) -> None:

@@ -62,3 +62,13 @@ def test_tables_fit_the_screen(columns: int, monkeypatch: pytest.MonkeyPatch) ->
         db.append_message("wide", "user", content="世界" * 200)
     for line in on_terminal("sessions", "list", columns=columns).splitlines():
         assert width(line) <= columns
+
+
+@pytest.mark.usefixtures("hermes_home")
+def test_an_export_sends_no_control_characters_to_a_terminal() -> None:
+    with SessionDB() as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", content="before \x1b]0;other title\x07 after")
+    output = on_terminal("sessions", "export", "--session", "s", "--format", "md")
+    assert "other title" in output
+    assert not {"\x1b", "\x07"} & set(output)

@@ -62,6 +62,7 @@ async def test_a_store_error_during_a_turn_is_not_an_answer(
         await service.receiver.receive("local", local_message("hi", "m1"))
         await async_wait_until(lambda: outbox_texts(db))
     assert outbox_texts(db) == ["Hello."]
+    assert db.find_incoming("m1")[0]["attempts"] == 1  # of those after which it is given up
 
 
 async def test_a_clock_set_back_delays_no_message(

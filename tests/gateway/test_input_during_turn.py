@@ -61,6 +61,21 @@ async def test_steering_a_turn_did_not_read_is_answered_after_it(
     assert conversation_texts(db).count("later") == 1
 
 
+async def test_steering_a_turn_did_not_read_reaches_the_model_once(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    call = "{name: terminal, arguments: {command: echo}}"
+    slow = "{say: one two three four five six seven eight, pause: 0.1}"
+    server = answering(f"[{slow}, {{calls: [{call}]}}, {{say: Second.}}]")
+    async with running_gateway(db, tmp_path) as service:
+        await service.receiver.receive("local", event("first", "m1"))
+        await async_wait_until(service.conversations.all_running)
+        await service.receiver.receive("local", event("later", "m2"))
+        await async_wait_until(lambda: len(outbox_texts(db)) == 2)
+    sent = [item["content"] for item in server.requests[-1]["messages"] if item["role"] == "user"]
+    assert sent == ["first", "later"]
+
+
 async def test_a_message_can_replace_the_turn(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gateway.platforms.base import Abilities, SendResult
+from gateway.platforms.base import Abilities, ErrorKind, SendResult
 from support.gateways import running_gateway
 from support.waiting import async_wait_until
 
@@ -45,6 +45,27 @@ async def test_an_adapter_that_breaks_does_not_silence_its_platform(
         await async_wait_until(lambda: faulty.attempts >= 6)
     states = {(db.reply(number) or {})["state"] for number in range(1, 7)}
     assert "sending" not in states
+
+
+class RefusingAdapter(FaultyAdapter):
+    """An adapter of a platform that refuses every message."""
+
+    async def send(self, _outgoing: OutgoingMessage) -> SendResult:
+        self.attempts += 1
+        return SendResult(False, error="the bot was blocked", error_kind=ErrorKind.FORBIDDEN)
+
+
+async def test_a_refused_reply_is_given_up_after_one_attempt(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[]")
+    refusing = RefusingAdapter()
+    number = db.owe_reply("k", platform="telegram", target={"chat_id": "1"}, payload={"text": "hi"})
+    async with running_gateway(db, tmp_path, adapters={"telegram": refusing}):
+        await async_wait_until(lambda: (db.reply(number) or {})["error"])
+    reply = db.reply(number) or {}
+    assert (reply["state"], reply["attempts"]) == ("failed", 1)
+    assert reply["error"] == "the bot was blocked"
 
 
 def test_old_messages_are_not_sent(db: SessionDB) -> None:

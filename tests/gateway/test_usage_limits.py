@@ -41,6 +41,12 @@ def test_spending_is_limited_by_day_and_survives_a_restart(db: SessionDB) -> Non
     assert limits.refusal(BOB) == ""
 
 
+def test_a_day_of_spending_is_a_day_in_the_configured_zone(db: SessionDB) -> None:
+    east, west = ZoneInfo("Pacific/Kiritimati"), ZoneInfo("Pacific/Pago_Pago")  # 25 hours apart
+    UsageLimits(db, 0, 1.0, east).add_cost(ADA, 2.0)
+    assert UsageLimits(db, 0, 1.0, west).refusal(ADA) == ""
+
+
 def test_without_limits_no_turns_are_counted(db: SessionDB) -> None:
     limits = UsageLimits(db, 0, 0.0, UTC)
     limits.add_cost(ADA, 100.0)

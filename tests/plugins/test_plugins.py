@@ -165,6 +165,21 @@ def test_a_callback_that_keeps_hanging_is_disabled() -> None:
     assert callback.calls == 3
 
 
+def test_a_callback_that_returns_in_between_is_not_disabled() -> None:
+    hangs = iter([True, True, False, True, True])
+
+    def hang_at_times() -> str:
+        if next(hangs, False):
+            time.sleep(600)
+        return "returned"
+
+    callback = Callback("p", "h", hang_at_times)
+    timeouts = (0.05, 0.05, 60, 0.05, 0.05, 60)
+    outcomes = [callback.call({}, timeout_seconds=seconds) for seconds in timeouts]
+    assert [outcome.is_failure for outcome in outcomes] == [True, True, False, True, True, False]
+    assert outcomes[-1].result == "returned"
+
+
 def test_commands_and_tools_are_registered(hermes_home: Path) -> None:
     code = """
 def register(ctx):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import threading
 from typing import TYPE_CHECKING
@@ -98,6 +99,17 @@ def test_workspace_mode_works_in_its_folder_and_in_git(canary: CanaryHome) -> No
     assert [result["exit_code"] for result in results] == [0, 0, 0, 0], results
     assert results[2]["output"] == "first\n"
     assert results[3]["output"] == "new.txt\n"
+
+
+def test_a_git_file_that_names_another_folder_does_not_make_it_writable(
+    canary: CanaryHome,
+) -> None:
+    shutil.rmtree(canary.workspace / ".git")
+    (canary.workspace / ".git").write_text("gitdir: ../notes\n")
+    (canary.workspace / "write.py").write_text("open('../notes/new', 'w')\n")
+    before = canary.state()
+    run_in_mode(canary, "workspace", "python3 write.py")
+    assert canary.state() == before
 
 
 def test_hooks_of_the_repository_are_not_written(canary: CanaryHome) -> None:

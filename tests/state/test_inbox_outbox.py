@@ -65,6 +65,17 @@ def test_only_the_claiming_process_can_settle(db: SessionDB) -> None:
         db.settle_incoming(received.inbox_id)
 
 
+def test_a_message_that_another_process_has_claimed_cannot_be_settled(open_store) -> None:
+    store, other = open_store(), open_store()
+    other.identity = other.identity._replace(process_id="other")
+    receive(store, 1)
+    claimed = other.claim_incoming()
+    with pytest.raises(StoreError, match="not claimed"):
+        store.settle_incoming(claimed["inbox_id"])
+    assert store.incoming(claimed["inbox_id"])["state"] == "claimed"
+    other.settle_incoming(claimed["inbox_id"])
+
+
 def test_the_claims_of_a_dead_process_are_released(open_store) -> None:
     store = open_store()
     store.identity = store.identity._replace(process_id="dead", pid=2**22 + 1, birth="1")

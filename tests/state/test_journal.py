@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,26 @@ def test_a_message_refused_by_a_lock_is_journaled_and_stored_in_order(
     assert store.append_message("s", "user", "after") > 0
     assert texts(store) == ["before", "one \ud83d", "two", "after"]
     assert store.trouble() is None
+
+
+def test_a_journaled_message_is_on_disk_before_it_is_acknowledged(
+    path: Path, store: SessionDB, lock: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: dict[int, int] = {}  # bytes, by inode
+    real_sync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        real_sync(descriptor)
+        status = os.fstat(descriptor)
+        synced[status.st_ino] = status.st_size
+
+    monkeypatch.setattr(os, "fsync", sync)
+    lock.execute("BEGIN IMMEDIATE")
+    for text in ("one", "two"):
+        store.append_message("s", "user", text)
+        (spool,) = (path.parent / "spool").iterdir()
+        assert synced[spool.stat().st_ino] == spool.stat().st_size > 0
+    lock.execute("COMMIT")
 
 
 def test_a_journaled_message_appended_again_is_stored_once(

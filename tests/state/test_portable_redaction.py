@@ -99,6 +99,10 @@ def test_values_with_secret_names_are_redacted() -> None:
     }  # fmt: skip
 
 
+def test_a_secret_used_as_a_name_is_redacted() -> None:
+    assert Redactor().value({KEY: {"uses": 3}}) == {"[redacted:api-key]": {"uses": 3}}
+
+
 def test_an_export_redacts_secrets_in_all_columns(db: SessionDB) -> None:
     session = db.create_session(
         "s", "cli", system_prompt=f"use {KEY}", model_config={"api_key": "hunter2hunter2"}

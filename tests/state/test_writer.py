@@ -15,6 +15,7 @@ import pytest
 from hermes_core.errors import HermesError, StoreError
 from hermes_state import SessionDB
 from hermes_state.engine.driver import sqlite3
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,6 +66,37 @@ def test_a_failing_job_of_a_group_rolls_back_only_itself(store: SessionDB) -> No
         for number, outcome in outcomes.items():
             assert isinstance(outcome, Exception) == (number % 3 == 0)
     assert len(store.get_messages("s")) == 80
+
+
+def test_the_writes_of_a_failed_job_are_not_committed_with_its_group(store: SessionDB) -> None:
+    queue, is_writing = store.engine.writer()._queue, threading.Event()
+    errors: list[str] = []
+
+    def wait_for_group(_tx) -> None:
+        is_writing.set()
+        wait_until(lambda: len(queue) == 3)
+
+    def rename_and_fail(tx) -> None:
+        tx.run("UPDATE sessions SET title = 'half done' WHERE id = 's'")
+        raise ValueError("after the first statement")
+
+    def work(number: int) -> None:
+        is_writing.wait(60)
+        if number:
+            store.append_message("s", "user", str(number))
+            return
+        try:
+            store.engine.write(rename_and_fail)
+        except ValueError as error:
+            errors.append(str(error))
+
+    first = threading.Thread(target=store.engine.write, args=(wait_for_group,))
+    first.start()
+    in_threads(3, work)
+    first.join(60)
+    assert errors == ["after the first statement"]
+    assert store.get_session("s")["title"] is None
+    assert {message["content"] for message in store.get_messages("s")} == {"1", "2"}
 
 
 def test_an_acknowledged_write_is_visible_to_another_process(

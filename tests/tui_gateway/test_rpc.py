@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import runpy
 import signal
 import time
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from hermes_state import SessionDB
 from support.drafts import draft_text
 from support.plugin_folders import make_plugin
+from support.processes import is_command_running, unique_sleep
 from support.waiting import wait_until
 from support.wire import RpcClient
 from tui_gateway.dispatcher import Dispatcher
@@ -232,13 +232,12 @@ def mid_stream(client: RpcClient, serve: Any, _folder: Path) -> str:
 
 
 def mid_tool(client: RpcClient, serve: Any, folder: Path) -> str:
-    call = json.dumps({"name": "terminal", "arguments": {"command": "echo $$ > pid; sleep 300"}})
+    sleep = unique_sleep()
+    arguments = {"command": f"echo '{sleep}' > command; {sleep}"}
+    call = json.dumps({"name": "terminal", "arguments": arguments})
     live = opened(client, serve(f"[{{say: Wait., calls: [{call}]}}, {{say: no}}]"), cwd=str(folder))
     client.call("prompt.submit", session_id=live, text="go")
-    deadline = time.monotonic() + 60
-    while not ((folder / "pid").exists() and (folder / "pid").read_text().strip()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: is_command_running(sleep))
     return "Wait."
 
 
@@ -282,23 +281,13 @@ def test_streamed_text_and_hooks_survive_every_kind_of_exit(
     assert shown in [row["content"] for row in rows][1] or rows[1]["content"].startswith(shown)
     is_killed = end is kill
     assert end_reason() == ("crashed" if is_killed else "tui_shutdown")
-    if (tmp_path / "pid").exists():
-        assert_gone(int((tmp_path / "pid").read_text()))
+    if (tmp_path / "command").exists():
+        command = (tmp_path / "command").read_text().strip()
+        wait_until(lambda: not is_command_running(command), what="the end of the command")
     if not is_killed:
         lines = log.read_text().splitlines()
         assert lines.count("on_session_end") == 1
         assert lines.count("on_session_finalize") == 1
-
-
-def assert_gone(pid: int) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    raise AssertionError("a command is still running after the server exited")
 
 
 lines = st.one_of(
