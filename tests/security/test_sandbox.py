@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import socket
+import subprocess
 import threading
 from typing import TYPE_CHECKING
 
@@ -101,15 +102,53 @@ def test_workspace_mode_works_in_its_folder_and_in_git(canary: CanaryHome) -> No
     assert results[3]["output"] == "new.txt\n"
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        {".git": "gitdir: ../notes"},
+        {".git": "gitdir: fake", "fake/HEAD": "", "fake/commondir": "../../notes"},
+        {
+            ".git": "gitdir: a/worktrees/b",
+            "a/worktrees/b/HEAD": "",
+            "a/worktrees/b/gitdir": "../../../.git",
+            "a/worktrees/b/commondir": "../../../../notes",
+        },
+        {".git": "gitdir: ../other/.git"},
+    ],
+)
 def test_a_git_file_that_names_another_folder_does_not_make_it_writable(
-    canary: CanaryHome,
+    canary: CanaryHome, files: dict[str, str]
 ) -> None:
+    subprocess.run(["git", "init", "-q", canary.home / "other"], check=True)
     shutil.rmtree(canary.workspace / ".git")
-    (canary.workspace / ".git").write_text("gitdir: ../notes\n")
-    (canary.workspace / "write.py").write_text("open('../notes/new', 'w')\n")
+    for name, text in files.items():
+        (canary.workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (canary.workspace / name).write_text(f"{text}\n")
+    script = (
+        "for f in ('../notes/new', '../other/.git/new'):\n try: open(f, 'w')\n except OSError: pass"
+    )
+    (canary.workspace / "write.py").write_text(script)
     before = canary.state()
     run_in_mode(canary, "workspace", "python3 write.py")
     assert canary.state() == before
+
+
+def test_a_worktree_and_a_submodule_can_be_committed_to(canary: CanaryHome) -> None:
+    def git(*arguments: str, folder: str) -> None:
+        names = ["-c", "user.name=A", "-c", "user.email=a@b.c", "-c", "protocol.file.allow=always"]
+        command = ["git", "-C", str(canary.home / folder), *names, *arguments]
+        subprocess.run(command, check=True, capture_output=True)
+
+    git("commit", "--allow-empty", "-qm", "first", folder="project")
+    git("worktree", "add", "-q", "../tree", folder="project")
+    (canary.home / "super").mkdir()
+    git("init", "-q", folder="super")
+    git("submodule", "add", "-q", str(canary.workspace), "sub", folder="super")
+    commit = "git -c user.name=A -c user.email=a@b.c commit --allow-empty -qm second"
+    for folder in ("tree", "super/sub"):
+        canary.workspace = canary.home / folder
+        (result,) = run_in_mode(canary, "workspace", commit)
+        assert result["exit_code"] == 0, result
 
 
 def test_hooks_of_the_repository_are_not_written(canary: CanaryHome) -> None:

@@ -109,22 +109,44 @@ def git_folders(workspace: Path) -> tuple[Path, ...]:
 
 
 def _linked_git_folders(folder: Path, entry: Path) -> Iterator[Path]:
-    """A worktree or a submodule names its git directory in a file."""
-    try:
-        text = entry.read_text("utf-8", errors="replace")[:4096]
-    except OSError:
-        return
-    target = text.partition("gitdir:")[2].strip()
+    """The git directory of a worktree or a submodule, which names it in a file.
+
+    A command can write that file, so it is believed only where the git directory, which the
+    command cannot write, points back to this folder.
+    """
+    target = _first_line(entry).partition("gitdir:")[2].strip()
     if not target:
         return
-    private = Path(os.path.normpath(folder / target))
-    # A file in a repository that names a folder elsewhere must not open that folder.
-    if not (private / "HEAD").is_file():
-        return
-    yield private
-    common = private / "commondir"
-    if common.is_file():
-        yield Path(os.path.normpath(private / common.read_text("utf-8").strip()))
+    private = Path(os.path.realpath(folder / target))
+    if private.parent.name == "worktrees" and _leads_to(
+        private, _first_line(private / "gitdir"), entry
+    ):
+        yield private
+        yield private.parent.parent
+    elif _leads_to(private, _worktree(private / "config"), folder):
+        yield private
+
+
+def _leads_to(base: Path, target: str, expected: Path) -> bool:
+    return bool(target) and os.path.realpath(base / target) == os.path.realpath(expected)
+
+
+def _worktree(config: Path) -> str:
+    """The `core.worktree` of a submodule's git directory."""
+    try:
+        text = config.read_text("utf-8", errors="replace")[:65_536]
+    except OSError:
+        return ""
+    match = re.search(r"^\s*worktree\s*=\s*(.+?)\s*$", text, re.MULTILINE)
+    return match[1] if match else ""
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.readline(4096).strip()
+    except OSError:
+        return ""
 
 
 def without_nested(paths: Iterable[Path]) -> tuple[Path, ...]:
