@@ -204,6 +204,7 @@ def test_the_model_is_chosen(
         set_model_steps("[{say: I am the other.}]"),
         set_model_steps("[{say: I am the first.}]"),
     )
+    ConfigFile.of_home().set("llm.fallbacks", other)  # an endpoint that the owner configured
     models = [{"name": item, "provider": "script"} for item in (first, other)]
     served = servers.enter_context(dashboard(dashboard_context(db, models=lambda: models)))
     visitor = visit(served.url)

@@ -274,7 +274,7 @@ def test_a_rescan_reports_new_achievements(hermes: Hermes, builder: HistoryBuild
     assert {item["id"] for item in first["new"]} >= {"first-words"}
     assert "No new achievements." in achievements(hermes, "rescan").out
     for number in range(20):
-        builder.begin(f"more{number}").say("once more")
+        builder.start(f"more{number}").send("once more")
     result = achievements(hermes, "rescan")
     assert "22 sessions, 20 scanned" in result.out
     assert "★ " in result.out
@@ -289,8 +289,8 @@ def test_while_another_process_scans_the_last_snapshot_is_used(
     before = as_json(hermes)
     builder.start("more").send("something new")
     ledger = LedgerFile(hermes_home / "state.db")
-    with ledger.alone() as is_alone:
-        assert is_alone
+    with ledger.try_lock() as is_locked:
+        assert is_locked
         result = achievements(hermes, "--json")
     ledger.close()
     assert "Another process is scanning" in result.err
@@ -326,9 +326,9 @@ def test_a_rescan_while_another_process_scans_claims_nothing(
     hermes: Hermes, hermes_home: Path, builder: HistoryBuilder
 ) -> None:
     known_names = as_json(hermes, "rescan")
-    builder.begin("more").say("something new")
+    builder.start("more").send("something new")
     ledger = LedgerFile(hermes_home / "state.db")
-    with ledger.alone():
+    with ledger.try_lock():
         result = achievements(hermes, "rescan")
         report = as_json(hermes, "rescan")
     ledger.close()

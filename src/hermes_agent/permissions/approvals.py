@@ -183,10 +183,16 @@ class Approvals:
         return PathContext(
             home=Path.home(),
             hermes_home=self._hermes_home,
-            free=(caller.workspace, *self._free),
+            free=(*self._workspace(caller), *self._free),
             bases=(Path(os.path.normpath(folder)),),
             own_pid=self._own_pid,
         )
+
+    @staticmethod
+    def _workspace(caller: Caller) -> tuple[Path, ...]:
+        """The working folder; the root of all files is not one."""
+        is_root = caller.workspace == Path(caller.workspace.anchor)
+        return () if is_root else (caller.workspace,)
 
     def _verdict(self, judgement: CommandReview, shown: str, caller: Caller) -> Verdict:
         if self._is_sandboxed:

@@ -271,3 +271,9 @@ def test_dotfiles_are_asked_for_even_when_home_is_the_working_folder(approvals, 
     assert is_allowed(approvals, "touch notes.txt", at_home)
     assert not is_allowed(approvals, "touch .bashrc", at_home)
     assert isinstance(approvals.command("rm -rf .", at_home), Refuse)
+
+
+def test_the_root_of_all_files_is_not_a_working_folder(approvals, caller):
+    verdict = approvals.command("touch /opt/x", caller._replace(workspace=Path("/")))
+    assert isinstance(verdict, NeedsApproval)
+    assert verdict.request.pattern_keys == ("write-outside",)
