@@ -28,6 +28,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, NoModelError
+from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +94,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     """Build the agent of a new or a resumed conversation."""
     config = ConfigFile.of_home()
     settings = config.settings()
-    cwd = (options.cwd or Path.cwd()).resolve()
+    cwd = working_folder(options.cwd)
     row = db.get_session(options.session_id) if options.session_id else None
     jobs, memory = Jobs(environment=environment_without_secrets()), MemoryFiles()
     is_owners = not options.scope_key  # memory belongs to the owner only
@@ -159,6 +160,19 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         **shared,
     )
     return AgentBundle(agent, jobs, extensions, agent_tools.items())
+
+
+def working_folder(chosen: Path | None) -> Path:
+    """The working folder of a conversation: the chosen one, else the current folder.
+
+    The root of all files is not one: a server that runs there gets a folder of its own.
+    """
+    folder = (chosen or Path.cwd()).resolve()
+    if folder != Path(folder.anchor):
+        return folder
+    own = hermes_home() / "workspaces" / "owner"
+    own.mkdir(parents=True, mode=0o700, exist_ok=True)
+    return own.resolve()
 
 
 def searchable_history(db: SessionDB, options: ConversationOptions) -> SessionDB | ScopedHistory:

@@ -21,6 +21,7 @@ from tui_gateway import frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from hermes_state import SessionDB
     from support.dashboards import RunningDashboard
@@ -234,7 +235,7 @@ def test_a_page_cannot_send_a_conversation_to_another_host(
     served: RunningDashboard, serve: Callable[[str], str]
 ) -> None:
     with page(served) as client:
-        client.call("session.create", model=serve("[{say: hi}]"))
+        client.open(model=serve("[{say: hi}]"))
         for method, params in (
             ("session.create", {"model": "http://127.0.0.1:9/v1#x"}),
             ("command.dispatch", {"session_id": client.live, "name": "model",
@@ -242,3 +243,16 @@ def test_a_page_cannot_send_a_conversation_to_another_host(
         ):  # fmt: skip
             client.send(method, **params)
             assert "not a configured endpoint" in client.error()["message"]
+
+
+def test_a_chat_of_the_page_works_in_a_folder_of_its_own(
+    served: RunningDashboard, serve: Callable[[str], str], hermes_home: Path
+) -> None:
+    call = "{name: terminal, arguments: {command: pwd; echo hello > made.txt}}"
+    model = serve(f"[{{calls: [{call}]}}, {{say: Done.}}]")
+    with page(served) as client:
+        client.open(model=model)
+        client.call("prompt.submit", text="go")
+        client.wait_for("message.complete")
+    folder = hermes_home / "workspaces" / "owner"
+    assert (folder / "made.txt").read_text() == "hello\n"
