@@ -36,11 +36,12 @@ REASON = missing_requirement()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests with a reason where the browser or the built page is missing."""
-    if REASON is None:
-        return
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
+    """Share two browsers and demos between all tests; skip where one is missing."""
+    own = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    files = sorted({item.path for item in own})
+    for item in own:
+        item.add_marker(pytest.mark.xdist_group(f"browser-{files.index(item.path) % 2}"))
+        if REASON is not None:
             item.add_marker(pytest.mark.skip(reason=REASON))
 
 
