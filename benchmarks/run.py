@@ -14,6 +14,7 @@ import chats
 import dashboard
 import lists
 import opening
+import sandboxes
 import scans
 import screens
 import search
@@ -35,6 +36,7 @@ BENCHMARKS: Final = {
     "space": space,
     "search": search,
     "achievements": scans,
+    "sandbox": sandboxes,
     "startup": startup,
     "talks": talks,
     "chats": chats,

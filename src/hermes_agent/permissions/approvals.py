@@ -11,7 +11,7 @@ from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
 from hermes_agent.permissions.file_access import FileAccess
 from hermes_agent.permissions.grants import Grants
-from hermes_agent.permissions.limits import Limit, Place, build_policy
+from hermes_agent.permissions.limits import CommandPlace, Limit, build_policy
 from hermes_agent.permissions.path_zones import PathContext
 from hermes_agent.permissions.verdicts import (
     SANDBOX_KEYS,
@@ -225,7 +225,9 @@ class Approvals:
     ) -> SandboxPolicy | None:
         """The limits under which an allowed command runs; None for none."""
         review = CommandReviewer(self._ground(caller, cwd)).judge(command)
-        place = Place(caller.workspace, self._hermes_home, Path.home(), temporary, self._free)
+        place = CommandPlace(
+            caller.workspace, self._hermes_home, Path.home(), temporary, self._free
+        )
         granted = Limit.NETWORK if "network" in self.grants.rules(caller.session_id) else Limit.NONE
         return build_policy(self.mode, (*review.findings, *more), place, granted)
 

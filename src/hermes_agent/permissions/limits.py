@@ -58,7 +58,7 @@ LIFTED_LIMITS = {
 }  # fmt: skip
 
 
-class Place(NamedTuple):
+class CommandPlace(NamedTuple):
     """Where a command runs: its working folder and the folders of Hermes."""
 
     workspace: Path
@@ -69,7 +69,7 @@ class Place(NamedTuple):
 
 
 def build_policy(
-    mode: str, findings: Iterable[RiskFinding], place: Place, granted: Limit = Limit.NONE
+    mode: str, findings: Iterable[RiskFinding], place: CommandPlace, granted: Limit = Limit.NONE
 ) -> SandboxPolicy | None:
     """The limits of an allowed command; None for one that was allowed to have none."""
     lifted = granted
@@ -91,20 +91,20 @@ def build_policy(
     )
 
 
-def _writable(place: Place) -> tuple[Path, ...]:
+def _writable(place: CommandPlace) -> tuple[Path, ...]:
     """The working folder and its git directory; the root of all files is not a workspace."""
     if place.workspace == Path(place.workspace.anchor):
         return place.writable
     return (place.workspace, *git_folders(place.workspace), *place.writable)
 
 
-def _hidden(place: Place, lifted: Limit) -> tuple[Path, ...]:
+def _hidden(place: CommandPlace, lifted: Limit) -> tuple[Path, ...]:
     if Limit.CREDENTIALS in lifted:
         return (place.hermes_home,)
     return (place.hermes_home, *credential_paths(place.home))
 
 
-def _protected(place: Place, lifted: Limit) -> tuple[Path, ...]:
+def _protected(place: CommandPlace, lifted: Limit) -> tuple[Path, ...]:
     """What the user's own programs run later, and so a command must not change."""
     hooks = tuple(folder / "hooks" for folder in git_folders(place.workspace))
     if Limit.FILES in lifted:
@@ -112,7 +112,7 @@ def _protected(place: Place, lifted: Limit) -> tuple[Path, ...]:
     return (*start_up_paths(place.home), *hooks)
 
 
-def _revealed(place: Place) -> tuple[Path, ...]:
+def _revealed(place: CommandPlace) -> tuple[Path, ...]:
     folders = [place.hermes_home / name for name in READABLE_HERMES_FOLDERS]
     if place.workspace.is_relative_to(place.hermes_home):
         folders.append(place.workspace)

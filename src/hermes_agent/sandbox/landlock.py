@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -68,22 +69,15 @@ class Ruleset:
         )
         size = 24 if abi >= 6 else 16 if abi >= 4 else 8
         self._fd = self._call(_CREATE_RULESET, ctypes.byref(attributes), size, 0)
-        try:
-            for path in readable:
-                self._grant(path, _READ)
-            for path in writable:
-                self._grant(path, self._handled)
-        except OSError:
-            self.close()
-            raise
+        weakref.finalize(self, os.close, self._fd)
+        for path in readable:
+            self._grant(path, _READ)
+        for path in writable:
+            self._grant(path, self._handled)
 
     def restrict_thread(self) -> None:
         """Apply the rules to this thread; it cannot be undone. Needs no_new_privs."""
         self._call(_RESTRICT_SELF, self._fd, 0, 0)
-
-    def close(self) -> None:
-        """Free the descriptor."""
-        os.close(self._fd)
 
     def _grant(self, path: Path, rights: int) -> None:
         try:

@@ -10,6 +10,7 @@ import functools
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_agent.sandbox.policy import SandboxPolicy
 
 MIN_LANDLOCK_ABI: Final = 3  # the first that covers truncating a file
+RULESET_SECONDS: Final = 10  # how long the rules of a policy are reused
 WRITABLE_DEVICES: Final = (
     "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts",
 )  # fmt: skip
@@ -68,13 +70,13 @@ def find_sandbox() -> Sandbox:
     if sys.platform == "darwin":
         problem = seatbelt.find_problem()
         if problem is None:
-            return Sandbox("seatbelt", None, _start_in_seatbelt)
+            return Sandbox("seatbelt", None, start_in_seatbelt)
         return Sandbox("none", problem, start_bare)
     problem = bubblewrap.find_problem()
     if problem is None:
-        return Sandbox("bubblewrap", None, _start_in_bubblewrap)
+        return Sandbox("bubblewrap", None, start_in_bubblewrap)
     if landlock.abi_version() >= MIN_LANDLOCK_ABI and seccomp.is_supported():
-        return Sandbox("landlock", problem, _start_in_landlock)
+        return Sandbox("landlock", problem, start_in_landlock)
     return Sandbox("none", f"{problem}, and the kernel has no Landlock", start_bare)
 
 
@@ -88,7 +90,8 @@ def start_bare(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
     return _popen(launch, launch.command, launch.environment)
 
 
-def _start_in_bubblewrap(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
+def start_in_bubblewrap(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
+    """Start a program in namespaces of its own."""
     policy = launch.limits
     handle = os.memfd_create("hermes-seccomp", 0)
     try:
@@ -105,19 +108,23 @@ def _start_in_bubblewrap(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
         os.close(handle)
 
 
-def _start_in_seatbelt(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
+def start_in_seatbelt(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
+    """Start a program under `sandbox-exec`."""
     wrapped = seatbelt.wrap(launch.command, launch.limits)
     return _popen(launch, wrapped, _environment(launch, launch.limits.temporary))
 
 
-def _start_in_landlock(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
+def start_in_landlock(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
     """Start it from a thread that limits itself first: the child inherits the limits.
 
     Landlock, seccomp and capabilities belong to a thread, so that the process stays as it is
     and no code runs between fork and exec.
     """
     environment = _environment(launch, launch.limits.temporary)
-    with ThreadPoolExecutor(1, "hermes sandbox", _limit_thread, (launch.limits,)) as thread:
+    seccomp.hide_own_memory()
+    rules = _ruleset(launch.limits, int(time.monotonic() // RULESET_SECONDS))
+    limits = (launch.limits, rules)
+    with ThreadPoolExecutor(1, "hermes sandbox", _limit_thread, limits) as thread:
         return thread.submit(_popen, launch, launch.command, environment).result()
 
 
@@ -135,21 +142,23 @@ def _popen(
     )
 
 
-def _limit_thread(policy: SandboxPolicy) -> None:
+def _limit_thread(policy: SandboxPolicy, rules: landlock.Ruleset) -> None:
     """Limit this thread for good; an error here makes the executor refuse the work."""
+    seccomp.drop_capabilities()
+    seccomp.restrict_thread(seccomp.build_filter(tuple(_denied_families(policy))))
+    rules.restrict_thread()
+
+
+@functools.lru_cache(maxsize=8)
+def _ruleset(policy: SandboxPolicy, _period: int) -> landlock.Ruleset:
+    """The rules of a policy; kept for a while, because they name hundreds of paths."""
     hidden = without_nested(path for path in policy.hidden if path.exists())
     readable = [*landlock.paths_around(hidden), *policy.revealed]
     if policy.is_limited:
         writable = [*policy.writable, policy.temporary, *map(Path, WRITABLE_DEVICES)]
     else:
         writable = readable
-    rules = landlock.Ruleset(readable, writable, network=policy.has_network)
-    try:
-        seccomp.drop_capabilities()
-        seccomp.restrict_thread(seccomp.build_filter(tuple(_denied_families(policy))))
-        rules.restrict_thread()
-    finally:
-        rules.close()
+    return landlock.Ruleset(readable, writable, network=policy.has_network)
 
 
 def _denied_families(policy: SandboxPolicy) -> Iterator[int]:

@@ -143,3 +143,14 @@ def drop_capabilities() -> None:
     nothing = (ctypes.c_uint32 * 6)()
     if libc.capset(ctypes.byref(header), ctypes.byref(nothing)) != 0:
         raise OSError(ctypes.get_errno(), "capset")
+
+
+_PR_SET_DUMPABLE: Final = 4
+
+
+def hide_own_memory() -> None:
+    """Keep other programs of this user from reading this process: environment, memory.
+
+    Where a sandbox shares /proc with this process, as Landlock's does.
+    """
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

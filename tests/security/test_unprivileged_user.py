@@ -1,0 +1,82 @@
+"""Both sandboxes of Linux, started by a user without privileges."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import hermes_agent.sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+USER = "nobody"
+PYTHON = "/usr/bin/python3"  # one that another user may run
+SECRET = "canary-9b1e"
+PROGRAM = """
+import json, os, sys
+from pathlib import Path
+from hermes_agent.sandbox import policy, runner
+
+root = Path(sys.argv[1])
+(root / "hermes").mkdir()
+(root / "hermes" / ".env").write_text(sys.argv[3])
+for name in ("work", "temporary"):
+    (root / name).mkdir()
+limits = policy.SandboxPolicy((root / "work",), (root / "hermes",), (), (), root / "temporary")
+os.environ["OWN_SECRET"] = sys.argv[3]
+environment = {"PATH": os.environ["PATH"], "HOME": str(root)}
+commands = [
+    f"cat {root}/hermes/.env",
+    f"cat /proc/{os.getpid()}/environ",
+    "echo x > made && echo made",
+    f"echo x > {root}/outside",
+    "id -u",
+]
+results = []
+for command in commands:
+    launch = runner.ProgramLaunch(
+        ("bash", "-c", command), root / "work", limits, environment, options={"stdout": -1}
+    )
+    process = getattr(runner, sys.argv[2])(launch)
+    results.append(process.communicate()[0].decode(errors="replace"))
+print(json.dumps({"results": results, "files": sorted(os.listdir(root))}))
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder of the other user, with the sandbox package."""
+    root = Path(tempfile.mkdtemp(prefix="hermes-user-", dir="/var/tmp"))
+    shutil.chown(root, USER)
+    package = root / "lib" / "hermes_agent"
+    source = Path(str(hermes_agent.sandbox.__file__)).parent
+    shutil.copytree(source, package / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "__init__.py").touch()
+    for path in (root / "lib").rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    (root / "lib").chmod(0o755)
+    yield root
+    shutil.rmtree(root)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("start", ["start_in_bubblewrap", "start_in_landlock"])
+def test_an_unprivileged_user_has_the_same_limits(folder: Path, start: str) -> None:
+    done = subprocess.run(
+        [PYTHON, "-c", PROGRAM, str(folder), start, SECRET],
+        user=USER, group="nogroup", extra_groups=[], capture_output=True, check=True,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder / "lib")}, cwd="/",
+    )  # fmt: skip
+    report = json.loads(done.stdout)
+    assert SECRET not in "".join(report["results"])
+    assert report["results"][2] == "made\n"
+    assert report["results"][4].strip() != "0"
+    assert report["files"] == ["hermes", "lib", "temporary", "work"]
