@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from hermes_agent.events import ProviderEvent
 
-pytestmark = pytest.mark.xdist_group("local_model")  # one loaded model for all
 LONG = "Tell me a very long story about the sea."
 
 
