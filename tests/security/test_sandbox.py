@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes_agent.permissions.grants import Grants
 from hermes_agent.sandbox.runner import find_sandbox
 from security.conftest import SECRET, START_UP_FILE, CanaryHome, run_in_mode
 
@@ -131,6 +132,38 @@ def test_a_git_file_that_names_another_folder_does_not_make_it_writable(
     before = canary.state()
     run_in_mode(canary, "workspace", "python3 write.py")
     assert canary.state() == before
+
+
+def test_a_git_link_to_another_folder_does_not_make_it_writable(canary: CanaryHome) -> None:
+    shutil.rmtree(canary.workspace / ".git")
+    (canary.workspace / "write.py").write_text("open('../notes/new', 'w')\n")
+    before = canary.state()
+    run_in_mode(canary, "workspace", "ln -s ../notes .git", "python3 write.py")
+    assert (canary.workspace / ".git").is_symlink()
+    assert canary.state() == before
+
+
+def test_what_was_denied_is_allowed_for_its_folder_alone(canary: CanaryHome) -> None:
+    (canary.home / "other").mkdir()
+    (canary.workspace / "write.py").write_text(
+        "import os\n"
+        "open(os.path.expanduser('~/notes/new'), 'w')\n"
+        "open(os.path.expanduser('~/other/new'), 'w')\n"
+    )
+    (result,) = run_in_mode(canary, "workspace", "python3 write.py", reply="once")
+    assert (canary.home / "notes" / "new").exists()
+    assert not (canary.home / "other" / "new").exists()
+    assert result["exit_code"] != 0
+
+
+def test_a_rule_for_a_command_does_not_lift_its_limits(canary: CanaryHome) -> None:
+    (canary.workspace / "write.py").write_text(
+        "import os\nopen(os.path.expanduser('~/notes/new'), 'w')\n"
+    )
+    for rule in ("run: python3 write.py", "run: python3 *"):
+        Grants(canary.hermes / "approvals.json").add([rule])
+    run_in_mode(canary, "workspace", "python3 write.py", reply="deny")
+    assert not (canary.home / "notes" / "new").exists()
 
 
 def test_a_worktree_and_a_submodule_can_be_committed_to(canary: CanaryHome) -> None:

@@ -11,7 +11,7 @@ from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
 from hermes_agent.permissions.file_access import FileAccess
 from hermes_agent.permissions.grants import Grants
-from hermes_agent.permissions.limits import CommandPlace, Limit, build_policy
+from hermes_agent.permissions.limits import CommandPlace, Limit, build_policy, lift
 from hermes_agent.permissions.path_zones import PathContext
 from hermes_agent.permissions.verdicts import (
     SANDBOX_KEYS,
@@ -221,7 +221,7 @@ class Approvals:
         return asked
 
     def policy(
-        self, command: str, caller: Caller, cwd: Path, temporary: Path, *more: RiskFinding
+        self, command: str, caller: Caller, cwd: Path, temporary: Path
     ) -> SandboxPolicy | None:
         """The limits under which an allowed command runs; None for none."""
         review = CommandReviewer(self._ground(caller, cwd)).judge(command)
@@ -229,7 +229,7 @@ class Approvals:
             caller.workspace, self._hermes_home, Path.home(), temporary, self._free
         )
         granted = Limit.NETWORK if "network" in self.grants.rules(caller.session_id) else Limit.NONE
-        return build_policy(self.mode, (*review.findings, *more), place, granted)
+        return build_policy(self.mode, review.findings, place, granted)
 
     def allow(self, finding: RiskFinding, shown: str, caller: Caller) -> Verdict:
         """Whether something that a command was found to want is allowed."""
@@ -249,20 +249,20 @@ class CommandLimits:
     ) -> SandboxPolicy | None:
         """The limits of an allowed command; None for none."""
         caller = Caller(context.session_id, context.turn_id, context.cwd)
-        more = () if denial is None else (_finding(denial),)
-        return self._approvals.policy(command, caller, cwd, self._jobs.temporary, *more)
+        policy = self._approvals.policy(command, caller, cwd, self._jobs.temporary)
+        return policy if policy is None or denial is None else lift(policy, denial)
 
     def is_hidden(self, path: Path, context: ToolContext) -> bool:
         """Whether a file is hidden from the tools."""
         return self._approvals.is_hidden(path, context.cwd)
 
     def may_exceed(self, command: str, denial: Denial, context: ToolContext) -> bool:
-        """Whether a person allows what the sandbox denied."""
-        return self._guard.allow(_finding(denial), command, context)
+        """Whether a person allows what the sandbox denied.
 
-
-def _finding(denial: Denial) -> RiskFinding:
-    return RiskFinding(denial.access.value, denial.reason)
+        The comment keeps a rule for the command itself from covering this, too.
+        """
+        finding = RiskFinding(denial.access.value, denial.reason)
+        return self._guard.allow(finding, f"{command}  # {denial.reason}", context)
 
 
 def _home(path: Path) -> Path:

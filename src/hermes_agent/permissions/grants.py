@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 ANSWERS: Final = ("once", "session", "always", "deny")
 RUN_PREFIX: Final = "run: "
-# A wildcard never reaches into a second command.
-SHELL_OPERATORS: Final = re.compile(r"[;&|`$()<>\n\\]")
+# A wildcard never reaches into a second command, nor covers what a comment asks for.
+SHELL_OPERATORS: Final = re.compile(r"[;&|`$()<>\n\\#]")
 
 
 def suggested_rules(request: ApprovalRequest) -> tuple[str, ...]:

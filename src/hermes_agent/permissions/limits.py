@@ -10,6 +10,7 @@ from enum import Flag, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from hermes_agent.sandbox.denials import DeniedAccess
 from hermes_agent.sandbox.policy import (
     SandboxPolicy,
     credential_paths,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hermes_agent.permissions.verdicts import RiskFinding
+    from hermes_agent.sandbox.denials import Denial
 
 READABLE_HERMES_FOLDERS = ("skills",)  # what an agent needs of HERMES_HOME
 
@@ -89,6 +91,18 @@ def build_policy(
         has_local_sockets=is_full or Limit.SOCKETS in lifted,
         is_limited=is_plan or not (is_full or Limit.FILES in lifted),
     )
+
+
+def lift(policy: SandboxPolicy, denial: Denial) -> SandboxPolicy:
+    """The policy without the limit that a command ran into; of a path only its folder."""
+    if denial.access is DeniedAccess.NETWORK:
+        return policy._replace(has_network=True)
+    if denial.access is DeniedAccess.SOCKET:
+        return policy._replace(has_local_sockets=True)
+    folder = Path(denial.path).expanduser().parent
+    if not denial.path or folder == Path(folder.anchor):
+        return policy._replace(is_limited=False)
+    return policy._replace(writable=(*policy.writable, folder))
 
 
 def _writable(place: CommandPlace) -> tuple[Path, ...]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PROGRAM: Final = "bwrap"
 PROBE_SECONDS: Final = 10.0
 NULL: Final = "/dev/null"
+NAMESPACES: Final = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
 TEMPORARY: Final = Path("/tmp")  # noqa: S108 - where a command sees its private folder
 
 
@@ -56,12 +57,23 @@ def find_problem() -> str | None:
     return None
 
 
-def wrap(command: Sequence[str], policy: SandboxPolicy, cwd: Path, filter_fd: int) -> list[str]:
-    """The command line that runs *command* under *policy*."""
+def wrap(
+    command: Sequence[str],
+    policy: SandboxPolicy,
+    cwd: Path,
+    filter_fd: int,
+    *,
+    keeps_network: bool = False,
+) -> list[str]:
+    """The command line that runs *command* under *policy*.
+
+    With *keeps_network* it stays in the network namespace in which it is started.
+    """
     program = shutil.which(PROGRAM) or PROGRAM
     return [
         program,
-        *_namespaces(policy),
+        *NAMESPACES,
+        *([] if keeps_network or policy.has_network else ["--unshare-net"]),
         *_system(policy),
         *_writable(policy),
         *_protected(policy),
@@ -79,11 +91,6 @@ def build_filter(policy: SandboxPolicy) -> bytes:
     if not policy.has_local_sockets:
         denied.append(seccomp.AF_UNIX)
     return seccomp.build_filter(tuple(denied))
-
-
-def _namespaces(policy: SandboxPolicy) -> list[str]:
-    names = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
-    return names if policy.has_network else [*names, "--unshare-net"]
 
 
 def _system(policy: SandboxPolicy) -> list[str]:

@@ -11,15 +11,19 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
+import threading
 from typing import Final
 
 from hermes_agent.sandbox import bubblewrap
+from hermes_agent.tools import process_groups
 
 ENTER: Final = "nsenter"
 READY: Final = b"ready\n"
 # Ends with its standard input, which only this process holds.
 HOLDER: Final = "echo ready; read -r _"
+END_SECONDS: Final = 1.0
 
 
 class NetworkNamespace:
@@ -28,15 +32,17 @@ class NetworkNamespace:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._target: int | None = None
+        self._lock = threading.Lock()  # commands start in parallel; closing waits for nothing
 
     def enter(self) -> list[str]:
         """The start of a command line that runs inside; empty where that is not possible."""
         program = shutil.which(ENTER)
         if program is None:
             return []
-        if self._process is None or self._process.poll() is not None:
-            self.close()
-            self._start()
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                self.close()
+                self._start()
         if self._target is None:
             return []
         options = ["--preserve-credentials", "--user", "--net", f"--target={self._target}"]
@@ -51,7 +57,9 @@ class NetworkNamespace:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
-        process.wait()
+        process_groups.send(process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=END_SECONDS)
 
     def _start(self) -> None:
         reader, writer = os.pipe()

@@ -101,6 +101,8 @@ def git_folders(workspace: Path) -> tuple[Path, ...]:
     """The git directory that a working folder belongs to, and the common one of a worktree."""
     for folder in (workspace, *workspace.parents):
         entry = folder / ".git"
+        if entry.is_symlink():  # a command could point it to any folder
+            return ()
         if entry.is_dir():
             return (entry,)
         if entry.is_file():

@@ -97,13 +97,13 @@ def start_in_bubblewrap(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
     try:
         os.write(handle, bubblewrap.build_filter(policy))
         os.lseek(handle, 0, os.SEEK_SET)
-        wrapped = bubblewrap.wrap(launch.command, policy, launch.cwd, handle)
-        if launch.namespace is not None and not policy.has_network:
-            shared = launch.namespace.enter()
-            if shared:
-                wrapped = [*shared, *(part for part in wrapped if part != "--unshare-net")]
+        namespace = None if policy.has_network else launch.namespace
+        enter = [] if namespace is None else namespace.enter()
+        wrapped = bubblewrap.wrap(
+            launch.command, policy, launch.cwd, handle, keeps_network=bool(enter)
+        )
         environment = _environment(launch, bubblewrap.TEMPORARY)
-        return _popen(launch, wrapped, environment, pass_fds=[handle])
+        return _popen(launch, [*enter, *wrapped], environment, pass_fds=[handle])
     finally:
         os.close(handle)
 

@@ -196,7 +196,8 @@ def _lost(connection: ClientConnection) -> ChatEnd:
 
 async def _refusal(text: str) -> str | None:
     """The error response to a frame that must not reach the daemon, or None."""
-    if len(text) < frames.MAX_FRAME_BYTES // 64:
+    # A long frame takes a while to parse, and a model by URL is compared with the settings.
+    if len(text) < frames.MAX_FRAME_BYTES // 64 and "://" not in text:
         return _check_frame(text)
     return await asyncio.to_thread(_check_frame, text)
 
