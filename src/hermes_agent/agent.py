@@ -25,7 +25,7 @@ from hermes_agent.events import (
 from hermes_agent.memory.review import ReviewDependencies, Reviews
 from hermes_agent.messages import Usage
 from hermes_agent.toolbox import no_guard
-from hermes_agent.tools.base import NonInteractivePrompter
+from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_agent.turn import Turn, TurnDependencies
 from hermes_agent.turn_control import Cancel, Steering, join_texts
 from hermes_agent.turn_hooks import TurnHooks, TurnIdentity, no_plugins

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_agent.messages import ToolCall
-    from hermes_agent.tools.base import Prompter, Tool
+    from hermes_agent.tools.base import Tool
+    from hermes_agent.tools.prompter import Prompter
     from hermes_agent.turn_control import Cancel
 
     # Returns why a call is not allowed, or None.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
-    from hermes_agent.tools.base import Prompter
+    from hermes_agent.tools.prompter import Prompter
     from hermes_agent.turn_control import Cancel, SteeringInput
     from hermes_agent.turn_hooks import TurnHooks
     from hermes_state.delivery.leases import Lease

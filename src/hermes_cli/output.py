@@ -77,7 +77,12 @@ class CommandOutput:
 
     def note(self, text: str) -> None:
         """Print a message on stderr, with commands as in a hint."""
-        print(clean(with_command_name(text)), file=sys.stderr)
+        self.quote(with_command_name(text))
+
+    def quote(self, text: str, style: str = "") -> None:
+        """Print on stderr a text that is not the program's own, unchanged."""
+        style = style if sys.stderr.isatty() else ""
+        print(self.paint(clean(text), style), file=sys.stderr)
 
     def prompt(self, text: str) -> None:
         """Print a question on stderr without a newline."""

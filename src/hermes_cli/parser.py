@@ -74,6 +74,11 @@ COMMANDS = (
     CommandEntry("restore", "hermes_cli.commands.system.restore", "restore a backup"),
     CommandEntry("config", "hermes_cli.commands.system.config", "read and change settings"),
     CommandEntry(
+        "permissions",
+        "hermes_cli.commands.system.permissions",
+        "show and change what is allowed without asking",
+    ),
+    CommandEntry(
         "completion", "hermes_cli.commands.system.completion", "print a shell completion script"
     ),
     CommandEntry("gateway", "hermes_cli.commands.gateway.command", "run the gateway for chat apps"),
@@ -170,6 +175,14 @@ def add_conversation_options(parser: argparse.ArgumentParser, source: str) -> No
     )  # fmt: skip
     parser.add_argument("-r", "--resume", metavar="ID", help="continue this conversation")
     parser.add_argument("--model", default="", metavar="NAME", help="use this model")
+    parser.add_argument(
+        "--mode", choices=("plan", "workspace", "full"),
+        help="permission mode of this run instead of the setting agent.approvals",
+    )  # fmt: skip
+    parser.add_argument(
+        "--allow", action="append", default=[], metavar="RULE",
+        help="allow this without asking, e.g. network or 'run: git push *'; may be repeated",
+    )  # fmt: skip
     parser.add_argument(
         "--source", default=source, metavar="NAME", help="source label stored with the session"
     )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hermes_agent.providers.selection import ModelChoice
     from hermes_agent.skills import Skill
     from hermes_agent.toolbox import ToolItem
-    from hermes_agent.tools.base import Prompter
+    from hermes_agent.tools.prompter import Prompter
     from hermes_core.config.file import Settings
     from hermes_state import SessionDB
 
@@ -59,6 +59,8 @@ class ConversationOptions(NamedTuple):
     cwd: Path | None = None
     about: str = ""  # description of the chat, for the system prompt
     scope_key: str = ""  # restricts history search to the chat with this session key
+    mode: Mode | None = None  # instead of the configured one
+    allow: tuple[str, ...] = ()  # permission rules for this conversation
 
 
 class AgentBundle(NamedTuple):
@@ -67,6 +69,7 @@ class AgentBundle(NamedTuple):
     agent: AIAgent
     jobs: Jobs
     extensions: Extensions
+    approvals: Approvals
     items: list[ToolItem]  # the tools of the agent, for listings
 
     @property
@@ -100,9 +103,10 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     is_owners = not options.scope_key  # memory belongs to the owner only
     extensions = Extensions.load(config, cwd)
     approvals = Approvals(
-        _approval_mode(settings),
+        options.mode or _approval_mode(settings),
         is_sandboxed=find_sandbox().is_available,
         judges=extensions.judges(),
+        rules=options.allow,
     )
     guard = ApprovalGuard(approvals, notify_plugins, options.platform)
     shared: dict[str, Any] = {
@@ -159,7 +163,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         prompter=asks,
         **shared,
     )
-    return AgentBundle(agent, jobs, extensions, agent_tools.items())
+    return AgentBundle(agent, jobs, extensions, approvals, agent_tools.items())
 
 
 def working_folder(chosen: Path | None) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from hermes_agent.events import Failed, TurnStarted
+from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.providers import selection
 from hermes_conversation import agent_factory, attachments, export
 from hermes_core.config.file import ConfigFile
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from hermes_agent.agent import AIAgent
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.events import Event
-    from hermes_agent.tools.base import Prompter
+    from hermes_agent.permissions.approvals import Mode
+    from hermes_agent.tools.prompter import Prompter
     from hermes_conversation.agent_factory import AgentBundle, ConversationOptions
     from hermes_conversation.attachments import Picture
     from hermes_conversation.history_scope import ScopedHistory
@@ -122,6 +124,32 @@ class Conversation:
         if self.exists:
             self.db.update_session_cwd(self.session_id, str(target))
         return target
+
+    # Permissions
+
+    @property
+    def mode(self) -> Mode:
+        """The permission mode: plan, workspace or full."""
+        return self._bundle.approvals.mode
+
+    def set_mode(self, name: str) -> Mode:
+        """Change the mode of this conversation, also while a turn runs."""
+        mode = parse_mode(name)
+        self._options = self._options._replace(mode=mode)
+        self._bundle.approvals.mode = mode
+        return mode
+
+    def permission_rules(self) -> dict[str, list[str]]:
+        """The rules of this conversation and those that are kept."""
+        grants = self._bundle.approvals.grants
+        kept = grants.always()
+        return {"session": sorted(grants.rules(self.session_id) - set(kept)), "always": kept}
+
+    def remove_rule(self, rule: str) -> bool:
+        """Remove a permission rule; whether it existed."""
+        grants = self._bundle.approvals.grants
+        is_removed = grants.revoke_in(self.session_id, rule)
+        return grants.revoke(rule) or is_removed
 
     # Switching conversations
 

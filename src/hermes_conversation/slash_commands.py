@@ -10,6 +10,8 @@ import difflib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.permissions.grants import check_rule
+from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import STANDARD_ORIGIN
 from hermes_core import human_format
 from hermes_core.errors import UsageError
@@ -21,6 +23,11 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
 
 LIST_LIMIT: Final = 10
+MODE_HELP: Final = {
+    "plan": "nothing is written and the network is not used",
+    "workspace": "writes in the working folder; risky actions need approval",
+    "full": "no limits except for commands that are never allowed",
+}
 APPROVALS: Final = ("once", "session", "always")
 
 
@@ -208,14 +215,35 @@ def _save(conversation: Conversation, words: str) -> CommandOutcome:
 
 
 def _approve(_conversation: Conversation, words: str) -> CommandOutcome:
-    choice = words.lower() or "once"
-    if choice not in APPROVALS:
-        raise UsageError(f"Usage: /approve {'|'.join(APPROVALS)}")
-    return CommandOutcome(answer=choice)
+    choice, _, rule = words.partition(" ")
+    choice = choice.lower() or "once"
+    if choice not in APPROVALS or (choice == "once" and rule):
+        raise UsageError(f"Usage: /approve {'|'.join(APPROVALS)} [RULE]")
+    return CommandOutcome(answer=f"{choice} {check_rule(rule)}" if rule.strip() else choice)
 
 
-def _deny(_conversation: Conversation, _words: str) -> CommandOutcome:
-    return CommandOutcome(answer="deny")
+def _permissions(conversation: Conversation, words: str) -> CommandOutcome:
+    verb, _, rule = words.partition(" ")
+    if verb == "remove":
+        rule = _required(rule.strip(), "/permissions remove RULE")
+        is_removed = conversation.remove_rule(rule)
+        return CommandOutcome(f"Removed {rule}" if is_removed else f"No rule {rule!r}.")
+    if verb:
+        mode = conversation.set_mode(verb.lower())
+        return CommandOutcome(f"Mode: {mode}, {MODE_HELP[mode]}")
+    sandbox = find_sandbox()
+    rows = [
+        ("mode", f"{conversation.mode}: {MODE_HELP[conversation.mode]}"),
+        ("sandbox", sandbox.name if sandbox.is_available else f"none ({sandbox.problem})"),
+        ("folder", str(conversation.agent.cwd)),
+    ]
+    for scope, rules in conversation.permission_rules().items():
+        rows += [(f"allowed ({scope})", rule) for rule in rules]
+    return CommandOutcome(_columns(rows))
+
+
+def _deny(_conversation: Conversation, words: str) -> CommandOutcome:
+    return CommandOutcome(answer=f"deny {words}".strip())
 
 
 def _stop(_conversation: Conversation, _words: str) -> CommandOutcome:
@@ -275,9 +303,11 @@ COMMANDS: Final = (
     SlashCommand("memory", "show what is always remembered", _memory, while_busy=True),
     SlashCommand("skills", "list skills", _skills, while_busy=True),
     SlashCommand("tools", "list tools", _tools, while_busy=True),
-    SlashCommand("approve", "allow the pending command", _approve, "[once|session|always]",
+    SlashCommand("approve", "allow the pending command", _approve, "[once|session|always [RULE]]",
                  while_busy=True),
-    SlashCommand("deny", "deny the pending command", _deny, while_busy=True),
+    SlashCommand("deny", "deny the pending command", _deny, "[REASON]", while_busy=True),
+    SlashCommand("permissions", "show or change the permission mode and rules", _permissions,
+                 "[plan|workspace|full|remove RULE]", while_busy=True),
     SlashCommand("stop", "stop the running turn", _stop, while_busy=True),
     SlashCommand("queue", "send a message after the current turn", _queue, "TEXT", while_busy=True),
     SlashCommand("steer", "send a message to the running turn", _steer, "TEXT", while_busy=True),

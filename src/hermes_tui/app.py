@@ -38,7 +38,9 @@ REPEAT_SECONDS: Final = 2.0
 DARK, LIGHT = "textual-dark", "textual-light"
 THEMES: Final = {"dark": DARK, "light": LIGHT}
 # Actions of the conversation, disabled while a dialog is open.
-MAIN_SCREEN_ACTIONS: Final = frozenset({"edit", "pick", "rewind", "family", "scroll_pages"})
+MAIN_SCREEN_ACTIONS: Final = frozenset(
+    {"edit", "pick", "rewind", "family", "scroll_pages", "switch_permissions"}
+)
 
 
 class EventsArrived(Message):
@@ -57,6 +59,7 @@ class HermesApp(App[None]):
         Binding("ctrl+t", "switch_theme", priority=True),
         Binding("ctrl+g", "edit", priority=True),
         Binding("ctrl+r", "pick", priority=True),
+        Binding("shift+tab", "switch_permissions", priority=True),
         Binding("f1", "keys", priority=True),
         Binding("f3", "rewind", priority=True),
         Binding("f4", "family", priority=True),
@@ -282,6 +285,11 @@ class HermesApp(App[None]):
     async def action_pick(self) -> None:
         """Choose another conversation."""
         await self._commands.pick()
+
+    def action_switch_permissions(self) -> None:
+        """Switch between the modes workspace and plan; full is chosen by /permissions only."""
+        mode = "plan" if self.conversation.info.get("mode") == "workspace" else "workspace"
+        self.submission.call_in_background("session.permissions", mode=mode)
 
     async def action_rewind(self) -> None:
         """Rewind to an earlier message."""

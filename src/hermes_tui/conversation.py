@@ -32,6 +32,8 @@ class OpenRequest(NamedTuple):
     is_latest: bool = False
     model: str = ""
     source: str = "tui"
+    mode: str = ""
+    allow: str = ""  # permission rules, one on each line
 
 
 class PendingCalls:
@@ -93,7 +95,13 @@ class ConversationClient:
 
     def _open_in(self, client: RpcClient) -> None:
         request = self._request
-        params = {"cwd": request.cwd, "model": request.model, "source": request.source}
+        params = {
+            "cwd": request.cwd,
+            "model": request.model,
+            "source": request.source,
+            "mode": request.mode,
+            "allow": request.allow,
+        }
         session = request.session or (self._latest() if request.is_latest else "")
         if session:
             self._set_state(client.call("session.resume", session_id=session, **params))

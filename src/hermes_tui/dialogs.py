@@ -1,15 +1,14 @@
-"""Modal dialogs: approvals, questions of the agent, secrets and the list of keys."""
+"""Modal dialogs: questions of the agent, secrets and the list of keys."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Button, Input, OptionList, Static
+from textual.widgets import Input, OptionList, Static
 
 from hermes_core.terminal_text import clean
 
@@ -25,6 +24,7 @@ Ctrl+G       edit in $EDITOR
 Up           previous input, when the input is empty
 Tab          complete a command or path; with an empty input,
              move to tool calls; Enter expands one
+Shift+Tab    switch between the modes workspace and plan
 Ctrl+R       open another conversation   F3  rewind
 Ctrl+T       dark or light colors        F4  tree of branches
 Esc          back to the input
@@ -33,12 +33,6 @@ Ctrl+C       interrupt the turn, or clear the input; twice: quit
 Ctrl+D       quit; a running turn continues in the background
 F1           show these keys; /help lists commands"""
 SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
-MIN_VISIBLE_SECONDS: Final = 1.0  # before a dialog accepts keys
-TYPING_PAUSE_SECONDS: Final = 0.5  # keys without a pause were meant for the input
-FOCUS_KEYS: Final = frozenset({"left", "right", "tab", "shift+tab"})
-ANSWER_KEYS: Final = frozenset({"o", "s", "d", "enter"})
-TOO_EARLY: Final = "… wait a moment before answering"
-READY: Final = "o, s or d · arrows and Enter · Esc denies"
 
 
 class QuestionDialog(ModalScreen[str]):
@@ -53,76 +47,6 @@ class QuestionDialog(ModalScreen[str]):
         """Answer once; further keys before the dialog closes are ignored."""
         if self.is_current:
             self.dismiss(text)
-
-
-class ApprovalDialog(QuestionDialog):
-    """Asks whether a command may run; Esc denies.
-
-    It may open while the user types. Keys are ignored until the dialog has been visible for
-    a moment and typing has paused.
-    """
-
-    BINDINGS: ClassVar = [
-        Binding("o", "answer('once')"),
-        Binding("s", "answer('session')"),
-        Binding("d,escape", "answer('deny')"),
-        Binding("left", "app.focus_previous"),
-        Binding("right", "app.focus_next"),
-    ]
-
-    def __init__(self, payload: dict[str, Any]) -> None:
-        super().__init__(payload)
-        self._visible_since = self._last_typed_at = time.monotonic()
-
-    def compose(self) -> ComposeResult:
-        """The command, the reason and the answers."""
-        with Vertical(classes="dialog"):
-            yield Static("Allow this command?", classes="heading")
-            yield Static(Content(clean(str(self._payload["description"]))))
-            yield Static(Content(clean(str(self._payload["command"]))), classes="command")
-            with Horizontal(classes="buttons"):
-                yield Button("[u]o[/u]nce", id="once", variant="success", compact=True)
-                yield Button("this [u]s[/u]ession", id="session", compact=True)
-                if self._payload.get("allow_permanent"):
-                    yield Button("always", id="always", compact=True)
-                yield Button("[u]d[/u]eny", id="deny", variant="error", compact=True)
-            yield Static(TOO_EARLY, classes="keys")
-
-    def on_mount(self) -> None:
-        """Focus deny, so that Enter alone allows nothing."""
-        self.query_one("#deny").focus()
-        self.set_interval(0.1, self._draw)
-
-    def on_screen_resume(self) -> None:
-        """Restart the delay when the dialog becomes visible."""
-        self._visible_since = time.monotonic()
-
-    def on_key(self, event: events.Key) -> None:
-        """Ignore keys that were meant for the input."""
-        if event.key == "escape":
-            return
-        if self._is_early(event.time) or event.key not in ANSWER_KEYS | FOCUS_KEYS:
-            self._last_typed_at = event.time
-            self._draw()
-            event.stop()
-
-    def _is_early(self, now: float) -> bool:
-        return (
-            now - self._visible_since < MIN_VISIBLE_SECONDS
-            or now - self._last_typed_at < TYPING_PAUSE_SECONDS
-        )
-
-    def _draw(self) -> None:
-        is_early = self._is_early(time.monotonic())
-        self.query_one(".keys", Static).update(TOO_EARLY if is_early else READY)
-
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Answer by mouse or Enter."""
-        self.action_answer(str(event.button.id))
-
-    def action_answer(self, choice: str) -> None:
-        """Answer."""
-        self.answer(choice)
 
 
 class ClarifyDialog(QuestionDialog):

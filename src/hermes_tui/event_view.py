@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_tui.dialogs import ApprovalDialog, ClarifyDialog, QuestionDialog, SecretDialog
+from hermes_agent.tools.prompter import RULE_SEPARATOR, parse_answer
+from hermes_tui.approval_dialog import ApprovalDialog
+from hermes_tui.dialogs import ClarifyDialog, QuestionDialog, SecretDialog
 from hermes_tui.messages import UserMessage, entries
 from hermes_tui.submission import UNREACHABLE
 from tui_gateway.client import GONE
@@ -202,6 +204,10 @@ class EventView:
         def answered(text: str | None) -> None:
             if text is not None:
                 params = {name: text, "request_id": payload["request_id"]}
+                if kind == "approval.request":
+                    answer = parse_answer(text)
+                    rule = RULE_SEPARATOR.join(answer.rules)
+                    params |= {"choice": answer.choice, "rule": rule, "reason": answer.reason}
                 self._app.submission.call_in_background(method, **params)
 
         self._app.bell()

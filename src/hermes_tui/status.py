@@ -19,6 +19,7 @@ TITLE_COLUMNS: Final = 30
 MODEL_COLUMNS: Final = 30
 BAR_CELLS: Final = 8
 WARNING_SHARE: Final = 0.6
+MODE_STYLES: Final = {"plan": "$accent", "full": "bold $error"}
 
 
 class StatusBar(Static):
@@ -81,12 +82,17 @@ class StatusBar(Static):
         name = one_line(str(info["title"] or info["stored_session_id"]))
         usage = info["usage"]
         cost = f" · ${usage['cost_usd']:.2f}" if usage["cost_usd"] else ""
+        mode = str(info.get("mode") or "")
+        if info.get("sandbox") == "none":
+            mode += " (no sandbox)"
         labels = (
             fit(one_line(str(info["model"])), MODEL_COLUMNS),
             _short(str(info["cwd"])),
             fit(name, TITLE_COLUMNS),
         )
         return [
+            (mode, MODE_STYLES.get(str(info.get("mode")), "")),
+            " · ",
             " · ".join(labels) + " · ",
             *_filled(info["context_tokens"], info["window"]),
             f"{_tokens(usage['input'] + usage['output'])} tokens{cost} · ",

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hermes_agent import events
+from hermes_agent.sandbox.runner import find_sandbox
 from hermes_conversation import agent_factory
 from hermes_conversation.conversation import Conversation
 from hermes_conversation.pending_input import PendingInput
@@ -194,6 +195,8 @@ class LiveSession:
             "window": self.conversation.agent.window,
             "context_tokens": self.conversation.agent.context_tokens,
             "cwd": str(self.conversation.agent.cwd),
+            "mode": self.conversation.mode,
+            "sandbox": find_sandbox().name,
             "title": row.get("title"),
             "running": self.is_running,
             "stored_session_id": self.conversation.session_id,

@@ -75,20 +75,23 @@ OPENED_FIELDS: Final = (
 )
 USAGE_FIELDS: Final = "input output cache_read cache_write reasoning cost_usd"
 INFO_FIELDS: Final = (
-    "model window context_tokens cwd title running stored_session_id message_count usage"
+    "model window context_tokens cwd mode sandbox title running stored_session_id message_count "
+    "usage"
 )
 METHODS: Final = {
     method.name: method
     for method in (
         _method("session.create", "start a conversation", sessions.create,
-                "cwd model source title close_on_disconnect:yes_or_no", OPENED_FIELDS, slow=True),
+                "cwd model source title mode allow close_on_disconnect:yes_or_no", OPENED_FIELDS,
+                slow=True),
         _method("session.list", "stored conversations, newest first", sessions.listed,
                 "limit:number search cwd", "sessions", slow=True),
         _method("session.most_recent", "the latest stored conversation", sessions.most_recent,
                 "cwd", "session_id id title preview started_at last_active message_count source "
                 "cwd", slow=True),
         _method("session.resume", "open a stored conversation, or one that is open already",
-                sessions.resume, "session_id! cwd model source close_on_disconnect:yes_or_no",
+                sessions.resume,
+                "session_id! cwd model source mode allow close_on_disconnect:yes_or_no",
                 f"{OPENED_FIELDS} resumed", slow=True),
         _method("session.activate", "receive the events of an open conversation", sessions.activate,
                 "session_id!", OPENED_FIELDS),
@@ -139,8 +142,10 @@ METHODS: Final = {
                 conversation.attach_image, "session_id! path!", "attached count"),
         _method("image.detach", "remove the attached images", conversation.detach_image,
                 "session_id!", "count"),
+        _method("session.permissions", "show or change the permission mode",
+                conversation.permissions, "session_id! mode", "mode sandbox problem rules"),
         _method("approval.respond", "answer an approval prompt", conversation.approve,
-                "session_id! choice! request_id", "resolved"),
+                "session_id! choice! request_id rule reason", "resolved"),
         _method("clarify.respond", "answer a question of the agent", conversation.clarify,
                 "session_id! answer! request_id", "resolved"),
         _method("secret.respond", "provide a requested secret",
@@ -199,7 +204,7 @@ EVENTS: Final = {
         _event("status.update", "a status message; `kind` is status, retrying or review",
                "kind text"),
         _event("approval.request", "a command needs approval",
-               "command description allow_permanent request_id"),
+               "command description allow_permanent folder rules risky_lines diff request_id"),
         _event("clarify.request", "a question of the agent", "question choices request_id"),
         _event("secret.request", "a key or a password is needed", "prompt env_var request_id"),
         _event("question.closed", "a question was answered or is no longer open",

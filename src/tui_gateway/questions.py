@@ -6,10 +6,12 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_agent.tools.prompter import parse_answer
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_agent.tools.base import ApprovalRequest
+    from hermes_agent.tools.prompter import ApprovalAnswer, ApprovalRequest
 
 # As long as a waiting conversation stays open without a client.
 WAIT_SECONDS: Final = 6 * 3600.0
@@ -39,15 +41,18 @@ class Questions:
         with self._lock:
             self._is_cancelled = False
 
-    def approve(self, request: ApprovalRequest) -> str:
+    def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Ask whether a command may run; no answer means deny."""
         payload = {
             "command": request.command,
             "description": request.description,
             "allow_permanent": request.may_always,
+            "folder": request.folder,
+            "rules": list(request.rules),
+            "risky_lines": list(request.risky_lines),
+            "diff": request.diff,
         }
-        answer = self._ask("approval.request", payload)
-        return answer if answer in CHOICES else "deny"
+        return parse_answer(self._ask("approval.request", payload))
 
     def clarify(self, question: str, choices: list[str]) -> str:
         """The answer to a question of the model; empty when there is none."""

@@ -10,8 +10,8 @@ import pytest
 
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
-from hermes_agent.tools.base import ApprovalRequest
-from hermes_cli.commands.chat.turn_printer import TerminalPrompter
+from hermes_agent.tools.prompter import ApprovalRequest
+from hermes_cli.commands.chat.terminal_prompter import TerminalPrompter
 from hermes_cli.output import CommandOutput
 from support.plain_terminal import quit_chat, start_chat, stored_messages
 
@@ -148,9 +148,13 @@ def test_the_end_of_input_approves_nothing(old_folder: Path) -> None:
         (["no\n"], "deny"),
         (["stop\n", "over\n", "\n", "deny\n"], "deny"),
         ([""], "deny"),
+        (["d use make clean\n"], "deny use make clean"),
+        (["a run: rm *\n"], "always run: rm *"),
+        (["a everything please\n", "s network\n"], "session network"),
     ],
 )
 def test_accepted_decisions(lines: list[str], decision: str) -> None:
     prompter = TerminalPrompter(CommandOutput(), is_interactive=True)
     prompter.read_line = iter(lines).__next__
-    assert prompter.approve(ApprovalRequest("s", "t", "rm x", "Removes", ("rm",))) == decision
+    answer = prompter.approve(ApprovalRequest("s", "t", "rm x", "Removes", ("rm",)))
+    assert str(answer) == decision

@@ -178,7 +178,7 @@ async def test_a_pending_approval_does_not_block_a_stop_or_restart(
     before = (status.read_runtime_status() or {})["start_time"]
     async with LocalChatClient(socket_path()) as chat:
         await chat.send("clean up", "m1")
-        assert "Allow this command?" in (await chat.wait_for(1))[0]
+        assert "Approval needed" in (await chat.wait_for(1))[0]
         os.kill(gateway.pid, signal.SIGUSR1)
         wait_until(
             lambda: (status.read_runtime_status() or {})["start_time"] > before and gateway.is_up(),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_agent.events import ToolFinished
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
+from hermes_agent.tools.prompter import parse_answer
 from hermes_conversation import agent_factory
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_state import SessionDB
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes_agent.tools.base import ApprovalRequest
+    from hermes_agent.tools.prompter import ApprovalAnswer, ApprovalRequest
 
 
 class FixedPrompter:
@@ -27,9 +28,9 @@ class FixedPrompter:
         self.reply = reply
         self.requests: list[ApprovalRequest] = []
 
-    def approve(self, request: ApprovalRequest) -> str:
+    def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         self.requests.append(request)
-        return self.reply
+        return parse_answer(self.reply)
 
     def clarify(self, question: str, choices: list[str]) -> str:
         del question, choices

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from hermes_tui.dialogs import MIN_VISIBLE_SECONDS, ApprovalDialog, ClarifyDialog, KeysDialog
+from hermes_tui.approval_dialog import MIN_VISIBLE_SECONDS, ApprovalDialog
+from hermes_tui.dialogs import ClarifyDialog, KeysDialog
 from hermes_tui.messages import CollapsedMessages, ToolRow, entries
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from textual.widgets import Input, OptionList, Tree
 
-from hermes_tui.dialogs import ApprovalDialog, KeysDialog
+from hermes_tui.approval_dialog import ApprovalDialog
+from hermes_tui.dialogs import KeysDialog
 from hermes_tui.rewind import BranchTree
 from hermes_tui.session_picker import SessionPicker
 from support.screens import SIZE, submit_and_wait, wait_for

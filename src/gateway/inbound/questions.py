@@ -9,10 +9,12 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_agent.tools.prompter import describe_rules, parse_answer
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_agent.tools.base import ApprovalRequest
+    from hermes_agent.tools.prompter import ApprovalAnswer, ApprovalRequest
 
 ANSWER_SECONDS: Final = 300.0
 
@@ -98,14 +100,10 @@ class ChatPrompter:
         self._questions = questions
         self._session_key = session_key
 
-    def approve(self, request: ApprovalRequest) -> str:
+    def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Ask whether a command may run; no answer means `deny`."""
-        text = (
-            f"{request.description}\n\n```\n{request.command}\n```\n\n"
-            "Allow this command? Reply /approve, /approve session, /approve always or /deny."
-        )
-        answer = self._questions.ask(self._session_key, "approval", text)
-        return answer if answer in {"once", "session", "always"} else "deny"
+        text = approval_card(request)
+        return parse_answer(self._questions.ask(self._session_key, "approval", text))
 
     def clarify(self, question: str, choices: list[str]) -> str:
         """Ask a question of the model; the answer."""
@@ -114,3 +112,25 @@ class ChatPrompter:
         if answer.isdigit() and 0 < int(answer) <= len(choices):
             return choices[int(answer) - 1]
         return answer
+
+
+def approval_card(request: ApprovalRequest) -> str:
+    """The question as a message: why, where, what, and how to answer."""
+    lines = request.command.split("\n")
+    risky = [lines[number].strip() for number in request.risky_lines] if len(lines) > 1 else []
+    parts = [
+        f"**Approval needed:** {request.description}",
+        f"Folder: `{request.folder}`",
+        *(f"Risky: `{line}`" for line in risky),
+        f"```\n{request.command}\n```",
+    ]
+    if request.diff:
+        parts.append(f"```diff\n{request.diff}\n```")
+    choices = ["yes (once)", "/approve session"]
+    if request.may_always:
+        choices.append("/approve always")
+    parts.append(
+        f"Reply {', '.join(choices)}, no, or /deny REASON. "
+        f"Session and always allow: {describe_rules(request)}"
+    )
+    return "\n\n".join(parts)

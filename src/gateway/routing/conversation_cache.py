@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.platforms.names import Platform
-from hermes_agent.tools.base import NonInteractivePrompter
+from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gateway.inbound.questions import ChatQuestions
     from gateway.routing.entries import SessionEntry
-    from hermes_agent.tools.base import Prompter
+    from hermes_agent.tools.prompter import Prompter
     from hermes_state import SessionDB
 
     Describe = Callable[[SessionEntry], "ChatDescription"]

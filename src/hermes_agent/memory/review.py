@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message, ToolCall
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
-    from hermes_agent.tools.base import Prompter, ToolContext
+    from hermes_agent.tools.base import ToolContext
+    from hermes_agent.tools.prompter import Prompter
     from hermes_agent.turn import Turn
     from hermes_agent.turn_hooks import TurnHooks
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
 from hermes_agent.permissions.file_access import FileAccess
-from hermes_agent.permissions.grants import Grants
+from hermes_agent.permissions.grants import Grants, suggested_rules
 from hermes_agent.permissions.limits import CommandPlace, Limit, build_policy, lift
 from hermes_agent.permissions.path_zones import PathContext
 from hermes_agent.permissions.verdicts import (
@@ -21,7 +21,9 @@ from hermes_agent.permissions.verdicts import (
     Refuse,
     RiskFinding,
 )
-from hermes_agent.tools.base import UNAVAILABLE, ApprovalRequest
+from hermes_agent.tools.patch import preview_change
+from hermes_agent.tools.prompter import DENIED, UNAVAILABLE, ApprovalAnswer, ApprovalRequest
+from hermes_core.errors import UsageError
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
@@ -52,10 +54,10 @@ class ApprovalGuard:
         with self._asking:  # an answer for once is for the call that asked
             verdict = self._approvals.decide(tool, arguments, context)
             if isinstance(verdict, NeedsApproval):
-                choice = self._ask(verdict.request, context)
-                if choice == UNAVAILABLE:
+                answer = self._ask(verdict.request, context)
+                if answer.choice == UNAVAILABLE:
                     return f"{verdict.request.description}. {NOBODY_TO_ASK}"
-                self._approvals.settle(verdict.request, choice)
+                self._approvals.settle(verdict.request, answer)
                 verdict = self._approvals.decide(tool, arguments, context)
         if isinstance(verdict, Refuse):
             return verdict.reason
@@ -71,7 +73,7 @@ class ApprovalGuard:
                 verdict = self._approvals.allow(finding, command, caller)
         return isinstance(verdict, Allow)
 
-    def _ask(self, request: ApprovalRequest, context: ToolContext) -> str:
+    def _ask(self, request: ApprovalRequest, context: ToolContext) -> ApprovalAnswer:
         facts = {
             "command": request.command,
             "description": request.description,
@@ -81,11 +83,12 @@ class ApprovalGuard:
             "surface": self._surface,
         }
         self._announce("pre_approval_request", **facts)
-        choice = "deny" if context.cancel.is_requested else context.asks.approve(request)
-        self._announce("post_approval_response", **facts, choice=choice)
-        return choice
+        answer = DENIED if context.cancel.is_requested else context.prompter.approve(request)
+        self._announce("post_approval_response", **facts, choice=answer.choice)
+        return answer
 
 
+DENIED_BY_USER = "The user denied this. Do not try it again in another way."
 NOBODY_TO_ASK = (
     "This needs approval, and this conversation has no person to ask. Continue without it, and "
     "report what needs approval."
@@ -99,6 +102,14 @@ PLAN_KEYS = frozenset(
     {"write", "write-outside", "write-unknown", "home-dotfile", "git-internals", "hermes-files",
      "network", "git-push", "forge", "cloud", "publish", "ssh", "containers", "local-socket"}
 )  # fmt: skip
+
+
+def parse_mode(name: str) -> Mode:
+    """The mode called *name*."""
+    mode = next((mode for mode in MODES if mode == name), None)
+    if mode is None:
+        raise UsageError(f"Unknown mode {name!r}. Choose {', '.join(MODES)}.")
+    return mode
 
 
 class Caller(NamedTuple):
@@ -128,14 +139,15 @@ class Approvals:
         grants: Grants | None = None,
         own_pid: int | None = None,
         judges: Mapping[str, JudgesCall] | None = None,
+        rules: tuple[str, ...] = (),
     ) -> None:
         self.mode = mode
-        self._is_sandboxed = is_sandboxed
+        self.is_sandboxed = is_sandboxed
         self._judges = dict(judges or {})
         self._free = free
         self._hermes_home = hermes_home()
         self._own_pid = own_pid or os.getpid()
-        self.grants = grants or Grants(self._hermes_home / "approvals.json")
+        self.grants = grants or Grants(self._hermes_home / "approvals.json", rules=rules)
         self.is_hidden = FileAccess(self._hermes_home, Path.home()).is_hidden
 
     def decide(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Verdict:
@@ -149,7 +161,8 @@ class Approvals:
             if self.is_hidden(path, caller.workspace):
                 return Refuse(HIDDEN_FILE.format(path=path))
         if tool in FILE_TOOLS:
-            return self.write(tool, str(arguments.get("path") or ""), caller)
+            verdict = self.write(tool, str(arguments.get("path") or ""), caller)
+            return _with_diff(verdict, tool, arguments, caller)
         if tool in self._judges:
             judged = self._judges[tool](arguments, context)
             if isinstance(judged, Refuse):
@@ -163,7 +176,7 @@ class Approvals:
         folder = caller.workspace / (cwd or "")
         judgement = CommandReviewer(self._ground(caller, folder)).judge(text)
         shown = text if folder == caller.workspace else f"cd {folder} && {text}"
-        return self._verdict(judgement, shown, caller)
+        return self._verdict(judgement, shown, caller, folder)
 
     def write(self, tool: str, path: str, caller: Caller) -> Verdict:
         """Whether a file may be written."""
@@ -175,7 +188,7 @@ class Approvals:
             CommandReview((*write_findings, write), False), f"{tool} {target}", caller
         )
 
-    def settle(self, request: ApprovalRequest, answer: str) -> None:
+    def settle(self, request: ApprovalRequest, answer: ApprovalAnswer) -> None:
         """Take the answer to a request in; then decide again."""
         self.grants.settle(request, answer)
 
@@ -194,8 +207,10 @@ class Approvals:
         is_root = caller.workspace == Path(caller.workspace.anchor)
         return () if is_root else (caller.workspace,)
 
-    def _verdict(self, judgement: CommandReview, shown: str, caller: Caller) -> Verdict:
-        if self._is_sandboxed:
+    def _verdict(
+        self, judgement: CommandReview, shown: str, caller: Caller, folder: Path | None = None
+    ) -> Verdict:
+        if self.is_sandboxed:
             left = (each for each in judgement.findings if each.key not in SANDBOX_KEYS)
             judgement = judgement._replace(findings=tuple(left))
         for finding in judgement.findings:
@@ -206,15 +221,16 @@ class Approvals:
         asked = self._asked(judgement)
         if not asked:
             return Allow()
-        request = _request(asked, shown, caller)
-        if self.grants.denies(request):
-            return Refuse("The user denied this. Do not try it again in another way.")
+        request = _request(asked, shown, caller, folder or caller.workspace)
+        reason = self.grants.denial(request)
+        if reason is not None:
+            return Refuse(f"{DENIED_BY_USER} The user said: {reason}" if reason else DENIED_BY_USER)
         return Allow() if self.grants.covers(request) else NeedsApproval(request)
 
     def _asked(self, judgement: CommandReview) -> list[RiskFinding]:
         least = Level.DOUBT if self.mode == "full" else Level.RISK
         asked = [finding for finding in judgement.findings if finding.level >= least]
-        if not self._is_sandboxed and self.mode != "full" and not judgement.only_reads:
+        if not self.is_sandboxed and self.mode != "full" and not judgement.only_reads:
             asked.append(
                 RiskFinding("not-reading", "runs without a sandbox and may change anything")
             )
@@ -273,15 +289,36 @@ def _home(path: Path) -> Path:
         return path
 
 
-def _request(asked: list[RiskFinding], shown: str, caller: Caller) -> ApprovalRequest:
+def _with_diff(verdict: Verdict, tool: str, arguments: dict[str, Any], caller: Caller) -> Verdict:
+    if not isinstance(verdict, NeedsApproval):
+        return verdict
+    diff = preview_change(tool, arguments, caller.workspace)
+    return NeedsApproval(verdict.request._replace(diff=diff))
+
+
+def _request(asked: list[RiskFinding], shown: str, caller: Caller, folder: Path) -> ApprovalRequest:
     keys = tuple(sorted({finding.key for finding in asked}))
     is_doubt = any(finding.level == Level.DOUBT for finding in asked)
     description = "; ".join(dict.fromkeys(finding.reason for finding in asked))
-    return ApprovalRequest(
+    request = ApprovalRequest(
         caller.session_id,
         caller.turn_id,
         shown,
         description[:1].upper() + description[1:],
         keys,
         may_always=not is_doubt,
+        folder=str(folder),
+        risky_lines=_risky_lines(shown, asked),
     )
+    return request._replace(rules=suggested_rules(request))
+
+
+def _risky_lines(shown: str, asked: list[RiskFinding]) -> tuple[int, ...]:
+    """The lines of a command in which something was found."""
+    lines: set[int] = set()
+    for finding in asked:
+        start = shown.find(finding.excerpt) if finding.excerpt else -1
+        if start >= 0:
+            first = shown.count("\n", 0, start)
+            lines.update(range(first, first + finding.excerpt.count("\n") + 1))
+    return tuple(sorted(lines))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_agent.permissions import file_writes, forbidden, remote_effects, risks
@@ -17,6 +18,8 @@ from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 from hermes_agent.permissions.verdicts import Level, RiskFinding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hermes_agent.permissions.path_zones import PathContext
     from hermes_agent.permissions.shell_script import ShellCommand, ShellScript
 
@@ -141,6 +144,7 @@ class _ReviewRun:
         self._ground = ground
         self.findings: list[RiskFinding] = []
         self._is_activated = False
+        self._excerpt = ""
         self.seen: list[ShellCommand] = []
         self.only_reads = True
 
@@ -161,20 +165,32 @@ class _ReviewRun:
         for finding in forbidden.of_script(script):
             self._found(finding)
         for target in script.writes:
-            self._found(*file_writes.write_findings(target, self._ground))
+            with self._reading(target.text):
+                self._found(*file_writes.write_findings(target.path, self._ground))
         if any(LOADERS.fullmatch(name) for name in script.assigned):
             self.only_reads = False
         if way.depth <= MAX_DEPTH:
             for command in script.commands:
-                self._command(command._replace(is_elevated=way.is_elevated), way)
+                with self._reading(command.text):
+                    self._command(command._replace(is_elevated=way.is_elevated), way)
 
     def _is_local(self, command: ShellCommand, finding: RiskFinding) -> bool:
         """Whether packages go into an environment that the script has entered before."""
         is_pip = command.program in {"pip", "pip3"} and finding.key == "global-packages"
         return is_pip and self._is_activated and "--user" not in command.words
 
+    @contextmanager
+    def _reading(self, text: str) -> Iterator[None]:
+        """Note which part is read; of a nested script it is the command that runs it."""
+        outer = self._excerpt
+        self._excerpt = outer or text
+        try:
+            yield
+        finally:
+            self._excerpt = outer
+
     def _found(self, *findings: RiskFinding) -> None:
-        self.findings += findings
+        self.findings += [finding._replace(excerpt=self._excerpt) for finding in findings]
         if findings:
             self.only_reads = False
 

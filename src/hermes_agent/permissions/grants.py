@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Final
 from hermes_agent.permissions.verdicts import EXACT_KEYS
 from hermes_core.atomic_files import folder_locked
 from hermes_core.clock import SystemClock
+from hermes_core.errors import UsageError
 from hermes_core.json_files import read_json, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from hermes_agent.tools.base import ApprovalRequest
+    from hermes_agent.tools.prompter import ApprovalAnswer, ApprovalRequest
     from hermes_core.clock import Clock
 
-ANSWERS: Final = ("once", "session", "always", "deny")
 RUN_PREFIX: Final = "run: "
+KEY_PATTERN: Final = re.compile(r"[a-z][a-z0-9]*([-_:.][A-Za-z0-9_.-]+)*")
 # A wildcard never reaches into a second command, nor covers what a comment asks for.
 SHELL_OPERATORS: Final = re.compile(r"[;&|`$()<>\n\\#]")
 
@@ -33,6 +34,27 @@ def suggested_rules(request: ApprovalRequest) -> tuple[str, ...]:
     if set(request.pattern_keys) & EXACT_KEYS or not request.may_always:
         return (f"{RUN_PREFIX}{request.command}",)
     return request.pattern_keys
+
+
+def check_rule(rule: str) -> str:
+    """Return a rule that a person wrote, without surrounding blanks; refuse an invalid one."""
+    rule = rule.strip()
+    key = rule.removeprefix(RUN_PREFIX).strip() if rule.startswith(RUN_PREFIX) else rule
+    if rule in EXACT_KEYS:
+        raise UsageError(f"{rule!r} covers too much for a rule; name the command: `run: COMMAND`.")
+    if not key or (key == rule and not KEY_PATTERN.fullmatch(rule)):
+        raise UsageError(
+            f"{rule!r} is not a rule. Write `run: COMMAND` (a last ` *` stands for any further "
+            "words) or a permission such as `network`."
+        )
+    if rule.startswith(RUN_PREFIX) and key == "*":
+        raise UsageError("`run: *` would allow every command; use the mode `full` for that.")
+    return rule
+
+
+def parse_rules(text: str) -> tuple[str, ...]:
+    """The rules in a text, one on each line."""
+    return tuple(check_rule(line) for line in text.splitlines() if line.strip())
 
 
 def is_covered(request: ApprovalRequest, rules: Iterable[str]) -> bool:
@@ -63,28 +85,39 @@ class Grants:
     deny     this session, this turn, this very command
     """
 
-    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+    def __init__(self, path: Path, clock: Clock | None = None, rules: tuple[str, ...] = ()) -> None:
         self._path = path
+        self._fixed_rules = frozenset(rules)  # of every session of this process
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._once: list[tuple[str, str, str]] = []
-        self._denied: list[tuple[str, str, str]] = []
+        self._denied: dict[tuple[str, str, str], str] = {}
         self._session_rules: dict[str, set[str]] = {}
 
-    def settle(self, request: ApprovalRequest, answer: str, rules: Iterable[str] = ()) -> None:
-        """Record an answer; anything but the known ones means no. *rules* replace the suggested."""
+    def settle(self, request: ApprovalRequest, answer: ApprovalAnswer) -> None:
+        """Record an answer; anything but the known choices means no."""
         call = (request.session_id, request.turn_id, request.command)
-        chosen = tuple(rules) or suggested_rules(request)
+        rules = answer.rules or suggested_rules(request)
         with self._lock:
             self._forget_other_turns(request)
-            if answer == "once":
+            if answer.choice == "once":
                 self._once.append(call)
-            elif answer in {"session", "always"}:
-                self._session_rules.setdefault(request.session_id, set()).update(chosen)
+            elif answer.choice in {"session", "always"}:
+                self._session_rules.setdefault(request.session_id, set()).update(rules)
+                if not is_covered(request, rules):  # a rule that was edited
+                    self._once.append(call)
             else:
-                self._denied.append(call)
-        if answer == "always" and request.may_always:
-            self.add(chosen)
+                self._denied[call] = answer.reason
+        if answer.choice == "always" and request.may_always:
+            self.add(rules)
+
+    def revoke_in(self, session_id: str, rule: str) -> bool:
+        """Remove a rule of a session; whether it was there."""
+        with self._lock:
+            rules = self._session_rules.get(session_id, set())
+            is_known = rule in rules
+            rules.discard(rule)
+        return is_known
 
     def covers(self, request: ApprovalRequest) -> bool:
         """Whether an answer covers what is asked now; `once` is used up by it."""
@@ -98,13 +131,13 @@ class Grants:
     def rules(self, session_id: str) -> set[str]:
         """The rules of a session, and those that are kept."""
         with self._lock:
-            rules = set(self._session_rules.get(session_id, ()))
+            rules = {*self._fixed_rules, *self._session_rules.get(session_id, ())}
         return rules | set(self.always())
 
-    def denies(self, request: ApprovalRequest) -> bool:
-        """Whether this very call was refused in this turn."""
+    def denial(self, request: ApprovalRequest) -> str | None:
+        """The reason that was given when this very call was denied in this turn, or None."""
         with self._lock:
-            return (request.session_id, request.turn_id, request.command) in self._denied
+            return self._denied.get((request.session_id, request.turn_id, request.command))
 
     def always(self) -> list[str]:
         """The rules that are kept."""
@@ -117,13 +150,20 @@ class Grants:
         with folder_locked(self._path.parent):
             write_json(self._path, {"always": sorted({*self.always(), *rules})})
 
-    def revoke(self, rule: str) -> None:
-        """Remove a rule that is kept."""
+    def revoke(self, rule: str) -> bool:
+        """Remove a rule that is kept; whether it was there."""
         with folder_locked(self._path.parent):
-            kept = [existing for existing in self.always() if existing != rule]
-            write_json(self._path, {"always": kept})
+            kept = self.always()
+            if rule not in kept:
+                return False
+            write_json(self._path, {"always": [item for item in kept if item != rule]})
+        return True
 
     def _forget_other_turns(self, request: ApprovalRequest) -> None:
         session, turn = request.session_id, request.turn_id
         self._once = [call for call in self._once if call[0] != session or call[1] == turn]
-        self._denied = [call for call in self._denied if call[0] != session or call[1] == turn]
+        self._denied = {
+            call: reason
+            for call, reason in self._denied.items()
+            if call[0] != session or call[1] == turn
+        }

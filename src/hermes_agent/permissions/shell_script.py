@@ -103,6 +103,7 @@ class ShellCommand(NamedTuple):
     fed: str | None = None  # what it reads, when that is known
     is_fed: bool = False  # whether it reads what another command prints
     is_elevated: bool = False  # whether it runs as root
+    text: str = ""  # as it is written
 
     @property
     def program(self) -> str:
@@ -112,11 +113,18 @@ class ShellCommand(NamedTuple):
         return self.words[0].rstrip("/").rpartition("/")[2]
 
 
+class WriteTarget(NamedTuple):
+    """A file that a redirection writes."""
+
+    path: str
+    text: str  # the redirection as it is written
+
+
 class ShellScript(NamedTuple):
     """What a command line consists of."""
 
     commands: tuple[ShellCommand, ...] = ()
-    writes: tuple[str, ...] = ()  # targets of redirections
+    writes: tuple[WriteTarget, ...] = ()  # of redirections
     functions: tuple[tuple[str, str], ...] = ()  # names and bodies
     assigned: frozenset[str] = frozenset()
     is_parsed: bool = True
@@ -258,7 +266,7 @@ def _command(node: Node, values: Values) -> ShellCommand:
     if fed is None and feeder is not None:
         fed = _printed(feeder, values)
     is_fed = feeder is not None or any(_is_stream(redirect) for redirect in redirects)
-    return ShellCommand(tuple(words), fed, is_fed)
+    return ShellCommand(tuple(words), fed, is_fed, text=source(node))
 
 
 def _redirected(node: Node) -> Iterator[Node]:
@@ -360,7 +368,7 @@ def _printed(feeder: Node, values: Values) -> str | None:
     return " ".join(words).replace("\\n", "\n")
 
 
-def _targets(nodes: list[Node], values: Values) -> Iterator[str]:
+def _targets(nodes: list[Node], values: Values) -> Iterator[WriteTarget]:
     """Files that redirections write."""
     for node in nodes:
         if node.type != "file_redirect":
@@ -373,7 +381,8 @@ def _targets(nodes: list[Node], values: Values) -> Iterator[str]:
             continue
         if operator in {">&", "<&"} and named[0].type == "number":
             continue
-        yield from fields(named[:1], values)
+        for path in fields(named[:1], values):
+            yield WriteTarget(path, source(node))
 
 
 def _function(node: Node) -> tuple[str, str]:

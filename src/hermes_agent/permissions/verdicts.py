@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from hermes_agent.tools.base import ApprovalRequest
+    from hermes_agent.tools.prompter import ApprovalRequest
 
 
 class Allow(NamedTuple):
@@ -43,6 +43,7 @@ class RiskFinding(NamedTuple):
     key: str
     reason: str
     level: Level = Level.RISK
+    excerpt: str = ""  # the part of the command, as it is written
 
 
 # An answer for one of these covers that very command alone: the key says too little about

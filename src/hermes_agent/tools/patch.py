@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_agent.tools import files
 from hermes_agent.tools.arguments import (
@@ -18,9 +18,12 @@ from hermes_agent.tools.arguments import (
 from hermes_agent.tools.base import Tool, failure, success
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hermes_agent.tools.base import ToolContext
 
-DIFF_CHARACTERS = 20_000
+DIFF_CHARACTERS = 20_000  # of a result for the model
+MAX_DIFF_CHARACTERS = 500_000
 MAX_COMPARED_LINES = 5_000
 MAX_LISTED_MATCHES = 10
 
@@ -42,8 +45,27 @@ def patch_tool() -> Tool:
     )
 
 
+class Replacement(NamedTuple):
+    """A change of a file that can be carried out."""
+
+    path: Path
+    file: files.TextFile
+    changed: str
+    matches: int
+
+
 def _patch(arguments: dict[str, Any], context: ToolContext) -> str:
-    path = resolve_path(text(arguments, "path"), context.cwd)
+    replacement = plan_replacement(arguments, context.cwd)
+    if isinstance(replacement, str):
+        return replacement
+    path, file, changed, count = replacement
+    files.replace_file(path, file.encoded(changed))
+    return success(diff=unified_diff(file.text, changed, path.name), replaced=count)
+
+
+def plan_replacement(arguments: dict[str, Any], cwd: Path) -> Replacement | str:
+    """The change that a call asks for, or the failure as JSON."""
+    path = resolve_path(text(arguments, "path"), cwd)
     old, new = text(arguments, "old_string"), text(arguments, "new_string")
     if not old:
         raise ToolError("`old_string` is empty; use write_file for a new file.")
@@ -59,9 +81,25 @@ def _patch(arguments: dict[str, Any], context: ToolContext) -> str:
             f"`old_string` occurs {count} times; give more of its surroundings or replace_all.",
             lines=_line_numbers(file.text, old),
         )
-    changed = file.text.replace(old, new)
-    files.replace_file(path, file.encoded(changed))
-    return success(diff=_diff(file.text, changed, path.name), replaced=count)
+    return Replacement(path, file, file.text.replace(old, new), count)
+
+
+def preview_change(tool: str, arguments: dict[str, Any], cwd: Path) -> str:
+    """The complete diff of a call of `write_file` or `patch`; empty if it would fail."""
+    try:
+        if tool == "patch":
+            plan = plan_replacement(arguments, cwd)
+            if isinstance(plan, str):
+                return ""
+            path, before, after = plan.path, plan.file.text, plan.changed
+        else:
+            path, after = resolve_path(text(arguments, "path"), cwd), text(arguments, "content")
+            before = files.load(path).text if path.exists() else ""
+    except (ToolError, OSError):
+        return ""
+    if len(before) + len(after) > MAX_DIFF_CHARACTERS:  # comparing takes too long
+        return "\n".join(f"+{line}" for line in after.splitlines())
+    return unified_diff(before, after, path.name, MAX_DIFF_CHARACTERS)
 
 
 def _with_line_ends(content: str, old: str, new: str) -> tuple[str, str]:
@@ -101,11 +139,12 @@ def _hints(content: str, old: str) -> dict[str, Any]:
     return facts
 
 
-def _diff(before: str, after: str, name: str) -> str:
+def unified_diff(before: str, after: str, name: str, limit: int = DIFF_CHARACTERS) -> str:
+    """The differences of two texts."""
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
     )
     diff = files.displayable_text("\n".join(lines))
-    if len(diff) > DIFF_CHARACTERS:
-        return f"{diff[:DIFF_CHARACTERS]}\n[… {len(diff) - DIFF_CHARACTERS:,} characters cut …]"
+    if len(diff) > limit:
+        return f"{diff[:limit]}\n[… {len(diff) - limit:,} characters cut …]"
     return diff

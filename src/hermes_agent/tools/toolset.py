@@ -44,7 +44,7 @@ def _clarify(arguments: dict[str, Any], context: ToolContext) -> str:
         raise ToolError("`question` is empty.")
     if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
         raise ToolError("`choices` must be a list of strings.")
-    reply = context.asks.clarify(question, choices[:MAX_CHOICES])
+    reply = context.prompter.clarify(question, choices[:MAX_CHOICES])
     if not reply.strip():
         return failure("No answer was given. Decide yourself and state your assumption.")
     return success(answer=reply)

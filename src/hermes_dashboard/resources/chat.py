@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from hermes_agent.providers.selection import require_configured_url
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
-from hermes_core.errors import HermesError
+from hermes_core.errors import HermesError, UsageError
 from hermes_dashboard.auth.gate import SIGNED_OUT_CODE, SIGNED_OUT_REASON, wait_for_sign_out
 from tui_gateway import daemon, frames
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+FULL_MODE: Final = (
+    "Full mode cannot be chosen on a web page. Type /permissions full in a terminal, where "
+    "`hermes -r ID` opens this conversation."
+)
 FORBIDDEN_METHODS: Final = frozenset({"gateway.shutdown", "shell.exec", "config.set", "config.get"})
 MAX_BYTES: Final = (
     32 * 1024 * 1024
@@ -214,10 +218,20 @@ def _check_frame(text: str) -> str | None:
         return frames.encode(frames.error(request.id, frames.UNKNOWN_METHOD, message)).decode()
     try:
         _check_models(request.params)
+        _check_mode(request.params)
     except HermesError as error:
         refused = frames.error(request.id, frames.INVALID_PARAMS, with_command_name(str(error)))
         return frames.encode(refused).decode()
     return None
+
+
+def _check_mode(params: dict[str, Any]) -> None:
+    """Refuse the mode without limits: only a terminal may choose it."""
+    modes = [params.get("mode")]
+    if params.get("name") in ("permissions", "/permissions"):
+        modes.append(params.get("arg"))
+    if any(isinstance(mode, str) and mode.strip().lower() == "full" for mode in modes):
+        raise UsageError(FULL_MODE)
 
 
 def _check_models(params: dict[str, Any]) -> None:

@@ -6,6 +6,9 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hermes_agent.permissions.grants import parse_rules
+from hermes_agent.sandbox.runner import find_sandbox
+from hermes_agent.tools.prompter import ApprovalAnswer
 from hermes_conversation import slash_commands
 from hermes_core import human_format
 from tui_gateway.frames import BUSY, INVALID_PARAMS, NOTHING_TO_DO, RpcError
@@ -181,13 +184,29 @@ def save(peer: Dispatcher, params: Params) -> Any:
     }
 
 
+def permissions(peer: Dispatcher, params: Params) -> Any:
+    live = _live(peer, params)
+    if params.get("mode"):
+        as_rpc(lambda: live.conversation.set_mode(params["mode"]))
+        live.emit("session.info", live.info())
+    sandbox = find_sandbox()
+    return {
+        "mode": live.conversation.mode,
+        "sandbox": sandbox.name,
+        "problem": sandbox.problem,
+        "rules": live.conversation.permission_rules(),
+    }
+
+
 # Answers
 
 
 def approve(peer: Dispatcher, params: Params) -> Any:
     if params["choice"] not in CHOICES:
         raise RpcError(INVALID_PARAMS, f"`choice` must be one of {', '.join(CHOICES)}")
-    return _answer(peer, params, params["choice"])
+    rules = as_rpc(lambda: parse_rules(params.get("rule") or ""))
+    answer = ApprovalAnswer(params["choice"], rules, params.get("reason") or "")
+    return _answer(peer, params, str(answer))
 
 
 def clarify(peer: Dispatcher, params: Params) -> Any:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_agent.permissions.approvals import parse_mode
+from hermes_agent.permissions.grants import parse_rules
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.latest import latest_session_in
 from hermes_core.errors import HermesError, UsageError
 from tui_gateway.frames import LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
+from tui_gateway.handlers.environment import as_rpc
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
@@ -48,7 +51,13 @@ def resolve_stored(peer: Dispatcher, text: str) -> str:
 def _open(peer: Dispatcher, params: Params, session_id: str | None) -> dict[str, Any]:
     cwd = Path(params["cwd"]).expanduser() if params.get("cwd") else None
     options = ConversationOptions(
-        session_id, params.get("model") or "", params.get("source") or "tui", "tui", cwd
+        session_id,
+        params.get("model") or "",
+        params.get("source") or "tui",
+        "tui",
+        cwd,
+        mode=as_rpc(lambda: parse_mode(params["mode"])) if params.get("mode") else None,
+        allow=as_rpc(lambda: parse_rules(params.get("allow") or "")),
     )
     opened = open_session(peer, options)
     live = peer.hub.live(opened["session_id"])

@@ -15,6 +15,7 @@ from hermes_agent.permissions.approvals import ApprovalGuard, Approvals
 from hermes_agent.permissions.grants import Grants
 from hermes_agent.permissions.verdicts import Allow, NeedsApproval, Refuse
 from hermes_agent.tools.base import ToolContext
+from hermes_agent.tools.prompter import ApprovalAnswer, parse_answer
 from hermes_agent.turn_control import Cancel
 from hermes_agent.turn_hooks import no_plugins
 
@@ -28,7 +29,7 @@ def answered(approvals, caller):
     def answer(command, word):
         verdict = approvals.command(command, caller)
         assert isinstance(verdict, NeedsApproval)
-        approvals.settle(verdict.request, word)
+        approvals.settle(verdict.request, parse_answer(word))
 
     return answer
 
@@ -49,7 +50,7 @@ def test_once_is_one_time_this_turn_this_command(approvals, caller, answered):
 def test_once_is_gone_when_the_next_turn_asks(approvals, caller, answered):
     answered("rm -r build", "once")
     later = caller._replace(turn_id="t2")
-    approvals.settle(approvals.command("git clean -fd", later).request, "once")
+    approvals.settle(approvals.command("git clean -fd", later).request, ApprovalAnswer("once"))
     assert not is_allowed(approvals, "rm -r build", caller)
 
 
@@ -139,7 +140,7 @@ def test_no_is_remembered_for_the_turn(approvals, caller, answered):
     )
 
 
-@pytest.mark.parametrize("answer", ["", "yes", "ONCE", "deny", None])
+@pytest.mark.parametrize("answer", ["", "yes", "ONCE", "deny", "once more"])
 def test_what_is_no_yes_is_a_no(approvals, caller, answered, answer):
     answered("rm -r build", answer)
     assert isinstance(approvals.command("rm -r build", caller), Refuse)
@@ -157,11 +158,11 @@ def test_two_processes_keep_both_answers(hermes_home):
     code = (
         "import sys\nfrom pathlib import Path\n"
         "from hermes_agent.permissions.grants import Grants\n"
-        "from hermes_agent.tools.base import ApprovalRequest\n"
+        "from hermes_agent.tools.prompter import ApprovalAnswer, ApprovalRequest\n"
         "grants = Grants(Path(sys.argv[1]))\n"
         "for n in range(10):\n"
         "    request = ApprovalRequest('s', 't', 'c', '', (f'{sys.argv[2]}-{n}',))\n"
-        "    grants.settle(request, 'always')\n"
+        "    grants.settle(request, ApprovalAnswer('always'))\n"
     )
     path = hermes_home / "approvals.json"
     environment = {**os.environ, "PYTHONPATH": str(SRC)}
@@ -179,7 +180,7 @@ class Person:
 
     def approve(self, request):
         self.asked.append(request)
-        return self.reply
+        return ApprovalAnswer(self.reply)
 
     def clarify(self, question, choices):
         raise NotImplementedError

@@ -8,6 +8,7 @@ import pytest
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.tools.base import ToolContext
 from hermes_agent.tools.jobs import Jobs
+from hermes_agent.tools.prompter import ApprovalAnswer
 from hermes_agent.tools.toolset import standard_tools
 from hermes_agent.turn_control import Cancel
 
@@ -34,7 +35,7 @@ class Person:
 
     def approve(self, request):
         self.asked.append(request)
-        return self.reply
+        return ApprovalAnswer(self.reply)
 
     def clarify(self, question, choices):
         self.asked.append((question, choices))

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.events import Notice
 from hermes_agent.local import built_in
+from hermes_agent.permissions.grants import check_rule
 from hermes_cli import history
 from hermes_cli.commands.chat.repl import ChatRepl, ChatShutdown
-from hermes_cli.commands.chat.turn_printer import TerminalPrompter, TurnPrinter, event_as_dict
+from hermes_cli.commands.chat.terminal_prompter import TerminalPrompter
+from hermes_cli.commands.chat.turn_printer import TurnPrinter, event_as_dict
 from hermes_cli.commands.models import offer
 from hermes_cli.parser import add_conversation_options, add_json_option
 from hermes_conversation.agent_factory import ConversationOptions
@@ -33,8 +35,17 @@ examples:
   hermes chat -r 20260105_1200 -q "and?"  continue a conversation by ID
   hermes chat --model smollm2            use the small built-in model
   hermes chat -q "hello" --json          print the events as JSON lines
+  hermes chat -q "explain this" --mode plan    change nothing
+  hermes chat -q "publish it" --allow network --allow 'run: git push origin main'
 """
 NO_QUESTION = 'No question given: stdin is empty and is not a terminal. Use `hermes chat -q "…"`.'
+
+
+APPROVAL_NEEDED_EXIT_CODE = 3
+NOBODY_ASKED = (
+    "Something needed approval, and nobody could be asked. Allow it with --allow RULE, or run "
+    "`hermes chat` in a terminal."
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +70,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
             history.chosen_session(db, arguments.resume, is_latest=arguments.again),
             arguments.model,
             arguments.source,
+            mode=arguments.mode,
+            allow=tuple(check_rule(rule) for rule in arguments.allow),
         )
         offer.require_model(options.model, out)
         conversation = Conversation(db, prompter, options)
@@ -69,6 +82,9 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
             if question is not None:
                 with shutdown.turn():
                     code = printer.run_turn(question)
+                if prompter.has_refused and code == 0:
+                    out.error(NOBODY_ASKED)
+                    code = APPROVAL_NEEDED_EXIT_CODE
                 return shutdown.code or code
             return ChatRepl(conversation, printer, prompter, shutdown, out).run()
         finally:

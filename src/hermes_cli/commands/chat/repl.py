@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from hermes_cli.commands.chat.turn_printer import TerminalPrompter, TurnPrinter
+    from hermes_cli.commands.chat.terminal_prompter import TerminalPrompter
+    from hermes_cli.commands.chat.turn_printer import TurnPrinter
     from hermes_cli.output import CommandOutput
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode

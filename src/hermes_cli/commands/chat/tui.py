@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_agent.permissions.grants import check_rule
 from hermes_cli import output_settings
 from hermes_cli.commands.chat import repl
 from hermes_cli.commands.models import offer
@@ -64,7 +65,13 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
     here = str(Path.cwd().resolve())
     request = OpenRequest(
-        here, arguments.resume or "", arguments.again, arguments.model, arguments.source
+        here,
+        arguments.resume or "",
+        arguments.again,
+        arguments.model,
+        arguments.source,
+        arguments.mode or "",
+        "\n".join(check_rule(rule) for rule in arguments.allow),
     )
     conversation = ConversationClient(connect, request)
     conversation.open()

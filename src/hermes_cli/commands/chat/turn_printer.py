@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent import events
-from hermes_agent.tools.base import UNAVAILABLE
 from hermes_conversation import agent_factory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_agent.tools.base import ApprovalRequest
     from hermes_cli.output import CommandOutput
     from hermes_conversation.conversation import Conversation
 
@@ -23,14 +20,6 @@ EXIT_CODES: Final = {
     events.TurnEnd.FAILED: 1,
     events.TurnEnd.INTERRUPTED: INTERRUPTED_EXIT_CODE,
 }
-
-DECISIONS: Final = {
-    **dict.fromkeys(("o", "once"), "once"),
-    **dict.fromkeys(("s", "session"), "session"),
-    **dict.fromkeys(("a", "always"), "always"),
-    **dict.fromkeys(("d", "deny", "n", "no"), "deny"),
-}
-INVALID_DECISION: Final = "Please answer once, session, always or deny."
 
 
 class TurnPrinter:
@@ -105,61 +94,3 @@ def event_as_dict(event: events.Event) -> dict[str, Any]:
         if hasattr(value, "_asdict"):
             facts[name] = value._asdict()
     return {"event": type(event).__name__, **facts}
-
-
-class TerminalPrompter:
-    """Prompts the user at the terminal; denies everything without one."""
-
-    def __init__(self, out: CommandOutput, *, is_interactive: bool) -> None:
-        self._out = out
-        self._is_interactive = is_interactive
-        self.is_deciding = False  # whether an approval is requested
-        # Reads the answer with its newline; empty at the end of input.
-        self.read_line: Callable[[], str] = sys.stdin.readline
-
-    def approve(self, request: ApprovalRequest) -> str:
-        """Ask for approval of a command until the answer is valid."""
-        if not self._is_interactive:
-            return UNAVAILABLE
-        self._out.note(f"{request.description}\n  {request.command}")
-        self.is_deciding = True
-        try:
-            return self._decision()
-        finally:
-            self.is_deciding = False
-
-    def _decision(self) -> str:
-        while True:
-            self._out.prompt("Allow? [o]nce, for this [s]ession, [a]lways, [d]eny: ")
-            line = self.read_line()
-            if not line:
-                return "deny"
-            choice = DECISIONS.get(line.strip().lower())
-            if choice is not None:
-                return choice
-            self._out.note(INVALID_DECISION)
-
-    def secret(self, prompt: str, name: str) -> str:
-        """Prompt for a secret, hidden."""
-        del name
-        if not self._is_interactive:
-            return ""
-        import getpass  # noqa: PLC0415 - seldom asked for
-
-        try:
-            return getpass.getpass(f"{prompt}: ").strip()
-        except EOFError:
-            return ""
-
-    def clarify(self, question: str, choices: list[str]) -> str:
-        """Ask a question of the model."""
-        if not self._is_interactive:
-            return ""
-        self._out.note(question)
-        for number, choice in enumerate(choices, 1):
-            self._out.note(f"  {number}. {choice}")
-        self._out.prompt("> ")
-        answer = self.read_line().strip()
-        if answer.isdigit() and 0 < int(answer) <= len(choices):
-            return choices[int(answer) - 1]
-        return answer

@@ -1,0 +1,218 @@
+"""The approval card: what would run, why it is asked, where, and the answers."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Button, Input, Static
+
+from hermes_agent.permissions.grants import RUN_PREFIX, check_rule
+from hermes_agent.tools.prompter import ApprovalAnswer
+from hermes_core.errors import UsageError
+from hermes_core.terminal_text import clean, one_line
+from hermes_tui.dialogs import QuestionDialog
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.app import ComposeResult
+
+MIN_VISIBLE_SECONDS: Final = 1.0  # before a dialog accepts keys
+TYPING_PAUSE_SECONDS: Final = 0.5  # keys without a pause were meant for the input
+SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
+FOCUS_KEYS: Final = frozenset({"left", "right", "tab", "shift+tab"})
+ANSWER_KEYS: Final = frozenset({"o", "s", "d", "r", "e", "enter"})  # always has none
+TOO_EARLY: Final = "… wait a moment before answering"
+READY: Final = "arrows, PgUp, PgDn scroll · Tab, Enter choose · Esc denies"
+DIFF_STYLES: Final = {"+": "$success", "-": "$error", "@": "$accent"}
+FRAME_ROWS: Final = 4  # the border and the margin of the command
+MIN_COMMAND_ROWS: Final = 3
+
+
+class ApprovalDialog(QuestionDialog):
+    """Asks whether a command may run; Esc denies.
+
+    It may open while the user types. Keys are ignored until the dialog has been visible for
+    a moment and typing has paused.
+    """
+
+    BINDINGS: ClassVar = [
+        Binding("o", "answer('once')"),
+        Binding("s", "answer('session')"),
+        Binding("d,escape", "answer('deny')"),
+        Binding("r", "edit('reason')"),
+        Binding("e", "edit('rule')"),
+        Binding("left", "app.focus_previous"),
+        Binding("right", "app.focus_next"),
+    ]
+
+    def __init__(self, payload: dict[str, Any]) -> None:
+        super().__init__(payload)
+        self._visible_since = self._last_typed_at = time.monotonic()
+        self._rules = tuple(str(rule) for rule in payload.get("rules") or ())
+        self._is_rule_edited = False
+        self._may_always = bool(payload.get("allow_permanent"))
+        self._edited = ""  # what the input is for: `rule` or `reason`
+        self._problem = ""  # of the edited rule
+
+    def compose(self) -> ComposeResult:
+        """The reason, the folder, the command or diff, the rule and the answers."""
+        payload = self._payload
+        with Vertical(classes="dialog approval"):
+            yield Static(Content(clean(str(payload["description"]))), classes="reason")
+            yield Static(Content(f"in {one_line(str(payload.get('folder') or ''))}"), classes="dim")
+            with VerticalScroll(id="command", can_focus=False):
+                yield Static(self._command(), classes="command")
+            yield Static(id="rule", classes="dim")
+            yield Input(id="text", compact=True)
+            with Horizontal(classes="buttons"):
+                yield Button("[u]o[/u]nce", id="once", variant="success", compact=True)
+                yield Button("[u]s[/u]ession", id="session", compact=True)
+                if self._may_always:
+                    yield Button("always", id="always", compact=True)
+                yield Button("[u]d[/u]eny", id="deny", variant="error", compact=True)
+            with Horizontal(classes="buttons"):
+                yield Button("deny with [u]r[/u]eason", id="reason-button", compact=True)
+                yield Button("[u]e[/u]dit rule", id="rule-button", compact=True)
+            yield Static(TOO_EARLY, classes="keys")
+
+    def on_mount(self) -> None:
+        """Focus deny, so that Enter alone allows nothing; show the first risky line."""
+        self.query_one("#text").display = False
+        self._draw_rule()
+        self.query_one("#deny").focus()
+        self.set_interval(0.1, self._draw)
+        self._fit()
+        self.call_after_refresh(self._show_risk)
+
+    def on_resize(self) -> None:
+        """Keep the answers visible at any size."""
+        self._fit()
+        self.call_after_refresh(self._fit)
+
+    def on_screen_resume(self) -> None:
+        """Restart the delay when the dialog becomes visible."""
+        self._visible_since = time.monotonic()
+
+    def on_key(self, event: events.Key) -> None:
+        """Scroll, and ignore keys that were meant for the input."""
+        if event.key == "escape" or self._edited:
+            return
+        if event.key in SCROLL_KEYS:
+            self._scroll(event.key)
+            event.stop()
+        elif self._is_early(event.time) or event.key not in ANSWER_KEYS | FOCUS_KEYS:
+            self._last_typed_at = event.time
+            self._draw()
+            event.stop()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Answer by mouse or Enter."""
+        name = str(event.button.id)
+        if name.endswith("-button"):
+            self.action_edit(name.removesuffix("-button"))
+        else:
+            self.action_answer(name)
+
+    def action_answer(self, choice: str) -> None:
+        """Answer; while the input is open, Esc closes it."""
+        if self._edited:
+            self._close_input()
+        elif choice != "always" or self._may_always:
+            rules = self._rules if self._is_rule_edited and choice in ("session", "always") else ()
+            self.answer(str(ApprovalAnswer(choice, rules)))
+
+    def action_edit(self, name: str) -> None:
+        """Open the input for the rule or the reason of a denial."""
+        self._edited = name
+        field = self.query_one("#text", Input)
+        field.value = "\n".join(self._rules) if name == "rule" else ""
+        field.placeholder = "tell the agent why" if name == "reason" else "rule"
+        field.display = True
+        field.focus()
+        self._draw()
+        self.call_after_refresh(self._fit)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Deny with a reason, or take the edited rule over."""
+        if self._edited == "reason":
+            self.answer(str(ApprovalAnswer("deny", reason=one_line(event.value))))
+            return
+        try:
+            self._rules = (check_rule(event.value),)
+        except UsageError as error:
+            self._problem = str(error)
+            self._draw()
+            return
+        self._is_rule_edited = True
+        self._close_input()
+        self._draw_rule()
+
+    def _close_input(self) -> None:
+        self._edited = self._problem = ""
+        self.query_one("#text").display = False
+        self.query_one("#deny").focus()
+
+    def _command(self) -> Content:
+        risky = set(self._payload.get("risky_lines") or ())
+        pieces: list[tuple[str, str]] = []
+        for number, line in enumerate(str(self._payload["command"]).split("\n")):
+            mark, style = ("▶", "bold $error") if number in risky else (" ", "")
+            pieces.append((f"{mark} {clean(line)}\n", style))
+        pieces += [
+            (f"{clean(line)}\n", DIFF_STYLES.get(line[:1], ""))
+            for line in str(self._payload.get("diff") or "").splitlines()
+        ]
+        pieces[-1] = (pieces[-1][0].rstrip("\n"), pieces[-1][1])
+        return Content.assemble(*pieces)
+
+    def _fit(self) -> None:
+        """Leave the command the rows that the other parts do not need."""
+        parts = self.query(".approval > *").exclude("#command")
+        rows = sum(part.size.height for part in parts if part.display)
+        limit = max(MIN_COMMAND_ROWS, self.app.size.height - rows - FRAME_ROWS)
+        self.query_one("#command").styles.max_height = limit
+
+    def _show_risk(self) -> None:
+        """Scroll to the first risky line; lines above it may be wrapped."""
+        risky = self._payload.get("risky_lines") or ()
+        area = self.query_one("#command", VerticalScroll)
+        if not risky or area.max_scroll_y <= 0:
+            return
+        above = str(self._payload["command"]).split("\n")[: risky[0]]
+        columns = max(1, area.scrollable_content_region.width - 2)
+        rows = sum(max(1, -(-(len(line) + 2) // columns)) for line in above)
+        area.scroll_to(y=max(0, rows - 1), animate=False)
+
+    def _scroll(self, key: str) -> None:
+        area = self.query_one("#command", VerticalScroll)
+        page = max(1, area.size.height - 1)
+        steps = {"up": -1, "down": 1, "pageup": -page, "pagedown": page}
+        target = {"home": 0.0, "end": area.max_scroll_y}.get(key)
+        area.scroll_to(
+            y=area.scroll_y + steps.get(key, 0) if target is None else target, animate=False
+        )
+
+    def _is_early(self, now: float) -> bool:
+        return (
+            now - self._visible_since < MIN_VISIBLE_SECONDS
+            or now - self._last_typed_at < TYPING_PAUSE_SECONDS
+        )
+
+    def _draw(self) -> None:
+        if self._edited:
+            action = "deny" if self._edited == "reason" else "use this rule"
+            text = self._problem or f"Enter: {action} · Esc: back"
+        else:
+            text = TOO_EARLY if self._is_early(time.monotonic()) else READY
+        self.query_one(".keys", Static).update(Content(text))
+
+    def _draw_rule(self) -> None:
+        name = "session and always allow" if self._may_always else "session allows"
+        rules = ", ".join(one_line(rule) for rule in self._rules)
+        if self._rules == (f"{RUN_PREFIX}{self._payload['command']}",):
+            rules = "this exact command"
+        self.query_one("#rule", Static).update(Content(f"{name}: {rules}"))
