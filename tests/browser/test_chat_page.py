@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -92,9 +93,9 @@ def test_a_command_requires_approval_and_the_answer_is_applied(
     page.goto("/chat")
     ask(page, "Tidy up")
     question = page.get_by_role("alertdialog", name="Allow this command?")
-    expect(question.get_by_text(f"rm -rf {result}")).to_be_visible()
-    question.get_by_role("button", name="Deny").click()
-    expect(question.get_by_text(f"rm -rf {gone}")).to_be_visible()
+    expect(question.locator("pre").get_by_text(f"rm -rf {result}")).to_be_visible()
+    question.get_by_role("button", name="Deny", exact=True).click()
+    expect(question.locator("pre").get_by_text(f"rm -rf {gone}")).to_be_visible()
     assert gone.exists()
     question.get_by_role("button", name="Allow once").click()
     expect(log(page).get_by_text("All done.")).to_be_visible()
@@ -105,6 +106,35 @@ def test_a_command_requires_approval_and_the_answer_is_applied(
     tool.locator("summary").click()
     expect(tool.locator("pre").first).to_be_visible()
     expect(log(page).locator("details")).to_have_count(2)
+
+
+def test_an_approval_shows_the_risky_line_the_rule_and_takes_a_reason(
+    set_model_steps: Callable[[str], str], page: Page, tmp_path: Path
+) -> None:
+    lines = [*(f"echo {n} >> log.txt" for n in range(60)), "rm -rf old", *["true"] * 20]
+    call = json.dumps({"name": "terminal", "arguments": {"command": "\n".join(lines)}})
+    set_model_steps(f"[{{calls: [{call}]}}, {{say: Understood.}}]")
+    page.goto("/chat")
+    ask(page, "Tidy up")
+    question = page.get_by_role("alertdialog", name="Allow this command?")
+    risky = question.get_by_text("rm -rf old", exact=True)
+    expect(risky).to_be_in_viewport()
+    expect(question.get_by_text("echo 0 >> log.txt")).not_to_be_in_viewport()
+    expect(question.get_by_text("this exact command")).to_be_visible()
+    expect(question.get_by_role("button", name="Allow once")).to_be_in_viewport()
+    question.get_by_role("button", name="Deny with a reason").click()
+    question.get_by_role("textbox", name="Reason, for the agent").fill("keep it")
+    question.get_by_role("textbox", name="Reason, for the agent").press("Enter")
+    expect(log(page).get_by_text("Understood.")).to_be_visible()
+    tool = log(page).locator("details").first
+    tool.locator("summary").click()
+    expect(tool.get_by_text("The user said: keep it")).to_be_visible()
+    mode = page.get_by_label("Permission mode").first
+    expect(mode).to_have_value("Workspace")
+    mode.click()
+    expect(page.get_by_role("option", name="Full")).to_be_disabled()
+    page.get_by_role("option", name="Plan (read-only)").click()
+    expect(mode).to_have_value("Plan (read-only)")
 
 
 def test_input_steers_the_running_turn_or_is_queued(

@@ -163,6 +163,33 @@ def test_methods_that_pages_must_not_call_are_refused(served: RunningDashboard, 
         assert client.error()["code"] == frames.PARSE_ERROR
 
 
+@pytest.mark.parametrize("name", ["permissions", "/permissions", "Permissions"])
+def test_a_page_cannot_choose_full_mode(served: RunningDashboard, serve: Any, name: str) -> None:
+    model = serve("[]")
+    with page(served) as client:
+        refused = client.answer(client.send("session.create", mode="full"))
+        assert "Full mode" in refused["error"]["message"]
+        live = client.open(model=model)["session_id"]
+        changed = client.answer(client.send("session.permissions", session_id=live, mode="full"))
+        assert "Full mode" in changed["error"]["message"]
+        dispatched = client.send("command.dispatch", session_id=live, name=name, arg=" Full ")
+        assert "Full mode" in client.answer(dispatched)["error"]["message"]
+        assert client.call("session.permissions", session_id=live, mode="plan")["mode"] == "plan"
+
+
+@pytest.mark.parametrize("name", ["model", "/model", "MODEL"])
+def test_a_page_cannot_send_text_to_another_host(
+    served: RunningDashboard, serve: Any, name: str
+) -> None:
+    model = serve("[]")
+    with page(served) as client:
+        live = client.open(model=model)["session_id"]
+        url = "http://127.0.0.1:9/v1#x"
+        request = client.send("command.dispatch", session_id=live, name=name, arg=url)
+        assert "error" in client.answer(request)
+        assert client.call("session.status", session_id=live)["model"] != "x"
+
+
 def test_an_oversized_frame_is_an_error_and_the_connection_stays_open(
     served: RunningDashboard, serve: Any
 ) -> None:

@@ -227,18 +227,20 @@ def _check_frame(text: str) -> str | None:
 
 def _check_mode(params: dict[str, Any]) -> None:
     """Refuse the mode without limits: only a terminal may choose it."""
-    modes = [params.get("mode")]
-    if params.get("name") in ("permissions", "/permissions"):
-        modes.append(params.get("arg"))
+    modes = [params.get("mode"), *_arguments_of("permissions", params)]
     if any(isinstance(mode, str) and mode.strip().lower() == "full" for mode in modes):
         raise UsageError(FULL_MODE)
 
 
 def _check_models(params: dict[str, Any]) -> None:
     """Refuse a model by a URL that is not configured: text would be sent there."""
-    names = [params.get("model")]
-    if params.get("name") == "model":
-        names.append(params.get("arg"))
-    for name in names:
+    for name in (params.get("model"), *_arguments_of("model", params)):
         if isinstance(name, str) and "://" in name:
             require_configured_url(ConfigFile.of_home().settings(), name.strip())
+
+
+def _arguments_of(command: str, params: dict[str, Any]) -> list[Any]:
+    """The argument of a slash command, if the frame runs it; in every spelling of its name."""
+    name = params.get("name")
+    is_meant = isinstance(name, str) and name.removeprefix("/").lower() == command
+    return [params.get("arg")] if is_meant else []

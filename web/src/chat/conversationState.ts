@@ -46,9 +46,20 @@ export interface AgentQuestion {
   command: string;
   description: string;
   allowPermanent: boolean;
+  folder: string;
+  rules: string[];
+  riskyLines: number[];
+  diff: string;
   question: string;
   choices: string[];
   prompt: string;
+}
+
+/** The answer to an approval request; a rule replaces the suggested one. */
+export interface ApprovalAnswer {
+  choice: "once" | "session" | "always" | "deny";
+  rule?: string;
+  reason?: string;
 }
 
 export interface SessionInfo {
@@ -56,6 +67,8 @@ export interface SessionInfo {
   window: number;
   context_tokens: number;
   cwd: string;
+  mode: string;
+  sandbox: string;
   title: string | null;
   running: boolean;
   stored_session_id: string;
@@ -234,6 +247,10 @@ function parseQuestion(type: AgentQuestion["type"], payload: Payload): AgentQues
     command: toText(payload.command),
     description: toText(payload.description),
     allowPermanent: payload.allow_permanent === true,
+    folder: toText(payload.folder),
+    rules: Array.isArray(payload.rules) ? payload.rules.map(String) : [],
+    riskyLines: Array.isArray(payload.risky_lines) ? payload.risky_lines.map(Number) : [],
+    diff: toText(payload.diff),
     question: toText(payload.question),
     choices: Array.isArray(payload.choices) ? payload.choices.map(String) : [],
     prompt: toText(payload.prompt),

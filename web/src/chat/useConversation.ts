@@ -2,6 +2,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { fetchChecked } from "@/api/client";
 import {
   type AgentQuestion,
+  type ApprovalAnswer,
   addNote,
   addQueuedMessage,
   applyEvent,
@@ -157,10 +158,10 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
   );
 
   const answer = useCallback(
-    (question: AgentQuestion, value: string) => {
+    (question: AgentQuestion, value: string | ApprovalAnswer) => {
       const kind = question.type.replace(".request", "");
-      const name = { approval: "choice", clarify: "answer", secret: "value" }[kind] ?? "value";
-      return call(`${kind}.respond`, { request_id: question.requestId, [name]: value });
+      const fields = typeof value === "string" ? { [kind === "clarify" ? "answer" : "value"]: value } : value;
+      return call(`${kind}.respond`, { request_id: question.requestId, ...fields });
     },
     [call],
   );

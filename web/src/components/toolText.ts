@@ -38,11 +38,16 @@ export function diffFromArguments(name: string, args: string): DiffLine[] | null
     return null;
   }
   const patch = found.patch ?? found.diff;
-  if (typeof patch === "string") return patch.split("\n").map(parsePatchLine);
+  if (typeof patch === "string") return parseDiff(patch);
   const before = found.old_string ?? found.old_text ?? found.old;
   const after = found.new_string ?? found.new_text ?? found.new ?? found.content;
   if (typeof after !== "string") return null;
   return diffLines(typeof before === "string" ? before : "", after);
+}
+
+/** The lines of a unified diff. */
+export function parseDiff(text: string): DiffLine[] {
+  return text.split("\n").map(parsePatchLine);
 }
 
 function parsePatchLine(line: string): DiffLine {

@@ -43,7 +43,7 @@ NO_QUESTION = 'No question given: stdin is empty and is not a terminal. Use `her
 
 APPROVAL_NEEDED_EXIT_CODE = 3
 NOBODY_ASKED = (
-    "Something needed approval, and nobody could be asked. Allow it with --allow RULE, or run "
+    "Something needed approval, and no user could be asked. Allow it with --allow RULE, or run "
     "`hermes chat` in a terminal."
 )
 

@@ -10,6 +10,7 @@ import { Composer } from "./Composer";
 import { ContextMeter } from "./ContextMeter";
 import { ConversationLog } from "./ConversationLog";
 import { ModelSelect } from "./ModelSelect";
+import { ModeSelect } from "./ModeSelect";
 import { QuestionCard } from "./QuestionCard";
 import { RecentConversations } from "./RecentConversations";
 
@@ -44,6 +45,7 @@ export default function ChatPage() {
           <h1 className={classes.title}>{title}</h1>
           <Group gap="xs" className={classes.tools}>
             <ContextMeter info={state.info} />
+            <ModeSelect info={state.info} onChoose={(mode) => conversation.call("session.permissions", { mode })} />
             <ModelSelect value={state.info?.model ?? model} onChoose={selectModel} isDisabled={state.isRunning} />
             {sessionId && state.items.length > 0 && (
               <Button

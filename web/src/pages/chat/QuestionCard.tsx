@@ -1,20 +1,20 @@
 import { Button, Group, PasswordInput, Text, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
-import type { AgentQuestion } from "@/chat/conversationState";
-import { CodeBlock } from "@/components/CodeBlock";
+import type { AgentQuestion, ApprovalAnswer } from "@/chat/conversationState";
 import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
+import { ApprovalForm } from "./ApprovalForm";
 import classes from "./ChatPage.module.css";
 
 interface Props {
   question: AgentQuestion;
-  onAnswer: (value: string) => Promise<unknown>;
+  onAnswer: (value: string | ApprovalAnswer) => Promise<unknown>;
 }
 
 /** A question of the agent: an approval, a clarification or a secret. */
 export function QuestionCard({ question, onAnswer }: Props) {
   const texts = useTexts().chat.question;
-  const answer = (value: string) => onAnswer(value).catch(showError);
+  const answer = (value: string | ApprovalAnswer) => onAnswer(value).catch(showError);
   const titles = {
     "approval.request": texts.approve,
     "clarify.request": texts.clarify,
@@ -44,32 +44,6 @@ function useTextForm(onAnswer: (value: string) => void) {
     onAnswer(text);
   };
   return { text, setText, submit };
-}
-
-function ApprovalForm({ question, onAnswer }: QuestionProps) {
-  const texts = useTexts().chat.question;
-  return (
-    <>
-      <Text size="sm">{question.description}</Text>
-      <CodeBlock>{question.command}</CodeBlock>
-      <Group gap="xs">
-        <Button size="xs" onClick={() => onAnswer("once")}>
-          {texts.once}
-        </Button>
-        <Button size="xs" variant="default" onClick={() => onAnswer("session")}>
-          {texts.session}
-        </Button>
-        {question.allowPermanent && (
-          <Button size="xs" variant="default" onClick={() => onAnswer("always")}>
-            {texts.always}
-          </Button>
-        )}
-        <Button size="xs" color="red" variant="light" onClick={() => onAnswer("deny")}>
-          {texts.deny}
-        </Button>
-      </Group>
-    </>
-  );
 }
 
 function ClarifyForm({ question, onAnswer }: QuestionProps) {
