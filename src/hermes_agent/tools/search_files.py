@@ -1,11 +1,13 @@
-"""`search_files`: ripgrep where it is installed, Python where it is not."""
+"""`search_files`: ripgrep where it is installed, RE2 where it is not.
+
+Both search in linear time: no pattern can stall the program.
+"""
 
 from __future__ import annotations
 
 import fnmatch
 import itertools
 import os
-import re
 import shutil
 import subprocess
 import threading
@@ -162,13 +164,28 @@ def _by_python(query: FileQuery) -> Iterator[FileMatch]:
             if fnmatch.fnmatch(file.name, query.pattern) or fnmatch.fnmatch(str(file), wanted):
                 yield FileMatch(file, str(file))
         return
-    try:
-        pattern = re.compile(query.pattern)
-    except re.error as error:
-        raise ToolError(f"`pattern` is not a valid regular expression: {error}.") from None
+    pattern = _compile(query.pattern)
     for file in _files(query):
         if not query.glob or _matches_glob(file, query):
             yield from _matches(file, pattern, query)
+
+
+def _compile(pattern: str) -> Any:
+    import re2  # noqa: PLC0415 - only where ripgrep is missing
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options=options)
+    except re2.error as error:
+        raise ToolError(
+            f"`pattern` is not a valid regular expression (RE2 syntax): {_reason(error)}."
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    reason = error.args[0] if error.args else ""
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
 def _matches_glob(file: Path, query: FileQuery) -> bool:
@@ -193,7 +210,7 @@ def _files(query: FileQuery) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _matches(file: Path, pattern: re.Pattern[str], query: FileQuery) -> Iterator[FileMatch]:
+def _matches(file: Path, pattern: Any, query: FileQuery) -> Iterator[FileMatch]:
     try:
         if not file.is_file() or file.stat().st_size > MAX_BYTES:
             return

@@ -76,3 +76,15 @@ def test_ripgrep_leaves_out_what_git_ignores(bench):
     (bench.cwd / "out").mkdir()
     (bench.cwd / "out" / "x").write_text("find_me\n")
     assert bench("search_files", pattern="find_me")["count"] == 0
+
+
+def test_no_pattern_stalls_the_program(tree):
+    """With backtracking this takes longer than the age of the universe."""
+    (tree.cwd / "trap.txt").write_text("a" * 60 + "!\n")
+    assert tree("search_files", pattern="(a+)+$", path="trap.txt")["count"] == 0
+
+
+def test_an_unsupported_pattern_is_an_error_for_the_model(tree):
+    error = tree("search_files", pattern="(?<=find_)me")["error"]
+    assert error
+    assert "b'" not in error
