@@ -108,6 +108,9 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         judges=extensions.judges(),
         rules=options.allow,
     )
+    extensions.limit_servers(
+        lambda server, folder: approvals.server_policy(server, folder, jobs.temporary)
+    )
     guard = ApprovalGuard(approvals, notify_plugins, options.platform)
     shared: dict[str, Any] = {
         "platform": options.platform,

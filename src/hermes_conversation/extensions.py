@@ -15,6 +15,7 @@ from hermes_core.paths import hermes_home
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hermes_agent.mcp.connection import LimitServer
     from hermes_agent.mcp.server_pool import McpServers
     from hermes_agent.permissions.approvals import JudgesCall
     from hermes_agent.skills import Skill
@@ -58,6 +59,11 @@ class Extensions(NamedTuple):
         from hermes_agent.mcp.tools import CALL, assess_call  # noqa: PLC0415 - most have none
 
         return {CALL: lambda arguments, context: assess_call(servers, arguments, context)}
+
+    def limit_servers(self, limit: LimitServer) -> None:
+        """Set the sandbox limits of MCP servers that are programs."""
+        if self.servers is not None:
+            self.servers.limit = limit
 
     def close(self) -> None:
         """Stop every MCP server; may be called twice."""

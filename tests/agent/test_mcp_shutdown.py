@@ -19,7 +19,8 @@ from hermes_agent.tools.arguments import ToolError
 from support.command_line import command
 from support.mcp_process import PROGRAM, is_over
 from support.model_servers import model_argument, model_servers
-from support.waiting import PATIENCE_SECONDS
+from support.processes import is_command_running, is_running, unique_sleep
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,7 +69,9 @@ def test_no_process_is_left_when_a_conversation_is_ended_from_outside(
     hermes_home: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     file = tmp_path / "pids"
-    arguments = [PROGRAM, "stdio", "--leave-a-child", str(file)]
+    child = unique_sleep()
+    arguments = [PROGRAM, "stdio", "--leave-a-child", str(file), "--child", child]
+    server = [sys.executable, *arguments]
     servers = {"shop": {"command": sys.executable, "args": arguments}}
     (hermes_home / "config.yaml").write_text(json.dumps({"mcp_servers": servers}))
     sleep = {"name": "shop/sleep", "arguments": {"seconds": 600}}
@@ -84,6 +87,8 @@ def test_no_process_is_left_when_a_conversation_is_ended_from_outside(
         while not (file.exists() and file.read_text()) and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(1)  # so that the call is under way
+        assert is_command_running(child)
         process.send_signal(number)
         process.wait(PATIENCE_SECONDS)
-    assert all(is_over(int(pid)) for pid in file.read_text().split())
+    wait_until(lambda: not is_command_running(child))
+    wait_until(lambda: not is_running(server))

@@ -5,6 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _NUMBERS = itertools.count(1)
 
@@ -16,7 +20,12 @@ def unique_sleep(seconds: int = 300) -> str:
 
 def is_command_running(command: str) -> bool:
     """Whether a process with exactly this command line is running."""
-    wanted = command.replace(" ", "\0").encode() + b"\0"
+    return is_running(command.split(" "))
+
+
+def is_running(command: Sequence[str]) -> bool:
+    """Whether a process with exactly these arguments is running."""
+    wanted = "".join(f"{word}\0" for word in command).encode()
     return any(_command_line(folder) == wanted for folder in Path("/proc").glob("[0-9]*"))
 
 

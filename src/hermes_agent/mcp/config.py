@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 SECTION: Final = "mcp_servers"
 KEYS: Final = (
     "command", "args", "env", "cwd", "url", "headers", "enabled", "timeout", "connect_timeout",
+    "sandbox", "network", "writable",
 )  # fmt: skip
 SERVER_NAME: Final = re.compile(r"[\w.-]{1,64}")
 VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
@@ -33,6 +34,9 @@ class McpServerConfig(NamedTuple):
     call_seconds: float = CALL_SECONDS
     connect_seconds: float = CONNECT_SECONDS
     problem: str = ""
+    is_sandboxed: bool = True  # of a command
+    has_network: bool = True
+    writable: tuple[Path, ...] = ()  # besides the working folder
 
 
 def parse_servers(block: Mapping[str, Any], variables: Mapping[str, str]) -> list[McpServerConfig]:
@@ -72,6 +76,9 @@ def _server(name: str, fields: dict[str, Any], variables: Mapping[str, str]) -> 
         _pairs(fields, "headers", variables),
         _seconds(fields, "timeout", CALL_SECONDS),
         _seconds(fields, "connect_timeout", CONNECT_SECONDS),
+        is_sandboxed=_flag(fields, "sandbox"),
+        has_network=_flag(fields, "network"),
+        writable=_folders(fields, "writable", variables),
     )
 
 
@@ -91,6 +98,20 @@ def _pairs(
     if not isinstance(value, dict):
         raise ConfigError(f"{key} must be a mapping of names to strings")
     return tuple((str(name), _substitute(str(item), variables)) for name, item in value.items())
+
+
+def _flag(fields: dict[str, Any], key: str) -> bool:
+    value = fields.get(key, True)
+    if not isinstance(value, bool):
+        raise ConfigError(f"{key} must be true or false")
+    return value
+
+
+def _folders(fields: dict[str, Any], key: str, variables: Mapping[str, str]) -> tuple[Path, ...]:
+    value = fields.get(key) or []
+    if not isinstance(value, list):
+        raise ConfigError(f"{key} must be a list of folders")
+    return tuple(Path(_substitute(str(item), variables)).expanduser() for item in value)
 
 
 def _seconds(fields: dict[str, Any], key: str, default: float) -> float:

@@ -16,18 +16,24 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_agent.sandbox.runner import limited_command
 from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
 from hermes_core.package_installer import Library
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TextIO
 
     from mcp import Client
     from mcp.types import CallToolResult, Tool
 
     from hermes_agent.mcp.config import McpServerConfig
+    from hermes_agent.sandbox.policy import SandboxPolicy
     from hermes_agent.tools.watchdog import Watchdog
+
+    # The limits of a server's program in a folder; None for none.
+    LimitServer = Callable[[McpServerConfig, Path], SandboxPolicy | None]
 
 SDK: Final = Library(
     "mcp", "MCP", "mcp", Path(__file__).with_name("requirements.lock"), download_mb=12, disk_mb=44
@@ -51,9 +57,17 @@ class OpenConnection(NamedTuple):
 class McpConnection:
     """Opens, uses and closes the connection to one server."""
 
-    def __init__(self, server: McpServerConfig, cwd: Path, watchdog: Watchdog) -> None:
+    def __init__(
+        self,
+        server: McpServerConfig,
+        cwd: Path,
+        watchdog: Watchdog,
+        limit: LimitServer = lambda _server, _cwd: None,
+    ) -> None:
         self.server = server
-        self._cwd = cwd
+        self._cwd = server.cwd or cwd
+        self._limit = limit
+        self._policy: SandboxPolicy | None = None  # of the running program
         self._watchdog = watchdog
         self._task: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[OpenConnection] | None = None
@@ -82,8 +96,22 @@ class McpConnection:
         raise ToolError(f"The MCP server {self.server.name} is unavailable: {reason}.{stderr}")
 
     def _is_lost(self) -> bool:
+        """Whether the program ended, or runs under limits that no longer apply."""
         is_over = self._task is not None and self._task.done()
+        if self._group is not None and self._has_other_limits():
+            return True
         return is_over or (self._group is not None and not process_groups.is_alive(self._group))
+
+    def _has_other_limits(self) -> bool:
+        """Whether another mode was chosen since the program was started."""
+        now, before = self._limit(self.server, self._cwd), self._policy
+        if now is None or before is None:
+            return now is not before
+        return (now.is_limited, now.has_network, now.writable) != (
+            before.is_limited,
+            before.has_network,
+            before.writable,
+        )
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         """Call a tool; after a lost connection the next call reconnects."""
@@ -163,11 +191,13 @@ class McpConnection:
         stack.callback(self._read_stderr, stderr)
         self._pid_file = folder / "pid"
         stack.push_async_callback(self._end_group, folder / "pid")
+        self._policy = self._limit(self.server, self._cwd)
+        command = limited_command([executable, *arguments], self._cwd, self._policy)
         parameters = StdioServerParameters(
             command="/bin/sh",
-            args=["-c", WRITE_PID_SCRIPT, str(folder / "pid"), executable, *arguments],
+            args=["-c", WRITE_PID_SCRIPT, str(folder / "pid"), *command],
             env=environment,
-            cwd=self.server.cwd or self._cwd,
+            cwd=self._cwd,
         )
         client = await stack.enter_async_context(Client(stdio_client(parameters, errlog=stderr)))
         self._group = _read_pid(folder / "pid")

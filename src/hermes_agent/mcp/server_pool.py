@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult, Tool
 
     from hermes_agent.mcp.config import McpServerConfig
+    from hermes_agent.mcp.connection import LimitServer
     from hermes_agent.turn_control import Cancel
 
 Result = TypeVar("Result")
@@ -49,6 +50,8 @@ class McpServers:
     """
 
     def __init__(self, servers: list[McpServerConfig], cwd: Path) -> None:
+        # Set before the first connection; without it, programs run without limits.
+        self.limit: LimitServer = lambda _server, _cwd: None
         self._servers = {server.name: server for server in servers}
         self._cwd = cwd
         self._watchdog = Watchdog()
@@ -152,7 +155,7 @@ class McpServers:
         self._stop = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._connections = {
-            name: McpConnection(server, self._cwd, self._watchdog)
+            name: McpConnection(server, self._cwd, self._watchdog, self.limit)
             for name, server in self._servers.items()
             if not server.problem
         }

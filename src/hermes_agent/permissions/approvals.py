@@ -29,6 +29,7 @@ from hermes_core.paths import hermes_home
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.permissions.verdicts import Verdict
     from hermes_agent.sandbox.denials import Denial
     from hermes_agent.sandbox.policy import SandboxPolicy
@@ -246,6 +247,20 @@ class Approvals:
         )
         granted = Limit.NETWORK if "network" in self.grants.rules(caller.session_id) else Limit.NONE
         return build_policy(self.mode, review.findings, place, granted)
+
+    def server_policy(
+        self, server: McpServerConfig, workspace: Path, temporary: Path
+    ) -> SandboxPolicy | None:
+        """The limits of an MCP server's program; its settings were written by the owner."""
+        if not server.is_sandboxed:
+            return None
+        writable = (*self._free, *server.writable)
+        place = CommandPlace(workspace, self._hermes_home, Path.home(), temporary, writable)
+        granted = Limit.NETWORK if server.has_network else Limit.NONE
+        policy = build_policy(self.mode, (), place, granted)
+        return (
+            policy if policy is None or server.has_network else policy._replace(has_network=False)
+        )
 
     def allow(self, finding: RiskFinding, shown: str, caller: Caller) -> Verdict:
         """Whether something that a command was found to want is allowed."""

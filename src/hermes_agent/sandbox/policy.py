@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -55,6 +55,23 @@ class SandboxPolicy(NamedTuple):
     has_network: bool = False
     has_local_sockets: bool = False
     is_limited: bool = True  # False: no file limits beyond what is hidden
+
+
+def policy_as_json(policy: SandboxPolicy) -> dict[str, Any]:
+    """The fields of a policy, for another process."""
+    fields = policy._asdict()
+    paths = {
+        name: list(map(str, value)) for name, value in fields.items() if isinstance(value, tuple)
+    }
+    return {**fields, **paths, "temporary": str(policy.temporary)}
+
+
+def policy_from_json(fields: dict[str, Any]) -> SandboxPolicy:
+    """The policy that `policy_as_json` described."""
+    paths = {
+        name: tuple(map(Path, value)) for name, value in fields.items() if isinstance(value, list)
+    }
+    return SandboxPolicy(**{**fields, **paths, "temporary": Path(fields["temporary"])})
 
 
 def sandbox_environment(inherited: Mapping[str, str], temporary: Path) -> dict[str, str]:

@@ -7,6 +7,7 @@ limits and `Sandbox.problem` says why: the approval rules then ask for every com
 from __future__ import annotations
 
 import functools
+import json
 import os
 import subprocess
 import sys
@@ -14,10 +15,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from hermes_agent.sandbox import bubblewrap, landlock, seatbelt, seccomp
-from hermes_agent.sandbox.policy import sandbox_environment, without_nested
+from hermes_agent.sandbox.policy import (
+    policy_as_json,
+    policy_from_json,
+    sandbox_environment,
+    without_nested,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +32,10 @@ if TYPE_CHECKING:
     from hermes_agent.sandbox.policy import SandboxPolicy
 
 MIN_LANDLOCK_ABI: Final = 3  # the first that covers truncating a file
+EXEC_PROGRAM: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from hermes_agent.sandbox.runner import exec_limited; exec_limited(sys.argv[2], sys.argv[3:])"
+)
 RULESET_SECONDS: Final = 10  # how long the rules of a policy are reused
 WRITABLE_DEVICES: Final = (
     "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts",
@@ -78,6 +88,42 @@ def find_sandbox() -> Sandbox:
     if landlock.abi_version() >= MIN_LANDLOCK_ABI and seccomp.is_supported():
         return Sandbox("landlock", problem, start_in_landlock)
     return Sandbox("none", f"{problem}, and the kernel has no Landlock", start_bare)
+
+
+def limited_command(command: Sequence[str], cwd: Path, policy: SandboxPolicy | None) -> list[str]:
+    """The command line that runs *command* under a policy, for a library that starts it itself.
+
+    It is a small Python program that limits itself and then becomes the command. Without a
+    sandbox it is the command.
+    """
+    sandbox = find_sandbox()
+    if policy is None or not sandbox.is_available:
+        return list(command)
+    source = str(Path(__file__).resolve().parents[2])
+    settings = json.dumps([sandbox.name, str(cwd), policy_as_json(policy)])
+    return [sys.executable, "-I", "-S", "-c", EXEC_PROGRAM, source, settings, *command]
+
+
+def exec_limited(settings: str, command: list[str]) -> NoReturn:
+    """Become *command*, limited as `limited_command` was asked to."""
+    backend, cwd, fields = json.loads(settings)
+    policy = policy_from_json(fields)
+    if backend == "bubblewrap":
+        handle = os.memfd_create("hermes-seccomp", 0)
+        os.write(handle, bubblewrap.build_filter(policy))
+        os.lseek(handle, 0, os.SEEK_SET)
+        temporary = bubblewrap.TEMPORARY
+        command = bubblewrap.wrap(command, policy, Path(cwd), handle)
+    elif backend == "seatbelt":
+        temporary, command = policy.temporary, seatbelt.wrap(command, policy)
+    else:
+        temporary = policy.temporary
+        seccomp.hide_own_memory()
+        _limit_thread(policy, _ruleset(policy, 0))
+    environment = dict(os.environ)
+    if policy.is_limited:
+        environment = sandbox_environment(environment, temporary)
+    os.execvpe(command[0], command, environment)  # noqa: S606 - that is its purpose
 
 
 def start_limited(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
