@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
-from hermes_agent.permissions.file_access import FileAccess
+from hermes_agent.permissions.file_access import FileAccess, JudgedPaths
 from hermes_agent.permissions.grants import Grants, suggested_rules
 from hermes_agent.permissions.limits import CommandPlace, Limit, build_policy, lift
 from hermes_agent.permissions.path_zones import PathContext
@@ -149,6 +149,7 @@ class Approvals:
         self._hermes_home = hermes_home()
         self._own_pid = own_pid or os.getpid()
         self.grants = grants or Grants(self._hermes_home / "approvals.json", rules=rules)
+        self._judged_paths = JudgedPaths()
         self.is_hidden = FileAccess(self._hermes_home, Path.home()).is_hidden
 
     def decide(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Verdict:
@@ -158,12 +159,7 @@ class Approvals:
             cwd = Path(str(arguments.get("cwd") or "."))
             return self.command(str(arguments.get("command") or ""), caller, _home(cwd))
         if tool in FILE_TOOLS | READING_TOOLS:
-            path = caller.workspace / _home(Path(str(arguments.get("path") or ".")))
-            if self.is_hidden(path, caller.workspace):
-                return Refuse(HIDDEN_FILE.format(path=path))
-        if tool in FILE_TOOLS:
-            verdict = self.write(tool, str(arguments.get("path") or ""), caller)
-            return _with_diff(verdict, tool, arguments, caller)
+            return self._file(tool, arguments, caller, context.call_id)
         if tool in self._judges:
             judged = self._judges[tool](arguments, context)
             if isinstance(judged, Refuse):
@@ -171,6 +167,20 @@ class Approvals:
             shown, judgement = judged
             return self._verdict(judgement, shown, caller)
         return Allow()
+
+    def _file(self, tool: str, arguments: dict[str, Any], caller: Caller, call_id: str) -> Verdict:
+        path = caller.workspace / _home(Path(str(arguments.get("path") or ".")))
+        real = self._judged_paths.note(call_id, path)
+        if self.is_hidden(real, caller.workspace):
+            return Refuse(HIDDEN_FILE.format(path=path))
+        if tool in READING_TOOLS:
+            return Allow()
+        verdict = self.write(tool, str(real), caller)
+        return _with_diff(verdict, tool, arguments, real)
+
+    def real_path(self, path: Path, call_id: str) -> Path:
+        """The path that a call was judged by; for a call without a judgement its own."""
+        return self._judged_paths.pop(call_id, path)
 
     def command(self, text: str, caller: Caller, cwd: Path | None = None) -> Verdict:
         """Whether a shell command may run in *cwd*, which is the working folder without it."""
@@ -287,6 +297,10 @@ class CommandLimits:
         """Whether a file is hidden from the tools."""
         return self._approvals.is_hidden(path, context.cwd)
 
+    def real_path(self, path: Path, context: ToolContext) -> Path:
+        """The real path that was judged before the call."""
+        return self._approvals.real_path(path, context.call_id)
+
     def may_exceed(self, command: str, denial: Denial, context: ToolContext) -> bool:
         """Whether a person allows what the sandbox denied.
 
@@ -304,10 +318,10 @@ def _home(path: Path) -> Path:
         return path
 
 
-def _with_diff(verdict: Verdict, tool: str, arguments: dict[str, Any], caller: Caller) -> Verdict:
+def _with_diff(verdict: Verdict, tool: str, arguments: dict[str, Any], path: Path) -> Verdict:
     if not isinstance(verdict, NeedsApproval):
         return verdict
-    diff = preview_change(tool, arguments, caller.workspace)
+    diff = preview_change(tool, arguments, path)
     return NeedsApproval(verdict.request._replace(diff=diff))
 
 

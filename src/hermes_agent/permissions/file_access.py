@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,36 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_COMPARED_FILES: Final = 20_000
+MAX_JUDGED_PATHS: Final = 1_000
+
+
+class JudgedPaths:
+    """The real path by which each file call was judged, until the call takes it.
+
+    The path is resolved once: a link that changes between the judgement and the call has no
+    effect.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._paths: dict[str, tuple[Path, Path]] = {}  # as written, and real
+
+    def note(self, call_id: str, path: Path) -> Path:
+        """Resolve the path of a call; the first resolution of the same path counts."""
+        with self._lock:
+            written, real = self._paths.get(call_id, (None, path))
+            if written != path:
+                real = Path(os.path.realpath(path))
+                self._paths[call_id] = (path, real)
+            if len(self._paths) > MAX_JUDGED_PATHS:
+                self._paths.pop(next(iter(self._paths)))
+            return real
+
+    def pop(self, call_id: str, path: Path) -> Path:
+        """The real path of a call, once; that of a call that was not judged is resolved now."""
+        with self._lock:
+            written, real = self._paths.pop(call_id, (None, path))
+        return real if written == path else Path(os.path.realpath(path))
 
 
 class FileAccess:

@@ -6,8 +6,9 @@ import codecs
 import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from hermes_agent.tools import real_paths
 from hermes_agent.tools.arguments import (
     ToolError,
     number,
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from hermes_agent.tools.base import ToolContext
+
+
+class LimitsFiles(Protocol):
+    """Knows for which file a call was allowed."""
+
+    def real_path(self, path: Path, context: ToolContext) -> Path:
+        """The real path that was judged before the call, without symbolic links."""
+
 
 SNIFF_BYTES = 8_192
 MAX_EDIT_BYTES = 20_000_000
@@ -83,9 +92,8 @@ def require_text(path: Path, start: bytes) -> None:
         raise ToolError(f"{path} is {article} {kind}; this tool handles text only.")
 
 
-def require_regular_file(path: Path) -> os.stat_result:
+def require_regular_file(path: Path, facts: os.stat_result) -> os.stat_result:
     """Refuse what cannot be read to its end: devices, pipes, sockets."""
-    facts = path.stat()
     if stat.S_ISDIR(facts.st_mode):
         raise ToolError(f"{path} is a folder.")
     if not stat.S_ISREG(facts.st_mode):
@@ -94,10 +102,11 @@ def require_regular_file(path: Path) -> os.stat_result:
 
 
 def load(path: Path) -> TextFile:
-    """The whole text of a file, such that it can be written back byte for byte."""
-    if require_regular_file(path).st_size > MAX_EDIT_BYTES:
-        raise ToolError(f"{path} is too large to edit; use `terminal`.")
-    data = path.read_bytes()
+    """The whole text at a real path, such that it can be written back byte for byte."""
+    with os.fdopen(real_paths.open_file(path), "rb") as file:
+        if require_regular_file(path, os.fstat(file.fileno())).st_size > MAX_EDIT_BYTES:
+            raise ToolError(f"{path} is too large to edit; use `terminal`.")
+        data = file.read()
     require_text(path, data[:SNIFF_BYTES])
     encoding = encoding_of(data)
     if encoding.startswith("utf-16"):
@@ -114,28 +123,35 @@ def displayable_text(text: str) -> str:
 
 
 def replace_file(path: Path, data: bytes) -> bool:
-    """Replace a file in one step; whether it is new.
+    """Replace the file at a real path in one step; whether it is new.
 
-    The permissions and, where we may, the owner stay; a new file gets what the umask
-    leaves. A symbolic link stays one: the file that it points to is replaced.
+    The permissions and, where we may, the owner stay; a new file gets what the umask leaves.
     """
-    target = path.resolve() if path.is_symlink() else path
-    before = require_regular_file(target) if target.exists() else None
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.parent / f".{target.name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
-    try:
-        _write_synced(temporary, data, before)
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(target.parent)
+    with real_paths.open_parent(path, creates=True) as folder:
+        before = _existing(path, folder)
+        temporary = f".{path.name[:100]}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
+        try:
+            _write_synced(temporary, folder, data, before)
+            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+    sync_folder(path.parent)
     return before is None
 
 
-def _write_synced(temporary: Path, data: bytes, before: os.stat_result | None) -> None:
+def _existing(path: Path, folder: int) -> os.stat_result | None:
+    try:
+        facts = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return require_regular_file(path, facts)
+
+
+def _write_synced(temporary: str, folder: int, data: bytes, before: os.stat_result | None) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
+    with os.fdopen(os.open(temporary, flags, 0o666, dir_fd=folder), "wb") as file:
         file.write(data)
         if before is not None:
             with contextlib.suppress(PermissionError):
@@ -153,7 +169,7 @@ MAX_COUNTED_BYTES = 50_000_000
 MAX_LISTED_ENTRIES = 300
 
 
-def file_tools() -> list[Tool]:
+def file_tools(limits: LimitsFiles) -> list[Tool]:
     """Reading and writing whole files."""
     return [
         Tool(
@@ -165,26 +181,26 @@ def file_tools() -> list[Tool]:
                 offset=parameter("integer", "first line, from 1"),
                 limit=parameter("integer", "lines, default 500"),
             ),
-            reporting_errors(_read),
+            reporting_errors(lambda arguments, context: _read(limits, arguments, context)),
         ),
         Tool(
             "write_file",
             "Create a file or replace all of it; makes missing folders.",
             schema("path content", path=parameter("string"), content=parameter("string")),
-            reporting_errors(_write),
+            reporting_errors(lambda arguments, context: _write(limits, arguments, context)),
             is_parallel=False,
         ),
     ]
 
 
-def _read(arguments: dict[str, Any], context: ToolContext) -> str:
-    path = resolve_path(text(arguments, "path"), context.cwd)
+def _read(limits: LimitsFiles, arguments: dict[str, Any], context: ToolContext) -> str:
+    path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
     if path.is_dir():
         return _list(path)
-    size = require_regular_file(path).st_size
     first = number(arguments, "offset", 1, 1, 2**53)
     limit = number(arguments, "limit", DEFAULT_LINES, 1, MAX_LINES)
-    with path.open("rb") as file:
+    with os.fdopen(real_paths.open_file(path), "rb") as file:
+        size = require_regular_file(path, os.fstat(file.fileno())).st_size
         start = file.read(SNIFF_BYTES)
         require_text(path, start)
         file.seek(0)
@@ -248,8 +264,8 @@ def _list(path: Path) -> str:
     return success(**facts)
 
 
-def _write(arguments: dict[str, Any], context: ToolContext) -> str:
-    path = resolve_path(text(arguments, "path"), context.cwd)
+def _write(limits: LimitsFiles, arguments: dict[str, Any], context: ToolContext) -> str:
+    path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
     data = text(arguments, "content").encode()
     is_new = replace_file(path, data)
     return success(path=str(path), bytes=len(data), new=is_new)

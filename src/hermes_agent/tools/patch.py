@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_agent.tools.base import ToolContext
+    from hermes_agent.tools.files import LimitsFiles
 
 DIFF_CHARACTERS = 20_000  # of a result for the model
 MAX_DIFF_CHARACTERS = 500_000
@@ -28,7 +29,7 @@ MAX_COMPARED_LINES = 5_000
 MAX_LISTED_MATCHES = 10
 
 
-def patch_tool() -> Tool:
+def patch_tool(limits: LimitsFiles) -> Tool:
     """The tool."""
     return Tool(
         "patch",
@@ -40,7 +41,7 @@ def patch_tool() -> Tool:
             new_string=parameter("string"),
             replace_all=parameter("boolean"),
         ),
-        reporting_errors(_patch),
+        reporting_errors(lambda arguments, context: _patch(limits, arguments, context)),
         is_parallel=False,
     )
 
@@ -54,8 +55,9 @@ class Replacement(NamedTuple):
     matches: int
 
 
-def _patch(arguments: dict[str, Any], context: ToolContext) -> str:
-    replacement = plan_replacement(arguments, context.cwd)
+def _patch(limits: LimitsFiles, arguments: dict[str, Any], context: ToolContext) -> str:
+    path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
+    replacement = plan_replacement(arguments, path)
     if isinstance(replacement, str):
         return replacement
     path, file, changed, count = replacement
@@ -63,9 +65,8 @@ def _patch(arguments: dict[str, Any], context: ToolContext) -> str:
     return success(diff=unified_diff(file.text, changed, path.name), replaced=count)
 
 
-def plan_replacement(arguments: dict[str, Any], cwd: Path) -> Replacement | str:
-    """The change that a call asks for, or the failure as JSON."""
-    path = resolve_path(text(arguments, "path"), cwd)
+def plan_replacement(arguments: dict[str, Any], path: Path) -> Replacement | str:
+    """The change of a file that a call asks for, or the failure as JSON."""
     old, new = text(arguments, "old_string"), text(arguments, "new_string")
     if not old:
         raise ToolError("`old_string` is empty; use write_file for a new file.")
@@ -84,16 +85,16 @@ def plan_replacement(arguments: dict[str, Any], cwd: Path) -> Replacement | str:
     return Replacement(path, file, file.text.replace(old, new), count)
 
 
-def preview_change(tool: str, arguments: dict[str, Any], cwd: Path) -> str:
+def preview_change(tool: str, arguments: dict[str, Any], path: Path) -> str:
     """The complete diff of a call of `write_file` or `patch`; empty if it would fail."""
     try:
         if tool == "patch":
-            plan = plan_replacement(arguments, cwd)
+            plan = plan_replacement(arguments, path)
             if isinstance(plan, str):
                 return ""
-            path, before, after = plan.path, plan.file.text, plan.changed
+            before, after = plan.file.text, plan.changed
         else:
-            path, after = resolve_path(text(arguments, "path"), cwd), text(arguments, "content")
+            after = text(arguments, "content")
             before = files.load(path).text if path.exists() else ""
     except (ToolError, OSError):
         return ""

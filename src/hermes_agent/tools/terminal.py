@@ -51,6 +51,9 @@ class LimitsCommands(Protocol):
     def is_hidden(self, path: Path, context: ToolContext) -> bool:
         """Whether a file is hidden from the tools."""
 
+    def real_path(self, path: Path, context: ToolContext) -> Path:
+        """The real path that was judged before the call, without symbolic links."""
+
 
 def terminal_tools(jobs: Jobs, limits: LimitsCommands) -> list[Tool]:
     """The two tools that run programs."""

@@ -60,8 +60,8 @@ def standard_tools(
     results = [session_search_tool(history)] if history is not None else []
     return [
         *terminal_tools(jobs, limits),
-        *file_tools(),
-        patch_tool(),
+        *file_tools(limits),
+        patch_tool(limits),
         search_tool(limits),
         memory_tool(memory),
         *results,

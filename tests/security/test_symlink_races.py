@@ -1,0 +1,123 @@
+"""Symbolic links that change between the judgement of a call and the opening of its file."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits
+from hermes_agent.tools.base import ToolContext
+from hermes_agent.tools.files import file_tools
+from hermes_agent.tools.patch import patch_tool
+from hermes_agent.tools.prompter import NonInteractivePrompter
+from hermes_agent.turn_control import Cancel
+from hermes_agent.turn_hooks import no_plugins
+from security.conftest import SECRET, START_UP_FILE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from security.conftest import CanaryHome
+
+
+class FileCall:
+    """A call of a file tool in two steps: it is judged, then it runs."""
+
+    def __init__(self, canary: CanaryHome, tool: str, **arguments: Any) -> None:
+        approvals = Approvals("workspace", is_sandboxed=True)
+        self._guard = ApprovalGuard(approvals, no_plugins, "test")
+        limits = CommandLimits(approvals, self._guard, None)  # type: ignore[arg-type]
+        tools = {item.name: item for item in (*file_tools(limits), patch_tool(limits))}
+        self._tool, self._arguments = tools[tool], arguments
+        self._context = ToolContext(
+            "s", "t", "c1", canary.workspace, Cancel(), NonInteractivePrompter(), print
+        )
+
+    def judge(self) -> str | None:
+        return self._guard(self._tool.name, self._arguments, self._context)
+
+    def run(self) -> str:
+        return self._tool.run(self._arguments, self._context)
+
+
+def point(link: Path, target: Path) -> None:
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)
+
+
+@pytest.fixture
+def plain(canary: CanaryHome) -> Path:
+    folder = canary.workspace / "plain"
+    folder.mkdir()
+    (folder / "id_ed25519").write_text("harmless\n")
+    (folder / ".bashrc").write_text("harmless\n")
+    return folder
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_link_that_changes_after_the_judgement_reads_no_secret(
+    canary: CanaryHome, plain: Path, is_folder: bool
+) -> None:
+    link = canary.workspace / "link"
+    name = "id_ed25519"
+    point(link, plain if is_folder else plain / name)
+    call = FileCall(canary, "read_file", path=f"link/{name}" if is_folder else "link")
+    assert call.judge() is None
+    point(link, canary.home / ".ssh" if is_folder else canary.home / ".ssh" / name)
+    result = call.run()
+    assert SECRET not in result
+    assert "harmless" in result
+
+
+def test_a_folder_that_becomes_a_link_reads_no_secret(canary: CanaryHome, plain: Path) -> None:
+    call = FileCall(canary, "read_file", path="plain/id_ed25519")
+    assert call.judge() is None
+    plain.rename(canary.workspace / "old")
+    plain.symlink_to(canary.home / ".ssh")
+    assert SECRET not in call.run()
+
+
+@pytest.mark.parametrize("tool", ["write_file", "patch"])
+def test_a_folder_that_becomes_a_link_writes_nothing_outside(
+    canary: CanaryHome, plain: Path, tool: str
+) -> None:
+    arguments = {"content": "evil"} if tool == "write_file" else {"new_string": "evil"}
+    call = FileCall(canary, tool, path="plain/.bashrc", old_string="harmless", **arguments)
+    before = canary.state()
+    assert call.judge() is None
+    plain.rename(canary.workspace / "old")
+    plain.symlink_to(canary.home)
+    call.run()
+    assert canary.state() == before
+    assert (canary.home / ".bashrc").read_text() == START_UP_FILE
+
+
+def test_a_file_that_becomes_a_link_is_replaced_and_not_followed(
+    canary: CanaryHome, plain: Path
+) -> None:
+    call = FileCall(canary, "write_file", path="plain/.bashrc", content="mine")
+    assert call.judge() is None
+    point(plain / ".bashrc", canary.home / ".bashrc")
+    call.run()
+    assert (canary.home / ".bashrc").read_text() == START_UP_FILE
+
+
+def test_a_refused_call_leaves_nothing_for_the_next_one(canary: CanaryHome, plain: Path) -> None:
+    approvals = Approvals("workspace", is_sandboxed=True)
+    guard = ApprovalGuard(approvals, no_plugins, "test")
+    context = ToolContext(
+        "s", "t", "call_0", canary.workspace, Cancel(), NonInteractivePrompter(), print
+    )
+    assert guard("read_file", {"path": str(canary.secrets[0])}, context) is not None
+    assert guard("read_file", {"path": "plain/id_ed25519"}, context) is None
+    real = approvals.real_path(canary.workspace / "plain/id_ed25519", "call_0")
+    assert real.samefile(plain / "id_ed25519")
+
+
+def test_a_pipe_does_not_block_a_reader(canary: CanaryHome) -> None:
+    os.mkfifo(canary.workspace / "pipe")
+    call = FileCall(canary, "read_file", path="pipe")
+    assert call.judge() is None
+    assert "not a regular file" in call.run()
