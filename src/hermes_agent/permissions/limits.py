@@ -19,7 +19,7 @@ from hermes_agent.sandbox.policy import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from hermes_agent.permissions.verdicts import RiskFinding
     from hermes_agent.sandbox.denials import Denial
@@ -75,8 +75,9 @@ def build_policy(
 ) -> SandboxPolicy | None:
     """The limits of an allowed command; None for one that was allowed to have none."""
     lifted = granted
-    for finding in findings:
-        lifted |= LIFTED_LIMITS.get(finding.key, Limit.NONE)
+    keys = {finding.key for finding in findings}
+    for key in keys:
+        lifted |= LIFTED_LIMITS.get(key, Limit.NONE)
     if Limit.PRIVILEGES in lifted:
         return None
     is_full, is_plan = mode == "full", mode == "plan"
@@ -90,6 +91,7 @@ def build_policy(
         has_network=not is_plan and (is_full or Limit.NETWORK in lifted),
         has_local_sockets=is_full or Limit.SOCKETS in lifted,
         is_limited=is_plan or not (is_full or Limit.FILES in lifted),
+        protects_git=is_full or "git-internals" not in keys,  # full mode asks for no such thing
     )
 
 
@@ -109,7 +111,23 @@ def _writable(place: CommandPlace) -> tuple[Path, ...]:
     """The working folder and its git directory; the root of all files is not a workspace."""
     if place.workspace == Path(place.workspace.anchor):
         return place.writable
-    return (place.workspace, *git_folders(place.workspace), *place.writable)
+    folders = _around(place.workspace, start_up_paths(place.home))
+    return (*folders, *git_folders(place.workspace), *place.writable)
+
+
+def _around(folder: Path, protected: Iterable[Path]) -> Iterator[Path]:
+    """A folder, or the entries of one that contains protected paths.
+
+    A start-up file that does not exist cannot be protected in a writable folder. So in the home
+    folder new entries need approval, and what is there stays writable.
+    """
+    below = [path for path in protected if path != folder and path.is_relative_to(folder)]
+    if not below:
+        yield folder
+        return
+    for entry in sorted(folder.iterdir()):
+        if entry not in below and not entry.is_symlink():
+            yield from _around(entry, below)
 
 
 def _hidden(place: CommandPlace, lifted: Limit) -> tuple[Path, ...]:

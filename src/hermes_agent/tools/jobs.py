@@ -18,6 +18,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from hermes_agent.sandbox.git_guard import GitGuard
 from hermes_agent.sandbox.namespaces import NetworkNamespace
 from hermes_agent.sandbox.runner import ProgramLaunch, start_limited
 from hermes_agent.sandbox.temporary import private_folder
@@ -188,6 +189,7 @@ class Jobs:
         self._numbers = itertools.count(1)
         self._jobs: dict[str, CommandJob] = {}
         self._watchdog = Watchdog()
+        self._git_guard = GitGuard()
         self._is_closed = False
         self._shell = shutil.which("bash") or "/bin/sh"
 
@@ -281,6 +283,18 @@ class Jobs:
         """The process that ends the rest should we be killed; None before the first command."""
         return self._watchdog.pid
 
+    def watch_repositories(self, workspace: Path) -> None:
+        """Record the hooks of the repositories before a command."""
+        self._git_guard.begin(workspace, keeps=any(job.is_running for job in self.all()))
+
+    def forget_repositories(self) -> None:
+        """The user allowed a command to change hooks."""
+        self._git_guard = GitGuard()
+
+    def restore_repositories(self) -> list[str]:
+        """Undo changes of hooks; the files that were restored."""
+        return self._git_guard.restore()
+
     def settle(self) -> None:
         """Tell the watchdog which groups are over; their numbers may come back."""
         for job in self.all():
@@ -291,6 +305,7 @@ class Jobs:
         """End everything that is left."""
         self._is_closed = True
         self._end_all(self.all(), grace_seconds)
+        self._git_guard.restore()
         self._watchdog.close()
         self._namespace.close()
         temporary, self._temporary = self._temporary, None

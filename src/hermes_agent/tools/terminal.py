@@ -35,6 +35,10 @@ MAX_SECONDS = 3600
 FINAL_OUTPUT_SECONDS = 0.2
 INTERRUPT_GRACE_SECONDS = 0.5
 TAIL_CHARACTERS = 8_000
+RESTORED = (
+    "Commands must not change the hooks of a git repository or settings that name programs. "
+    "These files were restored: {files}"
+)
 
 
 class LimitsCommands(Protocol):
@@ -101,11 +105,18 @@ def _terminal(
         return failure("Interrupted before it started.", output="", exit_code=INTERRUPTED_EXIT_CODE)
     jobs.settle()
     policy = limits.policy(command, cwd, context)
+    if policy is None or not policy.protects_git:
+        jobs.forget_repositories()
+    else:
+        jobs.watch_repositories(context.cwd)
     job = jobs.start(command, cwd, policy)
     if flag(arguments, "background"):
         jobs.follow(job)
         return success(job=job.id, pid=job.pid)
     result = _wait_for(jobs, job, seconds, context)
+    restored = jobs.restore_repositories()
+    if restored:
+        return success(**result, sandbox=RESTORED.format(files=", ".join(restored)))
     denial = find_denial(job.output.text(), policy) if policy and job.exit_code else None
     if denial is None or context.cancel.is_requested:
         return success(**result)
@@ -156,6 +167,7 @@ def _show(context: ToolContext, piece: str) -> None:
 def _process(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str:
     action = choice(arguments, "action", tuple(ACTIONS))
     jobs.settle()
+    jobs.restore_repositories()
     if action == "list":
         return success(jobs=[_job_fields(job) for job in jobs.all()])
     job = jobs.find(text(arguments, "job"))
