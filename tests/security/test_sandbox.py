@@ -280,3 +280,8 @@ def test_a_process_outside_the_sandbox_is_not_reached(canary: CanaryHome, tmp_pa
     del tmp_path
     (result,) = run_in_mode(canary, "workspace", "ls -d /proc/[0-9]* | wc -l")
     assert int(result["output"]) < 10
+
+
+def test_a_command_that_ended_is_not_reported_as_running(canary: CanaryHome) -> None:
+    results = run_in_mode(canary, "workspace", *["git status --short"] * 15)
+    assert [result for result in results if "still_running" in result] == []

@@ -99,6 +99,8 @@ MODES: tuple[Mode, ...] = ("plan", "workspace", "full")
 FILE_TOOLS = frozenset({"write_file", "patch"})
 READING_TOOLS = frozenset({"read_file", "search_files"})
 HIDDEN_FILE = "{path} belongs to Hermes or holds credentials: tools cannot open it in any mode."
+# Code that the user's own programs run later: asked for in full mode, too.
+ALWAYS_ASKED_KEYS = frozenset({"home-dotfile", "git-internals"})
 PLAN_KEYS = frozenset(
     {"write", "write-outside", "write-unknown", "home-dotfile", "git-internals", "hermes-files",
      "network", "git-push", "forge", "cloud", "publish", "ssh", "containers", "local-socket"}
@@ -240,7 +242,11 @@ class Approvals:
 
     def _asked(self, judgement: CommandReview) -> list[RiskFinding]:
         least = Level.DOUBT if self.mode == "full" else Level.RISK
-        asked = [finding for finding in judgement.findings if finding.level >= least]
+        asked = [
+            finding
+            for finding in judgement.findings
+            if finding.level >= least or finding.key in ALWAYS_ASKED_KEYS
+        ]
         if not self.is_sandboxed and self.mode != "full" and not judgement.only_reads:
             asked.append(
                 RiskFinding("not-reading", "runs without a sandbox and may change anything")

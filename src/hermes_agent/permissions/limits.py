@@ -85,13 +85,13 @@ def build_policy(
     return SandboxPolicy(
         writable=writable,
         hidden=_hidden(place, lifted),
-        protected=_protected(place, lifted),
+        protected=tuple(_protected(place, keys)),
         revealed=_revealed(place),
         temporary=place.temporary,
         has_network=not is_plan and (is_full or Limit.NETWORK in lifted),
         has_local_sockets=is_full or Limit.SOCKETS in lifted,
         is_limited=is_plan or not (is_full or Limit.FILES in lifted),
-        protects_git=is_full or "git-internals" not in keys,  # full mode asks for no such thing
+        protects_git="git-internals" not in keys,
     )
 
 
@@ -136,12 +136,12 @@ def _hidden(place: CommandPlace, lifted: Limit) -> tuple[Path, ...]:
     return (place.hermes_home, *credential_paths(place.home))
 
 
-def _protected(place: CommandPlace, lifted: Limit) -> tuple[Path, ...]:
-    """What the user's own programs run later, and so a command must not change."""
-    hooks = tuple(folder / "hooks" for folder in git_folders(place.workspace))
-    if Limit.FILES in lifted:
-        return hooks
-    return (*start_up_paths(place.home), *hooks)
+def _protected(place: CommandPlace, allowed: set[str]) -> Iterator[Path]:
+    """What the user's own programs run later; only a command that names it may change it."""
+    if "home-dotfile" not in allowed:
+        yield from start_up_paths(place.home)
+    if "git-internals" not in allowed:
+        yield from (folder / "hooks" for folder in git_folders(place.workspace))
 
 
 def _revealed(place: CommandPlace) -> tuple[Path, ...]:

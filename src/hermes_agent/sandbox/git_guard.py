@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,6 +20,7 @@ from hermes_agent.sandbox.policy import git_folders
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SEARCH_SECONDS: Final = 10.0  # how long a search for repositories is used
 MAX_DEPTH: Final = 3  # of nested repositories below the working folder
 MAX_FOLDERS: Final = 500
 MAX_HOOK_BYTES: Final = 1_000_000
@@ -60,11 +62,20 @@ class GitGuard:
 
     def __init__(self) -> None:
         self._before: dict[Path, RepositoryState] = {}
+        self._search: tuple[Path | None, float, list[Path]] = (None, 0.0, [])
 
     def begin(self, workspace: Path, *, keeps: bool) -> None:
         """Record the repositories; *keeps* the earlier record of those with a running command."""
-        now = {folder: _state(folder) for folder in repositories(workspace)}
+        now = {folder: _state(folder) for folder in self._repositories(workspace)}
         self._before = {**now, **self._before} if keeps else now
+
+    def _repositories(self, workspace: Path) -> list[Path]:
+        """The repositories; a search takes milliseconds, so it is used for a while."""
+        searched, at, found = self._search
+        if searched != workspace or time.monotonic() - at > SEARCH_SECONDS:
+            found = repositories(workspace)
+            self._search = (workspace, time.monotonic(), found)
+        return found
 
     def restore(self) -> list[str]:
         """Undo what commands changed since `begin`; the files that were restored."""

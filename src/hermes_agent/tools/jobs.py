@@ -86,6 +86,7 @@ class OutputBuffer:
 
 GRACE_SECONDS = 2.0
 POLL_SECONDS = 0.05
+SANDBOX_END_SECONDS = 0.2
 DRAIN_SECONDS = 0.3  # how long we listen to what a command left running
 MAX_FINISHED_JOBS = 50
 # The gate opens when a line comes; when we die before, `read` fails and nothing runs.
@@ -121,6 +122,18 @@ class CommandJob:
     def is_running(self) -> bool:
         """Whether the command, or anything it left in its group, still runs."""
         return self.process.poll() is None or process_groups.is_alive(self.pid)
+
+    def runs_on(self) -> bool:
+        """Whether it still runs, or left something running.
+
+        The processes of a sandbox end a moment after its first one.
+        """
+        deadline = time.monotonic() + SANDBOX_END_SECONDS
+        while self.is_running and self.process.poll() is not None:
+            if self.pipe_is_open or time.monotonic() > deadline:
+                return True
+            time.sleep(POLL_SECONDS / 10)
+        return self.is_running
 
     @property
     def seconds(self) -> float:
@@ -259,7 +272,7 @@ class Jobs:
 
         Whoever still holds its pipe is listened to, or it would end when it prints.
         """
-        runs_on = job.is_running
+        runs_on = job.runs_on()
         if job.pipe_is_open:
             self.follow(job)
         if not runs_on:
