@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from hermes_agent.events import Failed, TurnStarted
 from hermes_agent.providers import selection
 from hermes_conversation import agent_factory, attachments, export
+from hermes_conversation.history_scope import ScopedHistory
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from hermes_agent.agent import AIAgent
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.events import Event
+    from hermes_agent.memory.files import MemoryFiles
     from hermes_agent.tools.base import Prompter
     from hermes_conversation.agent_factory import AgentBundle, ConversationOptions
     from hermes_conversation.attachments import Picture
-    from hermes_conversation.history_scope import ScopedHistory
     from hermes_state import SessionDB
 
 NO_MESSAGES = "This conversation has no messages yet."
@@ -86,6 +87,11 @@ class Conversation:
         return agent_factory.searchable_history(self.db, self._options)
 
     @property
+    def memory(self) -> MemoryFiles | None:
+        """The notes that this conversation may use."""
+        return agent_factory.conversation_memory(self._options)
+
+    @property
     def bundle(self) -> AgentBundle:
         """The agent with its tools and extensions."""
         return self._bundle
@@ -134,6 +140,8 @@ class Conversation:
     def resume(self, text: str) -> str:
         """Switch to another conversation: a session ID, a title, a prefix of either, or `last`."""
         result = self.db.resolve_resume_session_id(self.db.resolve(text))
+        if isinstance(self.history, ScopedHistory) and result not in self.history.ids():
+            raise UsageError(f"No conversation of this chat matches {text!r}.")
         if result == self.session_id:
             return result
         self._leave("resumed_other")

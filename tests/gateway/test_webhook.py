@@ -122,8 +122,9 @@ async def test_a_repeated_delivery_is_answered_once(
 async def test_a_delivery_that_needs_approval_does_not_wait_for_an_answer(
     setup: WebhookSetup, answering: Any, db: SessionDB
 ) -> None:
-    call = "{name: terminal, arguments: {command: rm -rf build}}"
+    call = "{name: write_file, arguments: {path: .git/hooks/pre-commit, content: x}}"
     server = answering(f"[{{calls: [{call}]}}, {{say: I could not.}}]")
+    db.set_person_role("webhook", "reviews", "member")
     async with setup.running():
         await setup.call({"title": "A fix"})
         await async_wait_until(lambda: outbox_texts(db))

@@ -14,6 +14,7 @@ from hermes_conversation import pending_input
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt, attempt_async
 from hermes_core.log_file import log_fields
+from hermes_core.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -187,6 +188,13 @@ class MessageReceiver:
             )
         return False
 
+    def _has_rights_of(self, running: Conversation, event: MessageEvent) -> bool:
+        """Whether the sender may write to a turn with the rights that it has."""
+        role = running.options.role
+        return role is Role.GUEST or (
+            event.source is not None and self._access.role_of(event.source) is role
+        )
+
     def _offer_input(
         self, running: Conversation, inbox_id: int, entry: SessionEntry, event: MessageEvent
     ) -> None:
@@ -195,7 +203,7 @@ class MessageReceiver:
         A message that the turn has read is settled with the turn's reply; any other is handled
         after it.
         """
-        if event.get_command():
+        if event.get_command() or not self._has_rights_of(running, event):
             return
         mode = self._busy_mode
         if mode == "steer" and event.media_urls:

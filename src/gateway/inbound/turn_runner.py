@@ -82,7 +82,7 @@ class TurnRunner:
         requester = source.user_id if source is not None else None
         self._questions.start_turn(entry.session_key, requester or "")
         try:
-            conversation = self._conversations.acquire(entry)
+            conversation = self._conversations.acquire(entry, source)
             cost_before = _cost(conversation)
             reply = self._run(prompt, conversation, is_shared=is_shared)
             if source is not None:

@@ -1,0 +1,83 @@
+"""What the role of a conversation leaves of its tools, notes, folder and approvals."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.tools.arguments import ToolError, resolve_path
+from hermes_agent.tools.base import UNAVAILABLE, failure
+from hermes_core import paths
+from hermes_core.roles import TOOL_RIGHTS, Right, Role, may, may_use_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermes_agent.tools.base import ApprovalRequest, Prompter, Tool, ToolContext
+
+GUEST_FOLDER: Final = "guest"
+OWNER_FOLDER: Final = "owner"
+OUTSIDE: Final = "{path} is outside of {folder}, the only folder with files in this conversation."
+
+
+class PrompterWithoutApprovals:
+    """Asks questions of the model, but approves nothing: only the owner may."""
+
+    def __init__(self, prompter: Prompter) -> None:
+        self._prompter = prompter
+
+    def approve(self, request: ApprovalRequest) -> str:
+        """Report that no person can approve this."""
+        del request
+        return UNAVAILABLE
+
+    def clarify(self, question: str, choices: list[str]) -> str:
+        """Ask a question of the model; the answer."""
+        return self._prompter.clarify(question, choices)
+
+
+def prompter_of_role(role: Role, prompter: Prompter) -> Prompter:
+    """The prompter, which approves calls only for a role that may."""
+    return prompter if may(role, Right.APPROVE) else PrompterWithoutApprovals(prompter)
+
+
+def tools_of_role(role: Role, tools: Iterable[Tool]) -> list[Tool]:
+    """The tools that a role may use; file tools are limited to the working folder."""
+    allowed = [tool for tool in tools if may_use_tool(role, tool.name)]
+    if may(role, Right.ALL_FILES):
+        return allowed
+    return [
+        _in_folder(tool) if TOOL_RIGHTS.get(tool.name) is Right.FILES else tool for tool in allowed
+    ]
+
+
+def _in_folder(tool: Tool) -> Tool:
+    """A tool whose `path` must lead into the working folder, symbolic links followed."""
+
+    def run(arguments: dict[str, Any], context: ToolContext) -> str:
+        try:
+            path = resolve_path(str(arguments.get("path", ".")), context.cwd)
+        except ToolError as error:
+            return failure(str(error))
+        folder = os.path.realpath(context.cwd)
+        if not Path(os.path.realpath(path)).is_relative_to(folder):
+            return failure(OUTSIDE.format(path=path, folder=folder))
+        return tool.run(arguments, context)
+
+    return tool._replace(run=run)
+
+
+def folder_of_role(role: Role, person: str) -> Path:
+    """The working folder of a role that may not choose one."""
+    return paths.workspace_path(person if person and may(role, Right.FILES) else GUEST_FOLDER)
+
+
+def memory_of(role: Role, person: str, *, is_private: bool) -> MemoryFiles | None:
+    """The notes of a conversation; the owner's only where no others read the replies."""
+    if not may(role, Right.MEMORY):
+        return None
+    if role is Role.OWNER:
+        return MemoryFiles() if is_private else None
+    return MemoryFiles(paths.person_memory_path(person)) if person else None
