@@ -9,6 +9,7 @@ import pytest
 
 from gateway.platforms.local import LocalAdapter
 from hermes_core.config.file import ConfigFile
+from hermes_core.errors import ConfigError
 from hermes_state import SessionDB
 from support.gateways import outbox_texts, running_gateway
 from support.hostile_people import (
@@ -261,3 +262,32 @@ async def test_a_conversation_is_not_handed_over_to_a_member(
         db.set_person_role("telegram", "bob", "owner")
         assert db.request_handoff("owners", "telegram")
         await async_wait_until(lambda: "Continuing" in outbox_texts(db)[-1])
+
+
+async def test_the_owner_is_told_once_when_strangers_wait_for_approval(
+    db: SessionDB, tmp_path: Path, model: Callable[[str], Any]
+) -> None:
+    model(script("Hello.", "Hello."))
+    for user, role in (("ada", "owner"), ("bob", "member")):
+        db.allow_user("telegram", user, user)
+        db.set_person_role("telegram", user, role)
+    async with running_gateway(db, tmp_path, telegram_config()) as service:
+        people = ChatPeople(db, service)
+        await people.ask("ada", "hi")
+        await people.ask("bob", "hi")
+        for number in range(5):
+            await people.send(f"stranger{number}", "let me in")
+        sql = "SELECT payload, target FROM hermes_outbox WHERE payload LIKE '%asks for access%'"
+        told = db.engine.read(lambda reader: reader.rows(sql))
+    assert len(told) == 1
+    assert "stranger0" in told[0][0]
+    assert json.loads(told[0][1])["chat_id"] == "ada"
+
+
+async def test_the_workspace_of_the_owner_is_never_the_root(
+    db: SessionDB, tmp_path: Path, model: Callable[[str], Any]
+) -> None:
+    ConfigFile.of_home().set("gateway.workspace", "/")
+    with pytest.raises(ConfigError, match="cannot be a working folder"):
+        async with running_gateway(db, tmp_path, is_in_default_folder=True):
+            pass

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway import config_values
 from gateway.config import Platform
+from gateway.platforms.names import API_KEY_USER
 from hermes_core.roles import Right, Role, may, parse_role
 
 if TYPE_CHECKING:
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 ANY_USER: Final = "*"
 # Callers of these are already authenticated: by file permissions, a key or a signature.
 TRUSTED_PLATFORMS: Final = frozenset({Platform.LOCAL, Platform.API_SERVER, Platform.WEBHOOK})
-API_KEY_USER: Final = "key:{name}"  # the user ID of a request with a key of `hermes api-keys`
 PAIRING_REPLY: Final = (
-    "You are not authorized to use this agent yet. If it is yours, run\n\n"
-    "    hermes pairing approve {platform} {code}\n\nThe code expires in an hour."
+    "You are not authorized to use this agent yet. Its owner can approve you with\n\n"
+    "    hermes pairing approve {platform} {code}\n\n"
+    "(with --owner if you are the owner). The code expires in an hour."
 )
 
 
@@ -110,6 +111,14 @@ class AccessControl:
     def has_all_history(self, source: SessionSource) -> bool:
         """Whether the agent may search all conversations in this chat."""
         return source.chat_type == "dm" and self.may(source, Right.ALL_HISTORY)
+
+    def listed_users(self, platform: Platform) -> set[str]:
+        """The users named in the configuration, with access or as the owner."""
+        return self._listed(platform) | self._extra(platform, "allow_admin_from")
+
+    def is_named_owner(self, platform: Platform, user_id: str) -> bool:
+        """Whether the configuration names a user as the owner."""
+        return user_id in self._extra(platform, "allow_admin_from")
 
     def _is_listed(self, source: SessionSource) -> bool:
         """Whether the sender or the group is on an allow list."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import time
 from typing import TYPE_CHECKING, Final
 
 from gateway.inbound import inbox_codec
-from gateway.inbound.prompt_format import format_message
+from gateway.inbound.access_control import TRUSTED_PLATFORMS
+from gateway.inbound.prompt_format import format_message, quote_text
 from gateway.platforms.base import Reacts
 from hermes_conversation import pending_input
 from hermes_core.errors import HermesError
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+WAITING_USER: Final = (
+    "{name} asks for access on {platform}. To approve, run `hermes pairing approve {platform} "
+    "CODE` with the code that was sent there; `hermes pairing list` shows all requests."
+)
 WAITING_REACTION: Final = "👀"  # on a message that waits for the running turn
 
 
@@ -154,12 +160,30 @@ class MessageReceiver:
         platform = source.platform.value
         log.info("message from unauthorized user %s dropped: %s", source.user_id, platform)
         if reply:
+            attempt(Step("tell the owner", lambda: self._tell_owner(source)))
             self._db.owe_reply(
                 f"stranger:{source.platform.value}:{source.chat_id}:{message_id}",  # words: allow
                 platform=source.platform.value,
                 target={"chat_id": source.chat_id, "thread_id": source.thread_id},
                 payload={"text": reply},
             )
+
+    def _tell_owner(self, source: SessionSource) -> None:
+        """Tell the owner that a user waits for approval, at most once an hour per platform."""
+        platform = source.platform.value
+        name = f"{quote_text(source.user_name)} (ID {quote_text(source.user_id)})"
+        log.warning("user %s waits for approval on %s: see `hermes pairing list`", name, platform)
+        for entry in self._routes.list_sessions():
+            origin = entry.origin
+            if origin is None or origin.platform in TRUSTED_PLATFORMS:
+                continue
+            if self._access.has_all_history(origin):
+                self._db.owe_reply(
+                    f"pairing:{platform}:{int(time.time() // 3600)}:{entry.session_key}",
+                    platform=origin.platform.value,
+                    target={"chat_id": origin.chat_id, "thread_id": origin.thread_id},
+                    payload={"text": WAITING_USER.format(name=name, platform=platform)},
+                )
 
     # Input during a turn
 

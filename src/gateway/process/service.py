@@ -24,13 +24,12 @@ from gateway.outbound.live_reply import LiveReplies
 from gateway.outbound.sender import OutboxSender
 from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics
+from gateway.process.workspace import owners_workspace
 from gateway.routing.conversation_cache import ChatDescription, ConversationCache
 from gateway.routing.handoff_worker import HandoffWorker
-from hermes_conversation.role_limits import OWNER_FOLDER
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt, run_all
-from hermes_core.paths import workspace_path
 from hermes_core.roles import Person, Role
 from hermes_plugin_host.delivery import Delivery
 
@@ -84,7 +83,7 @@ class GatewayService:
         self._access = AccessControl(db, config)
         self.questions = ChatQuestions(self._ask)
         self.conversations = ConversationCache(
-            db, cwd or workspace_path(OWNER_FOLDER), self.questions, self._describe
+            db, cwd or owners_workspace(settings), self.questions, self._describe
         )
         commands = ChatCommands(
             db, routes, self.conversations, self.questions, self._access, restart
