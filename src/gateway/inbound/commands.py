@@ -13,7 +13,7 @@ from hermes_conversation import slash_commands
 from hermes_conversation.slash_commands import CommandOutcome
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import LeaseTakenError, UsageError
-from hermes_core.roles import Right, Role, require_command
+from hermes_core.roles import Right, Role, may, require_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +35,10 @@ TERMINAL_COMMANDS: Final = frozenset({"save", "quit", "exit", "q"})  # not avail
 # Running one of these twice has a different result than running it once.
 ONCE_ONLY_COMMANDS: Final = frozenset({"undo", "redo", "retry", "branch", "fork", "compress"})
 RUNNING_TURN_COMMANDS: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
+PLAIN_ANSWERS: Final = {
+    **dict.fromkeys(("yes", "y", "ok", "okay", "allow", "approve", "👍"), "once"),
+    **dict.fromkeys(("no", "n", "nope", "deny", "👎"), "deny"),
+}
 CHAT_ONLY_COMMANDS: Final = frozenset({"whoami", "restart", "start", "sent"})
 CHAT_COMMANDS: Final = (
     ("whoami", "show your user ID and role"),
@@ -239,13 +243,10 @@ class ChatCommands:
         question = self._questions.pending(entry.session_key)
         name = event.get_command()
         if name is None:
-            if (
-                question is None
-                or question.kind != "clarify"
-                or not self._may_answer(event, question)
-            ):
+            answer = self._plain_answer(event, question) if question else None
+            if answer is None:
                 return None
-            self._questions.answer(entry.session_key, event.text, question)
+            self._questions.answer(entry.session_key, answer, question)
             return ""
         conversation = self._conversations.running(entry.session_id)
         if conversation is not None and name in {"new", "reset"}:
@@ -283,6 +284,17 @@ class ChatCommands:
         self._questions.answer(entry.session_key, answer, question)
         return ""
 
+    def _plain_answer(self, event: MessageEvent, question: OpenChatQuestion) -> str | None:
+        """The answer that a message without a command gives; None if it is none."""
+        if not self._may_answer(event, question):
+            return None
+        if question.kind == "clarify":
+            return event.text
+        may_approve = may(self._role(event), Right.APPROVE)
+        return (
+            PLAIN_ANSWERS.get(event.text.strip().rstrip(".!").casefold()) if may_approve else None
+        )
+
     def _may_answer(self, event: MessageEvent, question: OpenChatQuestion) -> bool:
         """Whether the sender may answer: the user who started the turn, or the owner."""
         source = event.source
@@ -290,6 +302,17 @@ class ChatCommands:
             return False
         is_requester = (source.user_id or "") == question.requester
         return is_requester or self._access.may(source, Right.APPROVE)
+
+
+def with_slash(text: str) -> str:
+    """A command that starts with `!`, as apps that intercept `/` need it, with a slash."""
+    if not text.startswith("!") or text[1:2].isspace():
+        return text
+    name = text[1:].partition(" ")[0].partition("\n")[0].partition("@")[0].lower()
+    is_command = name in CHAT_ONLY_COMMANDS or any(
+        name in (command.name, *command.aliases) for command in slash_commands.COMMANDS
+    )
+    return f"/{text[1:]}" if is_command else text
 
 
 def _require_right(role: Role, name: str, arguments: str) -> None:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.inbound import inbox_codec
 from gateway.inbound.access_control import TRUSTED_PLATFORMS
+from gateway.inbound.commands import with_slash
 from gateway.inbound.prompt_format import format_message, quote_text
 from gateway.platforms.base import Reacts
+from gateway.platforms.names import Platform
 from hermes_conversation import pending_input
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt, attempt_async
@@ -95,6 +97,8 @@ class MessageReceiver:
         if not decision.is_allowed:
             self._drop(decision.reply, source, event.message_id)
             return False
+        if source.platform not in {Platform.API_SERVER, Platform.WEBHOOK}:
+            event.text = with_slash(event.text)
         message_id = self._apply_edit(account, event, source) if event.is_edit else event.message_id
         if message_id is None:
             return False
