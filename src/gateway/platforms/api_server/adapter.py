@@ -46,6 +46,7 @@ from gateway.platforms.api_server.requests import (
 from gateway.platforms.api_server.responses import AnswerMetadata
 from gateway.platforms.base import Abilities, MessageEvent, OutgoingMessage, SendResult
 from gateway.platforms.names import API_KEY_USER, Platform
+from gateway.platforms.request_body import BodyTimeoutError, BodyTooLargeError, read_body
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import HermesError, PlatformRefusedError
 from hermes_core.roles import Role
@@ -246,12 +247,14 @@ class ApiEndpoints:
         """Read a request body within the size limits."""
         limits = self._limits
         max_bytes = limits.body_bytes + limits.file_bytes * 4 // 3
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > max_bytes:
-                raise _too_large(max_bytes)
-        thread = await asyncio.to_thread(requests.parse_body, bytes(body))
+        try:
+            body = await read_body(request, max_bytes)
+        except BodyTooLargeError as error:
+            raise _too_large(max_bytes) from error
+        except BodyTimeoutError as error:
+            text = "The request body was not sent in time."
+            raise RequestError(text, "request_timeout", 408) from error
+        thread = await asyncio.to_thread(requests.parse_body, body)
         request_data = for_caller(read(thread, request.headers), request.state.caller)
         if len(body) - request_data.file_bytes > limits.body_bytes:
             raise _too_large(limits.body_bytes)

@@ -34,6 +34,7 @@ from starlette.routing import Route
 
 from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, OutgoingMessage, SendResult
 from gateway.platforms.names import Platform
+from gateway.platforms.request_body import BodyTimeoutError, BodyTooLargeError, read_body
 from gateway.platforms.webhook import routes
 from gateway.platforms.webhook.recent_deliveries import RecentDeliveries
 from gateway.platforms.webhook.routes import read_routes
@@ -336,12 +337,13 @@ def make(context: AdapterContext) -> WebhookAdapter:
 
 
 async def _body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            raise DeliveryRejectedError(413, f"The request body exceeds {MAX_BODY_BYTES} bytes.")
-    return bytes(body)
+    try:
+        return await read_body(request, MAX_BODY_BYTES)
+    except BodyTooLargeError as error:
+        text = f"The request body exceeds {MAX_BODY_BYTES} bytes."
+        raise DeliveryRejectedError(413, text) from error
+    except BodyTimeoutError as error:
+        raise DeliveryRejectedError(408, "The request body was not sent in time.") from error
 
 
 def _parsed(body: bytes) -> Any:
