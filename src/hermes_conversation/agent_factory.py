@@ -26,6 +26,7 @@ from hermes_conversation.history_scope import ScopedHistory
 from hermes_conversation.role_limits import (
     OWNER_FOLDER,
     folder_of_role,
+    limits_of_role,
     memory_of,
     prompter_of_role,
     tools_of_role,
@@ -143,7 +144,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         )
 
     delegate = TaskDelegation(build_child, db.end_session, notify_plugins).tool()
-    limits = CommandLimits(approvals, guard, jobs)
+    limits = limits_of_role(role, CommandLimits(approvals, guard, jobs))
     own = standard_tools(jobs, limits, memory or MemoryFiles(), searchable_history(db, options))
     own = [tool for tool in own if memory is not None or tool.name != "memory"]
     own = tools_of_role(role, [*own, *extensions.tools(), delegate])

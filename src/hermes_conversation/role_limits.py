@@ -15,7 +15,10 @@ from hermes_core.roles import TOOL_RIGHTS, Right, Role, may, may_use_tool
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hermes_agent.sandbox.denials import Denial
+    from hermes_agent.sandbox.policy import SandboxPolicy
     from hermes_agent.tools.base import ApprovalRequest, Prompter, Tool, ToolContext
+    from hermes_agent.tools.terminal import LimitsCommands
 
 GUEST_FOLDER: Final = "guest"
 OWNER_FOLDER: Final = "owner"
@@ -36,6 +39,39 @@ class PrompterWithoutApprovals:
     def clarify(self, question: str, choices: list[str]) -> str:
         """Ask a question of the model; the answer."""
         return self._prompter.clarify(question, choices)
+
+
+class FolderLimits:
+    """Limits of a role without commands: only files in the working folder are visible."""
+
+    def __init__(self, limits: LimitsCommands) -> None:
+        self._limits = limits
+
+    def policy(
+        self, command: str, cwd: Path, context: ToolContext, denial: Denial | None = None
+    ) -> SandboxPolicy | None:
+        """Refuse a command."""
+        del command, cwd, context, denial
+        raise ToolError("This conversation has no commands.")
+
+    def may_exceed(self, command: str, denial: Denial, context: ToolContext) -> bool:
+        """Whether a limit may be lifted: it may not."""
+        del command, denial, context
+        return False
+
+    def is_hidden(self, path: Path, context: ToolContext) -> bool:
+        """Whether a file is hidden: it is outside of the working folder, or hidden from all."""
+        return not _is_inside(path, context.cwd) or self._limits.is_hidden(path, context)
+
+
+def limits_of_role(role: Role, limits: LimitsCommands) -> LimitsCommands:
+    """The limits of commands and file searches of a role."""
+    return limits if may(role, Right.ALL_FILES) else FolderLimits(limits)
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    """Whether a path leads into a folder, symbolic links followed."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def prompter_of_role(role: Role, prompter: Prompter) -> Prompter:
@@ -61,9 +97,8 @@ def _in_folder(tool: Tool) -> Tool:
             path = resolve_path(str(arguments.get("path", ".")), context.cwd)
         except ToolError as error:
             return failure(str(error))
-        folder = os.path.realpath(context.cwd)
-        if not Path(os.path.realpath(path)).is_relative_to(folder):
-            return failure(OUTSIDE.format(path=path, folder=folder))
+        if not _is_inside(path, context.cwd):
+            return failure(OUTSIDE.format(path=path, folder=context.cwd))
         return tool.run(arguments, context)
 
     return tool._replace(run=run)

@@ -10,6 +10,7 @@ import pytest
 from gateway.platforms.local import LocalAdapter
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError
+from hermes_core.roles import Person
 from hermes_state import SessionDB
 from support.gateways import outbox_texts, running_gateway
 from support.hostile_people import (
@@ -291,3 +292,32 @@ async def test_the_workspace_of_the_owner_is_never_the_root(
     with pytest.raises(ConfigError, match="cannot be a working folder"):
         async with running_gateway(db, tmp_path, is_in_default_folder=True):
             pass
+
+
+async def test_a_link_in_the_folder_of_a_member_leads_nowhere(
+    db: SessionDB,
+    owners: OwnersThings,
+    hermes_home: Path,
+    tmp_path: Path,
+    model: Callable[[str], Any],
+) -> None:
+    db.allow_user("telegram", "bob", "Bob")
+    folder = hermes_home / "workspaces" / Person("telegram", "bob").folder_name
+    folder.mkdir()
+    (folder / "diary").symlink_to(owners.diary)
+    (folder / "folder").symlink_to(owners.diary.parent)
+    calls = [
+        call("read_file", path="diary"),
+        call("read_file", path="folder/diary.txt"),
+        call("read_file", path="folder"),
+        call("search_files", pattern="canary-7b3."),
+        call("search_files", pattern="canary-7b3.", path="folder"),
+        call("patch", path="diary", old_string="dear", new_string="bad"),
+        call("write_file", path="folder/planted.txt", content="x"),
+    ]
+    server = model(script(calls, "Done."))
+    async with running_gateway(db, tmp_path, telegram_config()) as service:
+        assert await ChatPeople(db, service).ask("bob", "follow the links") == "Done."
+    assert len(tool_results(server.requests[-1])) == len(calls)
+    assert CANARY not in json.dumps(tool_results(server.requests[-1]))
+    owners.assert_untouched()
