@@ -21,7 +21,7 @@ NOTICE: Final = (
     "Guests: group members who are not paired, webhooks{guests}. Members have conversations, "
     "notes and files of their own; guests only talk. List people with `hermes people`, change a "
     "role with `hermes people set PERSON --role owner|member|guest`; "
-    "API keys with less rights: `hermes api-keys add NAME --role member|guest`."
+    "API keys with fewer rights: `hermes api-keys add NAME --role member|guest`."
 )
 
 

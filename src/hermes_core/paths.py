@@ -50,9 +50,14 @@ def plugins_path() -> Path:
     return hermes_home() / "plugins"
 
 
+def workspaces_path() -> Path:
+    """The folder with a workspace for each person."""
+    return (hermes_home() / "workspaces").resolve()
+
+
 def workspace_path(name: str) -> Path:
     """The folder that conversations of a person work in; it is created."""
-    return private_folder(hermes_home() / "workspaces" / name).resolve()
+    return private_folder(workspaces_path() / name).resolve()
 
 
 def person_memory_path(name: str) -> Path:

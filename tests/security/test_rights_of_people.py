@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.platforms.local import LocalAdapter
+from hermes_core import media_store
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError
 from hermes_core.roles import Person
@@ -321,3 +322,22 @@ async def test_a_link_in_the_folder_of_a_member_leads_nowhere(
     assert len(tool_results(server.requests[-1])) == len(calls)
     assert CANARY not in json.dumps(tool_results(server.requests[-1]))
     owners.assert_untouched()
+
+
+@pytest.mark.parametrize("role", ["owner", "member"])
+async def test_people_can_work_with_files_that_they_send(
+    db: SessionDB, tmp_path: Path, model: Callable[[str], Any], role: str
+) -> None:
+    db.allow_user("telegram", "bob", "Bob")
+    db.set_person_role("telegram", "bob", role)
+    stored = media_store.of_home().keep(b"pomegranate", "list.txt", "text/plain")
+    name = stored.path.name
+    server = model(script([call("read_file", path=f"attachments/{name}")], "Read."))
+    async with running_gateway(
+        db, tmp_path, telegram_config(), is_in_default_folder=True
+    ) as service:
+        files = {"media_urls": [str(stored.path)], "media_types": ["text/plain"]}
+        assert await ChatPeople(db, service).ask("bob", "read this", files=files) == "Read."
+    assert "pomegranate" in tool_results(server.requests[-1])[0]
+    prompt = server.requests[0]["messages"][-1]["content"]
+    assert f"[Attached file: attachments/{name} (text/plain)]" in prompt

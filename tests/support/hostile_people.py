@@ -100,13 +100,20 @@ class ChatPeople:
         self._service = service
         self._number = 0
 
-    async def send(self, user: str, text: str, chat: str = "", **fields: Any) -> None:
+    async def send(
+        self,
+        user: str,
+        text: str,
+        chat: str = "",
+        files: dict[str, Any] | None = None,
+        **fields: Any,
+    ) -> None:
         """Send a message."""
         self._number += 1
         source = SessionSource(
             Platform.TELEGRAM, chat or user, user_id=user, user_name=user, **fields
         )
-        event = MessageEvent(text, source=source, message_id=f"m{self._number}")
+        event = MessageEvent(text, source=source, message_id=f"m{self._number}", **(files or {}))
         await self._service.receiver.receive("bot", event)
 
     async def ask(self, user: str, text: str, chat: str = "", **fields: Any) -> str:
