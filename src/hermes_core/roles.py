@@ -26,6 +26,7 @@ class Right(Enum):
     """Something a role may do."""
 
     CONVERSE = "talk to the agent and manage the current conversation"
+    QUESTIONS = "be asked by the model during a turn, which waits for the answer"
     CHAT_HISTORY = "search, list and resume conversations of the same chat"
     ALL_HISTORY = "search all conversations, in a direct chat"
     MEMORY = "have notes that are included in prompts"
@@ -41,13 +42,20 @@ class Right(Enum):
 ROLE_RIGHTS: Final[dict[Role, frozenset[Right]]] = {
     Role.OWNER: frozenset(Right),
     Role.MEMBER: frozenset(
-        {Right.CONVERSE, Right.CHAT_HISTORY, Right.MEMORY, Right.FILES, Right.DELEGATE}
+        {
+            Right.CONVERSE,
+            Right.QUESTIONS,
+            Right.CHAT_HISTORY,
+            Right.MEMORY,
+            Right.FILES,
+            Right.DELEGATE,
+        }
     ),
     Role.GUEST: frozenset({Right.CONVERSE}),
 }
 
 TOOL_RIGHTS: Final[dict[str, Right]] = {
-    "clarify": Right.CONVERSE,
+    "clarify": Right.QUESTIONS,
     "session_search": Right.CHAT_HISTORY,
     "memory": Right.MEMORY,
     **dict.fromkeys(("read_file", "write_file", "patch", "search_files"), Right.FILES),

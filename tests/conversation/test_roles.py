@@ -63,6 +63,7 @@ def test_the_page_about_roles_has_the_rights_of_the_table() -> None:
     documented = {name: (owner, member, guest) for name, owner, member, guest in rows[1:]}
     rights = {
         "talk to the agent": Right.CONVERSE,
+        "be asked by the agent during a turn, which waits for the answer": Right.QUESTIONS,
         "notes that are included in prompts": Right.MEMORY,
         "search, list and resume conversations": Right.CHAT_HISTORY,
         "files": Right.FILES,

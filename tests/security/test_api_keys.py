@@ -80,7 +80,7 @@ async def test_a_guest_key_has_no_tools_and_a_removed_key_no_access(
         db.remove_api_key("ci")
         assert (await guest.ask("hi")).status_code == 401
         assert text_of(await KeyClient(client.http, API_KEY).ask("hi")) == "Hello."
-    assert offered_tools(server.requests[0]) == {"clarify"}
+    assert offered_tools(server.requests[0]) == set()
     assert CANARY not in json.dumps(server.requests[:2])
     assert "terminal" in offered_tools(server.requests[2])
     owners.assert_untouched()

@@ -42,6 +42,7 @@ FORBIDDEN_TO_GUESTS = {
     "delegate_task",
     "session_search",
     "memory",
+    "clarify",
 }
 GROUP = {"chat": "g1", "chat_type": "group"}
 
