@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway import status
 from gateway.contract_shims import ContractRunner, boundary_db, end_expired
+from gateway.people import take_role_notice
 from gateway.process import adapter_factory
 from gateway.process.config_loader import config_of_home
 from gateway.process.health import HealthEndpoints
@@ -127,9 +128,16 @@ class GatewayRunner(ContractRunner):
         for name, state in self._service.connections.states.items() if self._service else ():
             reason = f" ({state['error_message']})" if state["error_message"] else ""
             report(f"{name}: {state['state']}{reason}")
+        notice = await asyncio.to_thread(self._role_notice)
+        if notice:
+            report(notice)
         await self._stop_requested.wait()
         await self.stop()
         return self._restart_requested
+
+    def _role_notice(self) -> str:
+        db = boundary_db(self.session_store)
+        return take_role_notice(db, self.config) if db is not None else ""
 
     # Expired conversations
 

@@ -87,6 +87,10 @@ COMMANDS = (
         "pairing", "hermes_cli.commands.gateway.pairing", "manage who may chat with the agent"
     ),
     CommandEntry(
+        "people", "hermes_cli.commands.gateway.people", "list people and change their roles"
+    ),
+    CommandEntry("api-keys", "hermes_cli.commands.gateway.api_keys", "manage keys for API clients"),
+    CommandEntry(
         "mcp", "hermes_cli.commands.system.mcp", "serve conversations to other agents over MCP"
     ),
     CommandEntry("serve", "hermes_cli.commands.chat.serve", "run the background daemon"),

@@ -13,7 +13,8 @@ from hermes_agent.agent import AIAgent
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.memory.files import MemoryFiles
-from hermes_agent.permissions.approvals import MODES, ApprovalGuard, Approvals, CommandLimits
+from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
+from hermes_agent.permissions.grants import Grants
 from hermes_agent.providers import selection
 from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.sandbox.runner import find_sandbox
@@ -21,14 +22,23 @@ from hermes_agent.toolbox import Toolbox
 from hermes_agent.tools.delegate import EXCLUDED_TOOLS, TaskDelegation
 from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.toolset import standard_tools
-from hermes_conversation.extensions import Extensions, with_plugins
+from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
 from hermes_conversation.history_scope import ScopedHistory
+from hermes_conversation.role_limits import (
+    OWNER_FOLDER,
+    folder_of_role,
+    limits_of_role,
+    memory_of,
+    prompter_of_role,
+    tools_of_role,
+)
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, NoModelError
-from hermes_core.paths import hermes_home
+from hermes_core.paths import workspace_path
+from hermes_core.roles import Right, Role, may
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +69,8 @@ class ConversationOptions(NamedTuple):
     cwd: Path | None = None
     about: str = ""  # description of the chat, for the system prompt
     scope_key: str = ""  # restricts history search to the chat with this session key
+    role: Role = Role.OWNER
+    person: str = ""  # the folder name of a person other than the owner
     mode: Mode | None = None  # instead of the configured one
     allow: tuple[str, ...] = ()  # permission rules for this conversation
 
@@ -97,15 +109,18 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     """Build the agent of a new or a resumed conversation."""
     config = ConfigFile.of_home()
     settings = config.settings()
-    cwd = working_folder(options.cwd)
+    role = options.role
+    cwd = conversation_folder(options)
     row = db.get_session(options.session_id) if options.session_id else None
-    jobs, memory = Jobs(environment=environment_without_secrets()), MemoryFiles()
-    is_owners = not options.scope_key  # memory belongs to the owner only
-    extensions = Extensions.load(config, cwd)
+    jobs, memory = Jobs(environment=environment_without_secrets()), conversation_memory(options)
+    may_extend = may(role, Right.EXTENSIONS)
+    extensions = Extensions.load(config, cwd) if may_extend else Extensions([], None, cwd)
     approvals = Approvals(
-        options.mode or _approval_mode(settings),
+        _approval_mode(options, settings),
         is_sandboxed=find_sandbox().is_available,
         judges=extensions.judges(),
+        # What the owner always allows is for the owner's conversations.
+        grants=None if may(role, Right.APPROVE) else Grants(None),
         rules=options.allow,
     )
     extensions.limit_servers(
@@ -139,17 +154,17 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         )
 
     delegate = TaskDelegation(build_child, db.end_session, notify_plugins).tool()
-    limits = CommandLimits(approvals, guard, jobs)
-    own = standard_tools(jobs, limits, memory, searchable_history(db, options))
-    own = [tool for tool in own if is_owners or tool.name != "memory"]
-    agent_tools = with_plugins([*own, *extensions.tools(), delegate])
+    limits = limits_of_role(role, CommandLimits(approvals, guard, jobs))
+    own = standard_tools(jobs, limits, memory or MemoryFiles(), searchable_history(db, options))
+    own = [tool for tool in own if memory is not None or tool.name != "memory"]
+    own = tools_of_role(role, [*own, *extensions.tools(), delegate])
+    agent_tools = with_plugins(own) if may_extend else AgentTools(own, {})
     tools, provider = Toolbox(agent_tools.tools), build_provider()
 
     def build_profile(window: int) -> AgentProfile:
         profile = profile_for(window)
-        result = memory if is_owners else None
-        prompt = _stored_prompt(row) or _build_prompt(
-            cwd, result, extensions, profile, options.about
+        prompt = _stored_prompt(row, role) or _build_prompt(
+            cwd, memory, extensions, profile, options.about
         )
         return AgentProfile(
             prompt, profile.select(tools), _window_warning(provider.current, window)
@@ -162,11 +177,23 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         session_id=options.session_id,
         source=options.source,
         build_profile=build_profile,
-        review_turns=settings.get_int("memory.review_turns") if is_owners else 0,
-        prompter=asks,
+        review_turns=0 if memory is None else settings.get_int("memory.review_turns"),
+        prompter=prompter_of_role(role, asks),
         **shared,
     )
     return AgentBundle(agent, jobs, extensions, approvals, agent_tools.items())
+
+
+def conversation_folder(options: ConversationOptions) -> Path:
+    """The working folder of a conversation; people other than the owner do not choose it."""
+    if may(options.role, Right.ALL_FILES):
+        return working_folder(options.cwd)
+    return folder_of_role(options.role, options.person)
+
+
+def conversation_memory(options: ConversationOptions) -> MemoryFiles | None:
+    """The notes that a conversation may use."""
+    return memory_of(options.role, options.person, is_private=not options.scope_key)
 
 
 def working_folder(chosen: Path | None) -> Path:
@@ -177,14 +204,14 @@ def working_folder(chosen: Path | None) -> Path:
     folder = (chosen or Path.cwd()).resolve()
     if folder != Path(folder.anchor):
         return folder
-    own = hermes_home() / "workspaces" / "owner"
-    own.mkdir(parents=True, mode=0o700, exist_ok=True)
-    return own.resolve()
+    return workspace_path(OWNER_FOLDER)
 
 
 def searchable_history(db: SessionDB, options: ConversationOptions) -> SessionDB | ScopedHistory:
     """The history that may be searched in a conversation."""
-    return ScopedHistory(db, options.scope_key) if options.scope_key else db
+    if options.scope_key or not may(options.role, Right.ALL_HISTORY):
+        return ScopedHistory(db, options.scope_key)
+    return db
 
 
 def environment_without_secrets() -> dict[str, str]:
@@ -207,9 +234,9 @@ def _named_secrets(block: object) -> Iterator[str]:
             yield from _named_secrets(value)
 
 
-def _approval_mode(settings: Settings) -> Mode:
-    chosen = settings.get_str("agent.approvals")
-    return next(mode for mode in MODES if mode == chosen)
+def _approval_mode(options: ConversationOptions, settings: Settings) -> Mode:
+    mode = options.mode or parse_mode(settings.get_str("agent.approvals"))
+    return "workspace" if mode == "full" and not may(options.role, Right.ALL_FILES) else mode
 
 
 def model_chain(settings: Settings, name: str = "") -> list[ModelChoice]:
@@ -232,8 +259,13 @@ def _window_warning(provider: Provider, window: int) -> str:
     return "" if provider.api_mode == "local" else warning_for(provider.model, window)
 
 
-def _stored_prompt(row: dict[str, Any] | None) -> str:
-    """The prompt the conversation started with; it is kept for the provider's cache."""
+def _stored_prompt(row: dict[str, Any] | None, role: Role) -> str:
+    """The prompt the conversation started with; it is kept for the provider's cache.
+
+    Only the owner's: that of another person may be from a time when they had more rights.
+    """
+    if role is not Role.OWNER:
+        return ""
     return str((row or {}).get("system_prompt") or "")
 
 

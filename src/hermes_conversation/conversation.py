@@ -11,6 +11,7 @@ from hermes_agent.events import Failed, TurnStarted
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.providers import selection
 from hermes_conversation import agent_factory, attachments, export
+from hermes_conversation.history_scope import ScopedHistory
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from hermes_agent.agent import AIAgent
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.events import Event
+    from hermes_agent.memory.files import MemoryFiles
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.tools.prompter import Prompter
     from hermes_conversation.agent_factory import AgentBundle, ConversationOptions
     from hermes_conversation.attachments import Picture
-    from hermes_conversation.history_scope import ScopedHistory
     from hermes_state import SessionDB
 
 NO_MESSAGES = "This conversation has no messages yet."
@@ -86,6 +87,11 @@ class Conversation:
     def history(self) -> SessionDB | ScopedHistory:
         """The history that may be searched from this conversation."""
         return agent_factory.searchable_history(self.db, self._options)
+
+    @property
+    def memory(self) -> MemoryFiles | None:
+        """The notes that this conversation may use."""
+        return agent_factory.conversation_memory(self._options)
 
     @property
     def bundle(self) -> AgentBundle:
@@ -162,6 +168,8 @@ class Conversation:
     def resume(self, text: str) -> str:
         """Switch to another conversation: a session ID, a title, a prefix of either, or `last`."""
         result = self.db.resolve_resume_session_id(self.db.resolve(text))
+        if isinstance(self.history, ScopedHistory) and result not in self.history.ids():
+            raise UsageError(f"No conversation of this chat matches {text!r}.")
         if result == self.session_id:
             return result
         self._leave("resumed_other")

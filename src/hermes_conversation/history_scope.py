@@ -42,8 +42,18 @@ class ScopedHistory:
         """The title of a conversation."""
         return self._db.get_session_title(session_id)
 
+    def list_sessions_rich(self, *, limit: int, order_by_last_active: bool) -> list[dict[str, Any]]:
+        """List like the store, within the chat."""
+        if not self._session_key:
+            return []
+        return self._db.list_sessions_rich(
+            limit=limit, session_key=self._session_key, order_by_last_active=order_by_last_active
+        )
+
     def ids(self) -> set[str]:
         """The IDs of all rows of the chat's conversations."""
+        if not self._session_key:
+            return set()
         rows = self._db.list_sessions_rich(
             limit=-1, session_key=self._session_key, include_children=True
         )

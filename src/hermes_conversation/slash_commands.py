@@ -9,11 +9,10 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.permissions.grants import check_rule
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import STANDARD_ORIGIN
-from hermes_core import human_format
+from hermes_core import human_format, roles
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.toolbox import ToolItem
     from hermes_conversation.conversation import Conversation
+    from hermes_core.roles import Role
 
 LIST_LIMIT: Final = 10
 MODE_HELP: Final = {
@@ -74,7 +74,7 @@ def _resume(conversation: Conversation, words: str) -> CommandOutcome:
 
 
 def _sessions(conversation: Conversation, words: str) -> CommandOutcome:
-    rows = conversation.db.list_sessions_rich(limit=LIST_LIMIT, order_by_last_active=True)
+    rows = conversation.history.list_sessions_rich(limit=LIST_LIMIT, order_by_last_active=True)
     if words:
         rows = [row for row in rows if words.lower() in str(row).lower()]
     lines = [f"{row['id']}  {row.get('title') or row.get('preview') or ''}" for row in rows]
@@ -169,8 +169,10 @@ def _model(conversation: Conversation, words: str) -> CommandOutcome:
     return CommandOutcome(f"Model set to {conversation.use_model(words)}.")
 
 
-def _memory(_conversation: Conversation, _words: str) -> CommandOutcome:
-    files = MemoryFiles()
+def _memory(conversation: Conversation, _words: str) -> CommandOutcome:
+    files = conversation.memory
+    if files is None:
+        raise UsageError("Memory is not available in a chat that others read.")
     about = (("memory", "Memory"), ("user", "About you"))
     parts = []
     for target, heading in about:
@@ -331,7 +333,10 @@ def find(name: str) -> SlashCommand:
     )
 
 
-def run(conversation: Conversation, line: str) -> CommandOutcome:
-    """Run a line that starts with a slash."""
+def run(conversation: Conversation, line: str, role: Role | None = None) -> CommandOutcome:
+    """Run a line that starts with a slash, for a role (default: that of the conversation)."""
     name, _, words = line[1:].partition(" ")
-    return find(name.lower()).run(conversation, words.strip())
+    command = find(name.lower())
+    if command.name != "model" or words.strip():  # the name of the model is no secret
+        roles.require_command(role or conversation.options.role, command.name)
+    return command.run(conversation, words.strip())

@@ -50,6 +50,21 @@ def plugins_path() -> Path:
     return hermes_home() / "plugins"
 
 
+def workspaces_path() -> Path:
+    """The folder with a workspace for each person."""
+    return (hermes_home() / "workspaces").resolve()
+
+
+def workspace_path(name: str) -> Path:
+    """The folder that conversations of a person work in; it is created."""
+    return private_folder(workspaces_path() / name).resolve()
+
+
+def person_memory_path(name: str) -> Path:
+    """The folder of the notes about a person other than the owner."""
+    return hermes_home() / "memories" / "people" / name
+
+
 def logs_path() -> Path:
     """The folder of log files."""
     return hermes_home() / "logs"

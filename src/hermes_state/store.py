@@ -18,6 +18,7 @@ from hermes_state.delivery.inbox import InboxPart
 from hermes_state.delivery.leases import LeasePart
 from hermes_state.delivery.outbox import OutboxPart
 from hermes_state.delivery.pairings import PairingPart
+from hermes_state.delivery.people import PeoplePart
 from hermes_state.delivery.routes import RoutePart
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.edits import HistoryEditPart
@@ -74,6 +75,7 @@ class SessionDB(
     BoundaryPart,
     RoutePart,
     PairingPart,
+    PeoplePart,
     ChatPart,
     StatisticsPart,
 ):

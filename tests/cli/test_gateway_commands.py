@@ -40,6 +40,8 @@ def test_users_are_approved_and_revoked(hermes: Any) -> None:
     with SessionDB() as db:
         code = db.ask_to_pair("telegram", "42", "Somebody")
     assert "requested" in hermes("pairing", "list").out
+    assert "1 user waiting for approval" in hermes("gateway", "status").out
+    assert json.loads(hermes("gateway", "status", "--json").out)["asking"] == 1
     assert (
         "Unknown or expired code for telegram"
         in hermes("pairing", "approve", "telegram", "WRONG123").err

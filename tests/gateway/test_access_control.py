@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gateway.config import GatewayConfig, Platform, PlatformConfig
 from gateway.inbound.access_control import AccessControl
 from gateway.session import SessionSource
+from hermes_core.roles import Role
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
@@ -65,25 +66,51 @@ def test_clients_of_the_local_socket_have_access(db: SessionDB) -> None:
     assert access(db).decide(source(platform=Platform.LOCAL)).is_allowed
 
 
-def test_allowed_users_are_admins_where_no_admins_are_listed(db: SessionDB) -> None:
-    result = access(db, {"TELEGRAM_ALLOWED_USERS": "u1"})
-    assert result.is_admin(source())
-    assert not result.is_admin(source("u2"))
-    assert not result.is_admin(source(None))
-    assert not result.is_admin(source(chat_type="group"))
-    assert not access(db, {"TELEGRAM_ALLOWED_USERS": "*"}).is_admin(source())
+def test_users_who_are_paired_or_listed_are_members_and_all_others_are_guests(
+    db: SessionDB,
+) -> None:
+    db.allow_user("telegram", "paired")
+    result = access(db, {"TELEGRAM_ALLOWED_USERS": "u1"}, allowed_chats=["c1"])
+    assert result.role_of(source()) is Role.MEMBER
+    assert result.role_of(source("paired")) is Role.MEMBER
+    assert result.role_of(source("u2", chat_type="group")) is Role.GUEST
+    assert result.role_of(source(None)) is Role.GUEST
+    assert access(db, {"TELEGRAM_ALLOWED_USERS": "*"}).role_of(source()) is Role.GUEST
 
 
-def test_a_list_of_admins_excludes_other_users(db: SessionDB) -> None:
-    result = access(db, {"TELEGRAM_ALLOWED_USERS": "u1,u2"}, allow_admin_from=["u2"])
-    assert not result.is_admin(source())
-    assert result.is_admin(source("u2"))
-    assert result.is_admin(source("u2", chat_type="group"))
+def test_the_owner_names_other_owners(db: SessionDB) -> None:
+    result = access(db, {"TELEGRAM_ALLOWED_USERS": "u1,u2,u3"}, allow_admin_from=["u2"])
+    db.set_person_role("telegram", "u3", "owner")
+    assert result.role_of(source()) is Role.MEMBER
+    assert result.role_of(source("u2")) is Role.OWNER
+    assert result.role_of(source("u2", chat_type="group")) is Role.OWNER
+    assert result.role_of(source("u3")) is Role.OWNER
+    assert not result.has_all_history(source("u3", chat_type="group"))
 
 
-def test_a_webhook_cannot_answer_approvals(db: SessionDB) -> None:
-    assert access(db).is_admin(source(platform=Platform.LOCAL))
-    assert not access(db).is_admin(source(platform=Platform.WEBHOOK))
+def test_a_role_can_be_lowered(db: SessionDB) -> None:
+    db.allow_user("telegram", "u1")
+    db.set_person_role("telegram", "u1", "guest")
+    assert access(db).decide(source()).is_allowed
+    assert access(db).role_of(source()) is Role.GUEST
+
+
+def test_a_webhook_is_a_guest_and_never_the_owner(db: SessionDB) -> None:
+    webhook = source("reviews", platform=Platform.WEBHOOK)
+    assert access(db).role_of(source(platform=Platform.LOCAL)) is Role.OWNER
+    assert access(db).role_of(webhook) is Role.GUEST
+    db.set_person_role("webhook", "reviews", "owner")
+    assert access(db).role_of(webhook) is Role.MEMBER
+
+
+def test_an_api_key_has_the_role_it_was_created_with(db: SessionDB) -> None:
+    db.add_api_key("ci", "guest")
+    db.add_api_key("phone", "owner")
+    api = {"platform": Platform.API_SERVER}
+    assert access(db).role_of(source("anyone", **api)) is Role.OWNER  # with API_SERVER_KEY
+    assert access(db).role_of(source("key:ci", **api)) is Role.GUEST
+    assert access(db).role_of(source("key:phone", **api)) is Role.OWNER
+    assert access(db).role_of(source("key:removed", **api)) is Role.GUEST
 
 
 def test_in_a_group_only_messages_to_the_bot_are_answered(db: SessionDB) -> None:

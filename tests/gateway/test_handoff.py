@@ -28,7 +28,7 @@ def test_a_hand_off_that_broke_off_is_carried_out_at_the_next_start(
     db.create_session("cli1", "cli", is_owned=False)
     db.request_handoff("cli1", "local")
     db.claim_handoff("cli1")  # and killed
-    HandoffWorker(db, routes, {"local": LocalAdapter(tmp_path / "s")}).run_pending()
+    HandoffWorker(db, routes, {"local": LocalAdapter(tmp_path / "s")}, lambda _: True).run_pending()
     assert (db.get_handoff_state("cli1") or {})["state"] == "completed"
     assert db.waiting_places() == 1
 

@@ -1,4 +1,4 @@
-"""Several users: admin rights, approvals and isolation of conversations."""
+"""Several users: roles, approvals and isolation of conversations."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ RISKY = "{name: terminal, arguments: {command: rm -rf build}}"
 
 
 def config(**extra: Any) -> GatewayConfig:
-    """A platform where all users may write and Ada is the admin."""
-    fields = {"allowed_users": ["*"], "allow_admin_from": ["ada"], **extra}
+    """A platform where Ada is the owner, and Bob and Eve are members."""
+    fields = {"allowed_users": ["ada", "bob", "eve"], "allow_admin_from": ["ada"], **extra}
     return GatewayConfig(platforms={Platform.TELEGRAM: PlatformConfig(True, extra=fields)})
 
 
@@ -52,37 +52,34 @@ class PlatformUsers:
         await self._service.receiver.receive("bot", event)
 
 
-async def test_admin_commands_require_admin_rights(
+async def test_some_commands_are_only_for_the_owner(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering("[{say: A1}]")
     async with running_gateway(db, tmp_path, config()) as service:
         users = PlatformUsers(service)
-        for line in ("/restart", "/model other", "/memory", "/handoff matrix"):
+        for line in ("/restart", "/model other", "/handoff matrix"):
             await users.send("bob", line)
-        await async_wait_until(lambda: len(outbox_texts(db)) == 4)
-    assert all("requires admin rights" in answer for answer in outbox_texts(db))
+        await async_wait_until(lambda: len(outbox_texts(db)) == 3)
+    assert all("only available to the owner" in answer for answer in outbox_texts(db))
 
 
-async def test_only_an_admin_can_answer_approvals(
+async def test_only_the_owner_can_answer_approvals(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering(f"[{{say: Sure., calls: [{RISKY}]}}, {{say: Done.}}]")
-    group = {"chat": "g1", "chat_type": "group", "thread_id": "t1"}
     async with running_gateway(db, tmp_path, config()) as service:
         users = PlatformUsers(service)
-        await users.send("bob", "clean up", **group)
-        key = "agent:main:telegram:group:g1:t1"
+        await users.send("ada", "clean up")
+        key = "agent:main:telegram:dm:ada"
         await async_wait_until(lambda: service.questions.pending(key))
-        for user in ("bob", "eve"):
-            await users.send(user, "/approve", **group)
+        for line in ("/approve", "/deny"):
+            await users.send("bob", line, chat="ada")
         await async_wait_until(lambda: len(outbox_texts(db)) == 2)
-        assert all("requires admin rights" in answer for answer in outbox_texts(db))
-        await users.send("eve", "/deny", **group)
-        await async_wait_until(lambda: len(outbox_texts(db)) == 3)
-        assert "Only the user who started this turn" in outbox_texts(db)[-1]
+        assert "only available to the owner" in outbox_texts(db)[0]
+        assert "Only the user who started this turn" in outbox_texts(db)[1]
         assert service.questions.pending(key) is not None
-        await users.send("ada", "/approve", **group)
+        await users.send("ada", "/approve")
         await async_wait_until(lambda: "Done." in outbox_texts(db))
 
 
@@ -167,7 +164,7 @@ async def test_a_selected_model_applies_only_to_its_conversation(
         assert outbox_texts(db)[-1] == "scripted"
 
 
-async def send_as_guest(db: SessionDB, folder: Path, config: GatewayConfig, *lines: str) -> None:
+async def send_as_member(db: SessionDB, folder: Path, config: GatewayConfig, *lines: str) -> None:
     async with running_gateway(db, folder, config) as service:
         for number, line in enumerate(lines):
             received = local_message(line, f"g{number}", "guest", platform=Platform.TELEGRAM)
@@ -175,7 +172,7 @@ async def send_as_guest(db: SessionDB, folder: Path, config: GatewayConfig, *lin
             await async_wait_until(lambda number=number: len(outbox_texts(db)) == number + 1)
 
 
-async def test_a_guest_sees_no_other_conversation(
+async def test_a_member_sees_no_other_conversation(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     answering("[{say: Hello.}]")
@@ -183,7 +180,7 @@ async def test_a_guest_sees_no_other_conversation(
         db.create_session(f"secret{number}", "telegram", is_owned=False)
         db.set_session_title(f"secret{number}", f"Divorce lawyer {number}")
         db.append_message(f"secret{number}", "user", "kumquat")
-    await send_as_guest(
+    await send_as_member(
         db, tmp_path, guest_config(), "hi", "/resume Divorce", "/resume secret", "/search kumquat"
     )
     assert not any(
@@ -192,17 +189,15 @@ async def test_a_guest_sees_no_other_conversation(
     )
 
 
-async def test_the_owners_memory_is_not_in_the_prompt_of_a_guest(
+async def test_the_owners_memory_is_not_in_the_prompt_of_a_member(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     server = answering("[{say: Hello.}]")
     path = MemoryFiles().path("user")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("- The owner's PIN is 4711\n")
-    await send_as_guest(db, tmp_path, guest_config(allow_admin_from=["owner"]), "hi")
+    await send_as_member(db, tmp_path, guest_config(allow_admin_from=["owner"]), "hi")
     assert "4711" not in json.dumps(server.requests)
-    names = [tool["function"]["name"] for tool in server.requests[0]["tools"]]
-    assert "memory" not in names
 
 
 async def test_a_chat_that_takes_over_a_conversation_gets_its_own_instance(

@@ -90,12 +90,12 @@ async def test_a_delivery_is_identified_by_its_headers_or_its_content(setup: Web
     async with setup.connected():
         ids = [
             await setup.call({}, X_Request_Id="r", Idempotency_Key="i", X_GitHub_Delivery="g"),
-            await setup.call({}, X_Request_Id="r", Idempotency_Key="i"),
-            await setup.call({}, X_Request_Id="r"),
+            await setup.call({"b": 1}, X_Request_Id="r", Idempotency_Key="i"),
+            await setup.call({"b": 2}, X_Request_Id="r"),
             await setup.call({"a": 1}),
             await setup.call({"a": 1}),
             await setup.call({"a": 2}),
-            await setup.call({}, X_Request_Id="x" * 500),
+            await setup.call({"b": 3}, X_Request_Id="x" * 500),
         ]
     results = [item.json()["received"] for item in ids]
     assert results[:3] == ["g", "i", "r"]
@@ -122,8 +122,9 @@ async def test_a_repeated_delivery_is_answered_once(
 async def test_a_delivery_that_needs_approval_does_not_wait_for_an_answer(
     setup: WebhookSetup, answering: Any, db: SessionDB
 ) -> None:
-    call = "{name: terminal, arguments: {command: rm -rf build}}"
+    call = "{name: write_file, arguments: {path: .git/hooks/pre-commit, content: x}}"
     server = answering(f"[{{calls: [{call}]}}, {{say: I could not.}}]")
+    db.set_person_role("webhook", "reviews", "member")
     async with setup.running():
         await setup.call({"title": "A fix"})
         await async_wait_until(lambda: outbox_texts(db))
@@ -247,13 +248,14 @@ async def test_a_body_that_is_too_large_is_rejected(setup: WebhookSetup) -> None
 
 
 async def test_a_route_accepts_thirty_deliveries_per_minute(setup: WebhookSetup) -> None:
-    setup.routes["ci"] = {"prompt": "Look."}
+    setup.routes["ci"] = {"prompt": "Look.", "secret_env": "CI_SECRET"}
+    own = {"X_Hub_Signature_256": routes.github_signature(OTHER_SECRET, b"{}")}
     async with setup.connected():
         for number in range(30):
             assert (await setup.call({"number": number})).status_code == 202
         forged = await setup.call(b"{}", X_Hub_Signature_256="sha256=00")
         over = await setup.call({})
-        other = await setup.call({}, "ci")
+        other = await setup.call({}, "ci", **own)
         setup.now += 61
         later = await setup.call({})
     assert [item.status_code for item in (forged, over, other, later)] == [401, 429, 202, 202]

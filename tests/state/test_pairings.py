@@ -9,6 +9,7 @@ import pytest
 
 from hermes_core.clock import ManualClock
 from hermes_state import SessionDB
+from hermes_state.delivery.pairings import MAX_PENDING_CODES
 from hermes_state.engine.driver import sqlite3
 
 if TYPE_CHECKING:
@@ -63,17 +64,48 @@ def test_a_code_expires_after_an_hour(db: SessionDB, clock: ManualClock) -> None
     assert db.asking_users() == []
 
 
-def test_codes_per_user_and_per_platform_are_limited(db: SessionDB, clock: ManualClock) -> None:
+def test_a_user_gets_one_code_at_a_time(db: SessionDB, clock: ManualClock) -> None:
     first = request_code(db)
     assert db.ask_to_pair("telegram", "u1") is None
     clock.advance(601)
     second = request_code(db)  # replaces the first
     assert db.approve_pairing("telegram", first) is None
-    for user in ("u2", "u3"):
-        request_code(db, user)
-    assert db.ask_to_pair("telegram", "u4") is None
-    assert db.ask_to_pair("discord", "u4") is not None
     assert db.approve_pairing("telegram", second) is not None
+
+
+def test_strangers_cannot_keep_others_from_getting_a_code(
+    db: SessionDB, clock: ManualClock
+) -> None:
+    for number in range(MAX_PENDING_CODES):
+        request_code(db, f"stranger{number}")
+        clock.advance(0.01)
+    code = request_code(db, "friend")
+    assert len(db.asking_users()) == MAX_PENDING_CODES
+    approved = db.approve_pairing("telegram", code)
+    assert approved is not None
+    assert approved.user_id == "friend"
+
+
+def test_a_user_can_be_approved_as_the_owner(db: SessionDB) -> None:
+    assert db.approve_pairing("telegram", request_code(db), "owner") is not None
+    assert db.person_role("telegram", "u1") == "owner"
+    db.revoke_user("telegram", "u1")
+    assert db.person_role("telegram", "u1") is None
+
+
+def test_an_api_key_is_stored_as_a_hash(db: SessionDB, tmp_path: Path) -> None:
+    key = db.add_api_key("ci", "guest")
+    assert key is not None
+    assert db.add_api_key("ci", "owner") is None
+    assert db.find_api_key(key) == {"name": "ci", "role": "guest"}
+    assert db.find_api_key(key + "x") is None
+    db.add_api_key("other", "guest")
+    assert db.remove_api_key("other")
+    assert not db.remove_api_key("other")
+    db.close()
+    assert not any(
+        key.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()
+    )
 
 
 def test_guessing_locks_a_platform_for_a_while(db: SessionDB, clock: ManualClock) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-    from gateway.platforms.base import Memory
+    from gateway.platforms.base import ApiKey, Memory
 
 QUICK_BACKOFF = Backoff(0.01, 0.01)
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 50
@@ -91,6 +91,7 @@ class AdapterSetup:
         self.extra = extra or {}
         self.media = MediaStore(folder / "media", max_bytes=max_bytes)
         self.memory = memory
+        self.find_api_key: Callable[[str], ApiKey | None] = lambda _key: None
 
     def context(self) -> AdapterContext:
         return AdapterContext(
@@ -99,6 +100,7 @@ class AdapterSetup:
             self.media,
             self.memory,
             self.http_server,
+            self.find_api_key,
         )
 
     def adapter(self) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 
 from gateway.platforms.api_server.adapter import ApiAdapter
-from gateway.process.adapter_factory import AdapterMemory
+from gateway.process.adapter_factory import AdapterMemory, find_api_key
 from gateway.process.http_server import HttpServer
 from hermes_core.paths import hermes_home
 from support.adapters import AdapterSetup
@@ -37,6 +38,7 @@ class ApiSetup(AdapterSetup):
         )
         self.db = db
         self.folder = folder
+        self.find_api_key = functools.partial(find_api_key, db)
 
     @asynccontextmanager
     async def open(self, drain: float = 10) -> AsyncIterator[ApiClient]:

@@ -28,12 +28,14 @@ async def running_gateway(
     config: GatewayConfig | None = None,
     adapters: dict[str, Adapter] | None = None,
     drain: float = 10,
+    *,
+    is_in_default_folder: bool = False,
 ) -> AsyncIterator[GatewayService]:
     """Run a gateway service; messages on the local socket wait for a client."""
     config = config or GatewayConfig()
     routes = SessionStore(folder, config)
     routes._db = db
-    service = GatewayService(db, routes, config, folder)
+    service = GatewayService(db, routes, config, None if is_in_default_folder else folder)
     await service.start(adapters or {"local": LocalAdapter(folder / "s.sock")})
     try:
         yield service

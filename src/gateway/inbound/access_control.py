@@ -1,4 +1,4 @@
-"""Access control: allow lists, pairing codes for unknown users, admins, owners."""
+"""Access control: allow lists, pairing codes for unknown users, roles."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway import config_values
 from gateway.config import Platform
+from gateway.platforms.names import API_KEY_USER
+from hermes_core.roles import Right, Role, may, parse_role
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,11 +20,10 @@ if TYPE_CHECKING:
 ANY_USER: Final = "*"
 # Callers of these are already authenticated: by file permissions, a key or a signature.
 TRUSTED_PLATFORMS: Final = frozenset({Platform.LOCAL, Platform.API_SERVER, Platform.WEBHOOK})
-# The content of a webhook delivery comes from third parties.
-OWNER_PLATFORMS: Final = TRUSTED_PLATFORMS - {Platform.WEBHOOK}
 PAIRING_REPLY: Final = (
-    "You are not authorized to use this agent yet. If it is yours, run\n\n"
-    "    hermes pairing approve {platform} {code}\n\nThe code expires in an hour."
+    "You are not authorized to use this agent yet. Its owner can approve you with\n\n"
+    "    hermes pairing approve {platform} {code}\n\n"
+    "(with --owner if you are the owner). The code expires in an hour."
 )
 
 
@@ -34,7 +35,7 @@ class AccessDecision(NamedTuple):
 
 
 class AccessControl:
-    """Decides which senders have access, and which of them are admins."""
+    """Decides which senders have access, and their roles."""
 
     def __init__(
         self, db: SessionDB, config: GatewayConfig, environment: Mapping[str, str] = os.environ
@@ -63,36 +64,61 @@ class AccessControl:
         is_free = source.chat_id in self._extra(source.platform, "free_response_channels")
         return is_free or not config_values.flag(extra.get("require_mention"), default=True)
 
-    def is_admin(self, source: SessionSource) -> bool:
-        """Whether a user may change the agent as a whole.
+    def role_of(self, source: SessionSource) -> Role:
+        """The role of a sender.
 
-        Admins are listed. Without a list, every user who is approved or allowed by ID is an admin
-        in a direct chat; a group member or a user allowed by `*` is not.
+        The owner is the local user, the user of API_SERVER_KEY, and whoever `allow_admin_from` or
+        `hermes people` names. Approved and individually listed users are members. All others are
+        guests.
         """
-        if source.platform in OWNER_PLATFORMS:
-            return True
+        if source.platform is Platform.LOCAL:
+            return Role.OWNER
+        if source.platform is Platform.API_SERVER:
+            return self._api_role(source.user_id or "")
         user_ids = {source.user_id, source.user_id_alt} - {None, ""}
-        listed = self._extra(source.platform, "allow_admin_from")
-        if listed:
-            return bool(user_ids & listed)
-        if source.chat_type != "dm" or not source.user_id:
-            return False
-        is_approved = self._db.is_user_allowed(source.platform.value, source.user_id)
-        return is_approved or bool(user_ids & self._listed(source.platform))
+        stored = {self._stored_role(source.platform, str(user_id)) for user_id in user_ids}
+        if source.platform is Platform.WEBHOOK:  # its content comes from third parties
+            return Role.MEMBER if stored & {Role.MEMBER, Role.OWNER} else Role.GUEST
+        if user_ids & self._extra(source.platform, "allow_admin_from"):
+            return Role.OWNER
+        known = [role for role in Role if role in stored]  # the highest first
+        if known:
+            return known[0]
+        return Role.MEMBER if self._is_known(source) else Role.GUEST
 
-    def is_owner(self, source: SessionSource) -> bool:
-        """Whether the entire history belongs to this user: a listed admin, or the only user."""
-        if not self.is_admin(source) or source.chat_type != "dm":
-            return False
-        if source.platform in OWNER_PLATFORMS or self._extra(source.platform, "allow_admin_from"):
+    def _api_role(self, user: str) -> Role:
+        prefix = API_KEY_USER.format(name="")
+        if not user.startswith(prefix):
+            return Role.OWNER
+        return parse_role(self._db.api_key_role(user.removeprefix(prefix)) or "") or Role.GUEST
+
+    def _stored_role(self, platform: Platform, user_id: str) -> Role | None:
+        return parse_role(self._db.person_role(platform.value, user_id) or "")
+
+    def _is_known(self, source: SessionSource) -> bool:
+        """Whether the owner has approved or listed this very user."""
+        user_ids = {source.user_id, source.user_id_alt} - {None, ""}
+        if user_ids & (self._listed(source.platform) - {ANY_USER}):
             return True
-        platform = source.platform.value
-        paired = {
-            allowed_user["user_id"]
-            for allowed_user in self._db.allowed_users()
-            if allowed_user["platform"] == platform
-        }
-        return len(paired | self._listed(source.platform)) == 1
+        return bool(source.user_id) and self._db.is_user_allowed(
+            source.platform.value, str(source.user_id)
+        )
+
+    def may(self, source: SessionSource, right: Right) -> bool:
+        """Whether a sender has a right."""
+        return may(self.role_of(source), right)
+
+    def has_all_history(self, source: SessionSource) -> bool:
+        """Whether the agent may search all conversations in this chat."""
+        return source.chat_type == "dm" and self.may(source, Right.ALL_HISTORY)
+
+    def listed_users(self, platform: Platform) -> set[str]:
+        """The users named in the configuration, with access or as the owner."""
+        return self._listed(platform) | self._extra(platform, "allow_admin_from")
+
+    def is_named_owner(self, platform: Platform, user_id: str) -> bool:
+        """Whether the configuration names a user as the owner."""
+        return user_id in self._extra(platform, "allow_admin_from")
 
     def _is_listed(self, source: SessionSource) -> bool:
         """Whether the sender or the group is on an allow list."""

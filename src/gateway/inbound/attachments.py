@@ -9,8 +9,10 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import UsageError
 from hermes_core.media_store import REFERENCE_SCHEME
+from hermes_core.paths import private_folder
 
 if TYPE_CHECKING:
     from gateway.inbound.transcription import Transcriber
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+ATTACHMENT_FOLDER: Final = "attachments"  # in the workspace
 IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
@@ -28,8 +31,10 @@ class ReadAttachments(NamedTuple):
     images: list[str]  # references to stored files
 
 
-def read_attachments(event: MessageEvent, transcribe: Transcriber | None) -> ReadAttachments:
-    """Make the files of a message readable for a model."""
+def read_attachments(
+    event: MessageEvent, transcribe: Transcriber | None, workspace: Path | None = None
+) -> ReadAttachments:
+    """Make the files of a message readable for a model; for its tools by a copy in *workspace*."""
     attachments = ReadAttachments([], [])
     for path, mime in zip(event.media_urls, event.media_types, strict=False):
         if mime in IMAGE_TYPES:
@@ -38,8 +43,21 @@ def read_attachments(event: MessageEvent, transcribe: Transcriber | None) -> Rea
         elif mime.startswith("audio/"):
             attachments.notes.append(_transcript(Path(path), mime, transcribe))
         else:
-            attachments.notes.append(f"[Attached file: {path} ({mime})]")
+            shown = path if workspace is None else _copy(Path(path), workspace)
+            attachments.notes.append(f"[Attached file: {shown} ({mime})]")
     return attachments
+
+
+def _copy(stored: Path, workspace: Path) -> str:
+    """Copy a stored file into a workspace; its path there. The name is a hash of the content."""
+    target = workspace / ATTACHMENT_FOLDER / stored.name
+    try:
+        if not target.exists():
+            private_folder(target.parent)
+            write_atomically(target, stored.read_bytes())
+    except OSError as error:
+        log.warning("attachment not copied to %s: %s", target.parent, error)
+    return f"{ATTACHMENT_FOLDER}/{stored.name}"
 
 
 def _transcript(path: Path, mime: str, transcribe: Transcriber | None) -> str:

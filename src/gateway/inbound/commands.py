@@ -13,6 +13,7 @@ from hermes_conversation import slash_commands
 from hermes_conversation.slash_commands import CommandOutcome
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import LeaseTakenError, UsageError
+from hermes_core.roles import Right, Role, may, require_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,17 +32,17 @@ RESET_REPLY: Final = (
     "search it."
 )
 TERMINAL_COMMANDS: Final = frozenset({"save", "quit", "exit", "q"})  # not available in a chat
-ADMIN_COMMANDS: Final = frozenset({"restart", "model", "memory", "approve", "handoff"})
 # Running one of these twice has a different result than running it once.
 ONCE_ONLY_COMMANDS: Final = frozenset({"undo", "redo", "retry", "branch", "fork", "compress"})
 RUNNING_TURN_COMMANDS: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
+PLAIN_ANSWERS: Final = {
+    **dict.fromkeys(("yes", "y", "ok", "okay", "allow", "approve", "👍"), "once"),
+    **dict.fromkeys(("no", "n", "nope", "deny", "👎"), "deny"),
+}
+CHAT_ONLY_COMMANDS: Final = frozenset({"whoami", "restart", "start", "sent"})
 CHAT_COMMANDS: Final = (
     ("whoami", "show your user ID and role"),
     ("restart", "restart the gateway after current turns finish"),
-)
-ADMIN_REQUIRED: Final = (
-    "/{name} requires admin rights. Admins are the users in platforms.{platform}.allow_admin_from; "
-    "if that list is empty, every approved or allow-listed user in a direct chat."
 )
 COMMAND_INTERRUPTED: Final = (
     "The gateway stopped while running /{name}, so the command may or may not have taken effect. "
@@ -78,7 +79,8 @@ class ChatCommands:
         changes the history is marked before it starts and is not started again.
         """
         name, arguments = event.get_command() or "", event.get_command_args()
-        self._require_admin(name, arguments, event)
+        role = self._role(event)
+        _require_right(role, name, arguments)
         if name in ONCE_ONLY_COMMANDS:
             self._mark_once(entry, name, uid)
         if name == "sent" and event.internal:
@@ -101,7 +103,7 @@ class ChatCommands:
             return CommandOutcome(chat_replies[name]())
         if name in TERMINAL_COMMANDS:
             raise UsageError(f"/{name} is only available in the terminal.")
-        return self._run_shared(entry, name, arguments)
+        return self._run_shared(entry, event, role)
 
     def _mark_once(self, entry: SessionEntry, name: str, uid: str) -> None:
         """Mark a command that must not run twice; no other process may run a turn meanwhile."""
@@ -110,22 +112,21 @@ class ChatCommands:
         if not self._db.mark(f"{uid}:{name}"):
             raise UsageError(COMMAND_INTERRUPTED.format(name=name))
 
-    def _require_admin(self, name: str, arguments: str, event: MessageEvent) -> None:
-        source = event.source
-        is_query = name == "model" and not arguments
-        if name not in ADMIN_COMMANDS or is_query or event.internal or source is None:
-            return
-        if not self._access.is_admin(source):
-            raise UsageError(ADMIN_REQUIRED.format(name=name, platform=source.platform.value))
+    def _role(self, event: MessageEvent) -> Role:
+        """The role of a sender; messages of the gateway itself have the owner's rights."""
+        if event.internal:
+            return Role.OWNER
+        return self._access.role_of(event.source) if event.source else Role.GUEST
 
-    def _run_shared(self, entry: SessionEntry, name: str, arguments: str) -> CommandOutcome:
+    def _run_shared(self, entry: SessionEntry, event: MessageEvent, role: Role) -> CommandOutcome:
+        name, arguments = event.get_command() or "", event.get_command_args()
         slash_commands.find(name)
         if name == "model":
             require_configured_url(ConfigFile.of_home().settings(), arguments.strip())
-        conversation = self._conversations.acquire(entry)
+        conversation = self._conversations.acquire(entry, event.source)
         before = conversation.session_id
         try:
-            outcome = slash_commands.run(conversation, f"/{name} {arguments}".rstrip())
+            outcome = slash_commands.run(conversation, f"/{name} {arguments}".rstrip(), role)
             if conversation.session_id != before:  # a branch: the route follows it
                 self._routes.switch_session(entry.session_key, conversation.session_id, "branched")
             if name == "model" and arguments:
@@ -217,7 +218,7 @@ class ChatCommands:
         source = event.source
         if source is None:
             return "Unknown user."
-        role = "admin" if self._access.is_admin(source) else "user"
+        role = self._access.role_of(source)
         user = f"{quote_text(source.user_name)} (ID {source.user_id})"
         return f"{user} on {source.platform.value}. Role: {role}."
 
@@ -242,13 +243,10 @@ class ChatCommands:
         question = self._questions.pending(entry.session_key)
         name = event.get_command()
         if name is None:
-            if (
-                question is None
-                or question.kind != "clarify"
-                or not self._may_answer(event, question)
-            ):
+            answer = self._plain_answer(event, question) if question else None
+            if answer is None:
                 return None
-            self._questions.answer(entry.session_key, event.text, question)
+            self._questions.answer(entry.session_key, answer, question)
             return ""
         conversation = self._conversations.running(entry.session_id)
         if conversation is not None and name in {"new", "reset"}:
@@ -256,14 +254,14 @@ class ChatCommands:
             self._questions.cancel(entry.session_key)
         if conversation is None or name not in RUNNING_TURN_COMMANDS:
             return None
-        self._require_admin(name, event.get_command_args(), event)
+        _require_right(self._role(event), name, event.get_command_args())
         return self._apply_to_turn(conversation, entry, event, uid)
 
     def _apply_to_turn(
         self, conversation: Conversation, entry: SessionEntry, event: MessageEvent, uid: str
     ) -> str | None:
         line = f"/{event.get_command()} {event.get_command_args()}".rstrip()
-        outcome = slash_commands.run(conversation, line)
+        outcome = slash_commands.run(conversation, line, self._role(event))
         if outcome.answer:
             return self._answer(entry, event, outcome.answer)
         if outcome.stop:
@@ -281,17 +279,48 @@ class ChatCommands:
             return "No pending question."
         if not self._may_answer(event, question):
             raise UsageError(
-                "Only the user who started this turn or an admin can answer this question."
+                "Only the user who started this turn or the owner can answer this question."
             )
         self._questions.answer(entry.session_key, answer, question)
         return ""
 
+    def _plain_answer(self, event: MessageEvent, question: OpenChatQuestion) -> str | None:
+        """The answer that a message without a command gives; None if it is none."""
+        if not self._may_answer(event, question):
+            return None
+        if question.kind == "clarify":
+            return event.text
+        may_approve = may(self._role(event), Right.APPROVE)
+        return (
+            PLAIN_ANSWERS.get(event.text.strip().rstrip(".!").casefold()) if may_approve else None
+        )
+
     def _may_answer(self, event: MessageEvent, question: OpenChatQuestion) -> bool:
-        """Whether the sender may answer: the user who started the turn, or an admin."""
+        """Whether the sender may answer: the user who started the turn, or the owner."""
         source = event.source
         if source is None:
             return False
-        return (source.user_id or "") == question.requester or self._access.is_admin(source)
+        is_requester = (source.user_id or "") == question.requester
+        return is_requester or self._access.may(source, Right.APPROVE)
+
+
+def with_slash(text: str) -> str:
+    """A command that starts with `!`, as apps that intercept `/` need it, with a slash."""
+    if not text.startswith("!") or text[1:2].isspace():
+        return text
+    name = text[1:].partition(" ")[0].partition("\n")[0].partition("@")[0].lower()
+    is_command = name in CHAT_ONLY_COMMANDS or any(
+        name in (command.name, *command.aliases) for command in slash_commands.COMMANDS
+    )
+    return f"/{text[1:]}" if is_command else text
+
+
+def _require_right(role: Role, name: str, arguments: str) -> None:
+    """Raise UsageError if a role may not use a command; unknown commands are reported as such."""
+    if name in CHAT_ONLY_COMMANDS or slash_commands.find(name):
+        is_query = name == "model" and not arguments
+        if not is_query:
+            require_command(role, name)
 
 
 def reset_route(

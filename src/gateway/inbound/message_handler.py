@@ -137,8 +137,18 @@ class MessageHandler:
         if self._is_stored(row):
             return self._is_stored(one)
         is_close = one["received_at"] - last <= MERGE_SECONDS
+        if not self._is_same_sender(one, row):
+            return False
         is_album = one["payload"].get("group_id") == row["payload"].get("group_id") is not None
         return (is_close or is_album) and not one["payload"]["text"].startswith("/")
+
+    def _is_same_sender(self, one: Row, row: Row) -> bool:
+        """Whether a turn with the rights of one sender may contain the other's text."""
+        entry = self._routes.get(row["session_key"])
+        if entry is not None and self._routes.is_shared(entry):
+            return True
+        senders = [(item["payload"].get("source") or {}).get("user_id") for item in (one, row)]
+        return senders[0] == senders[1]
 
     def _claim_read(self, row: Row, answer: ChatAnswer) -> list[Row]:
         """Claim the messages that arrived during the turn and were read by it."""

@@ -1,7 +1,7 @@
 """Questions of the agent in a chat: sent like any message, answered with a command or a text.
 
 A question belongs to a chat and to the user whose message started the turn: only that user or
-an admin may answer it.
+the owner may answer it.
 """
 
 from __future__ import annotations

@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import time
 from typing import TYPE_CHECKING, Final
 
 from gateway.inbound import inbox_codec
-from gateway.inbound.prompt_format import format_message
+from gateway.inbound.access_control import TRUSTED_PLATFORMS
+from gateway.inbound.commands import with_slash
+from gateway.inbound.prompt_format import format_message, quote_text
 from gateway.platforms.base import Reacts
+from gateway.platforms.names import Platform
 from hermes_conversation import pending_input
 from hermes_core.errors import HermesError
 from hermes_core.isolate import Step, attempt, attempt_async
 from hermes_core.log_file import log_fields
+from hermes_core.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,6 +37,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+WAITING_USER: Final = (
+    "{name} asks for access on {platform}. To approve, run `hermes pairing approve {platform} "
+    "CODE` with the code that was sent there; `hermes pairing list` shows all requests."
+)
 WAITING_REACTION: Final = "👀"  # on a message that waits for the running turn
 
 
@@ -88,6 +97,8 @@ class MessageReceiver:
         if not decision.is_allowed:
             self._drop(decision.reply, source, event.message_id)
             return False
+        if source.platform not in {Platform.API_SERVER, Platform.WEBHOOK}:
+            event.text = with_slash(event.text)
         message_id = self._apply_edit(account, event, source) if event.is_edit else event.message_id
         if message_id is None:
             return False
@@ -153,12 +164,30 @@ class MessageReceiver:
         platform = source.platform.value
         log.info("message from unauthorized user %s dropped: %s", source.user_id, platform)
         if reply:
+            attempt(Step("tell the owner", lambda: self._tell_owner(source)))
             self._db.owe_reply(
                 f"stranger:{source.platform.value}:{source.chat_id}:{message_id}",  # words: allow
                 platform=source.platform.value,
                 target={"chat_id": source.chat_id, "thread_id": source.thread_id},
                 payload={"text": reply},
             )
+
+    def _tell_owner(self, source: SessionSource) -> None:
+        """Tell the owner that a user waits for approval, at most once an hour per platform."""
+        platform = source.platform.value
+        name = f"{quote_text(source.user_name)} (ID {quote_text(source.user_id)})"
+        log.warning("user %s waits for approval on %s: see `hermes pairing list`", name, platform)
+        for entry in self._routes.list_sessions():
+            origin = entry.origin
+            if origin is None or origin.platform in TRUSTED_PLATFORMS:
+                continue
+            if self._access.has_all_history(origin):
+                self._db.owe_reply(
+                    f"pairing:{platform}:{int(time.time() // 3600)}:{entry.session_key}",
+                    platform=origin.platform.value,
+                    target={"chat_id": origin.chat_id, "thread_id": origin.thread_id},
+                    payload={"text": WAITING_USER.format(name=name, platform=platform)},
+                )
 
     # Input during a turn
 
@@ -187,6 +216,13 @@ class MessageReceiver:
             )
         return False
 
+    def _has_rights_of(self, running: Conversation, event: MessageEvent) -> bool:
+        """Whether the sender may write to a turn with the rights that it has."""
+        role = running.options.role
+        return role is Role.GUEST or (
+            event.source is not None and self._access.role_of(event.source) is role
+        )
+
     def _offer_input(
         self, running: Conversation, inbox_id: int, entry: SessionEntry, event: MessageEvent
     ) -> None:
@@ -195,7 +231,7 @@ class MessageReceiver:
         A message that the turn has read is settled with the turn's reply; any other is handled
         after it.
         """
-        if event.get_command():
+        if event.get_command() or not self._has_rights_of(running, event):
             return
         mode = self._busy_mode
         if mode == "steer" and event.media_urls:

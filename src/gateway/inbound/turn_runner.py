@@ -15,9 +15,12 @@ from gateway.inbound.prompt_format import format_message
 from hermes_agent import events
 from hermes_agent.conversation_store import UNFINISHED
 from hermes_core.errors import HermesError, LeaseTakenError, StoreError
+from hermes_core.paths import workspaces_path
+from hermes_core.roles import Right, may
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from gateway.inbound.questions import ChatQuestions
     from gateway.inbound.transcription import Transcriber
@@ -82,7 +85,7 @@ class TurnRunner:
         requester = source.user_id if source is not None else None
         self._questions.start_turn(entry.session_key, requester or "")
         try:
-            conversation = self._conversations.acquire(entry)
+            conversation = self._conversations.acquire(entry, source)
             cost_before = _cost(conversation)
             reply = self._run(prompt, conversation, is_shared=is_shared)
             if source is not None:
@@ -121,7 +124,10 @@ class TurnRunner:
         self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool
     ) -> Iterable[Event]:
         uid, *merged = [inbox_codec.message_uid(row["inbox_id"]) for row in prompt.rows]
-        attachments = [read_attachments(event, self._transcribe) for event in prompt.events]
+        workspace = _workspace_for_files(conversation)
+        attachments = [
+            read_attachments(event, self._transcribe, workspace) for event in prompt.events
+        ]
         texts = [prompt.text] if prompt.text else _texts(prompt, is_shared=is_shared)
         notes = [note for attachment in attachments for note in attachment.notes]
         return conversation.send(
@@ -142,6 +148,16 @@ class TurnRunner:
         if last.end is events.TurnEnd.FAILED:
             return f"{last.text}\n\nThe turn failed: {last.error}".strip()
         return last.text or "(empty reply)"
+
+
+def _workspace_for_files(conversation: Conversation) -> Path | None:
+    """The folder that attachments are copied to; a folder of the user is left alone.
+
+    The tools of a conversation do not see the media store, which has the files of all chats.
+    """
+    folder = conversation.agent.cwd
+    may_read = may(conversation.options.role, Right.FILES)
+    return folder if may_read and folder.is_relative_to(workspaces_path()) else None
 
 
 def _texts(prompt: TurnPrompt, *, is_shared: bool) -> list[str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gateway.process.http_server import HttpServer
     from gateway.routing.sources import SessionSource
     from hermes_core.media_store import MediaStore
+    from hermes_core.roles import Role
 
     # Called for every message; when it returns, the message is stored and may be acknowledged.
     Receive = Callable[["MessageEvent"], Awaitable[None]]
@@ -199,3 +200,11 @@ class AdapterContext(NamedTuple):
     media: MediaStore  # stores incoming files
     memory: Memory
     front: HttpServer  # the HTTP server, for webhooks
+    find_api_key: Callable[[str], ApiKey | None] = lambda _key: None
+
+
+class ApiKey(NamedTuple):
+    """A key of `hermes api-keys`."""
+
+    name: str
+    role: Role

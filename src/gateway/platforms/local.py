@@ -89,12 +89,9 @@ class LocalAdapter:
     async def _parse_line(
         self, line: bytes, writer: asyncio.StreamWriter, messages: asyncio.Queue[dict[str, Any]]
     ) -> None:
-        try:
-            message = json.loads(line)
-        except ValueError:
-            message = None
-        if not isinstance(message, dict):
-            await _write(writer, {"error": "not a JSON object"})
+        message = _parsed(line)
+        if message is None:
+            await _write(writer, {"error": "not a JSON object of valid text"})
         elif "arrived" in message:
             waiting = self._arrivals.get(str(message["arrived"]))
             if waiting is not None and not waiting.done():
@@ -157,6 +154,16 @@ def socket_path() -> Path:
 def make(_context: AdapterContext) -> LocalAdapter:
     """Create the adapter."""
     return LocalAdapter(socket_path())
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """The JSON object of a line; None if it is malformed, also by a lone surrogate."""
+    try:
+        message = json.loads(line)
+        json.dumps(message, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
 
 
 def _ended(writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, Final
+
+API_KEY_USER: Final = "key:{name}"  # the user ID of a request with a key of `hermes api-keys`
 
 
 class Platform(Enum):

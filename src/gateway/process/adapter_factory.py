@@ -7,7 +7,7 @@ import functools
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.platforms.base import AdapterContext
+from gateway.platforms.base import AdapterContext, ApiKey
 from gateway.platforms.registry import PlatformRegistry
 from gateway.process import config_loader
 from gateway.process.http_server import HttpServer
@@ -15,6 +15,7 @@ from hermes_core import media_store
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import PlatformError
 from hermes_core.isolate import Step, attempt
+from hermes_core.roles import Role, parse_role
 
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig
@@ -53,6 +54,12 @@ def http_server_of_home() -> HttpServer:
     return HttpServer(settings.get_str("gateway.http_host"), settings.get_int("gateway.http_port"))
 
 
+def find_api_key(db: SessionDB, key: str) -> ApiKey | None:
+    """The name and role of a key of `hermes api-keys`."""
+    found = db.find_api_key(key)
+    return ApiKey(found["name"], parse_role(found["role"]) or Role.GUEST) if found else None
+
+
 def create_adapters(
     db: SessionDB,
     config: GatewayConfig,
@@ -70,6 +77,7 @@ def create_adapters(
             media_store.of_home(),
             AdapterMemory(db, entry.name),
             http_server,
+            functools.partial(find_api_key, db),
         )
         failure = attempt(
             Step(

@@ -7,7 +7,6 @@ import functools
 import json
 import logging
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import hermes_plugin_host
@@ -25,19 +24,23 @@ from gateway.outbound.live_reply import LiveReplies
 from gateway.outbound.sender import OutboxSender
 from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics
+from gateway.process.workspace import owners_workspace
 from gateway.routing.conversation_cache import ChatDescription, ConversationCache
 from gateway.routing.handoff_worker import HandoffWorker
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt, run_all
+from hermes_core.roles import Person, Role
 from hermes_plugin_host.delivery import Delivery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from gateway.config import GatewayConfig
     from gateway.platforms.base import Adapter, MessageEvent
     from gateway.routing.entries import SessionEntry
+    from gateway.routing.sources import SessionSource
     from gateway.session import SessionStore
     from hermes_conversation.pending_input import BusyMode
     from hermes_state import SessionDB
@@ -80,7 +83,7 @@ class GatewayService:
         self._access = AccessControl(db, config)
         self.questions = ChatQuestions(self._ask)
         self.conversations = ConversationCache(
-            db, cwd or Path.home(), self.questions, self._describe
+            db, cwd or owners_workspace(settings), self.questions, self._describe
         )
         commands = ChatCommands(
             db, routes, self.conversations, self.questions, self._access, restart
@@ -144,13 +147,20 @@ class GatewayService:
         with self.metrics.turn_seconds.time():
             self.message_handler.handle(row)
 
-    def _describe(self, entry: SessionEntry) -> ChatDescription:
-        """The description of a chat for the prompt, and the limit of its history search."""
-        origin = entry.origin
-        if origin is None:
+    def _describe(self, entry: SessionEntry, sender: SessionSource | None) -> ChatDescription:
+        """The description of a chat for the prompt, and the rights of a turn there.
+
+        In a conversation that several people write to, the turns of all have the rights of a
+        guest: its texts may come from anyone.
+        """
+        if sender is None:
             return ChatDescription("", entry.session_key)
-        about = prompt_format.describe_chat(origin, is_shared=self._routes.is_shared(entry))
-        return ChatDescription(about, "" if self._access.is_owner(origin) else entry.session_key)
+        is_shared = self._routes.is_shared(entry)
+        about = prompt_format.describe_chat(sender, is_shared=is_shared)
+        role = Role.GUEST if is_shared else self._access.role_of(sender)
+        scope = "" if self._access.has_all_history(sender) else entry.session_key
+        person = Person(sender.platform.value, sender.user_id or sender.chat_id)
+        return ChatDescription(about, scope, role, person.folder_name)
 
     def _is_turn_running(self, session_key: str) -> bool:
         entry = self._routes.get(session_key)
@@ -227,7 +237,7 @@ class GatewayService:
 
     async def _run_handoffs(self) -> None:
         """Run hand-offs soon after they are requested."""
-        worker = HandoffWorker(self._db, self._routes, self.adapters)
+        worker = HandoffWorker(self._db, self._routes, self.adapters, self._access.has_all_history)
         while True:
             await asyncio.sleep(HANDOFF_POLL_SECONDS)
             step = Step("run hand-offs", worker.run_pending)

@@ -11,6 +11,7 @@ from gateway.platforms.names import Platform
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
+from hermes_core.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
     from gateway.inbound.questions import ChatQuestions
     from gateway.routing.entries import SessionEntry
+    from gateway.routing.sources import SessionSource
     from hermes_agent.tools.prompter import Prompter
     from hermes_state import SessionDB
 
-    Describe = Callable[[SessionEntry], "ChatDescription"]
+    Describe = Callable[[SessionEntry, SessionSource | None], "ChatDescription"]
 
 MAX_CONVERSATIONS: Final = 128
 CHOSEN_MODEL_KEY: Final = "_chosen_model"
@@ -32,6 +34,8 @@ class ChatDescription(NamedTuple):
 
     about: str  # for the prompt
     scope_key: str  # the session key to restrict history search to; empty: all
+    role: Role = Role.GUEST
+    person: str = ""  # the folder name of the person
 
 
 class ConversationCache:
@@ -48,14 +52,17 @@ class ConversationCache:
         self._busy: set[str] = set()
         self._lock = threading.Lock()
 
-    def acquire(self, entry: SessionEntry) -> Conversation:
-        """The conversation of an entry, marked as busy until it is released."""
+    def acquire(self, entry: SessionEntry, sender: SessionSource | None = None) -> Conversation:
+        """The conversation of an entry, marked as busy until it is released.
+
+        It has the rights of *sender*, or of the last sender without one.
+        """
         session_id = entry.session_id
         with self._lock:
             self._busy.add(session_id)
             conversation = self._conversations.pop(session_id, None)
         try:
-            conversation = conversation or self._create(entry)
+            conversation = self._with_rights(conversation, entry, sender)
         except BaseException:
             with self._lock:
                 self._busy.discard(session_id)
@@ -64,14 +71,32 @@ class ConversationCache:
             self._conversations[session_id] = conversation
         return conversation
 
-    def _create(self, entry: SessionEntry) -> Conversation:
+    def _with_rights(
+        self, cached: Conversation | None, entry: SessionEntry, sender: SessionSource | None
+    ) -> Conversation:
+        """The cached conversation, unless the rights have changed since it was created."""
+        chat = self._describe(entry, sender or entry.origin)
+        if cached is None:
+            return self._create(entry, chat)
+        options = cached.options
+        if (options.role, options.person, options.scope_key) == (
+            chat.role,
+            chat.person,
+            chat.scope_key,
+        ):
+            return cached
+        cached.stop()
+        return self._create(entry, chat)
+
+    def _create(self, entry: SessionEntry, chat: ChatDescription) -> Conversation:
         session_id = entry.session_id
         platform = entry.platform.value if entry.platform else "gateway"
-        chat = self._describe(entry)
         options = ConversationOptions(
             session_id, self._chosen_model(session_id), platform, platform, self._cwd
         )
-        options = options._replace(about=chat.about, scope_key=chat.scope_key)
+        options = options._replace(
+            about=chat.about, scope_key=chat.scope_key, role=chat.role, person=chat.person
+        )
         return Conversation(self._db, self._prompter(entry), options)
 
     def _prompter(self, entry: SessionEntry) -> Prompter:

@@ -16,7 +16,7 @@ from gateway.routing.sources import SessionSource
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gateway.platforms.base import Adapter
     from gateway.session import SessionStore
@@ -29,11 +29,16 @@ class HandoffWorker:
     """Runs the pending hand-off requests."""
 
     def __init__(
-        self, db: SessionDB, routes: SessionStore, adapters: Mapping[str, Adapter]
+        self,
+        db: SessionDB,
+        routes: SessionStore,
+        adapters: Mapping[str, Adapter],
+        has_all_history: Callable[[SessionSource], bool],
     ) -> None:
         self._db = db
         self._routes = routes
         self._adapters = adapters
+        self._has_all_history = has_all_history  # whether a chat may read any conversation
         self._has_started = False
 
     def run_pending(self) -> int:
@@ -58,7 +63,10 @@ class HandoffWorker:
         name = str(row.get("handoff_platform") or "")
         adapter, source = self._adapters.get(name), self._target(name)
         if adapter is None or source is None:
-            error = f"No known chat on {name or '?'}. Send the agent a message there first."
+            error = (
+                f"No direct chat of the owner on {name or '?'}. Send the agent a message there "
+                "first, or set `home_channel`."
+            )
             log.warning("hand-off of %s failed: %s", row["id"], error)
             self._db.fail_handoff(row["id"], error)
             return
@@ -77,7 +85,7 @@ class HandoffWorker:
         self._db.complete_handoff(row["id"])
 
     def _target(self, name: str) -> SessionSource | None:
-        """The home channel of a platform, else its most recently used direct chat."""
+        """The home channel of a platform, else the owner's most recently used direct chat."""
         platform = find_platform(name)
         if platform is None:
             return None
@@ -92,6 +100,7 @@ class HandoffWorker:
                 platform, home.chat_id, chat_name=home.name, thread_id=home.thread_id
             )
         for entry in entries:
-            if entry.platform is platform and entry.chat_type == "dm" and entry.origin:
-                return entry.origin
+            origin = entry.origin
+            if entry.platform is platform and origin and self._has_all_history(origin):
+                return origin
         return None

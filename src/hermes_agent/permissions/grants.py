@@ -85,7 +85,9 @@ class Grants:
     deny     this session, this turn, this very command
     """
 
-    def __init__(self, path: Path, clock: Clock | None = None, rules: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, path: Path | None, clock: Clock | None = None, rules: tuple[str, ...] = ()
+    ) -> None:
         self._path = path
         self._fixed_rules = frozenset(rules)  # of every session of this process
         self._clock = clock or SystemClock()
@@ -140,18 +142,24 @@ class Grants:
             return self._denied.get((request.session_id, request.turn_id, request.command))
 
     def always(self) -> list[str]:
-        """The rules that are kept."""
+        """The rules that are kept; none without a file."""
+        if self._path is None:
+            return []
         data = read_json(self._path, {}, self._clock).value
         rules = data.get("always") if isinstance(data, dict) else None
         return [rule for rule in rules if isinstance(rule, str)] if isinstance(rules, list) else []
 
     def add(self, rules: Iterable[str]) -> None:
         """Keep rules."""
+        if self._path is None:
+            return
         with folder_locked(self._path.parent):
             write_json(self._path, {"always": sorted({*self.always(), *rules})})
 
     def revoke(self, rule: str) -> bool:
         """Remove a rule that is kept; whether it was there."""
+        if self._path is None:
+            return False
         with folder_locked(self._path.parent):
             kept = self.always()
             if rule not in kept:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_state.delivery.people import DELETE_ROLE, UPSERT_ROLE
 from hermes_state.part import StorePart
 
 if TYPE_CHECKING:
@@ -18,12 +19,15 @@ CODE_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without similar cha
 CODE_LENGTH: Final = 8
 CODE_LIFETIME_SECONDS: Final = 3600.0
 CODE_INTERVAL_SECONDS: Final = 600.0  # between two codes for a user
-MAX_PENDING_CODES: Final = 3  # per platform
+MAX_PENDING_CODES: Final = 1000  # per platform; a new one replaces the oldest
 MAX_GUESSES: Final = 5
 LOCK_SECONDS: Final = 3600.0
 
 DELETE_EXPIRED = "DELETE FROM hermes_pairing WHERE created_at < ?"
 COUNT_PENDING = "SELECT count(*) FROM hermes_pairing WHERE platform = ?"
+OLDEST_PENDING = """
+    SELECT user_id FROM hermes_pairing WHERE platform = ? ORDER BY created_at, user_id LIMIT 1
+"""
 LATEST_CODE = "SELECT max(created_at) FROM hermes_pairing WHERE platform = ? AND user_id = ?"
 INSERT_PAIRING = """
     INSERT INTO hermes_pairing (platform, user_id, user_name, salt, digest, created_at)
@@ -65,7 +69,8 @@ class PairingPart(StorePart):
     def ask_to_pair(self, platform: str, user_id: str, user_name: str = "") -> str | None:
         """Create a pairing code for a user.
 
-        None if one was created recently, or if too many are pending.
+        None if one was created recently. A new code replaces the oldest of very many, so that
+        strangers cannot keep others from getting one.
         """
         import secrets  # noqa: PLC0415 - slow to load, rarely needed
 
@@ -79,14 +84,17 @@ class PairingPart(StorePart):
             if latest is not None and now - latest < CODE_INTERVAL_SECONDS:
                 return False
             if latest is None and tx.value(COUNT_PENDING, (platform,)) >= MAX_PENDING_CODES:
-                return False
+                oldest = tx.dicts(OLDEST_PENDING, (platform,))[0]
+                tx.run(DELETE_PAIRING, (platform, oldest["user_id"]))
             tx.run(INSERT_PAIRING, (platform, user_id, user_name, salt, _digest(salt, code), now))
             return True
 
         return code if self.engine.write(create) else None
 
-    def approve_pairing(self, platform: str, code: str) -> ApprovedUser | None:
-        """Approve the user with this code.
+    def approve_pairing(
+        self, platform: str, code: str, role: str | None = None
+    ) -> ApprovedUser | None:
+        """Approve the user with this code, with a role other than the default.
 
         None if the code is unknown, or after too many wrong codes.
         """
@@ -103,6 +111,8 @@ class PairingPart(StorePart):
                     tx.run(DELETE_PAIRING, (platform, row["user_id"]))
                     tx.run(UPSERT_ALLOWED, (platform, row["user_id"], row["user_name"], now))
                     tx.run(DELETE_GUESSES, (platform,))
+                    if role is not None:
+                        tx.run(UPSERT_ROLE, (platform, row["user_id"], role, now))
                     return ApprovedUser(platform, row["user_id"], row["user_name"])
             tx.run(INSERT_GUESS, (platform, now))
             return None
@@ -121,8 +131,13 @@ class PairingPart(StorePart):
         self.engine.write(lambda tx: tx.run(UPSERT_ALLOWED, row))
 
     def revoke_user(self, platform: str, user_id: str) -> bool:
-        """Revoke a user's access; returns whether the user had access."""
-        return self.engine.write(lambda tx: tx.execute(REVOKE, (platform, user_id)).rowcount > 0)
+        """Revoke a user's access and role; returns whether the user had access."""
+
+        def revoke(tx: Tx) -> bool:
+            tx.run(DELETE_ROLE, (platform, user_id))
+            return tx.execute(REVOKE, (platform, user_id)).rowcount > 0
+
+        return self.engine.write(revoke)
 
     def is_user_allowed(self, platform: str, user_id: str) -> bool:
         """Whether a user is approved."""

@@ -293,6 +293,24 @@ OWN_TABLES: Final = (
         guessed_at DOUBLE PRECISION NOT NULL
     )
     """,
+    # Roles of people that differ from the default, and keys for the API platform.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_person_role (
+        platform TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        role TEXT NOT NULL,
+        set_at DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (platform, user_id)
+    ) {clustered}
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS hermes_api_key (
+        name TEXT PRIMARY KEY,
+        role TEXT NOT NULL,
+        digest {blob} NOT NULL UNIQUE,
+        created_at DOUBLE PRECISION NOT NULL
+    ) {clustered}
+    """,
     # What purged sessions add to lifetime statistics: numbers, no text.
     """
     CREATE TABLE IF NOT EXISTS hermes_kept (

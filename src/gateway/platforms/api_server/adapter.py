@@ -35,12 +35,21 @@ from gateway.platforms.api_server.exchanges import (
     StoppingError,
     StoredAnswer,
 )
-from gateway.platforms.api_server.requests import MODEL_NAME, RequestError, token_of
+from gateway.platforms.api_server.requests import (
+    MODEL_NAME,
+    OWNER_CALLER,
+    ApiCaller,
+    RequestError,
+    for_caller,
+    token_of,
+)
 from gateway.platforms.api_server.responses import AnswerMetadata
 from gateway.platforms.base import Abilities, MessageEvent, OutgoingMessage, SendResult
-from gateway.platforms.names import Platform
+from gateway.platforms.names import API_KEY_USER, Platform
+from gateway.platforms.request_body import BodyTimeoutError, BodyTooLargeError, read_body
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import HermesError, PlatformRefusedError
+from hermes_core.roles import Role
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -55,7 +64,7 @@ if TYPE_CHECKING:
     # Passes a request to the gateway, in a session.
     Submit = Callable[[ApiRequest, str], Awaitable[None]]
     from gateway.platforms.api_server.requests import ApiAttachment, ApiRequest
-    from gateway.platforms.base import AdapterContext, Receive
+    from gateway.platforms.base import AdapterContext, ApiKey, Receive
 
 log = logging.getLogger(__name__)
 
@@ -79,12 +88,14 @@ class ApiEndpoints:
     def __init__(
         self,
         key: str,
+        find_key: Callable[[str], ApiKey | None],
         limits: RequestLimits,
         exchanges: Exchanges,
         answers: AnswerCache,
         submit: Submit,
     ) -> None:
-        self._key = key.encode()
+        self._key = key.encode()  # of the owner
+        self._find_key = find_key
         self._limits = limits
         self._exchanges = exchanges
         self._answers = answers
@@ -106,16 +117,30 @@ class ApiEndpoints:
 
     async def _guarded(self, handler: Handler, request: Request) -> Response:
         """Check the key and run a handler; errors have the format of OpenAI."""
-        scheme, _, shown = request.headers.get("authorization", "").partition(" ")
-        is_key = hmac.compare_digest(shown.strip().encode(), self._key)
-        if scheme.lower() != "bearer" or not is_key:
+        caller = await self._caller(request)
+        if caller is None:
             headers = {"WWW-Authenticate": "Bearer"}
             text = "Missing or invalid API key. Send `Authorization: Bearer API_SERVER_KEY`."
             return _error(401, text, "invalid_api_key", headers)
+        request.state.caller = caller
         try:
             return await handler(request)
         except (RequestError, AnswerTimeoutError, StoppingError, OSError, HermesError) as error:
             return _error(*_error_details(error))
+
+    async def _caller(self, request: Request) -> ApiCaller | None:
+        """The client that a key belongs to; None if the key is wrong."""
+        scheme, _, shown = request.headers.get("authorization", "").partition(" ")
+        key = shown.strip()
+        if scheme.lower() != "bearer":
+            return None
+        if hmac.compare_digest(key.encode(), self._key):
+            return OWNER_CALLER
+        found = await asyncio.to_thread(self._find_key, key)
+        if found is None:
+            return None
+        user = API_KEY_USER.format(name=found.name)
+        return ApiCaller(user, "" if found.role is Role.OWNER else f"{user}/")
 
     # Endpoints
 
@@ -138,16 +163,17 @@ class ApiEndpoints:
 
     async def _known_response(self, request: Request) -> Response:
         token = request.path_params["response_id"].removeprefix("resp_")
+        prefix = request.state.caller.prefix
         waiting = self._exchanges.find(token)
         stored = await self._answers.find(token)
-        if stored is None and waiting is None:
+        chat = stored.chat_id if stored else waiting.chat_id if waiting else ""
+        if not chat or not chat.startswith(prefix):
             raise RequestError("Unknown or expired response ID.", "not_found", 404)
         created = stored.created if stored else waiting.created if waiting else 0
         content = responses.response(
             AnswerMetadata(token, MODEL_NAME, created), stored.text if stored else None
         )
-        chat = stored.chat_id if stored else waiting.chat_id if waiting else ""
-        return JSONResponse(content, headers={SESSION_HEADER: chat})
+        return JSONResponse(content, headers={SESSION_HEADER: chat.removeprefix(prefix)})
 
     # Requests and answers
 
@@ -184,9 +210,9 @@ class ApiEndpoints:
         if request_data.session:
             return request_data.session
         if not request_data.previous:
-            return f"api-{request_data.token[:16]}"
+            return f"{request_data.caller.prefix}api-{request_data.token[:16]}"
         stored = await self._answers.find(request_data.previous.removeprefix("resp_"))
-        if stored is None:
+        if stored is None or not stored.chat_id.startswith(request_data.caller.prefix):
             text = "Unknown or expired `previous_response_id`."
             raise RequestError(text, "previous_response_not_found", 404)
         return stored.chat_id
@@ -199,7 +225,7 @@ class ApiEndpoints:
     ) -> Response:
         text = await exchange.answered(self._limits.answer_seconds)
         return JSONResponse(
-            shaped(_shape(request_data, exchange), text), headers=_headers(exchange)
+            shaped(_shape(request_data, exchange), text), headers=_headers(request_data, exchange)
         )
 
     def _stream(
@@ -210,20 +236,26 @@ class ApiEndpoints:
     ) -> Response:
         pieces = exchange.pieces(self._limits.answer_seconds)
         shown = _ended(events(_shape(request_data, exchange), pieces))
-        headers = {**_headers(exchange), "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        headers = {
+            **_headers(request_data, exchange),
+            "Cache-Control": "no-cache",
+            "X-Accel-Buffering": "no",
+        }
         return StreamingResponse(shown, media_type="text/event-stream", headers=headers)
 
     async def _read(self, request: Request, read: Read) -> ApiRequest:
         """Read a request body within the size limits."""
         limits = self._limits
         max_bytes = limits.body_bytes + limits.file_bytes * 4 // 3
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > max_bytes:
-                raise _too_large(max_bytes)
-        thread = await asyncio.to_thread(requests.parse_body, bytes(body))
-        request_data = read(thread, request.headers)
+        try:
+            body = await read_body(request, max_bytes)
+        except BodyTooLargeError as error:
+            raise _too_large(max_bytes) from error
+        except BodyTimeoutError as error:
+            text = "The request body was not sent in time."
+            raise RequestError(text, "request_timeout", 408) from error
+        thread = await asyncio.to_thread(requests.parse_body, body)
+        request_data = for_caller(read(thread, request.headers), request.state.caller)
         if len(body) - request_data.file_bytes > limits.body_bytes:
             raise _too_large(limits.body_bytes)
         return request_data
@@ -252,8 +284,8 @@ def _shape(request_data: ApiRequest, exchange: Exchange) -> AnswerMetadata:
     )
 
 
-def _headers(exchange: Exchange) -> dict[str, str]:
-    return {SESSION_HEADER: exchange.chat_id}
+def _headers(request_data: ApiRequest, exchange: Exchange) -> dict[str, str]:
+    return {SESSION_HEADER: exchange.chat_id.removeprefix(request_data.caller.prefix)}
 
 
 async def _ended(events: AsyncIterator[str]) -> AsyncIterator[str]:
@@ -302,6 +334,7 @@ class ApiAdapter:
         self._front = context.front
         self._media = context.media
         self._key = _key(context)
+        self._find_key = context.find_api_key
         self._limits = _limits(context)
         self._answers = AnswerCache(context.memory)
         self._exchanges = Exchanges()
@@ -312,7 +345,12 @@ class ApiAdapter:
         self._receive = receive
         self._exchanges = Exchanges()
         api = ApiEndpoints(
-            self._key, self._limits, self._exchanges, self._answers, self._submit_message
+            self._key,
+            self._find_key,
+            self._limits,
+            self._exchanges,
+            self._answers,
+            self._submit_message,
         )
         await self._front.add(ROUTE_OWNER, api.routes())
 

@@ -44,6 +44,16 @@ class ApiMessage(NamedTuple):
     files: list[ApiAttachment]
 
 
+class ApiCaller(NamedTuple):
+    """The client of a request: its user, and the prefix of everything it names."""
+
+    user: str = ""  # empty: chosen by the client
+    prefix: str = ""
+
+
+OWNER_CALLER: Final = ApiCaller()
+
+
 class ApiRequest(NamedTuple):
     """A request."""
 
@@ -57,6 +67,7 @@ class ApiRequest(NamedTuple):
     previous: str  # the ID of the previous response
     metadata: dict[str, Any]
     file_bytes: int  # the part of the body that is files
+    caller: ApiCaller
 
     @property
     def token(self) -> str:
@@ -123,6 +134,17 @@ def _request(
         previous,
         metadata,
         sum(_length(file) for item in given for file in item.files),
+        OWNER_CALLER,
+    )
+
+
+def for_caller(request: ApiRequest, caller: ApiCaller) -> ApiRequest:
+    """A request of a caller: sessions and message IDs of different callers differ."""
+    return request._replace(
+        session=f"{caller.prefix}{request.session}" if request.session else "",
+        message_id=f"{caller.prefix}{request.message_id}",
+        user=caller.user or request.user,
+        caller=caller,
     )
 
 

@@ -26,6 +26,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from gateway.platforms.reconnect import ReconnectDelay
+from gateway.platforms.request_body import BodyTimeoutError, BodyTooLargeError, read_body
 from gateway.platforms.telegram.messages import UPDATE_TYPES
 from hermes_core.backoff import Backoff
 from hermes_core.errors import HermesError, PlatformRefusedError
@@ -82,9 +83,12 @@ class TelegramWebhook:
         shown = request.headers.get(WEBHOOK_HEADER, "").encode()
         if not hmac.compare_digest(shown, self.secret.encode()):
             return PlainTextResponse("forbidden", 403)
-        body = await _body(request)
-        if body is None:
+        try:
+            body = await read_body(request, MAX_BODY_BYTES)
+        except BodyTooLargeError:
             return PlainTextResponse("too large", 413)
+        except BodyTimeoutError:
+            return PlainTextResponse("not sent in time", 408)
         update = _read(body)
         if update is None:
             return PlainTextResponse("not an update", 400)
@@ -97,20 +101,10 @@ class TelegramWebhook:
         return PlainTextResponse("ok")
 
 
-async def _body(request: Request) -> bytes | None:
-    """The request body; None if it is too large."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            return None
-    return bytes(body)
-
-
 def _read(body: bytes) -> dict[str, Any] | None:
     try:
         update = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return update if isinstance(update, dict) and isinstance(update.get("update_id"), int) else None
 

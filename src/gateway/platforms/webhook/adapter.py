@@ -12,8 +12,8 @@ Requires WEBHOOK_SECRET and at least one route under `platforms.webhook` in conf
         needs_timestamp: true        # accept only signatures with a timestamp
         per_minute: 30               # maximum number of deliveries per minute
 
-A delivery is acknowledged once it is stored. Duplicates are recognised by X-GitHub-Delivery,
-Idempotency-Key or X-Request-Id, else by their content.
+A delivery is acknowledged once it is stored. Duplicates are recognised by X-Hermes-Delivery (which
+can be signed), X-GitHub-Delivery, Idempotency-Key or X-Request-Id, else by their content.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from starlette.routing import Route
 
 from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, OutgoingMessage, SendResult
 from gateway.platforms.names import Platform
+from gateway.platforms.request_body import BodyTimeoutError, BodyTooLargeError, read_body
 from gateway.platforms.webhook import routes
+from gateway.platforms.webhook.recent_deliveries import RecentDeliveries
 from gateway.platforms.webhook.routes import read_routes
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import HermesError
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from gateway.platforms.base import AdapterContext, Receive
-    from gateway.platforms.webhook.routes import WebhookRoute
+    from gateway.platforms.webhook.routes import VerifiedSignature, WebhookRoute
 
 FIELD_PATTERN: Final = re.compile(r"\{([A-Za-z_][\w-]*(?:\.[\w-]+)*)\}")
 BACKTICKS_PATTERN: Final = re.compile(r"`+")
@@ -130,10 +132,14 @@ async def deliver(
 ) -> SendResult:
     """Post a reply; the result."""
     body = _payload(route, outgoing)
+    now = int(time.time())
+    stamped = routes.hermes_signature(route.secret, body, now)
+    named = routes.delivery_signature(route.secret, route.name, outgoing.key, body, now)
     headers = {
         "Content-Type": "application/json",
         "Idempotency-Key": outgoing.key,
-        routes.HERMES_HEADER: routes.hermes_signature(route.secret, body, int(time.time())),
+        routes.DELIVERY_HEADER: outgoing.key,
+        routes.HERMES_HEADER: f"{stamped},{named.partition(',')[2]}",
         routes.GITHUB_HEADER: routes.github_signature(route.secret, body),
     }
     try:
@@ -188,7 +194,15 @@ log = logging.getLogger(__name__)
 ROUTE_OWNER: Final = "webhook"
 MAX_BODY_BYTES: Final = 1024 * 1024
 RATE_WINDOW_SECONDS: Final = 60.0
-ID_HEADERS: Final = ("x-github-delivery", "idempotency-key", "x-request-id")
+ROUTE_NOT_SIGNED: Final = (
+    "Several routes have this secret: sign the route and the ID as well (v2), or give each route "
+    "a secret of its own (`secret_env`)."
+)
+REPEATED: Final = (
+    "This signed body was already received under another ID. Sign the ID as well (v2) to send "
+    "the same body again."
+)
+ID_HEADERS: Final = ("x-hermes-delivery", "x-github-delivery", "idempotency-key", "x-request-id")
 MAX_ID_CHARS: Final = 200
 
 
@@ -211,6 +225,7 @@ class WebhookAdapter:
         self._front = context.front
         self._routes = read_routes(context)
         self._clock = clock
+        self._seen = RecentDeliveries(context.memory)
         self._recent: dict[str, deque[float]] = {route: deque() for route in self._routes}
         self._receive: Receive | None = None
         self._http: httpx2.AsyncClient | None = None
@@ -249,24 +264,45 @@ class WebhookAdapter:
         if route is None:
             raise DeliveryRejectedError(404, "Unknown route.")
         body = await _body(request)
-        if not routes.is_signed(
-            request.headers,
-            body,
-            route.secret,
-            self._clock(),
-            needs_timestamp=route.needs_timestamp,
-        ):
-            log.warning("webhook delivery to %s rejected: invalid signature", route.name)
-            raise DeliveryRejectedError(401, "The signature is missing, invalid or expired.")
+        signature = self._verify(request, body, route)
         self._count(route)
         payload = _parsed(body)
-        delivery_id = _id(request, body)
+        if signature.delivery_id:  # signed: the inbox recognises duplicates
+            await self._store(_event(route, signature.delivery_id, payload))
+            return signature.delivery_id
+        event = _event(route, _id(request, body), payload)
+        await self._store_once(event, signature)
+        return str(event.message_id)
+
+    def _verify(self, request: Request, body: bytes, route: WebhookRoute) -> VerifiedSignature:
+        signature = routes.verify(request.headers, body, route, self._clock())
+        if signature is None:
+            log.warning("webhook delivery to %s rejected: invalid signature", route.name)
+            raise DeliveryRejectedError(401, "The signature is missing, invalid or expired.")
+        if route.is_secret_shared and not signature.delivery_id:
+            log.warning("webhook delivery to %s rejected: %s", route.name, ROUTE_NOT_SIGNED)
+            raise DeliveryRejectedError(401, ROUTE_NOT_SIGNED)
+        return signature
+
+    async def _store_once(self, event: MessageEvent, signature: VerifiedSignature) -> None:
+        """Store a delivery whose ID is not signed; the same one under another ID is rejected."""
+        now, delivery_id = self._clock(), str(event.message_id)
+        if not await self._seen.claim(signature.digest, delivery_id, now, signature.replay_seconds):
+            log.warning("webhook delivery rejected: repeated under another ID")
+            raise DeliveryRejectedError(409, REPEATED)
+        try:
+            await self._store(event)
+        except BaseException:
+            self._seen.release(signature.digest)
+            raise
+        await self._seen.keep(now)
+
+    async def _store(self, event: MessageEvent) -> None:
         if self._receive is None:
             raise DeliveryRejectedError(
                 503, "The gateway is restarting. Please send the delivery again.", 5
             )
-        await self._receive(_event(route, delivery_id, payload))
-        return delivery_id
+        await self._receive(event)
 
     def _count(self, route: WebhookRoute) -> None:
         """Count a delivery; reject it above the rate limit."""
@@ -301,12 +337,13 @@ def make(context: AdapterContext) -> WebhookAdapter:
 
 
 async def _body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            raise DeliveryRejectedError(413, f"The request body exceeds {MAX_BODY_BYTES} bytes.")
-    return bytes(body)
+    try:
+        return await read_body(request, MAX_BODY_BYTES)
+    except BodyTooLargeError as error:
+        text = f"The request body exceeds {MAX_BODY_BYTES} bytes."
+        raise DeliveryRejectedError(413, text) from error
+    except BodyTimeoutError as error:
+        raise DeliveryRejectedError(408, "The request body was not sent in time.") from error
 
 
 def _parsed(body: bytes) -> Any:

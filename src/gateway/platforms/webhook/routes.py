@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx2
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 GITHUB_HEADER: Final = "X-Hub-Signature-256"
 HERMES_HEADER: Final = "X-Hermes-Signature"
+DELIVERY_HEADER: Final = "X-Hermes-Delivery"
+DELIVERY_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_:-]{1,200}")  # without the separator
 TOLERANCE_SECONDS: Final = 300
+UNSTAMPED_REPLAY_SECONDS: Final = 86400.0  # a signature without a timestamp never expires
 
 
 def github_signature(secret: str, body: bytes) -> str:
@@ -28,8 +32,43 @@ def github_signature(secret: str, body: bytes) -> str:
 
 
 def hermes_signature(secret: str, body: bytes, at: int) -> str:
-    """A signature with a timestamp."""
+    """A signature with a timestamp, of the body only."""
     return f"t={at},v1={_digest(secret, f'{at}.'.encode() + body)}"
+
+
+def delivery_signature(secret: str, route: str, delivery_id: str, body: bytes, at: int) -> str:
+    """A signature of a delivery: its time, route, ID and body."""
+    return f"t={at},v2={_digest(secret, f'{at}.{route}.{delivery_id}.'.encode() + body)}"
+
+
+class VerifiedSignature(NamedTuple):
+    """A valid signature."""
+
+    digest: str  # the same for a replay
+    delivery_id: str = ""  # empty: neither route nor ID are signed
+    replay_seconds: float = TOLERANCE_SECONDS
+
+
+def verify(
+    headers: Mapping[str, str], body: bytes, route: WebhookRoute, now: float
+) -> VerifiedSignature | None:
+    """The signature of a delivery; None if it is missing, invalid or expired."""
+    header = headers.get(HERMES_HEADER)
+    parts = _parts(header or "")
+    if "v2" in parts:
+        delivery_id, moment = headers.get(DELIVERY_HEADER, ""), parts.get("t", "")
+        if not _is_current(moment, now) or not DELIVERY_ID_PATTERN.fullmatch(delivery_id):
+            return None
+        signed = f"{moment}.{route.name}.{delivery_id}.".encode() + body
+        expected = _digest(route.secret, signed)
+        is_right = _is_same(parts["v2"], expected)
+        return VerifiedSignature(expected, delivery_id) if is_right else None
+    if not is_signed(headers, body, route.secret, now, needs_timestamp=route.needs_timestamp):
+        return None
+    if header is not None:
+        return VerifiedSignature(_digest(route.secret, f"{parts['t']}.".encode() + body))
+    digest = _digest(route.secret, body)
+    return VerifiedSignature(digest, replay_seconds=UNSTAMPED_REPLAY_SECONDS)
 
 
 def is_signed(
@@ -40,7 +79,10 @@ def is_signed(
     *,
     needs_timestamp: bool = False,
 ) -> bool:
-    """Whether a body is signed with a secret; a signature with a timestamp takes precedence."""
+    """Whether a body is signed; a signature with a timestamp takes precedence.
+
+    Such a signature is good for every route with the same secret, and under any ID.
+    """
     header = headers.get(HERMES_HEADER)
     if header is not None:
         return _has_valid_timestamp(header, body, secret, now)
@@ -49,13 +91,19 @@ def is_signed(
 
 
 def _has_valid_timestamp(found: str, body: bytes, secret: str, now: float) -> bool:
-    parts = dict(part.strip().partition("=")[::2] for part in found.split(","))
+    parts = _parts(found)
     moment = parts.get("t", "")
-    if not (moment.isascii() and moment.isdigit() and len(moment) <= 12):
-        return False
     expected = _digest(secret, f"{moment}.".encode() + body)
-    is_right = _is_same(parts.get("v1", ""), expected)
-    return is_right and abs(now - int(moment)) <= TOLERANCE_SECONDS
+    return _is_same(parts.get("v1", ""), expected) and _is_current(moment, now)
+
+
+def _parts(header: str) -> dict[str, str]:
+    return dict(part.strip().partition("=")[::2] for part in header.split(","))
+
+
+def _is_current(moment: str, now: float) -> bool:
+    is_number = moment.isascii() and moment.isdigit() and len(moment) <= 12
+    return is_number and abs(now - int(moment)) <= TOLERANCE_SECONDS
 
 
 def _is_same(signature: str, expected: str) -> bool:
@@ -85,6 +133,7 @@ class WebhookRoute(NamedTuple):
     is_fixed: bool  # one conversation for all deliveries
     needs_timestamp: bool
     per_minute: int
+    is_secret_shared: bool = False  # another route has the same secret
 
     def __repr__(self) -> str:
         return f"WebhookRoute({self.name!r})"
@@ -96,7 +145,9 @@ def read_routes(context: AdapterContext) -> dict[str, WebhookRoute]:
     if not isinstance(routes, dict) or not routes:
         text = "platforms.webhook.routes is required in config.yaml."
         raise PlatformRefusedError(text)
-    return {str(name): _route(str(name), item, context.secret) for name, item in routes.items()}
+    found = [_route(str(name), item, context.secret) for name, item in routes.items()]
+    uses = Counter(route.secret for route in found)
+    return {route.name: route._replace(is_secret_shared=uses[route.secret] > 1) for route in found}
 
 
 def _route(name: str, options: Any, secret: Callable[[str], str]) -> WebhookRoute:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
+from hermes_core.roles import Role
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ EXAMPLES = """\
 examples:
   hermes pairing list
   hermes pairing approve telegram K7M2PQ9R
+  hermes pairing approve telegram K7M2PQ9R --owner
   hermes pairing revoke telegram 42
 """
 
@@ -35,6 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     approve_parser.add_argument("platform", metavar="PLATFORM", help="telegram, matrix, …")
     approve_parser.add_argument("code", metavar="CODE", help="pairing code shown to the user")
+    approve_parser.add_argument(
+        "--owner", action="store_true", help="this user is you: give all your rights"
+    )
     revoke_parser = add_command(
         actions, "revoke", "revoke a user's access", examples=EXAMPLES, run=revoke
     )
@@ -66,7 +71,8 @@ def approve(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Approve a user."""
     platform = arguments.platform.lower()
     with SessionDB() as db:
-        approved = db.approve_pairing(platform, arguments.code)
+        role = Role.OWNER if arguments.owner else None
+        approved = db.approve_pairing(platform, arguments.code, role)
         is_locked = approved is None and db.is_pairing_locked(platform)
     if is_locked:
         raise UsageError(f"Too many wrong codes for {platform}. Try again in an hour.")
@@ -75,7 +81,8 @@ def approve(arguments: argparse.Namespace, out: CommandOutput) -> int:
             f"Unknown or expired code for {platform} "
             "(codes are single-use and expire after an hour)."
         )
-    out.text(f"Approved {approved.user_name or approved.user_id} on {platform}.")
+    role_text = f" as {role}" if role else ""
+    out.text(f"Approved {approved.user_name or approved.user_id} on {platform}{role_text}.")
     return 0
 
 

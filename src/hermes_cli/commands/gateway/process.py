@@ -114,18 +114,18 @@ def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the status."""
     process_id = status.running_pid()
     runtime_status = status.read_runtime_status() or {}
-    waiting = 0
+    waiting = asking = 0
     if history.exists():
         with history.open_for_reading() as db:
             waiting = db.waiting_places()
+            asking = len(db.asking_users()) if db.engine.columns.has_own_tables else 0
     if arguments.json:
         facts = {
             name: runtime_status.get(name)
             for name in ("gateway_state", "start_time", "platforms", "http_url")
         }
-        out.json(
-            {"running": process_id is not None, "pid": process_id, **facts, "waiting": waiting}
-        )
+        counts = {"waiting": waiting, "asking": asking}
+        out.json({"running": process_id is not None, "pid": process_id, **facts, **counts})
         return 0
     if process_id is None:
         out.hint("The gateway is not running. Start it with `hermes gateway start`.")
@@ -137,4 +137,7 @@ def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
             why = f": {platform['error_message']}" if platform.get("error_message") else ""
             out.text(f"  {name}  {platform.get('state')}{why}")
     out.text(f"{human_format.plural(waiting, 'chat')} with pending messages.")
+    if asking:
+        users = human_format.plural(asking, "user")
+        out.hint(f"{users} waiting for approval: see `hermes pairing list`.")
     return 0

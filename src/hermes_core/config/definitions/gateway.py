@@ -92,6 +92,13 @@ GATEWAY_SETTINGS: Final = (
         maximum=1000000,
     ),
     Setting(
+        "gateway.workspace",
+        "str",
+        "",
+        "Folder that your own chats work in; empty means `workspaces/owner` in the Hermes folder.",
+        only_by_hand=True,
+    ),
+    Setting(
         "gateway.transcribe_command",
         "str",
         "",

@@ -1,0 +1,26 @@
+"""The folder that the owner's chats work in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_conversation.role_limits import OWNER_FOLDER
+from hermes_core.errors import ConfigError
+from hermes_core.paths import workspace_path
+
+if TYPE_CHECKING:
+    from hermes_core.config.file import Settings
+
+
+def owners_workspace(settings: Settings) -> Path:
+    """The configured folder, else one of its own; the root of all files is not accepted."""
+    chosen = settings.get_str("gateway.workspace")
+    if not chosen:
+        return workspace_path(OWNER_FOLDER)
+    folder = Path(chosen).expanduser()
+    if not folder.is_absolute() or not folder.is_dir():
+        raise ConfigError(f"gateway.workspace: {chosen} is not an absolute path of a folder.")
+    if folder.resolve() == Path(folder.anchor):
+        raise ConfigError(f"gateway.workspace: {chosen} cannot be a working folder.")
+    return folder.resolve()

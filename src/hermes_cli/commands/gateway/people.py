@@ -1,0 +1,146 @@
+"""`hermes people`: list people and change their roles."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from hermes_cli.output import TableColumn
+from hermes_cli.parser import add_command, add_json_option
+from hermes_core import human_format
+from hermes_core.errors import UsageError
+from hermes_core.roles import Role
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    import argparse
+
+    from gateway.people import KnownPerson
+    from hermes_cli.output import CommandOutput
+
+EXAMPLES: Final = """\
+examples:
+  hermes people                               list people and their roles
+  hermes people set telegram:42 --role owner  give a person your rights
+  hermes people remove telegram:42            revoke a person's access
+"""
+ACTION_EXAMPLES: Final = {
+    "list": "examples:\n  hermes people list\n  hermes people list --json\n",
+    "set": "examples:\n  hermes people set telegram:42 --role member\n",
+    "remove": "examples:\n  hermes people remove telegram:42\n",
+}
+COLUMNS: Final = (
+    TableColumn("person", style="cyan"),
+    TableColumn("name", flexible=True),
+    TableColumn("role"),
+    TableColumn("access", optional=True),
+    TableColumn("last seen", optional=True),
+)
+LOCAL_LINE: Final = "The local user, the local socket and API_SERVER_KEY have the role owner."
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `hermes people`."""
+    parser.set_defaults(run=show, json=False)
+    add_json_option(parser)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=False)
+    list_parser = add_command(
+        actions, "list", "list people and their roles", examples=ACTION_EXAMPLES["list"], run=show
+    )
+    add_json_option(list_parser)
+    set_parser = add_command(
+        actions, "set", "set the role of a person", examples=ACTION_EXAMPLES["set"], run=set_role
+    )
+    set_parser.add_argument("person", metavar="PERSON", help="PLATFORM:USER, as listed, or a name")
+    set_parser.add_argument(
+        "--role", required=True, choices=[str(role) for role in Role], help="the new role"
+    )
+    remove_parser = add_command(
+        actions,
+        "remove",
+        "revoke a person's access",
+        examples=ACTION_EXAMPLES["remove"],
+        run=remove,
+    )
+    remove_parser.add_argument(
+        "person", metavar="PERSON", help="PLATFORM:USER, as listed, or a name"
+    )
+
+
+def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """List people and their roles."""
+    with SessionDB() as db:
+        people = _known(db)
+    if arguments.json:
+        out.json([item.facts() for item in people])
+        return 0
+    if people:
+        out.table(COLUMNS, [_row(item) for item in people])
+    out.text(LOCAL_LINE)
+    return 0
+
+
+def _row(item: KnownPerson) -> tuple[str, ...]:
+    access = "paired" if item.is_paired else "configured" if item.is_configured else "none"
+    seen = "" if item.last_seen is None else human_format.ago(item.last_seen, time.time())
+    return str(item.person), item.name, str(item.role), access, seen
+
+
+def set_role(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Set the role of a person."""
+    role = Role(arguments.role)
+    with SessionDB() as db:
+        found = _find(db, arguments.person)
+        _require_possible(db, found, role)
+        db.set_person_role(*found.person, role)
+    out.text(f"{found.person} has the role {role}.")
+    return 0
+
+
+def _require_possible(db: SessionDB, found: KnownPerson, role: Role) -> None:
+    from gateway.config import find_platform  # noqa: PLC0415 - `--help` needs no gateway
+    from gateway.inbound.access_control import AccessControl  # noqa: PLC0415 - as above
+    from gateway.platforms.names import Platform  # noqa: PLC0415 - as above
+    from gateway.process.config_loader import config_of_home  # noqa: PLC0415 - as above
+
+    platform = find_platform(found.person.platform)
+    if platform is Platform.WEBHOOK and role is Role.OWNER:
+        raise UsageError("A webhook cannot have the role owner: others write its content.")
+    access = AccessControl(db, config_of_home())
+    is_named = platform is not None and access.is_named_owner(platform, found.person.user_id)
+    if is_named and role is not Role.OWNER:
+        raise UsageError(
+            f"platforms.{found.person.platform}.allow_admin_from in config.yaml names "
+            f"{found.person.user_id} as the owner. Remove it there first."
+        )
+
+
+def remove(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Revoke the access of a person."""
+    with SessionDB() as db:
+        found = _find(db, arguments.person)
+        had_role = db.forget_person_role(*found.person)
+        had_access = db.revoke_user(*found.person)
+    if found.is_configured:
+        out.text(f"{found.person} is also named in the configuration: remove it there, too.")
+    elif had_access or had_role:
+        out.text(f"Revoked the access of {found.person}.")
+    return 0
+
+
+def _known(db: SessionDB) -> list[KnownPerson]:
+    from gateway.people import known_people  # noqa: PLC0415 - `--help` needs no gateway
+    from gateway.process.config_loader import config_of_home  # noqa: PLC0415 - as above
+
+    return known_people(db, config_of_home())
+
+
+def _find(db: SessionDB, text: str) -> KnownPerson:
+    people = _known(db)
+    exact = [item for item in people if str(item.person) == text]
+    named = [item for item in people if text in {item.name, item.person.user_id}]
+    found = exact or named
+    if len(found) != 1:
+        count = "Several people match" if found else "Unknown person"
+        raise UsageError(f"{count}: {text}. `hermes people` lists them as PLATFORM:USER.")
+    return found[0]

@@ -1,0 +1,96 @@
+"""The table of roles: everything that is not listed is denied."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gateway.inbound.commands import CHAT_COMMANDS
+from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.tools.jobs import Jobs
+from hermes_agent.tools.toolset import standard_tools
+from hermes_conversation import slash_commands
+from hermes_core.errors import UsageError
+from hermes_core.roles import (
+    COMMAND_RIGHTS,
+    ROLE_RIGHTS,
+    TOOL_RIGHTS,
+    Person,
+    Right,
+    Role,
+    may,
+    may_use_tool,
+    require_command,
+)
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/roles.md"
+
+
+@pytest.mark.parametrize("role", [Role.MEMBER, Role.GUEST])
+def test_a_tool_or_command_that_is_not_listed_is_only_for_the_owner(role: Role) -> None:
+    assert may_use_tool(Role.OWNER, "tool_of_a_plugin")
+    assert not may_use_tool(role, "tool_of_a_plugin")
+    require_command(Role.OWNER, "unlisted")
+    with pytest.raises(UsageError):
+        require_command(role, "unlisted")
+
+
+def test_every_command_and_every_standard_tool_is_listed(tmp_path: Path) -> None:
+    names = {
+        name for command in slash_commands.COMMANDS for name in (command.name, *command.aliases)
+    }
+    assert names | {name for name, _ in CHAT_COMMANDS} <= set(COMMAND_RIGHTS)
+    jobs = Jobs(environment={})
+    tools = standard_tools(jobs, None, MemoryFiles(tmp_path), None)  # type: ignore[arg-type]
+    jobs.close()
+    assert {tool.name for tool in tools} <= set(TOOL_RIGHTS)
+
+
+def test_a_role_has_all_rights_of_the_role_below_it() -> None:
+    assert ROLE_RIGHTS[Role.GUEST] < ROLE_RIGHTS[Role.MEMBER] < ROLE_RIGHTS[Role.OWNER]
+    assert ROLE_RIGHTS[Role.OWNER] == set(Right)
+
+
+def test_only_the_owner_administers_approves_and_has_extensions() -> None:
+    for right in (Right.ADMINISTER, Right.APPROVE, Right.ALL_FILES, Right.EXTENSIONS):
+        assert [role for role in Role if may(role, right)] == [Role.OWNER]
+
+
+def test_the_page_about_roles_has_the_rights_of_the_table() -> None:
+    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
+    documented = {name: (owner, member, guest) for name, owner, member, guest in rows[1:]}
+    rights = {
+        "talk to the agent": Right.CONVERSE,
+        "be asked by the agent during a turn, which waits for the answer": Right.QUESTIONS,
+        "notes that are included in prompts": Right.MEMORY,
+        "search, list and resume conversations": Right.CHAT_HISTORY,
+        "files": Right.FILES,
+        "sub-agents": Right.DELEGATE,
+        "commands, background jobs": Right.COMMANDS,
+        "skills, MCP servers, tools of plugins": Right.EXTENSIONS,
+        "approve calls": Right.APPROVE,
+        "change the model, hand over, restart": Right.ADMINISTER,
+    }
+    for name, right in rights.items():
+        given = tuple(cell != "no" for cell in documented[name])
+        assert given == tuple(may(role, right) for role in Role), name
+
+
+def test_every_person_has_a_safe_folder_name_of_their_own() -> None:
+    people = [
+        Person("telegram", "42"),
+        Person("telegram", "../../etc"),
+        Person("telegram", "A"),
+        Person("telegram", "a"),
+        Person("telegram-a", ""),
+        Person("matrix", "@ada:example.org"),
+        Person("matrix", "@ada-example.org"),
+        Person("local", "x" * 500),
+        Person("local", "\ud800"),
+        Person("local", "owner"),
+    ]
+    names = [person.folder_name for person in people]
+    assert len({name.casefold() for name in names}) == len(people)
+    assert all(re.fullmatch(r"[a-z0-9][a-z0-9-]{0,60}", name) for name in names)
