@@ -26,6 +26,7 @@ from hermes_dashboard.resources import (
     live,
     models,
     overview,
+    pending_changes,
     plugin_tabs,
     plugins,
     search,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 # Resources that need only the context; the first matching route handles a request.
 RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
-    plugins, health, uploads, models,
+    pending_changes, plugins, health, uploads, models,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024
 COMPRESSION_LEVEL: Final = 5

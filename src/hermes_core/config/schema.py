@@ -21,7 +21,9 @@ class Setting(NamedTuple):
     maximum: float | None = None
     secret: bool = False
     secret_variable: str = ""
-    only_by_hand: bool = False  # security-sensitive: the web page cannot change it
+    only_by_hand: bool = (
+        False  # grants something: a page's change needs a confirmation in a terminal
+    )
 
     @property
     def section(self) -> str:

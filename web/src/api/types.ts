@@ -15,6 +15,7 @@ export type Hooks = Schemas["Hooks"];
 export type Message = Schemas["MessageView"];
 export type MessagePage = Schemas["MessagePageView"];
 export type Overview = Schemas["Overview"];
+export type PendingChange = Schemas["PendingChangeItem"];
 export type PluginItem = Schemas["PluginItem"];
 export type PluginTab = Schemas["PluginTab"];
 export type Progress = Schemas["ProgressView"];

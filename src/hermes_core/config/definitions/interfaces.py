@@ -56,6 +56,7 @@ INTERFACES_SETTINGS: Final = (
         "list",
         (),
         "Plugins that are never loaded, even if they are enabled elsewhere.",
+        only_by_hand=True,
     ),
     Setting(
         "log.level",
