@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +40,8 @@ from hermes_dashboard.resources import (
 from hermes_dashboard.server import ShutdownSignal
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from starlette.types import ASGIApp
 
     from hermes_dashboard.auth.access import Access
@@ -57,8 +61,14 @@ COMPRESSION_LEVEL: Final = 5
 class Dashboard(FastAPI):
     """The application; the access gate is the outermost layer, around error handling too."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, apis: PluginApis) -> None:
+        @contextlib.asynccontextmanager
+        async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+            yield
+            await asyncio.to_thread(apis.close)
+
         super().__init__(
+            lifespan=lifespan,
             title="Hermes dashboard",
             version=__version__,
             openapi_url=None,  # `_add_description` serves it outside the event loop
@@ -86,12 +96,12 @@ def create_app(
     context: DashboardContext, access: Access, page: Page, *, tabs: FindTabs
 ) -> Dashboard:
     """Build the dashboard of *context*; *access* decides which requests pass."""
-    app = Dashboard(access)
+    apis = PluginApis(tabs, access)
+    app = Dashboard(access, apis)
     errors.install(app)
     app.add_middleware(
         GZipMiddleware, minimum_size=MIN_COMPRESSED_BYTES, compresslevel=COMPRESSION_LEVEL
     )
-    apis = PluginApis(tabs, access)
     app.include_router(auth.router(access))
     app.include_router(live.router(context, access, app.shutdown_signal, app.metrics))
     app.include_router(chat.router(access, app.shutdown_signal, app.metrics))
