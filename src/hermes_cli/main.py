@@ -75,10 +75,11 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
         # The imports below may load SQLite: the process must have exactly one copy, ours.
         # `--help` and `--version` end before.
         from hermes_cli import output_settings  # noqa: PLC0415
-        from hermes_core import log_file  # noqa: PLC0415
+        from hermes_core import log_file, paths  # noqa: PLC0415
         from hermes_state.engine import driver  # noqa: PLC0415
 
         driver.install()
+        paths.tighten_home()
         log_file.install()
         output_settings.apply_timezone(out.note)
     if not arguments:

@@ -21,6 +21,7 @@ class Setting(NamedTuple):
     maximum: float | None = None
     secret: bool = False
     secret_variable: str = ""
+    is_time_zone: bool = False
     only_by_hand: bool = (
         False  # grants something: a page's change needs a confirmation in a terminal
     )
