@@ -36,6 +36,7 @@ from hermes_dashboard.resources import (
     settings,
     transcripts,
     uploads,
+    workspaces,
 )
 from hermes_dashboard.server import ShutdownSignal
 
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 # Resources that need only the context; the first matching route handles a request.
 RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
-    pending_changes, plugins, health, uploads, models,
+    pending_changes, plugins, health, uploads, models, workspaces,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024
 COMPRESSION_LEVEL: Final = 5
@@ -104,7 +105,7 @@ def create_app(
     )
     app.include_router(auth.router(access))
     app.include_router(live.router(context, access, app.shutdown_signal, app.metrics))
-    app.include_router(chat.router(access, app.shutdown_signal, app.metrics))
+    app.include_router(chat.router(context, access, app.shutdown_signal, app.metrics))
     app.include_router(plugin_tabs.router(apis))
     for resource in RESOURCES:
         app.include_router(resource.router(context))

@@ -74,7 +74,10 @@ class RunningDashboard(NamedTuple):
 
 def dashboard_context(db: SessionDB, **others: Any) -> DashboardContext:
     """Context for a test: no running gateway and no models."""
-    fields: dict[str, Any] = {"gateway": NoGateway(), "models": list, **others}
+    folder = hermes_home() / "workspaces" / "owner"
+    folder.mkdir(parents=True, exist_ok=True)
+    defaults = {"gateway": NoGateway(), "models": list, "start_folder": folder}
+    fields: dict[str, Any] = {**defaults, **others}
     return DashboardContext(db, hermes_home(), **fields)
 
 

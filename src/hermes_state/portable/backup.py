@@ -316,7 +316,9 @@ def write_backup(
             report_progress("packing …")
             write_archive(path, files, manifest, work)
     except OSError as error:
-        raise StoreError(f"the backup {path} cannot be written: {error}.") from error
+        raise StoreError(
+            f"the backup {path} cannot be written: {error.strerror or error}."
+        ) from error
     manifest.path = str(path)
     return manifest
 

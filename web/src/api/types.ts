@@ -27,4 +27,5 @@ export type SessionPage = Schemas["SessionPageView"];
 export type SettingItem = Schemas["SettingItem"];
 export type SettingList = Schemas["SettingList"];
 export type ToolCall = Schemas["ToolCallView"];
+export type WorkspaceList = Schemas["WorkspaceList"];
 export type TreeNode = Schemas["Relative"];

@@ -87,11 +87,7 @@ function Change({ change }: { change: PendingChange }) {
         <Button size="compact-xs" variant="default" loading={isBusy} onClick={remove}>
           {isApplied ? texts.dismiss : texts.cancel}
         </Button>
-        {!isApplied && (
-          <Text size="xs" c="dimmed">
-            {texts.expires(formatDateTime(change.expires_at))}
-          </Text>
-        )}
+        {!isApplied && <Text size="xs">{texts.expires(formatDateTime(change.expires_at))}</Text>}
       </Group>
     </Alert>
   );
