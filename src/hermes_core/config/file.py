@@ -237,6 +237,9 @@ class ConfigFile:
 
     def _bad_values(self) -> Iterator[ConfigProblem]:
         for setting in self.table:
+            block = self._read().get(setting.section)
+            if block is not None and not isinstance(block, dict):
+                continue  # the section is reported as a whole
             try:
                 self.entry(setting.name)
             except ConfigError as error:

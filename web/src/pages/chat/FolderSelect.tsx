@@ -112,7 +112,7 @@ function FolderForm({ current, folders, onChoose, onDone }: FormProps) {
         {question && (
           <Alert color="yellow" variant="light" role="alert">
             <Text size="sm">{question}</Text>
-            <Button size="compact-sm" mt="xs" color="yellow" variant="outline" onClick={() => void choose(true)}>
+            <Button size="compact-sm" mt="xs" variant="default" onClick={() => void choose(true)}>
               {texts.acceptHome}
             </Button>
           </Alert>
