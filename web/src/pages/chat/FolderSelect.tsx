@@ -35,7 +35,7 @@ export function FolderSelect({ value, onChoose, isDisabled }: Props) {
           variant="default"
           size="xs"
           leftSection={<Folder size={14} />}
-          aria-label={`${texts.label}: ${current}`}
+          aria-label={`${texts.label}: ${lastName(current)}`}
           className={classes.folder}
           disabled={isDisabled || !current}
           onClick={dialog.open}
