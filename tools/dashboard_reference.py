@@ -40,6 +40,7 @@ GROUPS = {
     "/api/overview": "Statistics",
     "/api/models": "Chat",
     "/api/uploads": "Chat",
+    "/api/workspaces": "Chat",
 }
 
 

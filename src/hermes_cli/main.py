@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 BROKEN_PIPE_EXIT_CODE = 141  # what a shell reports for a program that SIGPIPE ended
 INTERRUPTED_EXIT_CODE = 130
+DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
 TUI_OPTIONS = frozenset(
     {"-c", "--continue", "-r", "--resume", "--model", "--source", "--no-daemon"}
 )  # fmt: skip
@@ -60,8 +62,22 @@ def run_and_report_errors(arguments: Sequence[str], out: CommandOutput) -> int:
             out.note(traceback.format_exc())
         out.error(str(error))
         return error.exit_code
+    except OSError as error:
+        if error.errno not in DISK_ERRORS:
+            raise
+        out.error(_disk_error_text(error))
+        return 1
     except SystemExit as stop:  # argparse, after help, version or a usage error
         return int(stop.code or 0)
+
+
+def _disk_error_text(error: OSError) -> str:
+    """One sentence about a file that cannot be written."""
+    name = f" {error.filename}" if error.filename else " a file"
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return f"Cannot write{name}: the disk is full. Free some space and try again."
+    reason = error.strerror or str(error)
+    return f"Cannot write{name}: {reason}. Check the permissions, or set HERMES_HOME elsewhere."
 
 
 def run(arguments: Sequence[str], out: CommandOutput) -> int:
@@ -75,10 +91,11 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
         # The imports below may load SQLite: the process must have exactly one copy, ours.
         # `--help` and `--version` end before.
         from hermes_cli import output_settings  # noqa: PLC0415
-        from hermes_core import log_file  # noqa: PLC0415
+        from hermes_core import log_file, paths  # noqa: PLC0415
         from hermes_state.engine import driver  # noqa: PLC0415
 
         driver.install()
+        paths.tighten_home()
         log_file.install()
         output_settings.apply_timezone(out.note)
     if not arguments:

@@ -33,8 +33,11 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     try:
         written_at = _write_synced(temporary, data)
         temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # the first error is the one to report
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = str(target), None  # not the temporary name
         raise
     sync_folder(folder)
     _remove_abandoned(target, written_at)

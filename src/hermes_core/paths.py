@@ -82,6 +82,29 @@ def private_folder(path: Path) -> Path:
     return path
 
 
+def tighten_home() -> None:
+    """Remove other users' permissions on the home and on its files with settings and secrets.
+
+    Only a folder with files of Hermes is changed, and nothing that belongs to another user.
+    """
+    home = hermes_home()
+    files = [home / name for name in ("config.yaml", ".env", "state.db")]
+    try:
+        is_ours = home != Path.home() and any(file.exists() for file in files)
+        for path in (home, *files) if is_ours else ():
+            _tighten(path)
+    except OSError:
+        return  # `hermes doctor` reports what stays open
+
+
+def _tighten(path: Path) -> None:
+    if path.is_symlink() or not path.exists():
+        return
+    stat = path.stat()
+    if stat.st_uid == os.getuid() and stat.st_mode & 0o077:
+        path.chmod(stat.st_mode & 0o700)
+
+
 def private_file(path: Path) -> Path:
     """Remove other users' permissions on *path*."""
     if path.stat().st_mode & 0o077:

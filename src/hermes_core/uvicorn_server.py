@@ -5,7 +5,9 @@ Import it only where something is served: uvicorn takes 100 ms to import.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
 import signal
 import socket
 import threading
@@ -13,6 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from hermes_core.connection_limits import (
+    MAX_HEAD_BYTES,
+    ConnectionLimits,
+    TlsProtocol,
+    limited_protocol,
+)
 from hermes_core.signals import stop_signals
 
 if TYPE_CHECKING:
@@ -27,10 +35,12 @@ class UvicornServer(uvicorn.Server):
         config: uvicorn.Config,
         on_shutdown: Callable[[], object] = lambda: None,
         *,
+        limits: ConnectionLimits,
         handles_signals: bool,
     ) -> None:
         super().__init__(config)
         self._on_shutdown = on_shutdown
+        self._limits = limits
         self._handles_signals = handles_signals
 
     @contextlib.contextmanager
@@ -44,6 +54,28 @@ class UvicornServer(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen on *sockets*; with TLS, unfinished handshakes are limited too."""
+        context = self.config.ssl
+        if context is None or sockets is None:
+            await super().startup(sockets)
+            return
+        await super().startup([])  # everything except listening
+        make_tls = functools.partial(TlsProtocol, self._limits, context, self._make_protocol)
+        loop = asyncio.get_running_loop()
+        self.servers = [
+            await loop.create_server(make_tls, sock=sock, backlog=self.config.backlog)
+            for sock in sockets
+        ]
+
+    def _make_protocol(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = self.config.http_protocol_class(
+            config=self.config,  # type: ignore[call-arg]
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        return protocol
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Call *on_shutdown*, then close connections."""
@@ -59,8 +91,16 @@ def make_server(
     **options: Any,
 ) -> UvicornServer:
     """A server for an ASGI *app* that logs no requests; *options* are uvicorn's."""
-    config = uvicorn.Config(app, log_config=None, access_log=False, **options)
-    return UvicornServer(config, on_shutdown, handles_signals=handles_signals)
+    limits = ConnectionLimits()
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        http=limited_protocol(limits),
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        **options,
+    )
+    return UvicornServer(config, on_shutdown, limits=limits, handles_signals=handles_signals)
 
 
 def listen(host: str, port: int) -> socket.socket:

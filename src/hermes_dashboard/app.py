@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +28,7 @@ from hermes_dashboard.resources import (
     live,
     models,
     overview,
+    pending_changes,
     plugin_tabs,
     plugins,
     search,
@@ -33,10 +36,13 @@ from hermes_dashboard.resources import (
     settings,
     transcripts,
     uploads,
+    workspaces,
 )
 from hermes_dashboard.server import ShutdownSignal
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from starlette.types import ASGIApp
 
     from hermes_dashboard.auth.access import Access
@@ -47,7 +53,7 @@ if TYPE_CHECKING:
 # Resources that need only the context; the first matching route handles a request.
 RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
-    plugins, health, uploads, models,
+    pending_changes, plugins, health, uploads, models, workspaces,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024
 COMPRESSION_LEVEL: Final = 5
@@ -56,8 +62,14 @@ COMPRESSION_LEVEL: Final = 5
 class Dashboard(FastAPI):
     """The application; the access gate is the outermost layer, around error handling too."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, apis: PluginApis) -> None:
+        @contextlib.asynccontextmanager
+        async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+            yield
+            await asyncio.to_thread(apis.close)
+
         super().__init__(
+            lifespan=lifespan,
             title="Hermes dashboard",
             version=__version__,
             openapi_url=None,  # `_add_description` serves it outside the event loop
@@ -85,15 +97,15 @@ def create_app(
     context: DashboardContext, access: Access, page: Page, *, tabs: FindTabs
 ) -> Dashboard:
     """Build the dashboard of *context*; *access* decides which requests pass."""
-    app = Dashboard(access)
+    apis = PluginApis(tabs, access)
+    app = Dashboard(access, apis)
     errors.install(app)
     app.add_middleware(
         GZipMiddleware, minimum_size=MIN_COMPRESSED_BYTES, compresslevel=COMPRESSION_LEVEL
     )
-    apis = PluginApis(tabs, access)
     app.include_router(auth.router(access))
     app.include_router(live.router(context, access, app.shutdown_signal, app.metrics))
-    app.include_router(chat.router(access, app.shutdown_signal, app.metrics))
+    app.include_router(chat.router(context, access, app.shutdown_signal, app.metrics))
     app.include_router(plugin_tabs.router(apis))
     for resource in RESOURCES:
         app.include_router(resource.router(context))

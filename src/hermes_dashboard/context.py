@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes_dashboard.analytics.analysis import Analysis
+from hermes_dashboard.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from hermes_state import SessionDB
 
@@ -47,6 +48,12 @@ class DashboardContext:
     gateway: GatewayReader
     models: Callable[[], list[dict[str, Any]]]  # as in `hermes models list --json`
     is_demo: bool = False
+    start_folder: Path = field(default_factory=Path.cwd)  # where the dashboard was started
+
+    @functools.cached_property
+    def workspaces(self) -> Workspaces:
+        """The working folders of conversations on the page."""
+        return Workspaces(self.home, self.start_folder)
 
     @functools.cached_property
     def analysis(self) -> Analysis:

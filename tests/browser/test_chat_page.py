@@ -278,3 +278,34 @@ def test_without_a_model_the_page_names_the_setup_command(page: Page) -> None:
         "or run `hermes models get smollm2` for the small built-in model."
     )
     expect(page.get_by_role("textbox", name="Message to the agent")).to_have_value("Hello?")
+
+
+def test_the_working_folder_is_shown_and_can_be_chosen(
+    set_model_steps: Callable[[str], str], visitor: Visitor, tmp_path: Path
+) -> None:
+    visitor.problems.allow("status of 4(00|09)")
+    folder = tmp_path / "my-project"
+    folder.mkdir()
+    call = "{name: terminal, arguments: {command: echo hello > made.txt}}"
+    set_model_steps(f"[{{calls: [{call}]}}, {{say: Made it.}}]")
+    page = visitor.open("/chat")
+    button = page.get_by_role("button", name="Working folder")
+    expect(button).to_have_text("owner")
+    button.click()
+    dialog = page.get_by_role("dialog", name="Choose the working folder")
+    path = dialog.get_by_role("textbox", name="Folder on the machine")
+    for wrong, answer in (("/", "contains the home folder"), ("/no/such", "is not a folder")):
+        path.fill(wrong)
+        dialog.get_by_role("button", name="Use this folder").click()
+        expect(dialog).to_contain_text(answer)
+    path.fill(str(Path.home()))
+    dialog.get_by_role("button", name="Use this folder").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("your home folder")
+    path.fill(str(folder))
+    dialog.get_by_role("button", name="Use this folder").click()
+    expect(dialog).to_have_count(0)
+    expect(button).to_have_text("my-project")
+    ask(page, "Make a file")
+    expect(log(page).get_by_text("Made it.")).to_be_visible()
+    expect(button).to_have_text("my-project")
+    assert (folder / "made.txt").read_text() == "hello\n"

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 import hermes_plugin_host
 from hermes_core.config.file import ConfigFile
+from support.command_line import run_hermes
 from support.dashboards import dashboard, dashboard_context
 from support.plugin_folders import make_plugin
 
@@ -144,7 +145,7 @@ def test_a_secret_is_stored_and_never_sent_to_the_page(page: Page) -> None:
     assert "sk-" not in "".join(bodies)
 
 
-def test_a_plugin_that_is_switched_on_brings_its_page(with_tabs: None, page: Page) -> None:
+def test_a_plugin_confirmed_in_a_terminal_brings_its_page(with_tabs: None, page: Page) -> None:
     page.goto("/plugins")
     tabs = page.get_by_role("navigation", name="Pages")
     expect(tabs.get_by_role("link", name="Achievements")).to_be_visible()
@@ -152,7 +153,16 @@ def test_a_plugin_that_is_switched_on_brings_its_page(with_tabs: None, page: Pag
     switch = page.get_by_role("switch", name="Enable counter")
     expect(switch).not_to_be_checked()
     switch.click(force=True)
-    expect(page.get_by_text("Restart running Hermes processes")).to_be_visible()
+    changes = page.get_by_role("region", name="Changes to confirm")
+    expect(changes).to_contain_text("Plugin counter: not enabled → enabled")
+    expect(switch).not_to_be_checked()
+    expect(tabs.get_by_role("link", name="Counter")).to_have_count(0)
+    code = (changes.locator("code").last.text_content() or "").split()[-1]
+    assert run_hermes("dashboard", "confirm", code, "--yes").code == 0
+    expect(changes).to_contain_text("The change is in effect")
+    expect(switch).to_be_checked()
+    changes.get_by_role("button", name="Dismiss").click()
+    expect(changes).to_have_count(0)
     tabs.get_by_role("link", name="Counter").click()
     expect(page.get_by_text("0 sessions are here")).to_be_visible()
     page.get_by_role("button", name="More").click()

@@ -14,6 +14,7 @@ import pytest
 from hermes_agent.local.built_in import DEMO_NOTICE
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
+from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.built_in_model import built_in_model
 from support.command_line import command
@@ -90,7 +91,7 @@ def test_a_key_is_never_printed_and_is_removed_when_the_base_url_changes(
     hermes: Hermes, hermes_home: Path
 ) -> None:
     hermes("models", "use", "http://127.0.0.1:9/v1#one")
-    hermes("config", "set", "llm.key", "secret-word")
+    ConfigFile.of_home().set("llm.key", "secret-word")
     assert list_models(hermes)["chosen"]["has_key"]
     assert "secret-word" not in hermes("models", "list", "--json").out
     result = hermes("models", "use", "anthropic:two")

@@ -20,7 +20,7 @@ TABLE = (*SETTINGS, TOKEN)
 @pytest.fixture
 def home(tmp_path):
     folder = tmp_path / "configured"
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     return folder
 
 
@@ -174,6 +174,12 @@ def test_check_reports_unknown_keys_as_notes_and_bad_values_as_errors(home):
 def test_check_reports_variables_that_set_nothing(home):
     (problem,) = reopened(home, {"HERMES_STORE_TRASH_DAY": "1", "HERMES_HOME": "/x"}).check()
     assert "HERMES_STORE_TRASH_DAYS" in problem.message
+
+
+def test_check_reports_a_folder_that_other_users_can_read(home):
+    home.chmod(0o755)
+    (problem,) = reopened(home).check()
+    assert (problem.is_error, f"chmod 700 {home}" in problem.message) == (False, True)
 
 
 def test_check_reports_secrets_that_other_users_can_read(home):

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DAEMON
 from hermes_dashboard.resources.chat import FORBIDDEN_METHODS
+from support.chat_page import page
 from support.daemons import stopping_daemon, wait_until
 from support.model_servers import model_argument, model_servers
 from tui_gateway import frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from hermes_state import SessionDB
     from support.dashboards import RunningDashboard
@@ -40,76 +38,6 @@ def serve() -> Iterator[Callable[[str], str]]:
             return model_argument(server)
 
         yield start_configured
-
-
-class Page:
-    """The client side of the WebSocket."""
-
-    def __init__(self, socket: Any) -> None:
-        self.socket = socket
-        self.live = ""
-        self._number = 0
-        self._events: list[tuple[str, dict[str, Any]]] = []
-
-    def send(self, method: str, **params: Any) -> int:
-        self._number += 1
-        frame = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
-        self.socket.send(json.dumps(frame))
-        return self._number
-
-    def error(self) -> dict[str, Any]:
-        """The next error; events of the daemon may come before it."""
-        while True:
-            frame = self.receive()
-            if "error" in frame:
-                return dict(frame["error"])
-
-    def receive(self) -> dict[str, Any]:
-        result: dict[str, Any] = json.loads(self.socket.recv(timeout=60))
-        return result
-
-    def answer(self, number: int) -> dict[str, Any]:
-        while True:
-            frame = self.receive()
-            if frame.get("id") == number:
-                return frame
-            self._events.append((frame["params"]["type"], frame["params"]["payload"]))
-
-    def call(self, method: str, **params: Any) -> Any:
-        if self.live:
-            params.setdefault("session_id", self.live)
-        result = self.answer(self.send(method, **params))
-        assert "error" not in result, result
-        return result["result"]
-
-    def open(self, method: str = "session.create", **params: Any) -> dict[str, Any]:
-        result: dict[str, Any] = self.call(method, **params)
-        self.live = result["session_id"]
-        return result
-
-    def wait_for(self, wanted: str) -> dict[str, Any]:
-        while True:
-            if not self._events:
-                params = self.receive()["params"]
-                self._events.append((params["type"], params["payload"]))
-            kind, payload = self._events.pop(0)
-            if kind == wanted:
-                return payload
-
-    def text_until(self, word: str) -> str:
-        shown = ""
-        while word not in shown:
-            shown += self.wait_for("message.delta")["text"]
-        return shown
-
-
-@contextmanager
-def page(served: RunningDashboard, **options: Any) -> Iterator[Page]:
-    headers = options.pop("headers", served.headers)
-    with connect(
-        served.socket_url, additional_headers=headers, proxy=None, max_size=None, **options
-    ) as socket:
-        yield Page(socket)
 
 
 def test_a_question_is_answered(served: RunningDashboard, serve: Any, db: SessionDB) -> None:
@@ -272,8 +200,8 @@ def test_a_page_cannot_send_a_conversation_to_another_host(
             assert "not a configured endpoint" in client.error()["message"]
 
 
-def test_a_chat_of_the_page_works_in_a_folder_of_its_own(
-    served: RunningDashboard, serve: Callable[[str], str], hermes_home: Path
+def test_a_chat_of_the_page_works_where_the_dashboard_was_started(
+    served: RunningDashboard, serve: Callable[[str], str]
 ) -> None:
     call = "{name: terminal, arguments: {command: pwd; echo hello > made.txt}}"
     model = serve(f"[{{calls: [{call}]}}, {{say: Done.}}]")
@@ -281,5 +209,5 @@ def test_a_chat_of_the_page_works_in_a_folder_of_its_own(
         client.open(model=model)
         client.call("prompt.submit", text="go")
         client.wait_for("message.complete")
-    folder = hermes_home / "workspaces" / "owner"
+    folder = Path(served.client.get("/api/workspaces").json()["default"])
     assert (folder / "made.txt").read_text() == "hello\n"

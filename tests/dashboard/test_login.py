@@ -13,7 +13,7 @@ from websockets.sync.client import connect
 
 from hermes_core.atomic_files import write_atomically
 from hermes_core.clock import ManualClock
-from hermes_core.errors import UsageError
+from hermes_core.errors import ConfigError, UsageError
 from hermes_dashboard.auth import gate
 from hermes_dashboard.auth.access import (
     MAX_FAILURES,
@@ -21,6 +21,7 @@ from hermes_dashboard.auth.access import (
     WINDOW_SECONDS,
     LoginRateLimit,
 )
+from hermes_dashboard.auth.client_address import TrustedProxies
 from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.auth.tokens import COOKIE_SECONDS, LINK_SECONDS, Cookies, Links
 from support.daemons import stopping_daemon
@@ -161,6 +162,43 @@ def test_password_attempts_are_rate_limited(locked: RunningDashboard) -> None:
     stopped = login(locked, PASSWORD)
     assert stopped.status_code == 429
     assert 1 <= int(stopped.headers["retry-after"]) <= 60
+
+
+def test_behind_a_trusted_proxy_guessing_locks_out_only_the_guesser(
+    db: SessionDB, hermes_home: Path
+) -> None:
+    PasswordFile(hermes_home).set(PASSWORD)
+    context = dashboard_context(db)
+    with dashboard(context, host="192.0.2.7", proxies=("127.0.0.0/8",)) as running:
+
+        def attempt(password: str, forwarded: str) -> int:
+            headers = {"Origin": running.url, "X-Forwarded-For": forwarded}
+            body = {"password": password}
+            return running.anonymous.post("/api/auth/login", json=body, headers=headers).status_code
+
+        for number in range(5):  # what the client itself writes does not count
+            assert attempt("a wrong one", f"198.51.100.{number}, 203.0.113.9") == 401
+        assert attempt(PASSWORD, "203.0.113.9") == 429
+        assert attempt(PASSWORD, "203.0.113.10") == 204
+
+
+def test_a_client_that_is_no_trusted_proxy_cannot_choose_its_address(
+    locked: RunningDashboard,
+) -> None:
+    codes = [
+        locked.anonymous.post(
+            "/api/auth/login",
+            json={"password": "a wrong one"},
+            headers={"Origin": locked.url, "X-Forwarded-For": f"203.0.113.{number}"},
+        ).status_code
+        for number in range(7)
+    ]
+    assert codes == [401] * 5 + [429] * 2
+
+
+def test_an_invalid_proxy_is_a_config_error() -> None:
+    with pytest.raises(ConfigError, match=r"dashboard\.trusted_proxies: 'proxy'"):
+        TrustedProxies(["proxy"])
 
 
 def test_a_new_password_invalidates_all_cookies(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_dashboard.auth import gate
 from hermes_dashboard.plugins import apis
 from support.dashboards import dashboard, dashboard_context, raw_request, wait_until
+from support.plugin_folders import make_dashboard_plugin as plugin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,19 +63,6 @@ def clean_modules() -> Iterator[None]:
     for name in set(sys.modules) - before:
         if name.startswith("hermes_dashboard_plugin_"):
             del sys.modules[name]
-
-
-def plugin(root: Path, name: str, code: str | None = None, **manifest: Any) -> Path:
-    """A plugin's dashboard folder below *root*."""
-    folder = root / name / "dashboard"
-    (folder / "dist").mkdir(parents=True)
-    (folder / "dist" / "index.js").write_text("register()")
-    fields: dict[str, Any] = {"name": name, **manifest}
-    if code is not None:
-        (folder / "plugin_api.py").write_text(code)
-        fields["api"] = "plugin_api.py"
-    (folder / "manifest.json").write_text(json.dumps(fields))
-    return folder
 
 
 @contextmanager

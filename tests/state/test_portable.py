@@ -176,8 +176,14 @@ def damaged(data: bytes) -> dict[str, tuple[bytes, str]]:
     rows = data.splitlines(keepends=True)
     record = json.loads(rows[1])
     record["messages"][0].pop("role", None)
+    long = json.loads(rows[1])
+    long.setdefault("session", {})["id"] = "s" * 5000
     return {
         "empty": (b"", "is empty"),
+        "long ID": (
+            b"".join([rows[0], json.dumps(long).encode() + b"\n", *rows[2:]]),
+            "line 2: the ID of the session is too long",
+        ),
         "foreign": (b"PK\x03\x04 something else\n", "line 1: not a Hermes export"),
         "another JSON": (b'{"a": 1}\n', "line 1: not a Hermes export"),
         "newer": (data.replace(b'"version":1', b'"version":2'), "version 2"),

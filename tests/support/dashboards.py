@@ -17,6 +17,7 @@ from hermes_dashboard import server as dashboard_server
 from hermes_dashboard.app import create_app
 from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import allowed_origins
+from hermes_dashboard.auth.client_address import TrustedProxies
 from hermes_dashboard.context import DashboardContext
 from hermes_dashboard.page import Page
 from hermes_dashboard.plugins import tabs
@@ -73,7 +74,10 @@ class RunningDashboard(NamedTuple):
 
 def dashboard_context(db: SessionDB, **others: Any) -> DashboardContext:
     """Context for a test: no running gateway and no models."""
-    fields: dict[str, Any] = {"gateway": NoGateway(), "models": list, **others}
+    folder = hermes_home() / "workspaces" / "owner"
+    folder.mkdir(parents=True, exist_ok=True)
+    defaults = {"gateway": NoGateway(), "models": list, "start_folder": folder}
+    fields: dict[str, Any] = {**defaults, **others}
     return DashboardContext(db, hermes_home(), **fields)
 
 
@@ -85,12 +89,14 @@ def dashboard(
     page: Path | None = None,
     bundled: Path | None = None,
     names: tuple[str, ...] = (),
+    proxies: tuple[str, ...] = (),
 ) -> Iterator[RunningDashboard]:
     """Serve a dashboard on loopback; *host* only sets the allowed origins."""
     listener = dashboard_server.open_socket("127.0.0.1", 0)
     port = listener.getsockname()[1]
     write_atomically(context.home / "run" / "dashboard.json", json.dumps({"token": TOKEN}))
-    access = Access(context.home, allowed_origins(host, port, names))
+    origins = allowed_origins(host, port, names)
+    access = Access(context.home, origins, proxies=TrustedProxies(proxies))
     page_files = Page(page) if page else Page.locate()
     app = create_app(context, access, page_files, tabs=lambda: tabs.tabs(context.home, bundled))
     server = dashboard_server.create_server(app)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +31,19 @@ def make_plugin(home: Path, key: str, code: str, manifest: str = "version: '1'")
     folder.mkdir(parents=True)
     (folder / "plugin.yaml").write_text(manifest)
     (folder / "__init__.py").write_text(code)
+
+
+def make_dashboard_plugin(root: Path, name: str, code: str | None = None, **manifest: Any) -> Path:
+    """Create the dashboard folder of a plugin below *root*; *code* is its Python API."""
+    folder = root / name / "dashboard"
+    (folder / "dist").mkdir(parents=True)
+    (folder / "dist" / "index.js").write_text("register()")
+    fields: dict[str, Any] = {"name": name, **manifest}
+    if code is not None:
+        (folder / "plugin_api.py").write_text(code)
+        fields["api"] = "plugin_api.py"
+    (folder / "manifest.json").write_text(json.dumps(fields))
+    return folder
 
 
 def recorded_calls(home: Path) -> list[str]:

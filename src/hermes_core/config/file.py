@@ -166,6 +166,10 @@ class ConfigFile:
             raise ConfigError(f"{name} in {self.path} must be a block of names.")
         return section or {}
 
+    def sections(self) -> dict[str, object]:
+        """All top-level sections of the file, known or not."""
+        return dict(self._read())
+
     def variables(self) -> dict[str, str]:
         """Values for `${NAME}`: the environment, then .env."""
         return {**self._env_file.values(), **self._environ}
@@ -218,6 +222,8 @@ class ConfigFile:
 
     def _in_file(self, setting: Setting) -> object:
         block = self._read().get(setting.section)
+        if block and not isinstance(block, dict):
+            raise ConfigError(f"{setting.section} in {self.path} must be a block of settings.")
         return block.get(setting.key) if isinstance(block, dict) else None
 
     def _edit(self, setting: Setting, value: Value | None) -> None:
@@ -231,6 +237,9 @@ class ConfigFile:
 
     def _bad_values(self) -> Iterator[ConfigProblem]:
         for setting in self.table:
+            block = self._read().get(setting.section)
+            if block is not None and not isinstance(block, dict):
+                continue  # the section is reported as a whole
             try:
                 self.entry(setting.name)
             except ConfigError as error:
@@ -265,7 +274,7 @@ class ConfigFile:
                 yield ConfigProblem(variable, message, False)
 
     def _open_files(self) -> Iterator[ConfigProblem]:
-        for path in (self.path, self._env_file.path):
+        for path, mode in ((self.path.parent, 700), (self.path, 600), (self._env_file.path, 600)):
             if path.exists() and path.stat().st_mode & 0o077:
-                message = f"{path} can be read by other users; run: chmod 600 {path}"
+                message = f"{path} can be read by other users; run: chmod {mode} {path}"
                 yield ConfigProblem(path.name, message, path == self._env_file.path)

@@ -21,7 +21,10 @@ class Setting(NamedTuple):
     maximum: float | None = None
     secret: bool = False
     secret_variable: str = ""
-    only_by_hand: bool = False  # security-sensitive: the web page cannot change it
+    is_time_zone: bool = False
+    only_by_hand: bool = (
+        False  # grants something: a page's change needs a confirmation in a terminal
+    )
 
     @property
     def section(self) -> str:

@@ -58,6 +58,8 @@ def describe_allowed(setting: Setting) -> str:
     """A description of the values that the setting accepts."""
     if setting.kind == "choice":
         return "one of " + ", ".join(setting.choices)
+    if setting.is_time_zone:
+        return "a time zone such as Europe/Berlin or UTC, or empty for the system's"
     noun = {
         "bool": "true or false",
         "int": "a whole number",
@@ -103,6 +105,8 @@ def _in_range(setting: Setting, value: Value) -> bool:
 def _convert(setting: Setting, raw: object) -> Value | None:
     if setting.kind == "choice":
         return _choice(setting, raw)
+    if setting.is_time_zone:
+        return _time_zone(raw)
     readers: dict[str, Callable[[object], Value | None]] = {
         "bool": _bool,
         "int": _int,
@@ -144,6 +148,18 @@ def _str(raw: object) -> str | None:
     if isinstance(raw, (int, float)) and not isinstance(raw, bool):
         return str(raw)
     return None
+
+
+def _time_zone(raw: object) -> str | None:
+    from hermes_core.time_zones import find_zone  # noqa: PLC0415 - most have no such setting
+
+    name = _str(raw)
+    if name:
+        try:
+            find_zone(name)
+        except ConfigError:
+            return None
+    return name
 
 
 def _choice(setting: Setting, raw: object) -> str | None:

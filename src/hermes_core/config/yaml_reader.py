@@ -6,15 +6,18 @@ installations have no config.yaml.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import itertools
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ruamel.yaml import YAML
 
+MAX_VALUES: Final = 100_000
 _ADVICE = "Correct the line, or move the file away to start with the defaults."
 
 
@@ -39,7 +42,8 @@ def parse(text: str, path: Path) -> dict[str, object]:
         return {}
     if not isinstance(data, dict):
         raise ConfigError(f"{path} must consist of `section:` blocks; it is something else.")
-    return {str(name): _plain(value) for name, value in data.items()}
+    counter = itertools.count(1)
+    return {str(name): _plain(value, counter, path) for name, value in data.items()}
 
 
 def compose(text: str, path: Path) -> Any:
@@ -64,9 +68,12 @@ def _run_parser(read: Any, path: Path) -> Any:
         raise ConfigError(f"{path} is not valid YAML: {reason}. {_ADVICE}") from error
 
 
-def _plain(value: object) -> object:
+def _plain(value: object, counter: Iterator[int], path: Path) -> object:
+    """A copy of plain dicts and lists; aliases are copied too, up to a limit."""
+    if next(counter) > MAX_VALUES:
+        raise ConfigError(f"{path} has too many values, or aliases of aliases. {_ADVICE}")
     if isinstance(value, dict):
-        return {str(name): _plain(inner) for name, inner in value.items()}
+        return {str(name): _plain(inner, counter, path) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(inner) for inner in value]
+        return [_plain(inner, counter, path) for inner in value]
     return value

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from hermes_core.clock import SystemClock
 from hermes_core.instance_record import DASHBOARD
+from hermes_dashboard.auth.client_address import TrustedProxies
 from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.auth.tokens import Cookies, Links
 from hermes_dashboard.small_file import SmallFile
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 WINDOW_SECONDS: Final = 60.0
 MAX_FAILURES: Final = 5  # of one address in the window
-MAX_TOTAL_FAILURES: Final = 50  # of all addresses together
+MAX_TOTAL_FAILURES: Final = 50  # of the account: of all addresses together
 ALL_ADDRESSES: Final = ""
 
 
@@ -72,10 +73,17 @@ MAX_COOKIES_TRIED: Final = 4  # cookies of one name in one request
 class Access:
     """Checks credentials; files are read again whenever they change."""
 
-    def __init__(self, home: Path, origins: AllowedOrigins, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        origins: AllowedOrigins,
+        clock: Clock | None = None,
+        proxies: TrustedProxies | None = None,
+    ) -> None:
         clock = clock or SystemClock()
         run_folder = home / "run"
         self.origins = origins
+        self.proxies = proxies or TrustedProxies()
         self.links = Links(clock)
         self.cookies = Cookies(run_folder, clock)
         self.password = PasswordFile(home)

@@ -13,6 +13,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.command_name import with_command_name
+from hermes_dashboard.body_limit import TOO_LARGE, is_declared_too_large, limited_receive
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,6 +92,9 @@ class Gate:
         strict = _with_security_headers(send, nonce, is_private=is_guarded(scope))
         refusal = self._refusal(scope)
         if refusal is None:
+            if scope["type"] == "http":
+                is_anonymous = scope[CALLER] is None
+                receive = limited_receive(scope, receive, is_anonymous=is_anonymous)
             await self._app(scope, receive, strict)
         elif scope["type"] == "websocket":
             await _reject_websocket(scope, strict, refusal)
@@ -102,14 +106,17 @@ class Gate:
         if foreign is not None:
             return foreign
         caller = scope[CALLER] = caller_of(scope, self._access)
-        if caller == "cookie" and is_guarded(scope):
-            return _cross_site_refusal(scope)
+        cross_site = caller == "cookie" and is_guarded(scope) and _cross_site_refusal(scope)
+        if cross_site:
+            return cross_site
         if caller is None and is_guarded(scope):
             return Refusal(
                 401, NOT_SIGNED_IN[self._access.origins.login], self._access.origins.login
             )
         if caller is None and not _is_read(scope) and not _is_small(scope):
             return Refusal(413, "The request body is too large for a sign-in.")
+        if is_declared_too_large(scope):
+            return Refusal(413, TOO_LARGE)
         return None
 
     def _foreign(self, scope: Scope) -> Refusal | None:

@@ -173,7 +173,9 @@ class SettingItem(BaseModel):
     minimum: float | None
     maximum: float | None
     is_secret: bool
-    only_by_hand: bool = Field(description="Read-only here; change it in a terminal.")
+    only_by_hand: bool = Field(
+        description="A change takes effect after `hermes dashboard confirm CODE` in a terminal."
+    )
     is_set: bool
     origin: Literal["default", "file", "environment"]
     variable: str
@@ -197,6 +199,25 @@ class NewValue(BaseModel):
         | Annotated[str, StringConstraints(max_length=20_000)]
         | Annotated[list[Annotated[str, StringConstraints(max_length=1000)]], Field(max_length=500)]
     )
+
+
+class PendingChangeItem(BaseModel):
+    """A change that takes effect after its command was run in a terminal."""
+
+    code: str
+    kind: Literal["setting", "plugin"]
+    name: Text
+    old: Text = Field(description="The current value; of a secret, whether it is set.")
+    new: Text
+    command: Text
+    state: Literal["pending", "applied"]
+    expires_at: float
+
+
+class PendingChangeList(BaseModel):
+    """Changes that wait for a confirmation, and those confirmed a short time ago."""
+
+    items: list[PendingChangeItem]
 
 
 class PluginItem(BaseModel):

@@ -18,6 +18,7 @@ from hermes_core.isolate import Failure, Step, attempt, attempt_async
 from hermes_dashboard import errors
 from hermes_dashboard.auth.gate import SIGNED_OUT_CODE, SIGNED_OUT_REASON, wait_for_sign_out
 from hermes_dashboard.errors import PlainJson
+from hermes_dashboard.plugins.plugin_loop import PluginLoop, PluginStuckError, PluginTimeoutError
 from hermes_dashboard.plugins.tabs import module_name
 from hermes_dashboard.safe_path import resolve_inside
 from hermes_plugin_host.importer import import_file
@@ -49,6 +50,13 @@ class LoadedApi(NamedTuple):
     error: str | None = None
 
 
+# The status of a request that a plugin did not handle.
+STATUS_BY_ERROR: Final[dict[type[Exception], int]] = {
+    PluginStuckError: 503,
+    PluginTimeoutError: 504,
+}
+
+
 class RouteLabel(NamedTuple):
     """The metrics label of requests to a plugin."""
 
@@ -62,6 +70,7 @@ class ApiLoader:
         self._deadline = time.monotonic() + LOAD_SECONDS
         self._future: Future[LoadedApi] = Future()
         self._future.set_running_or_notify_cancel()  # a waiting request cannot cancel it
+        self.loop = PluginLoop(tab.name)
         name = f"hermes-plugin-{tab.name}"
         threading.Thread(target=self._run, args=(tab,), name=name, daemon=True).start()
 
@@ -129,7 +138,7 @@ class PluginApis:
         else:
             scope["route"] = RouteLabel(f"{PREFIX}/{name}")
             inner = {**scope, "path": f"/{rest}", "root_path": "", "raw_path": f"/{rest}".encode()}
-            handler = _run_isolated(loaded.app, name, inner, receive, send)
+            handler = _run_isolated(loader.loop, loaded.app, name, inner, receive, send)
             await (
                 handler if scope["type"] == "http" else self._until_sign_out(handler, scope, send)
             )
@@ -150,6 +159,12 @@ class PluginApis:
         if socket.cancelled():
             with contextlib.suppress(RuntimeError, OSError):  # the client may be disconnected
                 await send(_close(SIGNED_OUT_CODE, SIGNED_OUT_REASON))
+
+    def close(self) -> None:
+        """Stop the threads of the plugins."""
+        with self._lock:
+            for loader in self._loaders.values():
+                loader.loop.close()
 
     def _loader_for(self, name: str) -> ApiLoader | None:
         tab = self._find().get(name)
@@ -183,9 +198,9 @@ def _import_module(tab: Tab) -> ModuleType:
 
 
 async def _run_isolated(
-    app: ASGIApp, name: str, scope: Scope, receive: Receive, send: Send
+    loop: PluginLoop, app: ASGIApp, name: str, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Run a plugin's handler; an exception becomes an error response."""
+    """Run a plugin's handler in its own loop; an exception becomes an error response."""
     last_type = ""
 
     async def send_tracked(message: Message) -> None:
@@ -194,13 +209,15 @@ async def _run_isolated(
         await send(message)
 
     result = await attempt_async(
-        f"plugin {name}: {scope['path']}", app(scope, receive, send_tracked)
+        f"plugin {name}: {scope['path']}", loop.run(app, scope, receive, send_tracked)
     )
     is_socket = scope["type"] == "websocket"
     has_response = last_type == "websocket.close" if is_socket else bool(last_type)
     if isinstance(result, Failure) and not has_response:
+        status = STATUS_BY_ERROR.get(type(result.error), 500)
+        text = str(result.error) if status != 500 else _failure_text(name, result.error)
         with contextlib.suppress(RuntimeError, OSError):  # the client may be disconnected
-            await _refuse(500, _failure_text(name, result.error), scope, receive, send)
+            await _refuse(status, text, scope, receive, send)
 
 
 def _failure_text(name: str, error: Exception) -> str:

@@ -23,7 +23,6 @@ WRONG_PASSWORD: Final = "Wrong password."  # noqa: S105 - a message
 ONLY_LINKS: Final = "This dashboard is opened with a link. Run `hermes dashboard`."
 TOO_MANY_ATTEMPTS: Final = "Too many failed attempts. Try again in a minute."
 ONLY_PROGRAMS: Final = "Creating a link requires the token in run/dashboard.json."
-UNKNOWN_ADDRESS: Final = "?"
 
 UNAUTHORIZED: Final[dict[int | str, dict[str, Any]]] = {
     400: {"description": "invalid JSON"},
@@ -92,7 +91,7 @@ def router(access: Access) -> APIRouter:
 
 def _check_password(password: str, access: Access, request: Request) -> Response:
     """Check the password, with a rate limit against guessing."""
-    address = request.client.host if request.client else UNKNOWN_ADDRESS
+    address = access.proxies.client_address(request.scope)
     seconds = access.rate_limit.begin(address)
     if seconds:
         headers = {"Retry-After": str(math.ceil(seconds))}

@@ -18,6 +18,7 @@ from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, UsageError
 from hermes_dashboard.auth.gate import SIGNED_OUT_CODE, SIGNED_OUT_REASON, wait_for_sign_out
+from hermes_dashboard.workspaces import ACCEPT_HOME
 from tui_gateway import daemon, frames
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
 
     from hermes_dashboard.auth.access import Access
+    from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.metrics import DashboardMetrics
     from hermes_dashboard.server import ShutdownSignal
 
@@ -36,6 +38,8 @@ FULL_MODE: Final = (
     "`hermes -r ID` opens this conversation."
 )
 FORBIDDEN_METHODS: Final = frozenset({"gateway.shutdown", "shell.exec", "config.set", "config.get"})
+# Requests with a working folder.
+FOLDER_METHODS: Final = frozenset({"session.create", "session.resume", "session.cwd.set"})
 MAX_BYTES: Final = (
     32 * 1024 * 1024
 )  # from the page; above the daemon's limit, to answer with an error
@@ -56,7 +60,12 @@ class ChatEnd(NamedTuple):
     reason: str
 
 
-def router(access: Access, shutdown_signal: ShutdownSignal, metrics: DashboardMetrics) -> APIRouter:
+def router(
+    context: DashboardContext,
+    access: Access,
+    shutdown_signal: ShutdownSignal,
+    metrics: DashboardMetrics,
+) -> APIRouter:
     """The WebSocket route."""
     routes = APIRouter(tags=["chat"])
     connector = DaemonConnector()
@@ -67,7 +76,7 @@ def router(access: Access, shutdown_signal: ShutdownSignal, metrics: DashboardMe
         await page.accept()
         metrics.sockets.inc()
         try:
-            end = await _relay(page, connector, access, shutdown_signal)
+            end = await _relay(page, context, connector, access, shutdown_signal)
             if page.application_state is WebSocketState.CONNECTED:
                 with contextlib.suppress(
                     RuntimeError, WebSocketDisconnect
@@ -80,12 +89,16 @@ def router(access: Access, shutdown_signal: ShutdownSignal, metrics: DashboardMe
 
 
 async def _relay(
-    page: WebSocket, connector: DaemonConnector, access: Access, shutdown_signal: ShutdownSignal
+    page: WebSocket,
+    context: DashboardContext,
+    connector: DaemonConnector,
+    access: Access,
+    shutdown_signal: ShutdownSignal,
 ) -> ChatEnd:
     try:
         async with connector.connected() as connection:
             return await _first_completed(
-                _from_page(page, connection),
+                _from_page(page, context, connection),
                 _from_daemon(page, connection),
                 _shutdown(shutdown_signal),
                 _logout(page, access),
@@ -152,7 +165,9 @@ async def _first_completed(*coroutines: object) -> ChatEnd:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _from_page(page: WebSocket, connection: ClientConnection) -> ChatEnd:
+async def _from_page(
+    page: WebSocket, context: DashboardContext, connection: ClientConnection
+) -> ChatEnd:
     while True:
         message = await page.receive()
         if message["type"] == "websocket.disconnect":
@@ -160,12 +175,12 @@ async def _from_page(page: WebSocket, connection: ClientConnection) -> ChatEnd:
         text = message.get("text")
         if text is None:
             return ChatEnd(TEXT_ONLY, "only text frames are accepted")
-        refusal = await _refusal(text)
+        checked = await _check(text, context)
         try:
-            if refusal is None:
-                await connection.send(text)
+            if checked.refusal is None:
+                await connection.send(checked.text)
             else:
-                await page.send_text(refusal)
+                await page.send_text(checked.refusal)
         except ConnectionClosed:
             return _lost(connection)
         except WebSocketDisconnect:
@@ -198,35 +213,65 @@ def _lost(connection: ClientConnection) -> ChatEnd:
     return ChatEnd(SERVICE_RESTART, f"the daemon has stopped: {reason}")
 
 
-async def _refusal(text: str) -> str | None:
-    """The error response to a frame that must not reach the daemon, or None."""
-    # A long frame takes a while to parse, and a model by URL is compared with the settings.
-    if len(text) < frames.MAX_FRAME_BYTES // 64 and "://" not in text:
-        return _check_frame(text)
-    return await asyncio.to_thread(_check_frame, text)
+class CheckedFrame(NamedTuple):
+    """A frame for the daemon, or the error response for the page."""
+
+    text: str
+    refusal: str | None = None
 
 
-def _check_frame(text: str) -> str | None:
+async def _check(text: str, context: DashboardContext) -> CheckedFrame:
+    """Check a frame of the page; add the working folder to one that opens a conversation."""
+    # A long frame takes a while to parse, a model by URL is compared with the settings, and
+    # folders are looked up.
+    is_quick = len(text) < frames.MAX_FRAME_BYTES // 64 and "://" not in text
+    if is_quick and not any(name in text for name in FOLDER_METHODS):
+        return _check_frame(text, context)
+    return await asyncio.to_thread(_check_frame, text, context)
+
+
+def _check_frame(text: str, context: DashboardContext) -> CheckedFrame:
     line = text.encode("utf-8", "surrogatepass")
     try:
         request = frames.parse(line)
     except frames.RpcError as error:
         response = frames.error(frames.id_of(line), error.code, str(error))
-        return frames.encode(response).decode()
+        return CheckedFrame(text, frames.encode(response).decode())
     if request.method in FORBIDDEN_METHODS:
         message = f"{request.method} is not available to pages"
-        return frames.encode(frames.error(request.id, frames.UNKNOWN_METHOD, message)).decode()
+        refused = frames.error(request.id, frames.UNKNOWN_METHOD, message)
+        return CheckedFrame(text, frames.encode(refused).decode())
     try:
         _check_models(request.params)
         _check_mode(request.params)
+        if request.method in FOLDER_METHODS:
+            text = _with_folder(request, context)
     except HermesError as error:
         refused = frames.error(request.id, frames.INVALID_PARAMS, with_command_name(str(error)))
-        return frames.encode(refused).decode()
-    return None
+        return CheckedFrame(text, frames.encode(refused).decode())
+    return CheckedFrame(text)
+
+
+def _with_folder(request: frames.RpcRequest, context: DashboardContext) -> str:
+    """The request with a checked working folder: the page's, the conversation's or the default."""
+    params, folders = dict(request.params), context.workspaces
+    accepts_home = params.pop(ACCEPT_HOME, False) is True
+    chosen, session_id = params.get("cwd"), params.get("session_id")
+    if isinstance(chosen, str) and chosen:
+        folder = folders.check(chosen, accepts_home=accepts_home)
+    elif request.method == "session.resume" and isinstance(session_id, str):
+        folder = folders.of_session(context.db, session_id)
+    else:
+        folder = folders.default()
+    params["cwd"] = str(folder)
+    document = {"jsonrpc": "2.0", "id": request.id, "method": request.method, "params": params}
+    return frames.encode(document).decode()
 
 
 def _check_mode(params: dict[str, Any]) -> None:
-    """Refuse the mode without limits: only a terminal may choose it."""
+    """Refuse the mode without limits and rules in advance: only a terminal may choose them."""
+    if params.get("allow"):
+        raise UsageError("A page cannot allow commands in advance; answer their approvals.")
     modes = [params.get("mode"), *_arguments_of("permissions", params)]
     if any(isinstance(mode, str) and mode.strip().lower() == "full" for mode in modes):
         raise UsageError(FULL_MODE)

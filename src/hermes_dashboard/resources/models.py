@@ -1,11 +1,16 @@
-"""The available models."""
+"""The available models, and the choice of a hosted provider as the default."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, StringConstraints
+
+from hermes_agent.providers.default_model import save_choice
+from hermes_agent.providers.selection import OPENAI, OPENROUTER, ModelChoice
+from hermes_core.config.file import ConfigFile
+from hermes_dashboard.models.text import problems
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
@@ -28,6 +33,31 @@ class Models(BaseModel):
     items: list[Model]
 
 
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+# The API and the base URL of each provider. Their hosts are fixed, so a page may choose one.
+ENDPOINTS: Final = {
+    "anthropic": ("anthropic", ""),
+    "openai": ("openai", OPENAI),
+    "openrouter": ("openai", OPENROUTER),
+}
+
+
+class DefaultModel(BaseModel):
+    """A hosted provider, one of its models, and its API key unless that is already stored."""
+
+    provider: Literal["anthropic", "openai", "openrouter"]
+    model: Name
+    key: str = Field("", max_length=1000)
+
+
+class SavedModel(BaseModel):
+    """The saved default model, with notes about what else was changed."""
+
+    provider: str
+    model: str
+    notes: list[str]
+
+
 def router(context: DashboardContext) -> APIRouter:
     """The route of the list."""
     routes = APIRouter(tags=["chat"])
@@ -38,5 +68,13 @@ def router(context: DashboardContext) -> APIRouter:
         items = [Model.model_validate(model) for model in context.models()]
         current = next((item.name for item in items if item.is_current), None)
         return Models(current=current, items=items)
+
+    @routes.put("/api/models/default", responses=problems(400))
+    def set_default(body: DefaultModel) -> SavedModel:
+        """Use a model of a hosted provider by default; other endpoints need a terminal."""
+        api, base_url = ENDPOINTS[body.provider]
+        choice = ModelChoice(api, body.model, base_url)
+        notes = save_choice(ConfigFile.of_home(), choice, body.key.strip())
+        return SavedModel(provider=body.provider, model=body.model, notes=notes)
 
     return routes

@@ -1,4 +1,4 @@
-"""The plugin list, and enabling and disabling plugins."""
+"""The plugin list, requests to enable a plugin, and disabling plugins."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from fastapi import APIRouter, HTTPException, Path
 
 import hermes_plugin_host
-from hermes_dashboard.models.system import PluginItem, PluginList
+from hermes_core.config.file import ConfigFile
+from hermes_core.pending_changes import PendingChanges
+from hermes_dashboard.models.system import PendingChangeItem, PluginItem, PluginList
 from hermes_dashboard.models.text import problems
+from hermes_dashboard.resources.pending_changes import change_item
 from hermes_plugin_host import activation
 from hermes_plugin_host.discovery import discover
 from hermes_plugin_host.manager import Plugin
@@ -24,21 +27,26 @@ SWITCH_PROBLEMS: Final = problems(400, 404)
 def router(context: DashboardContext) -> APIRouter:
     """The routes of plugins."""
     routes = APIRouter(prefix="/api/plugins", tags=["plugins"])
+    changes = PendingChanges(context.home)
+    enabling: dict[str, Any] = {"response_model": PendingChangeItem, "responses": SWITCH_PROBLEMS}
+
+    def request(key: str) -> dict[str, Any]:
+        return change_item(changes.add("plugin", key, None), ConfigFile.of_home())
 
     @routes.get("", response_model=PluginList)
     def list_plugins() -> dict[str, Any]:
         """All plugins and their states."""
         return {"items": [plugin_item(plugin) for plugin in all_plugins()]}
 
-    @routes.post("/{key}/enable", response_model=PluginItem, responses=SWITCH_PROBLEMS)
+    @routes.post("/{key}/enable", status_code=202, **enabling)
     def enable(key: Name) -> dict[str, Any]:
-        """Enable a plugin; `error` is set if it does not load."""
-        return plugin_item(activation.enable(_known_key(key), context.db))
+        """Request a plugin; it is enabled after a confirmation in a terminal."""
+        return request(_known_key(key))
 
-    @routes.post("/{group}/{name}/enable", response_model=PluginItem, responses=SWITCH_PROBLEMS)
+    @routes.post("/{group}/{name}/enable", status_code=202, **enabling)
     def enable_inner(group: Name, name: Name) -> dict[str, Any]:
         """The same for a plugin in a group folder."""
-        return plugin_item(activation.enable(_known_key(f"{group}/{name}"), context.db))
+        return request(_known_key(f"{group}/{name}"))
 
     @routes.post("/{key}/disable", response_model=PluginItem, responses=SWITCH_PROBLEMS)
     def disable(key: Name) -> dict[str, Any]:
@@ -55,8 +63,16 @@ def router(context: DashboardContext) -> APIRouter:
 
 def all_plugins() -> list[Plugin]:
     """All installed plugins, including those installed since the process started."""
+    if set(_enabled_keys()) != set(hermes_plugin_host.active().enabled):
+        hermes_plugin_host.active.cache_clear()  # enabled or disabled in a terminal
     known = hermes_plugin_host.active().plugins
     return [known.get(key) or _new(discovered) for key, discovered in discover().items()]
+
+
+def _enabled_keys() -> list[str]:
+    settings = ConfigFile.of_home().settings()
+    disabled = settings.get_list("plugins.disabled")
+    return [key for key in settings.get_list("plugins.enabled") if key not in disabled]
 
 
 def _new(discovered: DiscoveredPlugin) -> Plugin:

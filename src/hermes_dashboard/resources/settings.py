@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import APIRouter, HTTPException
 
-from hermes_core.command_name import with_command_name
 from hermes_core.config import values
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, UsageError
+from hermes_core.pending_changes import PendingChanges
+from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.models.system import NewValue, SettingItem, SettingList
 from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, change_item
 
 if TYPE_CHECKING:
     from hermes_core.config.schema import Setting
@@ -24,11 +26,14 @@ ORIGINS: Final = {
     ".env": "file",
     "default": "default",
 }
+MODE_SETTING: Final = "agent.approvals"  # its choices are ordered: each allows more than the last
 
 
-def router(_context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> APIRouter:
     """The routes of settings."""
     routes = APIRouter(prefix="/api/settings", tags=["settings"])
+    changes = PendingChanges(context.home)
+    responses = NEEDS_CONFIRMATION | problems(400, 404)
 
     @routes.get("", response_model=SettingList)
     def list_settings() -> dict[str, Any]:
@@ -39,19 +44,28 @@ def router(_context: DashboardContext) -> APIRouter:
             "items": [setting_item(config, setting) for setting in SETTINGS],
         }
 
-    @routes.put("/{name}", response_model=SettingItem, responses=problems(400, 403, 404))
-    def put_setting(name: Identifier, body: NewValue) -> dict[str, Any]:
-        """Change a setting; an invalid value is rejected and nothing is written."""
-        setting = find_writable_setting(name)
+    @routes.put("/{name}", response_model=SettingItem, responses=responses)
+    def put_setting(name: Identifier, body: NewValue) -> Any:
+        """Change a setting; an invalid value is rejected and nothing is written.
+
+        A change that grants something is stored until it is confirmed in a terminal.
+        """
+        setting = find_setting(name)
+        text = text_of(setting, body.value)
         config = ConfigFile.of_home()
-        config.set(setting.name, text_of(setting, body.value))
+        if needs_confirmation(config, setting, text):
+            return PlainJson(change_item(changes.add("setting", name, text), config), 202)
+        config.set(setting.name, text)
         return setting_item(ConfigFile.of_home(), setting)
 
-    @routes.delete("/{name}", response_model=SettingItem, responses=problems(400, 403, 404))
-    def unset_setting(name: Identifier) -> dict[str, Any]:
-        """Reset a setting to its default."""
-        setting = find_writable_setting(name)
-        ConfigFile.of_home().unset(setting.name)
+    @routes.delete("/{name}", response_model=SettingItem, responses=responses)
+    def unset_setting(name: Identifier) -> Any:
+        """Reset a setting to its default, after a confirmation if that grants something."""
+        setting = find_setting(name)
+        config = ConfigFile.of_home()
+        if needs_confirmation(config, setting, None):
+            return PlainJson(change_item(changes.add("setting", name, None), config), 202)
+        config.unset(setting.name)
         return setting_item(ConfigFile.of_home(), setting)
 
     return routes
@@ -65,13 +79,24 @@ def find_setting(name: str) -> Setting:
     raise HTTPException(404, f"Unknown setting: {name}")
 
 
-def find_writable_setting(name: str) -> Setting:
-    """A setting that a page may change; not those that select commands or grant access."""
-    setting = find_setting(name)
-    if setting.only_by_hand:
-        hint = f"{name} can only be changed in a terminal: `hermes config set {name} VALUE`"
-        raise HTTPException(403, with_command_name(hint))
-    return setting
+def needs_confirmation(config: ConfigFile, setting: Setting, text: str | None) -> bool:
+    """Whether a change by a page takes effect only after a confirmation in a terminal.
+
+    An invalid value raises ConfigError. Removing a credential and a mode that allows less
+    grant nothing.
+    """
+    new = setting.default
+    if text is not None and not setting.secret:
+        new = values.parse_value(setting, text, "the request")
+    if not setting.only_by_hand or (setting.secret and text is None):
+        return False
+    if setting.name != MODE_SETTING:
+        return True
+    try:
+        old = config.get(setting.name)
+    except ConfigError:
+        return True
+    return setting.choices.index(str(new)) > setting.choices.index(str(old))
 
 
 def text_of(setting: Setting, value: bool | float | str | list[str]) -> str:

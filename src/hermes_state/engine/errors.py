@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import NotADatabaseError, StoreError, StoreUnavailableError
+from hermes_state.engine.filesystem import disk_full_text, is_full
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,10 +28,11 @@ def to_store_error(error: sqlite3.Error, path: Path) -> StoreError:
             f"{path} is busy: another program has held it for too long. Try again, or see "
             "`hermes doctor`."
         )
+    is_disk_error = "disk I/O" in text or "unable to open" in text
+    if "full" in text or (is_disk_error and is_full(path.parent)):
+        return StoreUnavailableError(disk_full_text(path))
     if "readonly" in text or "unable to open" in text:
         return StoreUnavailableError(f"{path} cannot be opened for this ({text}).")
-    if "full" in text:
-        return StoreError(f"the disk that holds {path} is full.")
     return StoreError(f"{path}: {text}")
 
 

@@ -14,6 +14,8 @@ UNSAFE_FILE_SYSTEMS = frozenset(
      "fuse.s3fs", "fuse.gcsfuse", "davfs", "fuse.davfs2", "ceph", "glusterfs", "fuse.glusterfs"}
 )  # fmt: skip
 
+MIN_FREE_BYTES = 64 * 1024  # SQLite needs that much beside a database, even to read it
+
 
 def file_system_of(folder: Path, mounts: str | None = None) -> str:
     """Type of the file system that holds *folder*; 'unknown' if the system has no mount table."""
@@ -57,6 +59,8 @@ def prepare_folder(path: Path) -> None:
     check_file_system(folder)
     if not folder.is_dir():
         raise StoreUnavailableError(f"{folder} is not a folder; HERMES_HOME must name one.")
+    if is_full(folder):
+        raise StoreUnavailableError(disk_full_text(path))
     refused = [
         target
         for target in (folder, path)
@@ -67,6 +71,30 @@ def prepare_folder(path: Path) -> None:
             f"{refused[0]} is read-only; history cannot be written there. "
             "Mend the permissions, or choose another place with HERMES_HOME."
         )
+
+
+def disk_full_text(path: Path) -> str:
+    """The message for a full disk."""
+    return f"The disk that holds {path} is full. Free some space; nothing was changed."
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the disk that holds *folder* has no room for another small file."""
+    try:
+        facts = os.statvfs(folder)
+    except OSError:
+        return False
+    free = facts.f_bfree if os.geteuid() == 0 else facts.f_bavail
+    has_files = facts.f_files == 0 or facts.f_ffree > 0  # some file systems do not count them
+    return free * facts.f_frsize < MIN_FREE_BYTES or not has_files
+
+
+def can_create_files(folder: Path) -> bool:
+    """Whether a small file can be created in *folder*."""
+    if not folder.exists():
+        return True
+    is_writable = os.access(folder, os.W_OK) and not _mounted_read_only(folder)
+    return is_writable and not is_full(folder)
 
 
 def _mounted_read_only(path: Path) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
+from hermes_state.engine import filesystem
 from hermes_state.engine.driver import connect, sqlite3
 from hermes_state.engine.transaction import Reader
 
@@ -20,9 +21,23 @@ MAX_IDLE_CONNECTIONS = 8
 
 
 def read_only_uri(path: Path) -> str:
-    """The URI with which SQLite opens *path* read-only."""
+    """The URI with which SQLite opens *path* read-only.
+
+    Reading needs a shared-memory file beside the database. Where none can be created (a full or
+    read-only disk) and no other process has the database open, the file is complete and is
+    read as it is.
+    """
     text = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return f"file:{text}?mode=ro"
+    is_complete = not any(_size(path, suffix) for suffix in ("-wal", "-shm", "-journal"))
+    is_fixed = is_complete and not filesystem.can_create_files(path.parent)
+    return f"file:{text}?mode=ro{'&immutable=1' if is_fixed else ''}"
+
+
+def _size(path: Path, suffix: str) -> int:
+    try:
+        return path.with_name(path.name + suffix).stat().st_size
+    except OSError:
+        return 0
 
 
 class ReaderPool:

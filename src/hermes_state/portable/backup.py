@@ -7,6 +7,7 @@ data. The search file is not included, because it can be rebuilt.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -46,7 +47,10 @@ SPOOL_PREFIX: Final = "spool/"
 UNLOCKS_NAME: Final = "plugins/hermes-achievements/state.json"
 CHUNK_BYTES: Final = 1 << 20
 MAX_MANIFEST_BYTES: Final = 16 << 20
+MAX_FILE_BYTES: Final = 1 << 40
 ABANDONED_SECONDS: Final = 86_400
+JUST_MADE_SECONDS: Final = 5
+OLD_TEMPORARY: Final = re.compile(r"\..+\.zip\.[0-9]+\.tmp")
 
 
 @dataclass
@@ -63,6 +67,11 @@ class BackupManifest:
     warnings: list[str] = field(default_factory=list)
     path: str = ""
 
+    @property
+    def total_bytes(self) -> int:
+        """The declared size of all files."""
+        return sum(facts["bytes"] for facts in self.files.values())
+
     def to_json(self) -> str:
         """The manifest as stored in the archive."""
         facts = {name: value for name, value in asdict(self).items() if name != "path"}
@@ -70,16 +79,56 @@ class BackupManifest:
         return json.dumps(head | facts, indent=2, sort_keys=True) + "\n"
 
 
-def remove_abandoned(folder: Path, prefix: str) -> None:
-    """Delete work folders older than a day, left by processes that were killed."""
+@contextlib.contextmanager
+def work_folder(folder: Path, prefix: str) -> Iterator[Path]:
+    """A private folder below *folder* for one run; removes those of killed processes.
+
+    A run holds a lock on its folder, which ends with the process.
+    """
+    _remove_abandoned(folder, prefix)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=folder) as name:
+        handle = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield Path(name)
+        finally:
+            os.close(handle)
+
+
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    """Delete work folders that no process holds, and older releases' temporary files."""
     for path in folder.glob(f"{prefix}*"):
-        if path.is_dir() and time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
+        if path.is_dir() and not path.is_symlink() and _is_abandoned(path):
             shutil.rmtree(path, ignore_errors=True)
+    for path in folder.glob(".*.zip.*.tmp"):
+        is_old_name = OLD_TEMPORARY.fullmatch(path.name) and path.is_file()
+        if is_old_name and time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
+            path.unlink(missing_ok=True)
 
 
-def write_archive(path: Path, files: dict[str, Path], manifest: BackupManifest) -> None:
+def _is_abandoned(path: Path) -> bool:
+    """Whether no process works in *path*; without locks, whether it is old."""
+    try:
+        if time.time() - path.stat().st_mtime < JUST_MADE_SECONDS:
+            return False  # its process may be about to lock it
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return time.time() - path.stat().st_mtime > ABANDONED_SECONDS
+    finally:
+        os.close(handle)
+    return True
+
+
+def write_archive(path: Path, files: dict[str, Path], manifest: BackupManifest, work: Path) -> None:
     """Write the files and the manifest to *path*, which appears only when it is complete."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = work / "archive"
     try:
         with _private_file(temporary) as raw:
             with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -178,7 +227,9 @@ def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
             manifest = BackupManifest(**facts)
             _check_names(manifest)
             return manifest
-    except (KeyError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (
+        KeyError, ValueError, TypeError, AttributeError, RecursionError, zipfile.BadZipFile,
+    ) as error:  # fmt: skip
         raise PortableFileError(
             f"{path} is not a Hermes backup: its manifest is missing or does not match. "
             "Nothing was changed."
@@ -194,6 +245,9 @@ def _check_names(manifest: BackupManifest) -> None:
     for name, facts in manifest.files.items():
         if not isinstance(facts, dict):
             raise TypeError(f"{name} has no facts")
+        size = facts.get("bytes")
+        if type(size) is not int or not 0 <= size <= MAX_FILE_BYTES:
+            raise ValueError(f"{name} has no valid size")
         is_spool = name.startswith(SPOOL_PREFIX) and "/" not in name.removeprefix(SPOOL_PREFIX)
         is_known = name in {STORE_NAME, SETTINGS_NAME, SECRETS_NAME, UNLOCKS_NAME}
         is_spool = is_spool and name.endswith(".jsonl")
@@ -207,12 +261,18 @@ def extract(
     archive: zipfile.ZipFile, manifest: BackupManifest, name: str, target: Path | None, path: Path
 ) -> None:
     """Extract a file to *target* (None: nowhere), and verify its checksum."""
-    digest = hashlib.sha256()
+    digest, left = hashlib.sha256(), manifest.files[name]["bytes"]
     try:
         with contextlib.ExitStack() as stack:
             reading = stack.enter_context(archive.open(name))
             writing = stack.enter_context(_private_file(target)) if target is not None else None
             while chunk := reading.read(CHUNK_BYTES):
+                left -= len(chunk)
+                if left < 0:
+                    raise PortableFileError(
+                        f"{path}: {name} in it is larger than its manifest says. "
+                        "Nothing was changed."
+                    )
                 digest.update(chunk)
                 if writing is not None:
                     writing.write(chunk)
@@ -243,9 +303,7 @@ def write_backup(
         raise UsageError(f"{path} exists already; a backup overwrites nothing. Choose a new name.")
     home = engine.path.parent
     try:
-        remove_abandoned(path.parent, WORK_PREFIX)
-        with tempfile.TemporaryDirectory(prefix=WORK_PREFIX, dir=path.parent) as folder:
-            work = Path(folder)
+        with work_folder(path.parent, WORK_PREFIX) as work:
             copy = work / STORE_NAME
             _copy_store(engine, copy, report_progress)
             report_progress("checking the copy …")
@@ -256,9 +314,11 @@ def write_backup(
                 home, work, engine.path, with_secrets=with_secrets
             )
             report_progress("packing …")
-            write_archive(path, files, manifest)
+            write_archive(path, files, manifest, work)
     except OSError as error:
-        raise StoreError(f"the backup {path} cannot be written: {error}.") from error
+        raise StoreError(
+            f"the backup {path} cannot be written: {error.strerror or error}."
+        ) from error
     manifest.path = str(path)
     return manifest
 

@@ -22,6 +22,7 @@ INDEX_FIELDS: Final = frozenset({"epoch", "lifetime_messages", "lifetime_tool_ca
 TRASH_FIELDS: Final = frozenset({"reason", "title", "trashed_at", "was_archived", "was_open"})
 UNDO_FIELDS: Final = frozenset({"at", "is_open", "last", "rows"})
 INTEGER_LIMIT: Final = 2**63
+MAX_ID_CHARACTERS: Final = 300
 
 
 def check_record(record: Any) -> None:
@@ -34,10 +35,12 @@ def check_record(record: Any) -> None:
     session, messages = record["session"], record["messages"]
     _check_values(session, "session", "sessions")
     _check_text(session, "id", "session")
+    _require(len(session["id"]) <= MAX_ID_CHARACTERS, "the ID of the session is too long")
     _check_text(session, "source", "session")
     _check_number(session, "started_at", "session")
     parent = session.get("parent_session_id")
-    _require(parent is None or isinstance(parent, str), "the parent is not an ID")
+    is_id = isinstance(parent, str) and len(parent) <= MAX_ID_CHARACTERS
+    _require(parent is None or is_id, "the parent is not an ID")
     _require(isinstance(messages, list), "'messages' is not a list")
     for number, message in enumerate(messages):
         _check_message(message, f"message {number}")

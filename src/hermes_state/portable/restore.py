@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hermes_core import paths
+from hermes_core import human_format, paths
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import PortableFileError, SchemaTooNewError, StoreError, StoreInUseError
 from hermes_state.engine import driver, filesystem
@@ -27,7 +27,13 @@ from hermes_state.portable.backup import (
     inspect,
     open_archive,
     read_manifest,
-    remove_abandoned,
+    work_folder,
+)
+from hermes_state.portable.restored_settings import (
+    SETTINGS_FILES,
+    granted_settings,
+    new_users,
+    remove_users,
 )
 from hermes_state.schema import own
 
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_state.portable.backup import BackupManifest
+    from hermes_state.portable.restored_settings import User
 
     Progress = Callable[[str], object]
 
@@ -77,6 +84,7 @@ def _name_of(process: Path) -> str:
 
 
 WORK_PREFIX: Final = ".restore-"
+SET_ASIDE_SUFFIX: Final = ".from-backup"
 LOCK_PROBE_SECONDS: Final = 0.5
 SNAPSHOT_NAME: Final = "plugins/hermes-achievements/scan_snapshot.json"
 # Files that belong to the replaced history. Unlocked achievements are kept if the backup has
@@ -109,6 +117,9 @@ class Restore:
         self._path = path
         self._folder = folder
         self._report_progress = progress or (lambda _text: None)
+        self.accepts_settings = False
+        self.grants: list[str] = []
+        self._new_users: list[User] = []
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Restore:
@@ -123,9 +134,8 @@ class Restore:
             self._manifest = read_manifest(archive, self._path)
             filesystem.prepare_folder(self._folder / STORE_NAME)
             _refuse_if_open(self._folder / STORE_NAME)
-            remove_abandoned(self._folder, WORK_PREFIX)
-            work = tempfile.TemporaryDirectory(prefix=WORK_PREFIX, dir=self._folder)
-            self._work = Path(self._stack.enter_context(work))
+            self._work = self._stack.enter_context(work_folder(self._folder, WORK_PREFIX))
+            _check_free_space(self._manifest, self._folder, self._path)
             for name in self._manifest.files:
                 self._report_progress(f"unpacking {name} …")
                 paths.private_folder((self._work / name).parent)
@@ -142,11 +152,26 @@ class Restore:
                 f"{self._path} was written by a newer release of Hermes (layout {manifest.layout}, "
                 f"this release knows {own.LAYOUT}). Update Hermes; nothing was changed."
             )
+        self._find_grants()
         return self._manifest
+
+    def _find_grants(self) -> None:
+        """Collect what the backup would grant, one line each."""
+        self._new_users = new_users(self._work, self._folder)
+        self.grants = granted_settings(self._work, self._folder)
+        self.grants += [
+            f"access to chats on {platform}: user {user_id} ({name})"
+            for platform, user_id, name in self._new_users
+        ]
+
+    def target_of(self, name: str) -> str:
+        """Where a file of the backup goes; settings that are not accepted go beside the present."""
+        is_set_aside = name in SETTINGS_FILES and bool(self.grants) and not self.accepts_settings
+        return f"{name}{SET_ASIDE_SUFFIX}" if is_set_aside else name
 
     def in_the_way(self) -> list[str]:
         """Files of the target that will be moved to the dated folder."""
-        names = [*HISTORY_FILES, *self._manifest.files]
+        names = [*HISTORY_FILES, *map(self.target_of, self._manifest.files)]
         names += [f"spool/{path.name}" for path in (self._folder / "spool").glob("*.jsonl")]
         return [name for name in dict.fromkeys(names) if (self._folder / name).exists()]
 
@@ -155,6 +180,8 @@ class Restore:
         store = self._folder / STORE_NAME
         if store.exists():
             ensure_unused(store)
+        if not self.accepts_settings:
+            remove_users(self._work / STORE_NAME, self._new_users)
         _mark_unsent_ambiguous(self._work / STORE_NAME)
         moved, dated_folder = self.in_the_way(), None
         if moved:
@@ -164,12 +191,12 @@ class Restore:
             sync_folder(dated_folder)
         # The store comes last: it completes the restore.
         for name in sorted(self._manifest.files, key=lambda name: name == STORE_NAME):
-            paths.private_folder((self._folder / name).parent)
-            (self._work / name).replace(self._folder / name)
+            target = self._folder / self.target_of(name)
+            paths.private_folder(target.parent)
+            (self._work / name).replace(target)
         sync_folder(self._folder)
-        return RestoreReport(
-            self._folder, self._manifest, list(self._manifest.files), dated_folder, moved
-        )
+        files = [self.target_of(name) for name in self._manifest.files]
+        return RestoreReport(self._folder, self._manifest, files, dated_folder, moved)
 
     def _move_to_dated_folder(self, name: str, dated_folder: Path) -> None:
         """Move a file to the dated folder; a file that will be replaced is linked instead.
@@ -178,11 +205,22 @@ class Restore:
         """
         paths.private_folder((dated_folder / name).parent)
         with contextlib.suppress(FileNotFoundError):  # a log that was deleted on close
-            if name in self._manifest.files:
+            if name in map(self.target_of, self._manifest.files):
                 with contextlib.suppress(OSError):  # a file system without links
                     os.link(self._folder / name, dated_folder / name)
                     return
             (self._folder / name).rename(dated_folder / name)
+
+
+def _check_free_space(manifest: BackupManifest, folder: Path, path: Path) -> None:
+    """Refuse a backup that does not fit, before anything is unpacked."""
+    total = manifest.total_bytes
+    free = shutil.disk_usage(folder).free
+    if total > free:
+        raise PortableFileError(
+            f"{path} needs {human_format.size(total)} unpacked, and {folder} has "
+            f"{human_format.size(free)} left. Nothing was changed."
+        )
 
 
 def ensure_unused(store: Path) -> None:

@@ -23,6 +23,7 @@ import { setNavigator } from "@/plugins/navigator";
 import { Slot } from "@/plugins/Slot";
 import { SlotPluginLoader } from "@/plugins/SlotPluginLoader";
 import { Navigation } from "./Navigation";
+import { PendingChanges } from "./PendingChanges";
 import classes from "./Shell.module.css";
 
 /** The frame of every page: navigation, connection status and slots. */
@@ -71,6 +72,7 @@ export function Shell() {
       </Drawer>
       <main id="content" className={classes.main} tabIndex={0}>
         <DemoBanner />
+        <PendingChanges />
         <Slot name="pre-main" />
         <Outlet />
         <Slot name="post-main" />

@@ -29,13 +29,23 @@ const NO_MODEL_CODE = 5032;
 
 const socketUrl = () => `${window.location.origin.replace(/^http/, "ws")}/api/ws`;
 
+/** A working folder for the agent; the home folder must be confirmed. */
+export interface WorkingFolder {
+  cwd: string;
+  accept_home: boolean;
+}
+
 /**
  * A conversation with the agent over a connection that reconnects automatically.
  *
- * `storedId` names a stored conversation; without one, the first message creates a conversation, and
- * `onMoved` receives its id.
+ * `storedId` names a stored conversation; without one, the first message creates a conversation in
+ * `folder`, and `onMoved` receives its id.
  */
-export function useConversation(storedId: string | undefined, onMoved: (storedId: string) => void) {
+export function useConversation(
+  storedId: string | undefined,
+  onMoved: (storedId: string) => void,
+  folder?: WorkingFolder,
+) {
   const [state, setState] = useState<Conversation>(EMPTY_CONVERSATION);
   const [connection, setConnection] = useState<RpcState>("connecting");
   const [problem, setProblem] = useState<Error | null>(null);
@@ -45,6 +55,8 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
   const opening = useRef<Promise<OpenedSession> | null>(null);
   const onMovedRef = useRef(onMoved);
   onMovedRef.current = onMoved;
+  const folderRef = useRef(folder);
+  folderRef.current = folder;
 
   const showSession = useCallback((found: OpenedSession) => {
     live.current = found.session_id;
@@ -120,7 +132,8 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
       // The message goes to the conversation on screen, even while it is still being opened.
       if (stored.current) return (await (opening.current ?? openStored(stored.current))).session_id;
       if (!rpc.current) throw new Error("Not connected to the server yet. Try again.");
-      const found = await rpc.current.call<OpenedSession>("session.create", { source: "web", model });
+      const options = { source: "web", model, ...folderRef.current };
+      const found = await rpc.current.call<OpenedSession>("session.create", options);
       showSession(found);
       return found.session_id;
     },
@@ -131,6 +144,14 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
     if (!rpc.current || !live.current) throw new Error("No conversation is open.");
     return rpc.current.call<T>(method, { session_id: live.current, ...params });
   }, []);
+
+  const changeFolder = useCallback(
+    async (choice: WorkingFolder) => {
+      const { cwd } = await call<{ cwd: string }>("session.cwd.set", { ...choice });
+      setState((now) => (now.info ? { ...now, info: { ...now.info, cwd } } : now));
+    },
+    [call],
+  );
 
   const runCommand = useCallback(
     async (line: string) => {
@@ -167,7 +188,18 @@ export function useConversation(storedId: string | undefined, onMoved: (storedId
   );
 
   const clearReturnedText = useCallback(() => setState((now) => ({ ...now, returnedText: "" })), []);
-  return { state, connection, problem, send, answer, ensureSession, call, runCommand, clearReturnedText };
+  return {
+    state,
+    connection,
+    problem,
+    send,
+    answer,
+    ensureSession,
+    call,
+    changeFolder,
+    runCommand,
+    clearReturnedText,
+  };
 }
 
 /** Whether a request failed because no model is configured. */

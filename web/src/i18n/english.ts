@@ -6,7 +6,19 @@ import { hooks } from "./english/hooks";
 import { overview } from "./english/overview";
 import { plugins } from "./english/plugins";
 import { sessions } from "./english/sessions";
-import { settings } from "./english/settings";
+import { pendingChanges, provider, settings } from "./english/settings";
 
 /** The English texts, one file per page. */
-export const english = { analytics, chat, gateway, general, hooks, overview, plugins, sessions, settings };
+export const english = {
+  analytics,
+  chat,
+  gateway,
+  general,
+  hooks,
+  overview,
+  pendingChanges,
+  plugins,
+  provider,
+  sessions,
+  settings,
+};

@@ -27,6 +27,7 @@ examples:
   hermes dashboard --link              print a new link, for another browser
   hermes dashboard --status            show whether it is running, and where
   hermes dashboard password            set the password for other machines
+  hermes dashboard confirm             list changes that the page requested
   hermes dashboard --host 0.0.0.0      allow other machines, with that password
 """
 
@@ -50,6 +51,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         actions, "password", "set the password for other machines", examples=examples, run=password
     )
     password_parser.add_argument("--remove", action="store_true", help="remove the password")
+    examples = "examples:\n  hermes dashboard confirm\n  hermes dashboard confirm K7QM4D\n"
+    confirm_parser = add_command(
+        actions,
+        "confirm",
+        "apply a change that the page requested",
+        examples=examples,
+        run=confirm_change,
+    )
+    confirm_parser.add_argument(
+        "code", metavar="CODE", nargs="?", help="code shown on the page (omit to list changes)"
+    )
+    confirm_parser.add_argument(
+        "-y", "--yes", action="store_true", help="do not ask for confirmation"
+    )
+    add_json_option(confirm_parser)
 
 
 def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -118,6 +134,13 @@ def _stop(found: InstanceRecord | None, out: CommandOutput) -> int:
     end(found.pid, lambda: not DASHBOARD.is_running(paths.hermes_home()))
     out.text("Dashboard stopped.")
     return 0
+
+
+def confirm_change(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Apply a change that the page requested."""
+    from hermes_cli.commands.dashboard import confirm  # noqa: PLC0415 - `--help` does without
+
+    return confirm.run(arguments, out)
 
 
 # Password

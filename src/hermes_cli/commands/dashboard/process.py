@@ -27,6 +27,7 @@ from hermes_dashboard import page
 from hermes_dashboard.app import Dashboard, create_app
 from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import WILDCARD_HOSTS, allowed_origins, is_loopback
+from hermes_dashboard.auth.client_address import TrustedProxies
 from hermes_dashboard.auth.passwords import PasswordFile
 from hermes_dashboard.context import DashboardContext
 from hermes_dashboard.plugins import tabs
@@ -186,6 +187,7 @@ class ListenPlan(NamedTuple):
     port: int
     names: tuple[str, ...]
     certificate: Certificate | None
+    proxies: TrustedProxies
 
 
 def serve(arguments: argparse.Namespace, out: CommandOutput) -> int | None:
@@ -217,7 +219,9 @@ def _plan(arguments: argparse.Namespace) -> ListenPlan:
     if not is_loopback(host) and not PasswordFile(paths.hermes_home()).is_set:
         raise UsageError(REMOTE_ACCESS_REFUSED.format(host=host))
     files = [settings.get_str(f"dashboard.tls_{name}") for name in ("cert", "key")]
-    return ListenPlan(host, port, settings.get_list("dashboard.hosts"), _certificate(*files))
+    proxies = TrustedProxies(settings.get_list("dashboard.trusted_proxies"))
+    names = settings.get_list("dashboard.hosts")
+    return ListenPlan(host, port, names, _certificate(*files), proxies)
 
 
 def _certificate(certificate: str, key: str) -> Certificate | None:
@@ -245,7 +249,8 @@ def _warn(plan: ListenPlan, out: CommandOutput) -> None:
 
 def _access(plan: ListenPlan, port: int, home: Path) -> Access:
     is_secure = plan.certificate is not None
-    return Access(home, allowed_origins(plan.host, port, plan.names, is_secure=is_secure))
+    origins = allowed_origins(plan.host, port, plan.names, is_secure=is_secure)
+    return Access(home, origins, proxies=plan.proxies)
 
 
 def _app(db: SessionDB, access: Access, home: Path) -> Dashboard:

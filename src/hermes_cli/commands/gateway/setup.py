@@ -46,33 +46,33 @@ WantedBy=default.target
 SETUP_STEPS: Final = {
     "telegram": (
         "Create a bot with @BotFather on Telegram (/newbot) and save its token:",
-        "  hermes config set keys.telegram TOKEN",
+        "  hermes config set keys.telegram",
     ),
     "matrix": (
         "Create an account for the agent on a homeserver and add to .env:",
         "  MATRIX_HOMESERVER=https://matrix.example.org",
         "Save the access token of the account:",
-        "  hermes config set keys.matrix TOKEN",
+        "  hermes config set keys.matrix",
         "Encrypted rooms are not supported.",
     ),
     "discord": (
         "Create an application with a bot in the Discord developer portal, enable its message",
         "content intent, invite the bot, and save its token:",
-        "  hermes config set keys.discord TOKEN",
+        "  hermes config set keys.discord",
     ),
     "slack": (
         "Create a Slack app with socket mode and the events message.* and app_mention, and save",
         "its two tokens:",
-        "  hermes config set keys.slack_bot xoxb-…",
-        "  hermes config set keys.slack_app xapp-…",
+        "  hermes config set keys.slack_bot",
+        "  hermes config set keys.slack_app",
     ),
     "webhook": (
         "Choose a secret, and define routes in config.yaml under platforms.webhook.routes:",
-        "  hermes config set keys.webhook SECRET",
+        "  hermes config set keys.webhook",
     ),
     "api_server": (
         "Choose an access token of at least 16 characters; clients send it as a bearer token:",
-        "  hermes config set keys.api_server KEY",
+        "  hermes config set keys.api_server",
     ),
     "local": ("No setup needed: the socket is always available.",),
 }

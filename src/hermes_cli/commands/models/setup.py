@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_agent.events import FailureKind
 from hermes_agent.local import built_in
 from hermes_agent.providers import selection
+from hermes_agent.providers.default_model import save_choice
 from hermes_agent.providers.selection import ModelChoice
 from hermes_cli.commands.models import command
 from hermes_core.command_name import command_name
@@ -68,7 +69,7 @@ def run(_arguments: argparse.Namespace, out: CommandOutput) -> int:
             return 1
     except EOFError as error:
         raise UsageError("Setup cancelled; nothing was changed.") from error
-    for note in command.save_choice(config, choice, choice.key):
+    for note in save_choice(config, choice, choice.key):
         out.note(note)
     where = command.provider_text(choice)
     out.text(f"Done. Using {choice.model} at {where}. Start with: {command_name()}")

@@ -10,7 +10,7 @@ from hermes_cli.parser import add_command, add_json_option
 from hermes_core.config.file import ConfigFile, SettingEntry
 from hermes_core.config.settings import SETTINGS
 from hermes_core.config.values import find_setting
-from hermes_core.errors import ConfigError
+from hermes_core.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -23,12 +23,14 @@ examples:
   hermes config list
   hermes config get display.color
   hermes config set display.color never
+  hermes config set keys.openai            (prompts; or: < FILE)
   hermes config unset display.color
   hermes config check
 
 Precedence: environment variable, config.yaml (secrets: .env), default.
 The values of secrets are never printed.
 """
+STANDARD_INPUT = "-"
 COLUMNS = (
     TableColumn("name", style="cyan"),
     TableColumn("value", flexible=True),
@@ -53,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         if name in {"get", "set", "unset"}:
             action.add_argument("name", metavar="NAME", help="setting, e.g. display.color")
         if name == "set":
-            help_text = "new value (default: one line of standard input)"
+            help_text = "new value (default, or -: one line of standard input)"
             action.add_argument("value", metavar="VALUE", nargs="?", help=help_text)
         if name in {"get", "list", "check"}:
             add_json_option(action)
@@ -73,7 +75,7 @@ def set_value(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Save a value."""
     setting = find_setting(SETTINGS, arguments.name)
     config = ConfigFile.of_home()
-    text = arguments.value if arguments.value is not None else _read_value(setting)
+    text = _new_text(setting, arguments.value)
     written = config.set(setting.name, text)
     entry = config.entry(setting.name)
     if entry.source == "environment":
@@ -132,6 +134,21 @@ def check(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if not problems:
         out.text("Configuration is valid.")
     return int(has_error)
+
+
+def _new_text(setting: Setting, argument: str | None) -> str:
+    """The new value; a secret only from a prompt or stdin, since others can read arguments."""
+    if argument is None or (setting.secret and argument == STANDARD_INPUT):
+        text = _read_value(setting)
+        if setting.secret and not text:
+            raise UsageError(f"No value given; {setting.name} was not changed.")
+        return text
+    if setting.secret:
+        raise UsageError(
+            f"{setting.name} is a secret, and other users can read the arguments of a command. "
+            f"Run `hermes config set {setting.name}` and enter it, or pass it on standard input."
+        )
+    return argument
 
 
 def _read_value(setting: Setting) -> str:

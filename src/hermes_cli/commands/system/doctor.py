@@ -76,9 +76,9 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Run every check; exit code 1 if one failed."""
     from hermes_state.upkeep import health  # noqa: PLC0415 - `--help` does without
 
-    if arguments.fix and state_db_path().exists():
+    if arguments.fix and state_db_path().exists() and not check_disk():
         fix(out)
-    checks: list[Check] = [check_python(), check_config(), check_sandbox()]
+    checks: list[Check] = [check_python(), check_config(), *check_disk(), check_sandbox()]
     checks += health.examine(state_db_path())
     checks += check_chats()
     failed = any(check.status == "failed" for check in checks)
@@ -115,6 +115,18 @@ def check_config() -> CheckResult:
         detail = " ".join(each.message for each in problems)
         return CheckResult("settings", status, detail, f"Edit {config_path()}")
     return CheckResult("settings", "ok", str(config_path()))
+
+
+def check_disk() -> list[CheckResult]:
+    """Report a disk that cannot be written; the history can still be read."""
+    from hermes_state.engine import filesystem  # noqa: PLC0415 - `--help` does without
+
+    home = hermes_home()
+    if filesystem.can_create_files(home):
+        return []
+    if filesystem.is_full(home):
+        return [CheckResult("disk", "failed", f"{home} is on a full disk", "Free some space")]
+    return [CheckResult("disk", "failed", f"{home} is read-only", "Check the permissions")]
 
 
 def check_sandbox() -> CheckResult:

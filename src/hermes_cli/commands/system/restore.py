@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from hermes_cli.output import CommandOutput
     from hermes_state.portable.restore import RestoreReport
 
+NOT_ACCEPTED = (
+    "These settings were not restored. config.yaml and .env of the backup are beside yours, with "
+    "the suffix .from-backup; run `hermes restore` with --accept-settings to use them."
+)
 EXAMPLES = """\
 examples:
   hermes restore hermes-backup-20260301-101500.zip
@@ -30,6 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="backup written by `hermes backup`")
     parser.add_argument("--to", metavar="DIR", help="restore into this folder instead")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
+    parser.add_argument(
+        "--accept-settings",
+        action="store_true",
+        help="also restore settings that grant something (they are printed)",
+    )
     add_json_option(parser)
     parser.set_defaults(run=run)
 
@@ -42,6 +52,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     with Restore(Path(arguments.file).expanduser(), folder, out.progress) as restore:
         manifest = restore.check()
         out.progress("")
+        _print_grants(restore.grants, out)
+        restore.accepts_settings = arguments.accept_settings
         existing = restore.in_the_way()
         question = (
             f"Replace the history in {folder} with the backup of "
@@ -51,12 +63,33 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         )
         if existing and not confirm(question, out, is_confirmed=arguments.yes):
             return 1
+        if restore.grants and not restore.accepts_settings:
+            restore.accepts_settings = _asks_for_settings(arguments, out)
         done = restore.put()
+    if restore.grants and not restore.accepts_settings:
+        out.note(NOT_ACCEPTED)
     if arguments.json:
-        out.json(_facts(done))
+        out.json({**_facts(done), "grants": restore.grants, "accepted": restore.accepts_settings})
     else:
         _print(done, out)
     return 0
+
+
+def _print_grants(grants: list[str], out: CommandOutput) -> None:
+    """Print what the backup would grant, before anything is asked."""
+    if not grants:
+        return
+    out.flush()
+    out.note("The settings of this backup grant more than, or something else than, your present:")
+    for line in grants:
+        out.note(f"  {line}")
+
+
+def _asks_for_settings(arguments: argparse.Namespace, out: CommandOutput) -> bool:
+    """Ask about the printed settings; without a terminal or with --yes they are not accepted."""
+    if arguments.yes or not (sys.stdin.isatty() and out.is_terminal):
+        return False
+    return confirm("Restore these settings too?", out, is_confirmed=False)
 
 
 def _facts(done: RestoreReport) -> dict[str, object]:

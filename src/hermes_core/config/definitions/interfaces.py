@@ -38,6 +38,14 @@ INTERFACES_SETTINGS: Final = (
         only_by_hand=True,
     ),
     Setting(
+        "dashboard.trusted_proxies",
+        "list",
+        (),
+        "Addresses or networks of reverse proxies whose X-Forwarded-For names the client, e.g. "
+        "127.0.0.1.",
+        only_by_hand=True,
+    ),
+    Setting(
         "dashboard.tls_cert",
         "str",
         "",
@@ -56,6 +64,7 @@ INTERFACES_SETTINGS: Final = (
         "list",
         (),
         "Plugins that are never loaded, even if they are enabled elsewhere.",
+        only_by_hand=True,
     ),
     Setting(
         "log.level",

@@ -76,6 +76,7 @@ MODELS_SETTINGS: Final = (
         "Token of your Telegram bot, from @BotFather.",
         secret=True,
         secret_variable="TELEGRAM_BOT_TOKEN",
+        only_by_hand=True,
     ),
     Setting(
         "keys.telegram_webhook",
@@ -84,6 +85,7 @@ MODELS_SETTINGS: Final = (
         "Secret that Telegram sends with calls to your webhook.",
         secret=True,
         secret_variable="TELEGRAM_WEBHOOK_SECRET",
+        only_by_hand=True,
     ),
     Setting(
         "keys.matrix",
@@ -92,6 +94,7 @@ MODELS_SETTINGS: Final = (
         "Access token of the agent's Matrix account.",
         secret=True,
         secret_variable="MATRIX_ACCESS_TOKEN",
+        only_by_hand=True,
     ),
     Setting(
         "keys.discord",
@@ -100,6 +103,7 @@ MODELS_SETTINGS: Final = (
         "Token of your Discord bot.",
         secret=True,
         secret_variable="DISCORD_BOT_TOKEN",
+        only_by_hand=True,
     ),
     Setting(
         "keys.slack_bot",
@@ -108,6 +112,7 @@ MODELS_SETTINGS: Final = (
         "Bot token of your Slack app (xoxb-…).",
         secret=True,
         secret_variable="SLACK_BOT_TOKEN",
+        only_by_hand=True,
     ),
     Setting(
         "keys.slack_app",
@@ -116,6 +121,7 @@ MODELS_SETTINGS: Final = (
         "App-level token of your Slack app (xapp-…).",
         secret=True,
         secret_variable="SLACK_APP_TOKEN",
+        only_by_hand=True,
     ),
     Setting(
         "keys.transcribe",
@@ -132,6 +138,7 @@ MODELS_SETTINGS: Final = (
         "Secret that signs incoming and outgoing webhook requests.",
         secret=True,
         secret_variable="WEBHOOK_SECRET",
+        only_by_hand=True,
     ),
     Setting(
         "keys.api_server",
@@ -140,6 +147,7 @@ MODELS_SETTINGS: Final = (
         "Bearer token of the API server; required to start it.",
         secret=True,
         secret_variable="API_SERVER_KEY",
+        only_by_hand=True,
     ),
     Setting(
         "agent.approvals",

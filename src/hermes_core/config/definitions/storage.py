@@ -91,5 +91,6 @@ STORAGE_SETTINGS: Final = (
         "str",
         "",
         "Time zone for all displayed times, e.g. Europe/Berlin; empty means the system's.",
+        is_time_zone=True,
     ),
 )

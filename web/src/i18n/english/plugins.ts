@@ -9,5 +9,6 @@ export const plugins = {
   bundled: "bundled",
   error: "Failed to load:",
   restart: "Saved. Restart running Hermes processes to apply the change.",
+  requested: (name: string) => `Requested ${name}. Confirm the change in a terminal.`,
   enable: (name: string) => `Enable ${name}`,
 };

@@ -2,13 +2,14 @@ import { Alert, Button, Group, Text } from "@mantine/core";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { Plus, ScrollText } from "lucide-react";
 import { useCallback, useEffect, useState } from "react";
-import { isModelMissing, useConversation } from "@/chat/useConversation";
+import { isModelMissing, useConversation, type WorkingFolder } from "@/chat/useConversation";
 import { EmptyState } from "@/components/EmptyState";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
 import { Composer } from "./Composer";
 import { ContextMeter } from "./ContextMeter";
 import { ConversationLog } from "./ConversationLog";
+import { FolderSelect } from "./FolderSelect";
 import { ModelSelect } from "./ModelSelect";
 import { ModeSelect } from "./ModeSelect";
 import { QuestionCard } from "./QuestionCard";
@@ -20,11 +21,12 @@ export default function ChatPage() {
   const { sessionId } = useParams({ strict: false }) as { sessionId?: string };
   const navigate = useNavigate();
   const [model, setModel] = useState<string | undefined>();
+  const [folder, setFolder] = useState<WorkingFolder | undefined>();
   const showSession = useCallback(
     (id: string) => void navigate({ to: "/chat/{-$sessionId}", params: { sessionId: id }, replace: true }),
     [navigate],
   );
-  const conversation = useConversation(sessionId, showSession);
+  const conversation = useConversation(sessionId, showSession, folder);
   const { state } = conversation;
   const title = state.info?.title || (sessionId ? texts.conversation : texts.newChat);
 
@@ -37,6 +39,11 @@ export default function ChatPage() {
     if (state.info) await conversation.runCommand(`/model ${name}`);
   };
 
+  const selectFolder = async (choice: WorkingFolder) => {
+    if (state.info) await conversation.changeFolder(choice);
+    else setFolder(choice);
+  };
+
   return (
     <div className={classes.page}>
       <RecentConversations current={sessionId} />
@@ -46,6 +53,7 @@ export default function ChatPage() {
           <Group gap="xs" className={classes.tools}>
             <ContextMeter info={state.info} />
             <ModeSelect info={state.info} onChoose={(mode) => conversation.call("session.permissions", { mode })} />
+            <FolderSelect value={state.info?.cwd ?? folder?.cwd} onChoose={selectFolder} isDisabled={state.isRunning} />
             <ModelSelect value={state.info?.model ?? model} onChoose={selectModel} isDisabled={state.isRunning} />
             {sessionId && state.items.length > 0 && (
               <Button

@@ -51,12 +51,12 @@ function PageOnly({ tab }: { tab: PluginTab }) {
 
 function Plugin({ plugin }: { plugin: PluginItem }) {
   const texts = useTexts().plugins;
-  const { run, isBusy } = useMutationRunner("plugins", "tabs", "hooks");
+  const { run, isBusy } = useMutationRunner("plugins", "tabs", "hooks", "pending-changes");
   const key = plugin.key.split("/").map(encodeURIComponent).join("/");
   const change = (isOn: boolean) =>
     void run(
       () => sendJSON("POST", `/api/plugins/${key}/${isOn ? "enable" : "disable"}`),
-      () => texts.restart,
+      () => (isOn ? texts.requested(plugin.name) : texts.restart),
     );
   return (
     <Card facts={plugin} name={plugin.name} title={plugin.name} hooks={plugin.hooks}>

@@ -1,28 +1,30 @@
 import { Button, Group, NumberInput, PasswordInput, Select, Switch, Text, Textarea, TextInput } from "@mantine/core";
 import { type FormEvent, useEffect, useState } from "react";
 import { sendJSON } from "@/api/client";
-import type { SettingItem } from "@/api/types";
+import type { PendingChange, SettingItem } from "@/api/types";
 import { useMutationRunner } from "@/components/useMutationRunner";
 import { type Texts, useTexts } from "@/i18n";
 
+/** The changed setting, or the change that waits for a confirmation. */
+type Answer = SettingItem | PendingChange;
 type SettingValue = string | number | boolean | string[];
 
 /** A form field for one setting. */
 export function SettingField({ item }: { item: SettingItem }) {
   const texts = useTexts();
-  const { run, isBusy } = useMutationRunner("settings");
+  const { run, isBusy } = useMutationRunner("settings", "pending-changes");
   const [draft, setDraft] = useState<SettingValue>(initialValue(item));
   useEffect(() => setDraft(initialValue(item)), [item]);
   const path = `/api/settings/${encodeURIComponent(item.name)}`;
-  const isReadOnly = item.origin === "environment" || item.only_by_hand;
+  const isReadOnly = item.origin === "environment";
   const isChanged = JSON.stringify(draft) !== JSON.stringify(initialValue(item));
 
+  const doneText = (answer: Answer) =>
+    "code" in answer ? texts.settings.requested(item.name) : texts.settings.saved(item.name);
   const save = async (value: SettingValue) => {
-    const isSaved = await run(
-      () => sendJSON("PUT", path, { value }),
-      () => texts.settings.saved(item.name),
-    );
-    if (isSaved && item.is_secret) setDraft(""); // the secret is not kept in the page
+    const isSaved = await run(() => sendJSON<Answer>("PUT", path, { value }), doneText);
+    // A secret is not kept in the page, and a requested value does not apply yet.
+    if (isSaved && (item.is_secret || item.only_by_hand)) setDraft(initialValue(item));
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -42,7 +44,7 @@ export function SettingField({ item }: { item: SettingItem }) {
       />
       <Group gap="xs" mt={4}>
         <Text size="xs" c="dimmed">
-          {readOnlyReason(item, texts.settings) ?? texts.settings.origins[item.origin]}
+          {noteOf(item, texts.settings)}
         </Text>
         {isChanged && !isReadOnly && item.kind !== "bool" && item.kind !== "choice" && (
           <Button type="submit" size="compact-xs" loading={isBusy}>
@@ -53,12 +55,7 @@ export function SettingField({ item }: { item: SettingItem }) {
           <Button
             size="compact-xs"
             variant="subtle"
-            onClick={() =>
-              void run(
-                () => sendJSON("DELETE", path),
-                () => texts.settings.saved(item.name),
-              )
-            }
+            onClick={() => void run(() => sendJSON<Answer>("DELETE", path), doneText)}
           >
             {texts.settings.reset}
           </Button>
@@ -132,10 +129,11 @@ function Field({ item, draft, isDisabled, onChange }: FieldProps) {
   return <TextInput {...about} value={String(draft)} onChange={(event) => onChange(event.currentTarget.value)} />;
 }
 
-/** Why a setting is read-only; null if it is not. */
-function readOnlyReason(item: SettingItem, texts: Texts["settings"]): string | null {
+/** Where the value comes from, and what a change needs. */
+function noteOf(item: SettingItem, texts: Texts["settings"]): string {
   if (item.origin === "environment") return texts.fromEnvironment(item.variable);
-  return item.only_by_hand ? texts.onlyByHand(item.name) : null;
+  const origin = texts.origins[item.origin] ?? item.origin;
+  return item.only_by_hand ? `${origin} · ${texts.needsConfirmation}` : origin;
 }
 
 /** The initial value of the field; empty for secrets. */

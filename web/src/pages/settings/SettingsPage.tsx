@@ -10,6 +10,7 @@ import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
 import { useTexts } from "@/i18n";
+import { ProviderPanel } from "./ProviderPanel";
 import { SettingField } from "./SettingField";
 
 /** All settings, generated from the settings table of the server. */
@@ -34,6 +35,7 @@ export default function SettingsPage() {
         onChange={(event) => setQuery(event.currentTarget.value)}
         maw={420}
       />
+      {data && query.trim() === "" && <ProviderPanel />}
       {data && sections.length === 0 && <EmptyState title={texts.nothingTitle} text={texts.nothing} />}
       {sections.map(([section, items]) => (
         <Panel key={section} title={section}>

@@ -1,0 +1,91 @@
+"""`hermes dashboard confirm`: apply a change that the page requested."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hermes_cli import history
+from hermes_cli.output import TableColumn, confirm
+from hermes_core import paths
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.pending_text import texts_of
+from hermes_core.pending_changes import PendingChanges
+from hermes_plugin_host import activation
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import CommandOutput
+    from hermes_core.pending_changes import PendingChange
+
+COLUMNS: Final = (
+    TableColumn("code", style="cyan"),
+    TableColumn("change", flexible=True),
+    TableColumn("now", flexible=True),
+    TableColumn("new", flexible=True),
+)
+TITLES: Final = {"setting": "setting {name}", "plugin": "plugin {name}"}
+
+
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Show a change and apply it after a confirmation; without a code, list the changes."""
+    changes = PendingChanges(paths.hermes_home())
+    if arguments.code is None:
+        return _print_list(changes, arguments, out)
+    change = changes.find(arguments.code)
+    texts = texts_of(change, ConfigFile.of_home())
+    out.text("The dashboard requests this change:")
+    out.pairs([(_title(change), f"{texts.old} -> {texts.new}")])
+    out.flush()
+    if not confirm("Apply it?", out, is_confirmed=arguments.yes):
+        out.text("Nothing was changed. The request stays pending until it expires.")
+        return 1
+    _apply(change)
+    changes.mark_applied(change.code)
+    out.text("Applied. Restart running Hermes processes if they should use it at once.")
+    return 0
+
+
+def _apply(change: PendingChange) -> None:
+    if change.kind == "plugin":
+        if history.exists():
+            with history.open_for_writing() as db:
+                activation.enable(change.name, db)
+        else:
+            activation.enable(change.name, None)
+    elif change.value is None:
+        ConfigFile.of_home().unset(change.name)
+    else:
+        ConfigFile.of_home().set(change.name, change.value)
+
+
+def _print_list(changes: PendingChanges, arguments: argparse.Namespace, out: CommandOutput) -> int:
+    config = ConfigFile.of_home()
+    pending = [change for change in changes.current() if change.state == "pending"]
+    if arguments.json:
+        out.json([_facts(change, config) for change in pending])
+    elif not pending:
+        out.hint("No changes wait for confirmation.")
+    else:
+        out.table(
+            COLUMNS,
+            [(change.code, _title(change), *texts_of(change, config)) for change in pending],
+        )
+        out.hint("Apply one with `hermes dashboard confirm CODE`.")
+    return 0
+
+
+def _title(change: PendingChange) -> str:
+    return TITLES[change.kind].format(name=change.name)
+
+
+def _facts(change: PendingChange, config: ConfigFile) -> dict[str, object]:
+    texts = texts_of(change, config)
+    return {
+        "code": change.code,
+        "kind": change.kind,
+        "name": change.name,
+        "old": texts.old,
+        "new": texts.new,
+        "expires_at": change.expires_at,
+    }

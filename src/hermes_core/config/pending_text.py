@@ -1,0 +1,39 @@
+"""A pending change in words: the value now, and the value after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_core.config import values
+from hermes_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hermes_core.config.file import ConfigFile
+    from hermes_core.pending_changes import PendingChange
+
+EMPTY = "(empty)"
+
+
+class ChangeTexts(NamedTuple):
+    """The old and the new value; of a secret only whether it is set."""
+
+    old: str
+    new: str
+
+
+def texts_of(change: PendingChange, config: ConfigFile) -> ChangeTexts:
+    """The texts of *change*, with the current value of its setting."""
+    if change.kind == "plugin":
+        is_enabled = change.name in config.settings().get_list("plugins.enabled")
+        return ChangeTexts("enabled" if is_enabled else "not enabled", "enabled")
+    setting = values.find_setting(config.table, change.name)
+    try:
+        old = config.entry(change.name).text or EMPTY
+    except ConfigError:
+        old = "(invalid)"
+    if change.applied_at is not None:
+        return ChangeTexts(old, old)
+    if setting.secret:
+        return ChangeTexts(old, "not set" if change.value is None else "a new value (hidden)")
+    new = values.format_value(setting.default) if change.value is None else change.value
+    return ChangeTexts(old, new or EMPTY)

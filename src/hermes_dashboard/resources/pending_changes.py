@@ -1,0 +1,65 @@
+"""Changes that need a confirmation in a terminal: the list for the page, and cancelling.
+
+A page may change what grants nothing. What selects a command, an endpoint, a plugin or a
+credential of a platform, or lets the agent do more, is only requested here; it takes effect
+after `hermes dashboard confirm CODE`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import APIRouter, HTTPException, Response
+
+from hermes_core.command_name import command_name
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.pending_text import texts_of
+from hermes_core.pending_changes import PendingChanges
+from hermes_dashboard.models.system import PendingChangeItem, PendingChangeList
+from hermes_dashboard.models.text import Identifier, problems
+
+if TYPE_CHECKING:
+    from hermes_core.pending_changes import PendingChange
+    from hermes_dashboard.context import DashboardContext
+
+NEEDS_CONFIRMATION: Final[dict[int | str, dict[str, Any]]] = {
+    202: {
+        "model": PendingChangeItem,
+        "description": "Nothing was changed: the change needs a confirmation in a terminal.",
+    }
+}
+
+
+def router(context: DashboardContext) -> APIRouter:
+    """The routes of pending changes."""
+    routes = APIRouter(prefix="/api/pending-changes", tags=["settings"])
+    changes = PendingChanges(context.home)
+
+    @routes.get("", response_model=PendingChangeList)
+    def list_changes() -> dict[str, Any]:
+        """Changes that wait for a confirmation, and those confirmed a short time ago."""
+        config = ConfigFile.of_home()
+        return {"items": [change_item(change, config) for change in changes.current()]}
+
+    @routes.delete("/{code}", status_code=204, response_class=Response, responses=problems(404))
+    def cancel(code: Identifier) -> None:
+        """Cancel a change, or remove a confirmed one from the list."""
+        if not changes.remove(code):
+            raise HTTPException(404, "No change with this code.")
+
+    return routes
+
+
+def change_item(change: PendingChange, config: ConfigFile) -> dict[str, Any]:
+    """A change as the page shows it; the value of a secret is omitted."""
+    texts = texts_of(change, config)
+    return {
+        "code": change.code,
+        "kind": change.kind,
+        "name": change.name,
+        "old": texts.old,
+        "new": texts.new,
+        "command": f"{command_name()} dashboard confirm {change.code}",
+        "state": change.state,
+        "expires_at": change.expires_at,
+    }
