@@ -7,6 +7,9 @@ BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
 	--no-header --python-version 3.11
 
+# Compiled tests and modules are kept: each of the test's processes would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Two processes per core: tests wait for programs, browsers and disks half of the time.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PARALLEL := -n $(shell expr $(CORES) \* 2) --dist loadgroup
@@ -14,7 +17,7 @@ PARALLEL := -n $(shell expr $(CORES) \* 2) --dist loadgroup
 QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/permissions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page system models synapse lint check test clock coverage bench faults pictures lock clean
+.PHONY: help setup page system models synapse lint check test compiled clock coverage bench faults pictures lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -64,9 +67,14 @@ lint: page  ## style, format, types, layers, wording
 check: lint  ## lint, types, unit and store tests: less than two minutes
 	$(BIN)/python -m pytest -q $(PARALLEL) $(QUICK)
 
-test: lint system models synapse  ## lint, then every test
-	$(BIN)/python tools/set_up_page.py test
+test: page system models synapse  ## lint, then every test
+	@$(MAKE) --no-print-directory -j 2 -O lint compiled
 	$(BIN)/python -m pytest $(PARALLEL)
+
+# The tests of the page, and the compiled tests, while the type checker uses one core.
+compiled: page
+	$(BIN)/python tools/set_up_page.py test
+	@$(BIN)/python -m pytest --collect-only -q >/dev/null
 
 clock: page system  ## the tests that read the clock, at three times of day in three time zones
 	$(BIN)/python tests/run_at_other_times.py -q $(PARALLEL)

@@ -10,6 +10,7 @@ from enum import Flag, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from hermes_agent.sandbox import landlock
 from hermes_agent.sandbox.denials import DeniedAccess
 from hermes_agent.sandbox.policy import (
     SandboxPolicy,
@@ -86,6 +87,7 @@ def build_policy(
         writable=writable,
         hidden=_hidden(place, lifted),
         protected=tuple(_protected(place, keys)),
+        reopened=_reopened(place, writable, keys),
         revealed=_revealed(place),
         temporary=place.temporary,
         has_network=not is_plan and (is_full or Limit.NETWORK in lifted),
@@ -102,6 +104,9 @@ def lift(policy: SandboxPolicy, denial: Denial) -> SandboxPolicy:
     if denial.access is DeniedAccess.SOCKET:
         return policy._replace(has_local_sockets=True)
     folder = Path(denial.path).expanduser().parent
+    if folder in policy.protected:  # the home folder
+        protected = tuple(path for path in policy.protected if path != folder)
+        return policy._replace(protected=protected, reopened=())
     if not denial.path or folder == Path(folder.anchor):
         return policy._replace(is_limited=False)
     return policy._replace(writable=(*policy.writable, folder))
@@ -111,23 +116,7 @@ def _writable(place: CommandPlace) -> tuple[Path, ...]:
     """The working folder and its git directory; the root of all files is not a workspace."""
     if place.workspace == Path(place.workspace.anchor):
         return place.writable
-    folders = _around(place.workspace, start_up_paths(place.home))
-    return (*folders, *git_folders(place.workspace), *place.writable)
-
-
-def _around(folder: Path, protected: Iterable[Path]) -> Iterator[Path]:
-    """A folder, or the entries of one that contains protected paths.
-
-    A start-up file that does not exist cannot be protected in a writable folder. So in the home
-    folder new entries need approval, and what is there stays writable.
-    """
-    below = [path for path in protected if path != folder and path.is_relative_to(folder)]
-    if not below:
-        yield folder
-        return
-    for entry in sorted(folder.iterdir()):
-        if entry not in below and not entry.is_symlink():
-            yield from _around(entry, below)
+    return (place.workspace, *git_folders(place.workspace), *place.writable)
 
 
 def _hidden(place: CommandPlace, lifted: Limit) -> tuple[Path, ...]:
@@ -137,11 +126,28 @@ def _hidden(place: CommandPlace, lifted: Limit) -> tuple[Path, ...]:
 
 
 def _protected(place: CommandPlace, allowed: set[str]) -> Iterator[Path]:
-    """What the user's own programs run later; only a command that names it may change it."""
+    """What the user's own programs run later; only a command that names it may change it.
+
+    A start-up file that does not exist cannot be protected in a writable folder. So where the
+    home folder is part of the workspace, new entries in it need approval.
+    """
     if "home-dotfile" not in allowed:
+        if place.home.is_relative_to(place.workspace):
+            yield place.home
         yield from start_up_paths(place.home)
     if "git-internals" not in allowed:
         yield from (folder / "hooks" for folder in git_folders(place.workspace))
+
+
+def _reopened(
+    place: CommandPlace, writable: tuple[Path, ...], allowed: set[str]
+) -> tuple[Path, ...]:
+    """What stays writable in a home folder that is protected as a whole."""
+    is_protected = place.home.is_relative_to(place.workspace) and "home-dotfile" not in allowed
+    if not is_protected or place.workspace not in writable:
+        return ()
+    entries = landlock.paths_around(start_up_paths(place.home), place.home)
+    return tuple(entry for entry in entries if not entry.is_symlink())
 
 
 def _revealed(place: CommandPlace) -> tuple[Path, ...]:

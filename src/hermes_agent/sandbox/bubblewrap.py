@@ -77,6 +77,7 @@ def wrap(
         *_system(policy),
         *_writable(policy),
         *_protected(policy),
+        *_reopened(policy),
         *_hidden(policy),
         *_revealed(policy),
         "--chdir", str(cwd),
@@ -110,6 +111,12 @@ def _writable(policy: SandboxPolicy) -> list[str]:
 
 def _protected(policy: SandboxPolicy) -> list[str]:
     return [part for path in policy.protected if path.exists() for part in _same("--ro-bind", path)]
+
+
+def _reopened(policy: SandboxPolicy) -> list[str]:
+    if not policy.is_limited:
+        return []
+    return [part for path in policy.reopened for part in _same("--bind", path)]
 
 
 def _hidden(policy: SandboxPolicy) -> list[str]:

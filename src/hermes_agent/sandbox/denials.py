@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 TAIL_CHARACTERS: Final = 4_000
 PATH: Final = r"['\"]?((?:/|~/)[^\s'\":;,]+)"
 READ_ONLY: Final = re.compile(
-    rf"{PATH}.{{0,40}}(?:Read-only file system|EROFS)"
+    rf"{PATH}.{{0,40}}(?:Read-only file system|EROFS|Device or resource busy|EBUSY)"
     rf"|(?:Read-only file system|EROFS).{{0,60}}?{PATH}",
     re.IGNORECASE,
 )
 WRITE_DENIED: Final = re.compile(
-    r"Read-only file system|EROFS|Permission denied|EACCES|Operation not permitted", re.IGNORECASE
+    r"Read-only file system|EROFS|resource busy|EBUSY|Permission denied|EACCES"
+    r"|Operation not permitted",
+    re.IGNORECASE,
 )
 NETWORK_DENIED: Final = re.compile(
     r"Could not resolve host|Temporary failure in name resolution|Name or service not known"

@@ -55,6 +55,7 @@ class SandboxPolicy(NamedTuple):
     has_network: bool = False
     has_local_sockets: bool = False
     is_limited: bool = True  # False: no file limits beyond what is hidden
+    reopened: tuple[Path, ...] = ()  # writable although below a protected folder
     protects_git: bool = True  # whether hooks of repositories are restored afterwards
 
 

@@ -201,10 +201,22 @@ def _ruleset(policy: SandboxPolicy, _period: int) -> landlock.Ruleset:
     hidden = without_nested(path for path in policy.hidden if path.exists())
     readable = [*landlock.paths_around(hidden), *policy.revealed]
     if policy.is_limited:
-        writable = [*policy.writable, policy.temporary, *map(Path, WRITABLE_DEVICES)]
+        writable = [*_landlock_writable(policy), policy.temporary, *map(Path, WRITABLE_DEVICES)]
     else:
         writable = readable
     return landlock.Ruleset(readable, writable, network=policy.has_network)
+
+
+def _landlock_writable(policy: SandboxPolicy) -> Iterator[Path]:
+    """The writable paths; Landlock cannot take away again what is below one of them."""
+    carved = [
+        folder
+        for folder in policy.protected
+        if any(path.is_relative_to(folder) for path in policy.reopened)
+    ]
+    for folder in policy.writable:
+        yield from landlock.paths_around(carved, folder)
+    yield from policy.reopened
 
 
 def _denied_families(policy: SandboxPolicy) -> Iterator[int]:

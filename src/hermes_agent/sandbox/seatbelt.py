@@ -53,6 +53,7 @@ def build_profile(policy: SandboxPolicy) -> str:
         rules += ["(deny file-write*)", DEVICES]
         rules += _rule("allow file-write*", [*policy.writable, policy.temporary])
     rules += _rule("deny file-write*", policy.protected)
+    rules += _rule("allow file-write*", policy.reopened)
     rules += _rule("deny file-read* file-write*", policy.hidden)
     rules += _rule("allow file-read*", policy.revealed)
     writable = [path for path in policy.revealed if _is_below(path, policy.writable)]
