@@ -112,7 +112,8 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     role = options.role
     cwd = conversation_folder(options)
     row = db.get_session(options.session_id) if options.session_id else None
-    jobs, memory = Jobs(environment=environment_without_secrets()), conversation_memory(options)
+    hosts = tuple(settings.get_list("agent.allowed_hosts")) if may(role, Right.ALL_FILES) else ()
+    jobs, memory = Jobs(environment_without_secrets(), hosts), conversation_memory(options)
     may_extend = may(role, Right.EXTENSIONS)
     extensions = Extensions.load(config, cwd) if may_extend else Extensions([], None, cwd)
     approvals = Approvals(
@@ -122,6 +123,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         # What the owner always allows is for the owner's conversations.
         grants=None if may(role, Right.APPROVE) else Grants(None),
         rules=options.allow,
+        has_allowed_hosts=bool(hosts) and find_sandbox().name == "bubblewrap",
     )
     extensions.limit_servers(
         lambda server, folder: approvals.server_policy(server, folder, jobs.temporary)

@@ -82,3 +82,21 @@ def test_hermes_itself_stays_without_limits(canary: CanaryHome) -> None:
     run_in_mode(canary, "plan", "true")
     (canary.home / "notes" / "own.txt").write_text("written by this process")
     assert (canary.hermes / ".env").read_text()
+
+
+def test_a_denied_write_is_offered_again(canary: CanaryHome) -> None:
+    diary = canary.home / "notes" / "diary.txt"
+    (canary.workspace / "write.py").write_text(f"open({str(diary)!r}, 'a').write('more')\n")
+    (result,) = run_in_mode(canary, "workspace", "python3 write.py", reply="once")
+    assert result["exit_code"] == 0, result
+    assert diary.read_text().endswith("more")
+
+
+def test_an_allowed_folder_reveals_no_secret_in_it(canary: CanaryHome) -> None:
+    (canary.workspace / "write.py").write_text(
+        f"open({str(canary.home / 'notes' / 'new.txt')!r}, 'w').write('x')\n"
+        f"print(open({str(canary.home / '.netrc')!r}).read())\n"
+    )
+    (result,) = run_in_mode(canary, "workspace", "python3 write.py", reply="once")
+    assert (canary.home / "notes" / "new.txt").exists()
+    assert SECRET not in result["output"]

@@ -143,9 +143,11 @@ class Approvals:
         own_pid: int | None = None,
         judges: Mapping[str, JudgesCall] | None = None,
         rules: tuple[str, ...] = (),
+        has_allowed_hosts: bool = False,
     ) -> None:
         self.mode = mode
         self.is_sandboxed = is_sandboxed
+        self._has_allowed_hosts = has_allowed_hosts
         self._judges = dict(judges or {})
         self._free = free
         self._hermes_home = hermes_home()
@@ -187,7 +189,7 @@ class Approvals:
     def command(self, text: str, caller: Caller, cwd: Path | None = None) -> Verdict:
         """Whether a shell command may run in *cwd*, which is the working folder without it."""
         folder = caller.workspace / (cwd or "")
-        judgement = CommandReviewer(self._ground(caller, folder)).judge(text)
+        judgement = self._judge(text, caller, folder)
         shown = text if folder == caller.workspace else f"cd {folder} && {text}"
         return self._verdict(judgement, shown, caller, folder)
 
@@ -223,9 +225,6 @@ class Approvals:
     def _verdict(
         self, judgement: CommandReview, shown: str, caller: Caller, folder: Path | None = None
     ) -> Verdict:
-        if self.is_sandboxed:
-            left = (each for each in judgement.findings if each.key not in SANDBOX_KEYS)
-            judgement = judgement._replace(findings=tuple(left))
         for finding in judgement.findings:
             if finding.level == Level.FLOOR:
                 return Refuse(f"Not allowed in any mode: this {finding.reason}.")
@@ -239,6 +238,19 @@ class Approvals:
         if reason is not None:
             return Refuse(f"{DENIED_BY_USER} The user said: {reason}" if reason else DENIED_BY_USER)
         return Allow() if self.grants.covers(request) else NeedsApproval(request)
+
+    def _judge(self, command: str, caller: Caller, folder: Path) -> CommandReview:
+        """What a command does, except what the sandbox decides when it happens."""
+        review = CommandReviewer(self._ground(caller, folder)).judge(command)
+        if not self.is_sandboxed:
+            return review
+        left = tuple(each for each in review.findings if not self._is_left_to_sandbox(each))
+        return review._replace(findings=left)
+
+    def _is_left_to_sandbox(self, finding: RiskFinding) -> bool:
+        """Whether the sandbox decides: with allowed hosts it knows which host is reached."""
+        is_host = finding.key == "network" and self._has_allowed_hosts and self.mode == "workspace"
+        return is_host or finding.key in SANDBOX_KEYS
 
     def _asked(self, judgement: CommandReview) -> list[RiskFinding]:
         least = Level.DOUBT if self.mode == "full" else Level.RISK
@@ -257,12 +269,12 @@ class Approvals:
         self, command: str, caller: Caller, cwd: Path, temporary: Path
     ) -> SandboxPolicy | None:
         """The limits under which an allowed command runs; None for none."""
-        review = CommandReviewer(self._ground(caller, cwd)).judge(command)
+        findings = self._judge(command, caller, cwd).findings
         place = CommandPlace(
             caller.workspace, self._hermes_home, Path.home(), temporary, self._free
         )
         granted = Limit.NETWORK if "network" in self.grants.rules(caller.session_id) else Limit.NONE
-        return build_policy(self.mode, review.findings, place, granted)
+        return build_policy(self.mode, findings, place, granted)
 
     def server_policy(
         self, server: McpServerConfig, workspace: Path, temporary: Path

@@ -13,23 +13,30 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_agent.sandbox import bubblewrap
+from hermes_agent.sandbox.host_proxy import FORWARDER, proxy_environment
 from hermes_agent.tools import process_groups
 
+if TYPE_CHECKING:
+    from hermes_agent.sandbox.host_proxy import HostProxy
+
 ENTER: Final = "nsenter"
-READY: Final = b"ready\n"
+READY: Final = b"ready"
 # Ends with its standard input, which only this process holds.
 HOLDER: Final = "echo ready; read -r _"
 END_SECONDS: Final = 1.0
 
 
 class NetworkNamespace:
-    """Starts the holding process when first needed."""
+    """Starts the holding process when first needed; it also leads to the proxy, if there is one."""
 
-    def __init__(self) -> None:
+    def __init__(self, proxy: HostProxy | None = None) -> None:
+        self._proxy = proxy
+        self._proxy_port = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._target: int | None = None
         self._lock = threading.Lock()  # commands start in parallel; closing waits for nothing
@@ -48,6 +55,10 @@ class NetworkNamespace:
         options = ["--preserve-credentials", "--user", "--net", f"--target={self._target}"]
         return [program, *options, "--"]
 
+    def environment(self) -> dict[str, str]:
+        """The variables for programs inside: they use the proxy for allowed hosts."""
+        return proxy_environment(self._proxy_port) if self._proxy_port else {}
+
     def close(self) -> None:
         """End the holding process; a namespace in use lives on until its last command ends."""
         process, self._process, self._target = self._process, None, None
@@ -61,6 +72,11 @@ class NetworkNamespace:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=END_SECONDS)
 
+    def _holder(self) -> list[str]:
+        if self._proxy is None or not self._proxy.is_used:
+            return ["/bin/sh", "-c", HOLDER]
+        return [sys.executable, "-I", "-S", "-c", FORWARDER, str(self._proxy.start())]
+
     def _start(self) -> None:
         reader, writer = os.pipe()
         with os.fdopen(reader, "rb") as facts:
@@ -68,7 +84,7 @@ class NetworkNamespace:
                 [
                     shutil.which(bubblewrap.PROGRAM) or bubblewrap.PROGRAM,
                     "--unshare-user", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev",
-                    "--info-fd", str(writer), "--", "/bin/sh", "-c", HOLDER,
+                    "--info-fd", str(writer), "--", *self._holder(),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -77,6 +93,7 @@ class NetworkNamespace:
                 start_new_session=True,
             )  # fmt: skip
             os.close(writer)
-            is_ready = self._process.stdout is not None and self._process.stdout.readline() == READY
-            if is_ready:
+            line = self._process.stdout.readline() if self._process.stdout is not None else b""
+            if line.startswith(READY):
+                self._proxy_port = int(line.removeprefix(READY) or 0)
                 self._target = int(json.load(facts)["child-pid"])

@@ -26,7 +26,7 @@ from hermes_agent.sandbox.policy import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from hermes_agent.sandbox.namespaces import NetworkNamespace
     from hermes_agent.sandbox.policy import SandboxPolicy
@@ -148,7 +148,9 @@ def start_in_bubblewrap(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
         wrapped = bubblewrap.wrap(
             launch.command, policy, launch.cwd, handle, keeps_network=bool(enter)
         )
-        environment = _environment(launch, bubblewrap.TEMPORARY)
+        environment = dict(_environment(launch, bubblewrap.TEMPORARY))
+        if enter and namespace is not None:
+            environment |= namespace.environment()
         return _popen(launch, [*enter, *wrapped], environment, pass_fds=[handle])
     finally:
         os.close(handle)
@@ -209,14 +211,22 @@ def _ruleset(policy: SandboxPolicy, _period: int) -> landlock.Ruleset:
 
 def _landlock_writable(policy: SandboxPolicy) -> Iterator[Path]:
     """The writable paths; Landlock cannot take away again what is below one of them."""
+    revealed = {*policy.revealed, *policy.writable}
     carved = [
-        folder
-        for folder in policy.protected
-        if any(path.is_relative_to(folder) for path in policy.reopened)
+        *(
+            folder
+            for folder in policy.protected
+            if any(path.is_relative_to(folder) for path in policy.reopened)
+        ),
+        *(path for path in policy.hidden if not _contains_any(path, revealed)),
     ]
     for folder in policy.writable:
         yield from landlock.paths_around(carved, folder)
     yield from policy.reopened
+
+
+def _contains_any(folder: Path, paths: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for path in paths)
 
 
 def _denied_families(policy: SandboxPolicy) -> Iterator[int]:

@@ -19,6 +19,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from hermes_agent.sandbox.git_guard import GitGuard
+from hermes_agent.sandbox.host_proxy import HostProxy
 from hermes_agent.sandbox.namespaces import NetworkNamespace
 from hermes_agent.sandbox.runner import ProgramLaunch, start_limited
 from hermes_agent.sandbox.temporary import private_folder
@@ -195,10 +196,15 @@ class Jobs:
     lock of this object, and whoever starts a command looks afterwards whether it was called.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        environment: Mapping[str, str] | None = None,
+        allowed_hosts: tuple[str, ...] = (),
+    ) -> None:
         self._environment = environment
         self._temporary: Path | None = None
-        self._namespace = NetworkNamespace()
+        self._proxy = HostProxy(allowed_hosts)
+        self._namespace = NetworkNamespace(self._proxy)
         self._numbers = itertools.count(1)
         self._jobs: dict[str, CommandJob] = {}
         self._watchdog = Watchdog()
@@ -321,6 +327,7 @@ class Jobs:
         self._git_guard.restore()
         self._watchdog.close()
         self._namespace.close()
+        self._proxy.close()
         temporary, self._temporary = self._temporary, None
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)

@@ -63,7 +63,8 @@ class ChatRepl:
         """Run the loop; return the exit code."""
         lines = _line_editor()
         self._out.note(
-            f"Hermes, {self._conversation.agent.model}. Type /help for commands, Ctrl+D to exit."
+            f"Hermes, {self._conversation.agent.model}, mode {self._conversation.mode}. "
+            "Type /help for commands, Ctrl+D to exit."
         )
         next_input, typed = "", self._busy_input.pending.restore()
         while not self._shutdown.is_exiting:

@@ -160,6 +160,14 @@ MODELS_SETTINGS: Final = (
         only_by_hand=True,
     ),
     Setting(
+        "agent.allowed_hosts",
+        "list",
+        (),
+        "Hosts that commands may reach over HTTP without asking, e.g. docs.python.org or "
+        "*.example.org; needs bubblewrap.",
+        only_by_hand=True,
+    ),
+    Setting(
         "memory.review_turns",
         "int",
         10,

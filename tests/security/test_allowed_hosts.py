@@ -1,0 +1,132 @@
+"""The list of allowed hosts: a proxy lets commands reach these, and no other."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_agent.sandbox.host_proxy import is_allowed
+from hermes_core.config.file import ConfigFile
+from support.agent_conversation import open_conversation, tool_call_step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from security.conftest import CanaryHome
+
+TUNNEL = """
+import os, socket
+host, port = os.environ["HTTPS_PROXY"].removeprefix("http://").split(":")
+connection = socket.create_connection((host, int(port)), 20)
+connection.sendall(b"CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n")
+print(connection.recv(1000).decode().splitlines()[0])
+connection.sendall(b"GET /tunnel HTTP/1.0\\r\\n\\r\\n")
+print(connection.recv(1000).decode().splitlines()[0])
+"""
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    paths: list[str]
+
+    def do_GET(self) -> None:
+        self.paths.append(self.path)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"hello from the site\n")
+
+    def log_message(self, *_args: object) -> None:
+        return
+
+
+@pytest.fixture
+def site() -> Iterator[tuple[int, list[str]]]:
+    paths: list[str] = []
+    handler = type("OneSite", (Site,), {"paths": paths})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server.server_port, paths
+        server.shutdown()
+        thread.join()
+
+
+def run(canary: CanaryHome, hosts: str, *commands: str) -> tuple[list[dict[str, object]], int]:
+    """The results of commands that a person denies, and how often that person was asked."""
+    ConfigFile.of_home().set("agent.allowed_hosts", hosts)
+    steps = [tool_call_step("terminal", {"command": command}) for command in commands]
+    with open_conversation(canary.workspace, *steps, reply="deny") as agent:
+        results = agent.results()
+        return results, len(agent.prompter.requests)
+
+
+def test_an_allowed_host_is_reached_without_a_question(
+    canary: CanaryHome, site: tuple[int, list[str]]
+) -> None:
+    port, paths = site
+    (canary.workspace / "tunnel.py").write_text(TUNNEL.replace("{port}", str(port)))
+    results, asked = run(
+        canary,
+        "127.0.0.1",
+        f"curl -s --noproxy '' 'http://127.0.0.1:{port}/page?x=1'",
+        "python3 tunnel.py",
+    )
+    assert results[0]["output"] == "hello from the site\n"
+    assert str(results[1]["output"]).splitlines()[0].startswith("HTTP/1.1 200")
+    assert str(results[1]["output"]).splitlines()[1].startswith("HTTP/1.0 200")
+    assert paths == ["/page?x=1", "/tunnel"]
+    assert asked == 0
+
+
+def test_another_host_is_refused_and_asked_for(
+    canary: CanaryHome, site: tuple[int, list[str]]
+) -> None:
+    port, paths = site
+    results, asked = run(
+        canary,
+        "docs.example.org",
+        f"curl -s --fail-with-body --noproxy '' http://127.0.0.1:{port}/",
+    )
+    assert "127.0.0.1 is not in agent.allowed_hosts" in str(results[0]["output"])
+    assert (paths, asked) == ([], 1)
+
+
+def test_an_allowed_name_does_not_lead_to_this_machine(
+    canary: CanaryHome, site: tuple[int, list[str]]
+) -> None:
+    port, paths = site
+    results, _ = run(canary, "localhost", f"curl -s --noproxy '' http://localhost:{port}/")
+    assert "no public address" in str(results[0]["output"])
+    assert paths == []
+
+
+def test_without_the_proxy_an_allowed_host_is_out_of_reach(
+    canary: CanaryHome, site: tuple[int, list[str]]
+) -> None:
+    port, paths = site
+    run(
+        canary, "127.0.0.1", f"curl -s http://127.0.0.1:{port}/", f"env -i curl -s 127.0.0.1:{port}"
+    )
+    assert paths == []
+
+
+def test_changes_elsewhere_are_still_asked_for_by_name(
+    canary: CanaryHome, site: tuple[int, list[str]]
+) -> None:
+    port, paths = site
+    _, asked = run(canary, "127.0.0.1", f"git push http://127.0.0.1:{port}/x.git HEAD")
+    assert (paths, asked) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("pages.example.org", True), ("a.b.example.org", True), ("example.org", False),
+        ("evil-example.org", False), ("docs.example.com", True), ("DOCS.example.com.", True),
+        ("docs.example.com.evil.org", False), ("", False),
+    ],
+)  # fmt: skip
+def test_hosts_are_compared_by_whole_names(host: str, expected: bool) -> None:
+    assert is_allowed(host, ("*.example.org", "docs.example.com")) is expected
