@@ -11,7 +11,13 @@ from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
 from hermes_agent.permissions.file_access import FileAccess, JudgedPaths
 from hermes_agent.permissions.grants import Grants, suggested_rules
-from hermes_agent.permissions.limits import CommandPlace, Limit, build_policy, lift
+from hermes_agent.permissions.limits import (
+    CommandPlace,
+    Limit,
+    build_policy,
+    lift,
+    program_folders,
+)
 from hermes_agent.permissions.path_zones import PathContext
 from hermes_agent.permissions.verdicts import (
     SANDBOX_KEYS,
@@ -286,9 +292,11 @@ class Approvals:
         place = CommandPlace(workspace, self._hermes_home, Path.home(), temporary, writable)
         granted = Limit.NETWORK if server.has_network else Limit.NONE
         policy = build_policy(self.mode, (), place, granted)
-        return (
-            policy if policy is None or server.has_network else policy._replace(has_network=False)
-        )
+        if policy is None:
+            return None
+        revealed = (*policy.revealed, *program_folders(server.command))
+        has_network = policy.has_network and server.has_network
+        return policy._replace(revealed=revealed, has_network=has_network)
 
     def allow(self, finding: RiskFinding, shown: str, caller: Caller) -> Verdict:
         """Whether something that a command was found to want is allowed."""

@@ -10,7 +10,7 @@ from enum import Flag, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_agent.sandbox import landlock
+from hermes_agent.sandbox import bubblewrap, landlock
 from hermes_agent.sandbox.denials import DeniedAccess
 from hermes_agent.sandbox.policy import (
     SandboxPolicy,
@@ -148,6 +148,14 @@ def _reopened(
         return ()
     entries = landlock.paths_around(start_up_paths(place.home), place.home)
     return tuple(entry for entry in entries if not entry.is_symlink())
+
+
+def program_folders(command: Iterable[str]) -> tuple[Path, ...]:
+    """The folders of a program and its files in /tmp, where a sandbox shows another folder."""
+    paths = [Path(word) for word in command if word.startswith(f"{bubblewrap.TEMPORARY}/")]
+    files = [path for path in paths if path.is_file()]
+    programs = [path.parent.parent for path in files if path.parent.name == "bin"]
+    return tuple(dict.fromkeys([*programs, *(path.parent for path in files)]))
 
 
 def _revealed(place: CommandPlace) -> tuple[Path, ...]:

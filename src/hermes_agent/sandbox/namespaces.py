@@ -95,5 +95,5 @@ class NetworkNamespace:
             os.close(writer)
             line = self._process.stdout.readline() if self._process.stdout is not None else b""
             if line.startswith(READY):
-                self._proxy_port = int(line.removeprefix(READY) or 0)
+                self._proxy_port = int(line.removeprefix(READY).strip() or 0)
                 self._target = int(json.load(facts)["child-pid"])
