@@ -12,7 +12,9 @@ import pytest
 
 from hermes_agent.permissions.grants import Grants
 from hermes_agent.sandbox.runner import find_sandbox
+from hermes_core.config.file import ConfigFile
 from security.conftest import SECRET, START_UP_FILE, CanaryHome, run_in_mode
+from support.agent_conversation import open_conversation, tool_call_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -285,3 +287,19 @@ def test_a_process_outside_the_sandbox_is_not_reached(canary: CanaryHome, tmp_pa
 def test_a_command_that_ended_is_not_reported_as_running(canary: CanaryHome) -> None:
     results = run_in_mode(canary, "workspace", *["git status --short"] * 15)
     assert [result for result in results if "still_running" in result] == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_project_in_tmp_can_be_read_in_every_mode(
+    tmp_path: Path, mode: str, hermes_home: Path
+) -> None:
+    """The sandbox shows another /tmp; the Hermes folder below it stays hidden."""
+    (tmp_path / "a.txt").write_text("hello\n")
+    (hermes_home / ".env").write_text(SECRET)
+    ConfigFile.of_home().set("agent.approvals", mode)
+    commands = ["cat a.txt", f"cat {hermes_home}/.env"]
+    steps = [tool_call_step("terminal", {"command": command}) for command in commands]
+    with open_conversation(tmp_path, *steps, reply="once") as agent:
+        read, hidden = agent.results()
+    assert read["output"] == "hello\n", read
+    assert SECRET not in hidden.get("output", "")

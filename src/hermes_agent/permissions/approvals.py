@@ -294,9 +294,9 @@ class Approvals:
         policy = build_policy(self.mode, (), place, granted)
         if policy is None:
             return None
-        revealed = (*policy.revealed, *program_folders(server.command))
+        visible = (*policy.visible, *program_folders(server.command))
         has_network = policy.has_network and server.has_network
-        return policy._replace(revealed=revealed, has_network=has_network)
+        return policy._replace(visible=visible, has_network=has_network)
 
     def allow(self, finding: RiskFinding, shown: str, caller: Caller) -> Verdict:
         """Whether something that a command was found to want is allowed."""

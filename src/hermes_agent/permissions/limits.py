@@ -10,7 +10,7 @@ from enum import Flag, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_agent.sandbox import bubblewrap, landlock
+from hermes_agent.sandbox import landlock
 from hermes_agent.sandbox.denials import DeniedAccess
 from hermes_agent.sandbox.policy import (
     SandboxPolicy,
@@ -89,6 +89,7 @@ def build_policy(
         protected=tuple(_protected(place, keys)),
         reopened=_reopened(place, writable, keys),
         revealed=_revealed(place),
+        visible=(place.workspace,),
         temporary=place.temporary,
         has_network=not is_plan and (is_full or Limit.NETWORK in lifted),
         has_local_sockets=is_full or Limit.SOCKETS in lifted,
@@ -151,9 +152,8 @@ def _reopened(
 
 
 def program_folders(command: Iterable[str]) -> tuple[Path, ...]:
-    """The folders of a program and its files in /tmp, where a sandbox shows another folder."""
-    paths = [Path(word) for word in command if word.startswith(f"{bubblewrap.TEMPORARY}/")]
-    files = [path for path in paths if path.is_file()]
+    """The folders of a program and of the files that it is started with."""
+    files = [path for word in command if (path := Path(word)).is_absolute() and path.is_file()]
     programs = [path.parent.parent for path in files if path.parent.name == "bin"]
     return tuple(dict.fromkeys([*programs, *(path.parent for path in files)]))
 

@@ -99,6 +99,9 @@ def _system(policy: SandboxPolicy) -> list[str]:
     arguments = [bind, "/", "/", "--dev", "/dev", "--proc", "/proc"]
     if policy.is_limited:
         arguments += ["--bind", str(policy.temporary), str(TEMPORARY)]
+        shown = [path for path in policy.visible if path.is_relative_to(TEMPORARY)]
+        for path in without_nested(shown):
+            arguments += _same("--ro-bind", path)
     return arguments
 
 

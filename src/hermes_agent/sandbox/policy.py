@@ -56,6 +56,7 @@ class SandboxPolicy(NamedTuple):
     has_local_sockets: bool = False
     is_limited: bool = True  # False: no file limits beyond what is hidden
     reopened: tuple[Path, ...] = ()  # writable although below a protected folder
+    visible: tuple[Path, ...] = ()  # readable below /tmp, where a sandbox shows another folder
     protects_git: bool = True  # whether hooks of repositories are restored afterwards
 
 
