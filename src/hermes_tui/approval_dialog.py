@@ -15,6 +15,7 @@ from hermes_agent.tools.prompter import ApprovalAnswer
 from hermes_core.errors import UsageError
 from hermes_core.terminal_text import clean, one_line
 from hermes_tui.dialogs import QuestionDialog
+from hermes_tui.status import short_folder
 
 if TYPE_CHECKING:
     from textual import events
@@ -63,7 +64,8 @@ class ApprovalDialog(QuestionDialog):
         payload = self._payload
         with Vertical(classes="dialog approval"):
             yield Static(Content(clean(str(payload["description"]))), classes="reason")
-            yield Static(Content(f"in {one_line(str(payload.get('folder') or ''))}"), classes="dim")
+            folder = short_folder(one_line(str(payload.get("folder") or "")))
+            yield Static(Content(f"in {folder}"), classes="dim")
             with VerticalScroll(id="command", can_focus=False):
                 yield Static(self._command(), classes="command")
             yield Static(id="rule", classes="dim")

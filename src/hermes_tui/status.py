@@ -87,7 +87,7 @@ class StatusBar(Static):
             mode += " (no sandbox)"
         labels = (
             fit(one_line(str(info["model"])), MODEL_COLUMNS),
-            _short(str(info["cwd"])),
+            short_folder(str(info["cwd"])),
             fit(name, TITLE_COLUMNS),
         )
         return [
@@ -119,7 +119,7 @@ def _tokens(count: int) -> str:
     return f"{count / 1000:.0f}k" if count >= 100_000 else f"{count / 1000:.1f}k"
 
 
-def _short(folder: str) -> str:
+def short_folder(folder: str) -> str:
     """A folder with `~` for the home folder."""
     home = str(Path.home())
     if folder == home or folder.startswith(f"{home}/"):

@@ -52,6 +52,7 @@ export function useConversation(
   const rpc = useRef<RpcClient | null>(null);
   const live = useRef<string | null>(null);
   const stored = useRef<string | undefined>(undefined);
+  const lastCommand = useRef<Promise<unknown>>(Promise.resolve());
   const opening = useRef<Promise<OpenedSession> | null>(null);
   const onMovedRef = useRef(onMoved);
   onMovedRef.current = onMoved;
@@ -157,7 +158,9 @@ export function useConversation(
     async (line: string) => {
       const [name = "", ...rest] = line.slice(1).split(" ");
       await ensureSession();
-      const outcome = await call<CommandOutcome>("command.dispatch", { name, arg: rest.join(" ") });
+      const dispatched = call<CommandOutcome>("command.dispatch", { name, arg: rest.join(" ") });
+      lastCommand.current = dispatched.catch(() => undefined);
+      const outcome = await dispatched;
       if (outcome.session_id !== live.current || outcome.changed) {
         showSession(await call<OpenedSession>("session.activate", { session_id: outcome.session_id }));
       }
@@ -172,6 +175,7 @@ export function useConversation(
     async (text: string, mode: SendMode, model?: string) => {
       if (text.startsWith("/") && !text.includes("\n")) return runCommand(text);
       await ensureSession(model);
+      await lastCommand.current; // a message after `/model` goes to the new model
       const answer = await call<{ status: string }>(`session.${mode}`, { text });
       if (answer.status === "queued") setState((now) => addQueuedMessage(now, text));
     },
