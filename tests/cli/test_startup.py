@@ -33,7 +33,7 @@ def least_cpu_seconds(commands: list[list[str]]) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "limit"), [(["--help"], 5), (["--version"], 5), (["sessions", "list"], 10)]
+    ("arguments", "limit"), [(["--help"], 5), (["--version"], 5), (["sessions", "list"], 12)]
 )
 def test_start_up_against_the_bare_interpreter(
     history: Path, arguments: list[str], limit: float
