@@ -118,6 +118,14 @@ def dashboard(
         thread.join(timeout=PATIENCE_SECONDS)
         listener.close()
         assert not thread.is_alive(), "the server did not stop"
+        _wait_for_scans()
+
+
+def _wait_for_scans() -> None:
+    """Wait for background scans of this process, which would record in the next test's home."""
+    for thread in threading.enumerate():
+        if thread.name == "hermes-achievements-scan":
+            thread.join(timeout=PATIENCE_SECONDS)
 
 
 def raw_request(url: str, target: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
