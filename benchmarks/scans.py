@@ -50,6 +50,8 @@ COLUMNS: Final = """
     FROM messages
 """
 SAMPLE_SESSIONS: Final = 25  # sessions for the slow methods
+QUICK_SAMPLE_SESSIONS: Final = 2
+QUICK_DIVISOR: Final = 500
 # A program that counts by searching for words: one pass over the text for each number.
 WORD_PATTERNS: Final = [
     re.compile(rf"\b(?:{pair.replace('/', '|')})\w*", re.IGNORECASE)
@@ -70,7 +72,7 @@ def measure(context: BenchmarkContext) -> list[Figure]:
     path = context.history("seeds")
     return [
         *_cold(context, path),
-        *_slow_methods(path),
+        *_slow_methods(path, QUICK_SAMPLE_SESSIONS if context.is_quick else SAMPLE_SESSIONS),
         *_warm(context),
         *_append(context),
         _served(context, path),
@@ -108,9 +110,9 @@ def _plain_read(path: Path) -> float:
         return time.process_time() - started
 
 
-def _slow_methods(path: Path) -> list[Figure]:
+def _slow_methods(path: Path, sample: int) -> list[Figure]:
     with closing(open_history(str(path))) as history:
-        ids = [session_id for session_id, _ in history.session_sizes()[:SAMPLE_SESSIONS]]
+        ids = [session_id for session_id, _ in history.session_sizes()[:sample]]
         history_rows = reference_metrics.ReferenceHistory(
             [row for session_id in ids if (row := history.session(session_id))],
             {session_id: list(history.rows(session_id)) for session_id in ids},
@@ -289,7 +291,7 @@ def _growth(context: BenchmarkContext) -> list[Figure]:
 
 def _size(context: BenchmarkContext, factor: int) -> Any:
     seeds = PRESETS["seeds"]
-    divisor = 50 if context.is_quick else 1
+    divisor = QUICK_DIVISOR if context.is_quick else 1
     return replace(
         seeds,
         sessions=factor * seeds.sessions // divisor,

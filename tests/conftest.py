@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -11,6 +12,10 @@ from hypothesis import settings
 from hermes_state.engine import driver
 from support import signals, worker_coverage
 from support.command_line import Hermes, run_hermes
+from support.synapse import Synapse, running_synapse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 driver.install()
 signals.restore()
@@ -48,6 +53,13 @@ def hermes_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def hermes() -> Hermes:
     """Run the real command line as a process of its own."""
     return run_hermes
+
+
+@pytest.fixture(scope="session")
+def synapse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Synapse]:
+    """A real Matrix server, for the tests of the group `synapse`."""
+    with running_synapse(tmp_path_factory.mktemp("synapse")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

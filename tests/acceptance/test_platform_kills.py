@@ -1,4 +1,4 @@
-"""Chat platforms under kill -9: no message is lost or handled handled_twice."""
+"""Chat platforms under kill -9: no message is lost or handled twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from gateway.outbound.sender import DUPLICATE_NOTE
 from hermes_state import SessionDB
 from support import platform_chats
 from support.gateway_process import GatewayProcess
-from support.synapse import running_synapse
 from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
@@ -55,13 +54,14 @@ class MessageSender:
             await asyncio.sleep(random.uniform(0, 0.1))
 
 
-@pytest.fixture(params=["telegram", "matrix", "discord", "slack"])
-async def chats(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[PlatformChats]:
+WITH_SYNAPSE = pytest.param("matrix", marks=pytest.mark.xdist_group("synapse"))
+
+
+@pytest.fixture(params=["telegram", WITH_SYNAPSE, "discord", "slack"])
+async def chats(request: pytest.FixtureRequest) -> AsyncIterator[PlatformChats]:
     async with AsyncExitStack() as stack:
         if request.param == "matrix":
-            synapse = stack.enter_context(running_synapse(tmp_path_factory.mktemp("synapse")))
+            synapse = request.getfixturevalue("synapse")
             yield await stack.enter_async_context(platform_chats.on_matrix(synapse))
         else:
             yield await stack.enter_async_context(getattr(platform_chats, f"on_{request.param}")())

@@ -21,11 +21,10 @@ from gateway.platforms.matrix.messages import without_mention
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 from support.adapters import DictMemory, RecordingInbox
 from support.matrix_setup import MatrixSetup, connected, context_of
-from support.synapse import SERVER_NAME, LossyProxy, running_synapse
+from support.synapse import SERVER_NAME, LossyProxy
 from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from support.synapse import MatrixUser, Synapse
@@ -36,12 +35,6 @@ PICTURE = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
     "0000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
 )
-
-
-@pytest.fixture(scope="module")
-def synapse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Synapse]:
-    with running_synapse(tmp_path_factory.mktemp("synapse")) as server:
-        yield server
 
 
 def register_user(synapse: Synapse, name: str, display_name: str = "") -> MatrixUser:
@@ -433,35 +426,30 @@ async def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_is_down_is_waited_for(
-    tmp_path: Path, synapse: Synapse, caplog: pytest.LogCaptureFixture
+    setup: MatrixSetup, synapse: Synapse, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    bot, ann, notes = register_user(synapse, "bot"), register_user(synapse, "ann"), DictMemory()
-    setup = MatrixSetup(bot, ann, context_of(synapse.url, bot.token, tmp_path, notes), notes)
-    room = setup.create_room()
-    adapter, received = make(setup.context), RecordingInbox()
-    await asyncio.to_thread(synapse.stop)
-    try:
+    room, received = setup.create_room(), RecordingInbox()
+    async with LossyProxy(synapse) as line:
+        adapter = make(context_of(line.url, setup.bot.token, tmp_path, setup.notes))
+        await line.close()
         with pytest.raises(PlatformDownError):
             await adapter.connect(received)
         await adapter.disconnect()
-        await asyncio.to_thread(synapse.start)
+        await line.open()
         await adapter.connect(received)
-        ann.send_text(room, "one")
+        setup.ann.send_text(room, "one")
         await received.wait_for(1)
-        await asyncio.to_thread(synapse.stop)
+        await line.close()
         result = await adapter.send(OutgoingMessage(room, "not now", "k1"))
         assert (result.error_kind, result.may_have_arrived) == (ErrorKind.TRANSIENT, False)
-        await asyncio.to_thread(synapse.start)
+        await line.open()
         assert (await adapter.send(OutgoingMessage(room, "now", "k1"))).success
-        ann.send_text(room, "two")
+        setup.ann.send_text(room, "two")
         await received.wait_for(2)
-    finally:
         await adapter.disconnect()
-        if not synapse.is_up():
-            await asyncio.to_thread(synapse.start)
     assert received.texts == ["one", "two"]
-    assert bot.token not in caplog.text
+    assert setup.bot.token not in caplog.text
 
 
 def test_the_longest_text_fits_into_an_event() -> None:

@@ -136,7 +136,7 @@ class MatrixUser(NamedTuple):
 
 
 class Synapse:
-    """A server that can be stopped and restarted on the same port."""
+    """A server without users."""
 
     def __init__(self, folder: Path) -> None:
         if not (ENVIRONMENT / "bin" / "python").exists():
@@ -220,7 +220,7 @@ def call(method: str, url: str, data: bytes | None = None, token: str = "") -> d
 
 @contextmanager
 def running_synapse(folder: Path) -> Iterator[Synapse]:
-    """Run a server without users."""
+    """Run a server."""
     server = Synapse(folder)
     try:
         server.start()
@@ -230,26 +230,37 @@ def running_synapse(folder: Path) -> Iterator[Synapse]:
 
 
 class LossyProxy:
-    """A TCP proxy to the server that can drop responses."""
+    """A TCP proxy to the server that can drop responses, or refuse connections for a time."""
 
     def __init__(self, synapse: Synapse) -> None:
         self._target = int(synapse.url.rpartition(":")[2])
         self._server: asyncio.Server | None = None
+        self._port = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self.drops_responses = False
         self.url = ""
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._port = _free_port()
+        self.url = f"http://127.0.0.1:{self._port}"
+        await self.open()
         return self
 
     async def __aexit__(self, *_exception: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Accept connections."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+
+    async def close(self) -> None:
+        """End every connection and refuse new ones."""
         assert self._server is not None
         self._server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await asyncio.open_connection("127.0.0.1", self._target)
@@ -271,7 +282,7 @@ class LossyProxy:
 
 
 def _free_port() -> int:
-    """A port below the ephemeral range, so that it stays free while the server is down."""
+    """A port below the ephemeral range, so that it stays free while nothing listens."""
     while True:
         port = random.randrange(20_000, 32_000)
         with socket.socket() as probe, contextlib.suppress(OSError):
