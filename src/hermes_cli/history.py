@@ -42,10 +42,13 @@ LISTED_FIELDS = (
 
 
 def open_for_reading() -> SessionDB:
-    """Open the history, recovered after crashes; read-only without write access."""
-    if exists():
-        with contextlib.suppress(StoreUnavailableError):
-            return SessionDB(purge_hook=keep_facts)
+    """Open the history read-only; after a crash it is recovered first, if it is writable."""
+    db = SessionDB(read_only=True)
+    if not db.needs_recovery():
+        return db
+    db.close()
+    with contextlib.suppress(StoreUnavailableError):
+        return SessionDB(purge_hook=keep_facts)
     return SessionDB(read_only=True)
 
 
@@ -80,7 +83,7 @@ def deliver_events(db: SessionDB) -> None:
 def finish_indexing(db: SessionDB, out: CommandOutput) -> None:
     """Finish the index of an older history, with progress; Ctrl+C is safe."""
     progress = db.index_progress()
-    if progress is None:
+    if progress is None or db.engine.read_only:
         return
     if not out.is_watched:
         out.note(indexing_text(*progress))

@@ -20,6 +20,7 @@ from hermes_state.delivery.outbox import OutboxPart
 from hermes_state.delivery.pairings import PairingPart
 from hermes_state.delivery.people import PeoplePart
 from hermes_state.delivery.routes import RoutePart
+from hermes_state.engine import process_identity
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.edits import HistoryEditPart
 from hermes_state.messages.history import ExportPart
@@ -126,6 +127,15 @@ class SessionDB(
                 Step("index what other programs wrote", self._start_background),
             ]
         )
+
+    def needs_recovery(self) -> bool:
+        """Whether crashed processes or other programs left rows to be settled or indexed."""
+        if not self.engine.columns.has_own_tables:
+            return False
+        dead = self.engine.read(
+            lambda reader: process_identity.dead_processes(reader, self.identity, self.clock)
+        )
+        return bool(dead) or self.journal.has_orphans() or self.index_progress() is not None
 
     def _start_background(self) -> None:
         self.refresh_index()

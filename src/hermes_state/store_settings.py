@@ -14,6 +14,7 @@ STORE_SETTING_KEYS = (
     "store.busy_seconds",
     "store.trash_days",
     "store.wal_limit_mb",
+    "store.journal_mode",
     "store.draft_interval_ms",
     "search.tool_output",
     "sessions.auto_prune",
@@ -30,6 +31,7 @@ class StoreSettings(NamedTuple):
     draft_interval_ms: int = 150
     retention_days: int = 0  # 0: no automatic pruning
     search_tools: bool = False
+    converts_to_wal: bool = False  # of a file that another program created
 
     @classmethod
     def of_home(cls) -> StoreSettings:
@@ -45,6 +47,7 @@ class StoreSettings(NamedTuple):
                 busy_seconds=settings.get_float("store.busy_seconds"),
                 trash_days=settings.get_int("store.trash_days"),
                 wal_limit_mb=settings.get_int("store.wal_limit_mb"),
+                converts_to_wal=settings.get_str("store.journal_mode") == "wal",
                 draft_interval_ms=settings.get_int("store.draft_interval_ms"),
                 retention_days=retention_policy(settings).days,
                 search_tools=settings.get_bool("search.tool_output"),

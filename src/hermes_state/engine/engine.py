@@ -12,13 +12,12 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_core import paths
-from hermes_core.errors import SchemaTooNewError, StoreError, StoreUnavailableError
-from hermes_state.engine import driver, filesystem, process_identity
+from hermes_core.errors import StoreError, StoreUnavailableError
+from hermes_state.engine import driver, filesystem, migrator, process_identity
 from hermes_state.engine.columns import Columns, read_columns
-from hermes_state.engine.dialect import SqliteDialect
 from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.errors import to_store_error
 from hermes_state.engine.file_guard import GUARD
@@ -28,8 +27,6 @@ from hermes_state.engine.threads import Throttle
 from hermes_state.engine.transaction import Reader, Tx
 from hermes_state.engine.writer import Writer
 from hermes_state.messages.journal import Journal
-from hermes_state.schema import own
-from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
 from hermes_state.search.index_file import SearchFile
 from hermes_state.sessions.index import before_commit, catch_up
 
@@ -181,11 +178,20 @@ class Engine:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         connection.execute(f"PRAGMA journal_size_limit = {self.settings.wal_limit_mb << 20}")
-        mode = _use_write_ahead_log(connection)
+        mode = self._journal_mode(connection)
         # Without WAL, only EXTRA makes a commit survive a power failure.
         connection.execute(f"PRAGMA synchronous = {'FULL' if mode == 'wal' else 'EXTRA'}")
         driver.set_busy_handler(connection, self.busy_seconds)
         return connection
+
+    def _journal_mode(self, connection: sqlite3.Connection) -> str:
+        """Use a write-ahead log; a file of another program keeps its mode unless asked."""
+        mode = str(connection.execute("PRAGMA journal_mode").fetchone()[0]).lower()
+        if mode == "wal":
+            return mode
+        if migrator.keeps_journal_mode(connection) and not self.settings.converts_to_wal:
+            return mode
+        return _use_write_ahead_log(connection, mode)
 
     def _open(self) -> Columns:
         try:
@@ -200,8 +206,7 @@ class Engine:
         uri = read_only_uri(self.path)
         with contextlib.closing(driver.connect(uri, self.busy_seconds, uri=True)) as connection:
             columns = read_columns(connection)
-            _check_is_session_store(columns, self.path)
-            _check_layout(connection, columns, self.path)
+            self._check(connection, columns)
         return columns
 
     def _open_for_writing(self) -> Columns:
@@ -210,12 +215,16 @@ class Engine:
         with contextlib.closing(self._connect()) as connection:
             columns = read_columns(connection)
             if columns.tables:
-                _check_is_session_store(columns, self.path)
-                _check_layout(connection, columns, self.path)
-            if not columns.tables >= own.OWN_NAMES:
-                _create_tables(connection)
+                self._check(connection, columns)
+            if not migrator.is_current(connection, columns.tables):
+                migrator.migrate(connection, self.clock.now())
                 columns = read_columns(connection)
         return columns
+
+    def _check(self, connection: sqlite3.Connection, columns: Columns) -> None:
+        _check_is_session_store(columns, self.path)
+        if columns.has_own_tables:
+            migrator.check_layout(connection, self.path)
 
 
 class Engines:
@@ -290,10 +299,7 @@ def _file_id(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _use_write_ahead_log(connection: sqlite3.Connection) -> str:
-    mode = str(connection.execute("PRAGMA journal_mode").fetchone()[0]).lower()
-    if mode == "wal":
-        return mode
+def _use_write_ahead_log(connection: sqlite3.Connection, mode: str) -> str:
     timeout = connection.execute("PRAGMA busy_timeout").fetchone()[0]
     connection.execute("PRAGMA busy_timeout = 200")
     try:
@@ -318,44 +324,3 @@ def _check_is_session_store(columns: Columns, path: Path) -> None:
             f"{path} is an SQLite database, but not a session store. "
             "Move it away, or point HERMES_HOME elsewhere."
         )
-
-
-def _check_layout(connection: sqlite3.Connection, columns: Columns, path: Path) -> None:
-    if not columns.has_own_tables:
-        return
-    row = connection.execute(
-        "SELECT value FROM hermes_layout WHERE name = 'readable_by'"
-    ).fetchone()
-    if row is not None and int(row[0]) > own.LAYOUT:
-        raise SchemaTooNewError(
-            f"{path} was last written by a newer release of Hermes (layout {row[0]}, this "
-            f"release knows {own.LAYOUT}). Update Hermes; nothing was changed."
-        )
-
-
-def _create_tables(connection: sqlite3.Connection) -> None:
-    """Create the base tables in a new file, and own tables, in one transaction."""
-    dialect = SqliteDialect()
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        known = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-        if "sessions" not in known:
-            for statement in (*BASE_TABLES, *BASE_INDEXES):
-                connection.execute(statement)
-            connection.execute("INSERT INTO schema_version VALUES (?)", (BASE_VERSION,))
-        for template in own.OWN_TABLES:
-            connection.execute(dialect.table(template))
-        layout: list[tuple[str, Any]] = [
-            ("layout", own.LAYOUT),
-            ("readable_by", own.READABLE_BY),
-        ]
-        newest = connection.execute("SELECT coalesce(max(id), 0) FROM messages").fetchone()[0]
-        layout.append(("indexed_through", newest))  # no index row exists that could be stale
-        layout.append(("history", os.urandom(8).hex()))  # identifies the history in derived files
-        connection.executemany(
-            "INSERT INTO hermes_layout (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", layout
-        )
-        connection.execute("COMMIT")
-    except sqlite3.Error:
-        connection.execute("ROLLBACK")
-        raise

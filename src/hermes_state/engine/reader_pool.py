@@ -6,7 +6,7 @@ import contextlib
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
-from hermes_state.engine import filesystem
+from hermes_state.engine import filesystem, migrator
 from hermes_state.engine.driver import connect, sqlite3
 from hermes_state.engine.transaction import Reader
 
@@ -75,5 +75,6 @@ class ReaderPool:
 
     def _open(self) -> Reader:
         connection = connect(self._uri, self._busy_seconds, uri=True)
+        migrator.add_missing_tables(connection, self._columns.tables)
         connection.execute("PRAGMA query_only = ON")
         return Reader(connection, self._columns)

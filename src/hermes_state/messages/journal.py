@@ -126,6 +126,10 @@ class Journal:
             if path != self._path or self._descriptor is None
         )
 
+    def has_orphans(self) -> bool:
+        """Whether another process, running or ended, has a journal."""
+        return any(path != self._path for path in self._folder.glob(f"{self._prefix}-*.jsonl"))
+
     def _replay_file(self, path: Path, engine: Engine) -> int:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)

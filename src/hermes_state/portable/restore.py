@@ -35,7 +35,7 @@ from hermes_state.portable.restored_settings import (
     new_users,
     remove_users,
 )
-from hermes_state.schema import own
+from hermes_state.schema.migrations import MIGRATIONS, layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,10 +147,11 @@ class Restore:
             raise PortableFileError(
                 f"{self._path}: the history in it is damaged. {error}"
             ) from error
-        if (manifest.layout or 0) > own.LAYOUT:
+        known = layout_of(MIGRATIONS)
+        if (manifest.layout or 0) > known:
             raise SchemaTooNewError(
                 f"{self._path} was written by a newer release of Hermes (layout {manifest.layout}, "
-                f"this release knows {own.LAYOUT}). Update Hermes; nothing was changed."
+                f"this release knows {known}). Update Hermes; nothing was changed."
             )
         self._find_grants()
         return self._manifest

@@ -1,20 +1,19 @@
-"""Tables of Hermes in addition to the base tables.
+"""Tables of Hermes in addition to the base tables, as the first release created them.
 
-All of them have the prefix `hermes_`; other programs ignore them. Two numbers describe
-them: LAYOUT is the layout that this release writes, READABLE_BY the oldest layout that a
-release must support to open the file safely.
+All of them have the prefix `hermes_`; other programs ignore them. Later changes are
+migrations: see `migrations`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-LAYOUT: Final = 1
-READABLE_BY: Final = 1
-
+LAYOUT_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS hermes_layout (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+)
 # {blob}, {identity} and {clustered} are filled in by the dialect.
-OWN_TABLES: Final = (
-    "CREATE TABLE IF NOT EXISTS hermes_layout (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+FIRST_TABLES: Final = (
+    LAYOUT_TABLE,
     # The durable identity of a message: what makes append idempotent.
     """
     CREATE TABLE IF NOT EXISTS hermes_message (
@@ -293,24 +292,6 @@ OWN_TABLES: Final = (
         guessed_at DOUBLE PRECISION NOT NULL
     )
     """,
-    # Roles of people that differ from the default, and keys for the API platform.
-    """
-    CREATE TABLE IF NOT EXISTS hermes_person_role (
-        platform TEXT NOT NULL,
-        user_id TEXT NOT NULL,
-        role TEXT NOT NULL,
-        set_at DOUBLE PRECISION NOT NULL,
-        PRIMARY KEY (platform, user_id)
-    ) {clustered}
-    """,
-    """
-    CREATE TABLE IF NOT EXISTS hermes_api_key (
-        name TEXT PRIMARY KEY,
-        role TEXT NOT NULL,
-        digest {blob} NOT NULL UNIQUE,
-        created_at DOUBLE PRECISION NOT NULL
-    ) {clustered}
-    """,
     # What purged sessions add to lifetime statistics: numbers, no text.
     """
     CREATE TABLE IF NOT EXISTS hermes_kept (
@@ -319,11 +300,4 @@ OWN_TABLES: Final = (
         kept_at DOUBLE PRECISION NOT NULL
     ) {clustered}
     """,
-)
-
-# A file that lacks one of these was last written by an older release; the rest is created.
-OWN_NAMES: Final = frozenset(
-    template.partition("IF NOT EXISTS ")[2].partition(" ")[0]
-    for template in OWN_TABLES
-    if template.lstrip().startswith("CREATE TABLE")
 )

@@ -1,4 +1,4 @@
-"""Background jobs: indexing a foreign history, newest first, and house-keeping.
+"""Background jobs: migrations, indexing a foreign history, newest first, and house-keeping.
 
 All jobs work in short slices, so that no writer waits for them, and can stop after any
 slice; the next opening of the store continues.
@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import StoreError
+from hermes_state.engine import migrator
 from hermes_state.engine.threads import SLICE_SECONDS
 from hermes_state.sessions import index
 
@@ -27,7 +28,7 @@ SLICE_SESSIONS: Final = 500
 
 
 class BackgroundJobs:
-    """Indexes the sessions without an index row, then runs the house-keeping."""
+    """Completes migrations and the session index, then runs the house-keeping."""
 
     def __init__(self, engine: Engine, keep_house: Callable[[], object]) -> None:
         self._engine = engine
@@ -42,7 +43,7 @@ class BackgroundJobs:
 
     def start(self, *, is_due: bool) -> None:
         """Start the thread if there is work to do."""
-        if self._thread is None and (is_due or self.progress() is not None):
+        if self._thread is None and (is_due or self._is_behind()):
             self._thread = threading.Thread(target=self._run, name="hermes-upkeep", daemon=True)
             self._thread.start()
 
@@ -61,12 +62,22 @@ class BackgroundJobs:
 
     def _run(self) -> None:
         try:
-            while not self._stop.is_set() and self.build_slice():
+            while not self._stop.is_set() and (self._fill_slice() or self.build_slice()):
                 pass
             if not self._stop.is_set():
                 self._keep_house()
         except StoreError as error:
             log.warning("background work postponed: %s", error)
+
+    def _is_behind(self) -> bool:
+        return self.progress() is not None or self._engine.read(migrator.unfinished) is not None
+
+    def _fill_slice(self) -> bool:
+        """Fill a slice of rows for an unfinished migration; whether there was one."""
+        migration = self._engine.read(migrator.unfinished)
+        if migration is not None:
+            self._engine.write_upkeep(lambda tx: migrator.fill_slice(tx, migration))
+        return migration is not None
 
     def build_slice(self) -> bool:
         """Index a slice of sessions; whether any were missing."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from hermes_core.clock import SystemClock
 from hermes_core.errors import HermesError
-from hermes_state.engine import driver, filesystem, process_identity
+from hermes_state.engine import driver, filesystem, migrator, process_identity
 from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.rows import decode_json
@@ -157,6 +157,9 @@ def _journal_mode(engine: Engine) -> HealthFinding:
     mode = engine.read(lambda reader: reader.value("PRAGMA journal_mode"))
     if mode == "wal":
         return HealthFinding("journal mode", "ok", "write-ahead log")
+    if engine.read(lambda reader: migrator.keeps_journal_mode(reader.connection)):
+        text = f"{mode}, as the program that created the file chose"
+        return HealthFinding("journal mode", "ok", text)
     return HealthFinding(
         "journal mode",
         "warning",

@@ -117,8 +117,7 @@ def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
     waiting = asking = 0
     if history.exists():
         with history.open_for_reading() as db:
-            waiting = db.waiting_places()
-            asking = len(db.asking_users()) if db.engine.columns.has_own_tables else 0
+            waiting, asking = db.waiting_places(), len(db.asking_users())
     if arguments.json:
         facts = {
             name: runtime_status.get(name)

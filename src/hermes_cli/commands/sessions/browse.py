@@ -48,7 +48,7 @@ def browse(arguments: argparse.Namespace, out: CommandOutput) -> int:
         raise StoreUnavailableError(history.no_history_text())
     if output_settings.color_setting(out.note) == "never":
         os.environ["NO_COLOR"] = "1"  # read by the toolkit
-    with history.open_for_reading() as db:
+    with history.open_for_writing() as db:
         sessions = BrowserSessions(db, session_filter(arguments), history.deliver_events)
         app = BrowserApp(sessions, terminal_driver.TerminalDriver)
         row = app.run()

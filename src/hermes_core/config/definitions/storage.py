@@ -32,6 +32,14 @@ STORAGE_SETTINGS: Final = (
         maximum=4096,
     ),
     Setting(
+        "store.journal_mode",
+        "choice",
+        "keep",
+        "Journal of a history that another program created: keep its mode, or convert it to a "
+        "write-ahead log.",
+        choices=("keep", "wal"),
+    ),
+    Setting(
         "store.draft_interval_ms",
         "int",
         150,

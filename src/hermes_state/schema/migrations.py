@@ -1,0 +1,97 @@
+"""Numbered changes of own tables and indexes; tables of the base schema are never changed.
+
+A file records each applied migration in `hermes_migration`. Statements are idempotent and
+run in one transaction per migration. A migration with `fill` also changes existing rows:
+one slice per transaction, in the background, from the recorded position.
+
+`layout` in a file is the newest applied migration. `readable_by` is the layout that a
+release must know to open the file; a migration raises it when older releases would
+misread the file or damage it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_state.schema.own import FIRST_TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_state.engine.transaction import Tx
+
+    # Changes a slice of rows after a position ('' at first); the next position, None at the end.
+    Fill = Callable[[Tx, str], str | None]
+
+
+class Migration(NamedTuple):
+    """A change of own tables."""
+
+    number: int
+    name: str
+    statements: tuple[str, ...]
+    is_readable_before: bool = True  # older releases can open a changed file
+    fill: Fill | None = None
+
+
+RECORDS_TABLE: Final = """
+    CREATE TABLE IF NOT EXISTS hermes_migration (
+        number INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        applied_at DOUBLE PRECISION NOT NULL,
+        position TEXT
+    )
+"""
+ROLE_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS hermes_person_role (
+        platform TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        role TEXT NOT NULL,
+        set_at DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (platform, user_id)
+    ) {clustered}
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS hermes_api_key (
+        name TEXT PRIMARY KEY,
+        role TEXT NOT NULL,
+        digest {blob} NOT NULL UNIQUE,
+        created_at DOUBLE PRECISION NOT NULL
+    ) {clustered}
+    """,
+)
+# {blob}, {identity} and {clustered} are filled in by the dialect.
+MIGRATIONS: Final = (
+    Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
+    Migration(2, "roles of people, keys for the API platform", ROLE_TABLES),
+    Migration(3, "superseded index", ("DROP INDEX IF EXISTS hermes_outbox_unsettled",)),
+)
+
+
+def layout_of(migrations: tuple[Migration, ...]) -> int:
+    """The layout after all of *migrations*."""
+    return migrations[-1].number
+
+
+def readable_by(migrations: tuple[Migration, ...]) -> int:
+    """The layout that a release must know to open a file after all of *migrations*."""
+    breaking = [each.number for each in migrations if not each.is_readable_before]
+    return max(breaking, default=1)
+
+
+def table_statements(migrations: tuple[Migration, ...]) -> list[tuple[str, str]]:
+    """The tables that *migrations* create, and their templates."""
+    return [
+        (statement.partition("IF NOT EXISTS ")[2].partition(" ")[0], statement)
+        for migration in migrations
+        for statement in migration.statements
+        if statement.lstrip().startswith("CREATE TABLE")
+    ]
+
+
+@functools.cache
+def table_names(migrations: tuple[Migration, ...]) -> frozenset[str]:
+    """The tables that *migrations* create."""
+    return frozenset(name for name, _ in table_statements(migrations))
