@@ -8,7 +8,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hermes_core.errors import StoreError
+from hermes_core.errors import StatementError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,9 @@ DISK_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ERO
 
 def is_store_failure(error: BaseException) -> bool:
     """Whether the store or the disk failed, as opposed to the work that was tried."""
-    is_disk_error = isinstance(error, OSError) and error.errno in DISK_ERRNOS
-    return isinstance(error, StoreError) or is_disk_error
+    if isinstance(error, StoreError):
+        return not isinstance(error, StatementError)
+    return isinstance(error, OSError) and error.errno in DISK_ERRNOS
 
 
 async def read_or_none(read: Callable[[], T], step: str) -> T | None:

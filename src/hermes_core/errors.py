@@ -131,6 +131,10 @@ class StoreError(HermesError):
     """The session store refused or failed."""
 
 
+class StatementError(StoreError):
+    """The database rejected a statement, which trying again does not change."""
+
+
 class StoreUnavailableError(StoreError):
     """The file cannot be opened or written here."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from hermes_state.schema.base import MESSAGE_DEFAULTS, SESSION_DEFAULTS
+
 if TYPE_CHECKING:
     from hermes_state.engine.driver import sqlite3
 
@@ -25,10 +27,39 @@ class Columns(NamedTuple):
         """Whether system prompts are deduplicated in a separate table."""
         return "system_prompt_hash" in self.sessions and "system_prompts" in self.tables
 
+    def missing(self) -> dict[str, dict[str, str]]:
+        """Columns that files of schema 16 have and this one lacks, by table, with defaults."""
+        pairs = {
+            "sessions": (self.sessions, SESSION_DEFAULTS),
+            "messages": (self.messages, MESSAGE_DEFAULTS),
+        }
+        lacking = {
+            table: {name: value for name, value in defaults.items() if name not in present}
+            for table, (present, defaults) in pairs.items()
+        }
+        return {table: names for table, names in lacking.items() if names}
+
+    def completed(self) -> Columns:
+        """The columns of a connection that `add_missing_columns` has completed."""
+        missing = self.missing()
+        return self._replace(
+            sessions=(*self.sessions, *missing.get("sessions", {})),
+            messages=(*self.messages, *missing.get("messages", {})),
+        )
+
     @property
     def has_own_tables(self) -> bool:
         """Whether Hermes has opened this file for writing before."""
         return "hermes_layout" in self.tables
+
+
+def add_missing_columns(connection: sqlite3.Connection, columns: Columns) -> None:
+    """Give a reading connection the columns that an old file lacks, with default values."""
+    for table, defaults in columns.missing().items():
+        added = ", ".join(f"{value} AS {name}" for name, value in defaults.items())
+        connection.execute(
+            f"CREATE TEMP VIEW {table} AS SELECT t.*, {added} FROM main.{table} t"  # noqa: S608
+        )
 
 
 def read_columns(connection: sqlite3.Connection) -> Columns:

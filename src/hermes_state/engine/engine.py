@@ -27,6 +27,7 @@ from hermes_state.engine.threads import Throttle
 from hermes_state.engine.transaction import Reader, Tx
 from hermes_state.engine.writer import Writer
 from hermes_state.messages.journal import Journal
+from hermes_state.schema.base import OLDEST_WRITABLE
 from hermes_state.search.index_file import SearchFile
 from hermes_state.sessions.index import before_commit, catch_up
 
@@ -216,6 +217,7 @@ class Engine:
             columns = read_columns(connection)
             if columns.tables:
                 self._check(connection, columns)
+                _check_is_writable(columns, self.path)
             if not migrator.is_current(connection, columns.tables):
                 migrator.migrate(connection, self.clock.now())
                 columns = read_columns(connection)
@@ -323,4 +325,15 @@ def _check_is_session_store(columns: Columns, path: Path) -> None:
         raise StoreUnavailableError(
             f"{path} is an SQLite database, but not a session store. "
             "Move it away, or point HERMES_HOME elsewhere."
+        )
+
+
+def _check_is_writable(columns: Columns, path: Path) -> None:
+    missing = [f"{table}.{name}" for table, names in columns.missing().items() for name in names]
+    if missing:
+        raise StoreUnavailableError(
+            f"{path} was written by a release of hermes-agent before schema {OLDEST_WRITABLE} and "
+            f"can only be read (missing columns: {', '.join(missing)}). Start a current "
+            "hermes-agent once to update the file, or move its conversations with "
+            "`hermes sessions export` and `hermes sessions import`."
         )

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_core.errors import NotADatabaseError, StoreError, StoreUnavailableError
+from hermes_core.errors import (
+    NotADatabaseError,
+    StatementError,
+    StoreError,
+    StoreUnavailableError,
+)
 from hermes_state.engine.filesystem import disk_full_text, is_full
 
 if TYPE_CHECKING:
@@ -33,7 +38,8 @@ def to_store_error(error: sqlite3.Error, path: Path) -> StoreError:
         return StoreUnavailableError(disk_full_text(path))
     if "readonly" in text or "unable to open" in text:
         return StoreUnavailableError(f"{path} cannot be opened for this ({text}).")
-    return StoreError(f"{path}: {text}")
+    kind = StoreError if is_transient(error) else StatementError
+    return kind(f"{path}: {text}")
 
 
 def is_transient(error: sqlite3.Error) -> bool:

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
 from hermes_state.engine import filesystem, migrator
+from hermes_state.engine.columns import add_missing_columns
 from hermes_state.engine.driver import connect, sqlite3
 from hermes_state.engine.transaction import Reader
 
@@ -76,5 +77,6 @@ class ReaderPool:
     def _open(self) -> Reader:
         connection = connect(self._uri, self._busy_seconds, uri=True)
         migrator.add_missing_tables(connection, self._columns.tables)
+        add_missing_columns(connection, self._columns)
         connection.execute("PRAGMA query_only = ON")
-        return Reader(connection, self._columns)
+        return Reader(connection, self._columns.completed())

@@ -176,6 +176,36 @@ BASE_INDEXES: Final = (
     "CREATE INDEX idx_compression_locks_expires ON compression_locks(expires_at)",
 )
 
+# Columns of schema 16, the oldest that can be written to, and what reading an older file
+# gives for them.
+OLDEST_WRITABLE: Final = 16
+SESSION_DEFAULTS: Final = {
+    **dict.fromkeys(
+        ("user_id", "model", "model_config", "system_prompt", "parent_session_id", "ended_at",
+         "end_reason", "cwd", "billing_provider", "billing_base_url", "billing_mode",
+         "estimated_cost_usd", "actual_cost_usd", "cost_status", "cost_source",
+         "pricing_version", "title", "handoff_state", "handoff_platform", "handoff_error"),
+        "NULL",
+    ),
+    **dict.fromkeys(
+        ("message_count", "tool_call_count", "input_tokens", "output_tokens",
+         "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "api_call_count",
+         "rewind_count", "archived"),
+        "0",
+    ),
+}  # fmt: skip
+MESSAGE_DEFAULTS: Final = {
+    **dict.fromkeys(
+        ("tool_call_id", "tool_calls", "tool_name", "token_count", "finish_reason",
+         "reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items",
+         "codex_message_items", "platform_message_id"),
+        "NULL",
+    ),
+    "observed": "0",
+    "active": "1",
+    "compacted": "0",
+}  # fmt: skip
+
 log = logging.getLogger(__name__)
 
 SEARCH_TRIGGERS: Final = """

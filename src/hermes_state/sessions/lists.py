@@ -14,6 +14,7 @@ from hermes_state.sessions.rows import listed_columns, with_extras
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from hermes_state.engine.columns import Columns
     from hermes_state.engine.transaction import Reader, Tx
 
 MAX_UNINDEXED_ROWS: Final = 64
@@ -30,6 +31,13 @@ RECENTLY_WRITTEN = """
 COMPUTED_LAST_ACTIVITY = """
     coalesce((SELECT max(timestamp) FROM messages m WHERE m.session_id = s.id),
              s.ended_at, s.started_at)
+"""
+
+
+HAS_KEY = "s.session_key = ?"
+# In a file whose sessions have no such column.
+HAS_KEY_EXTRA = """
+    s.id IN (SELECT session_id FROM hermes_session_extra WHERE name = 'session_key' AND value = ?)
 """
 
 
@@ -54,9 +62,10 @@ class SessionFilter(NamedTuple):
     limit: int = 20
     offset: int = 0
 
-    def conditions(self) -> tuple[str, list[Any]]:
+    def conditions(self, columns: Columns) -> tuple[str, list[Any]]:
         """The WHERE clause over `sessions s` and the index `i`, and its values."""
         folder = None if self.cwd_prefix is None else self.cwd_prefix.rstrip("/")
+        has_key = HAS_KEY if columns.session_has("session_key") else HAS_KEY_EXTRA
         clauses: list[tuple[bool, str, tuple[Any, ...]]] = [
             (True, self._shown(), ()),
             (True, self._archived(), ()),
@@ -77,7 +86,7 @@ class SessionFilter(NamedTuple):
                 "s.id LIKE ? ESCAPE '\\'",
                 (substring_pattern(self.id_query or ""),),
             ),
-            (self.session_key is not None, "s.session_key = ?", (self.session_key,)),
+            (self.session_key is not None, has_key, (self.session_key,)),
             (self.model is not None, "instr(lower(s.model), lower(?)) > 0", (self.model,)),
             (self.active_since is not None, "i.last_activity >= ?", (self.active_since,)),
             (self.active_until is not None, "i.last_activity < ?", (self.active_until,)),
@@ -106,7 +115,7 @@ def _placeholders(values: Sequence[Any]) -> str:
 
 def list_indexed(reader: Reader, session_filter: SessionFilter) -> list[dict[str, Any]]:
     """The indexed rows of a list."""
-    where, values = session_filter.conditions()
+    where, values = session_filter.conditions(reader.columns)
     names = ", ".join("s." + name for name in reader.prepared(listed_columns))
     order = "i.last_activity DESC" if session_filter.by_last_active else "s.started_at DESC"
     sql = (

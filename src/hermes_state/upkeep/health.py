@@ -150,7 +150,16 @@ def _skipped(_engine: Engine) -> HealthFinding:
 def _store(engine: Engine) -> HealthFinding:
     count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
     version = engine.read(lambda reader: reader.value("SELECT max(version) FROM schema_version"))
-    return HealthFinding("store", "ok", f"{engine.path}: {count} sessions, schema {version}")
+    text = f"{engine.path}: {count} sessions, schema {version}"
+    missing = [f"{t}.{name}" for t, names in engine.columns.missing().items() for name in names]
+    if not missing:
+        return HealthFinding("store", "ok", text)
+    return HealthFinding(
+        "store",
+        "warning",
+        f"{text}; can only be read, missing columns: {', '.join(missing)}",
+        "start a current hermes-agent once, or use `hermes sessions export` and `import`",
+    )
 
 
 def _journal_mode(engine: Engine) -> HealthFinding:
