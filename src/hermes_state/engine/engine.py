@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_core import paths
 from hermes_core.errors import StoreError, StoreUnavailableError
-from hermes_state.engine import driver, filesystem, migrator, process_identity
+from hermes_state.engine import (
+    driver,
+    filesystem,
+    foreign_search,
+    migrator,
+    process_identity,
+)
 from hermes_state.engine.columns import Columns, read_columns
 from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.errors import to_store_error
@@ -195,8 +201,15 @@ class Engine:
         return _use_write_ahead_log(connection, mode)
 
     def _open(self) -> Columns:
+        open_file = self._open_for_reading if self.read_only else self._open_for_writing
         try:
-            return self._open_for_reading() if self.read_only else self._open_for_writing()
+            try:
+                return open_file()
+            except sqlite3.DatabaseError as error:
+                if not foreign_search.is_damaged(error):
+                    raise
+            foreign_search.set_aside(self.path, self.busy_seconds)
+            return open_file()
         except sqlite3.Error as error:
             raise to_store_error(error, self.path) from error
 

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from hermes_core.clock import SystemClock
 from hermes_core.errors import HermesError
-from hermes_state.engine import driver, filesystem, migrator, process_identity
+from hermes_state.engine import (
+    driver,
+    filesystem,
+    foreign_search,
+    migrator,
+    process_identity,
+)
 from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.rows import decode_json
@@ -93,6 +99,7 @@ def examine(path: Path, *, is_thorough: bool = True) -> list[HealthFinding]:
             ("journal", _spool),
             ("routes", _routes),
             ("search index", _search),
+            ("other program's search", _foreign_search),
         ]
         for name, check in checks:
             findings.append(_run_check(name, check, engine))
@@ -275,6 +282,18 @@ def _search(engine: Engine) -> HealthFinding:
         return HealthFinding("search index", "warning", "unavailable; searches read all messages")
     newest = engine.read(index_builder.newest_id)
     return HealthFinding("search index", "ok", f"covers messages up to {watermark} of {newest}")
+
+
+def _foreign_search(engine: Engine) -> HealthFinding:
+    kept = foreign_search.kept_entries_path(engine.path)
+    if not kept.exists():
+        return HealthFinding("other program's search", "ok", "no damage was found")
+    return HealthFinding(
+        "other program's search",
+        "warning",
+        f"damaged entries of its index were moved to {kept}; all messages are intact",
+        "hermes-agent builds its index again; delete the file when you do not need it",
+    )
 
 
 def stale_index_rows(reader: Reader) -> list[str]:

@@ -1,0 +1,101 @@
+"""Repairs the schema entries of another program's search index, which can block a whole file.
+
+SQLite reads the whole schema before any statement. A duplicate or unreadable entry of a search
+table therefore makes every table unreachable. Hermes does not use these tables: damaged entries
+are removed, and their text is kept in a file beside the history.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_core import paths
+from hermes_state.engine import driver
+from hermes_state.engine.driver import sqlite3
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+DAMAGED_ENTRY: Final = re.compile(r"malformed database schema \((\w*fts\w*)\)")
+DUPLICATES: Final = """
+    SELECT rowid, sql FROM sqlite_master
+    WHERE name LIKE '%fts%' AND rowid NOT IN (
+        SELECT min(rowid) FROM sqlite_master GROUP BY type, name)
+"""
+# Without their virtual table, its own tables are ordinary ones and stay.
+SEARCH_ENTRIES: Final = """
+    SELECT rowid, sql FROM sqlite_master
+    WHERE name LIKE '%fts%' AND (type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL%')
+"""
+
+
+def is_damaged(error: sqlite3.Error) -> bool:
+    """Whether *error* is about a schema entry of a search index."""
+    return DAMAGED_ENTRY.search(str(error)) is not None
+
+
+def kept_entries_path(path: Path) -> Path:
+    """The file with the removed entries of the history at *path*."""
+    return path.with_name(f"{path.name}.search-set-aside.sql")
+
+
+def set_aside(path: Path, busy_seconds: float) -> None:
+    """Remove duplicate entries; if that is not enough, all entries of search indexes."""
+    for entries in (DUPLICATES, SEARCH_ENTRIES):
+        removed = _remove(path, entries, busy_seconds)
+        if removed:
+            _keep(path, removed)
+            log.warning(
+                "another program's search index is damaged: %d of its schema entries were moved "
+                "to %s so that the history can be opened",
+                len(removed),
+                kept_entries_path(path),
+            )
+        if _opens(path, busy_seconds):
+            return
+
+
+def _remove(path: Path, entries: str, busy_seconds: float) -> list[str]:
+    with contextlib.closing(driver.connect(str(path), busy_seconds)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")  # schema errors do not end statements
+        _load_schema(connection)
+        connection.execute("BEGIN IMMEDIATE")
+        rows: list[tuple[int, Any]] = connection.execute(entries).fetchall()
+        connection.executemany(
+            "DELETE FROM sqlite_master WHERE rowid = ?", [(rowid,) for rowid, _ in rows]
+        )
+        version = connection.execute("PRAGMA schema_version").fetchone()[0]
+        connection.execute(f"PRAGMA schema_version = {version + 1}")  # others read it again
+        connection.execute("COMMIT")
+    return [str(sql) for _, sql in rows]
+
+
+def _load_schema(connection: sqlite3.Connection) -> None:
+    """The first statement may report the damage; the next ones use what could be read."""
+    with contextlib.suppress(sqlite3.DatabaseError):
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+
+
+def _opens(path: Path, busy_seconds: float) -> bool:
+    with contextlib.closing(driver.connect(str(path), busy_seconds)) as connection:
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.DatabaseError as error:
+            log.warning("the history still cannot be opened: %s", error)
+            return False
+    return True
+
+
+def _keep(path: Path, statements: list[str]) -> None:
+    kept = kept_entries_path(path)
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+    with kept.open("a", encoding="utf-8") as file:
+        file.write(f"-- removed from the schema of {path.name}, {stamp}\n")
+        file.writelines(f"{statement};\n" for statement in statements)
+    paths.private_file(kept)
