@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 CACHE_KIB: Final = 16 * 1024
 HEARTBEAT_SECONDS: Final = 30.0
 REPLACED_VERSION: Final = -1
+SIDE_FILES: Final = ("search.db", "statistics.db")  # derived from the history
 
 
 class Engine:
@@ -225,6 +226,7 @@ class Engine:
 
     def _open_for_writing(self) -> Columns:
         filesystem.prepare_folder(self.path)
+        _check_was_not_emptied(self.path)
         _create_private(self.path)
         with contextlib.closing(self._connect()) as connection:
             columns = read_columns(connection)
@@ -349,4 +351,18 @@ def _check_is_writable(columns: Columns, path: Path) -> None:
             f"can only be read (missing columns: {', '.join(missing)}). Start a current "
             "hermes-agent once to update the file, or move its conversations with "
             "`hermes sessions export` and `hermes sessions import`."
+        )
+
+
+def _check_was_not_emptied(path: Path) -> None:
+    """Refuse an empty file beside the remains of a history; SQLite would start a new one."""
+    if not path.exists() or path.stat().st_size:
+        return
+    remains = [path.with_name(f"{path.name}-wal"), *map(path.with_name, SIDE_FILES)]
+    found = [each.name for each in remains if each.exists() and each.stat().st_size]
+    if found:
+        raise StoreUnavailableError(
+            f"{path} is empty, but {', '.join(found)} show that it held a history. Restore a "
+            "backup (`hermes restore`), or run `hermes sessions salvage` to keep the files aside "
+            "and start a new history."
         )

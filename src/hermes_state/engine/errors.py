@@ -23,11 +23,15 @@ def to_store_error(error: sqlite3.Error, path: Path) -> StoreError:
     text = str(error)
     if "not a database" in text or "file is encrypted" in text:
         return NotADatabaseError(
-            f"{path} is not a session store: it is not an SQLite database. "
-            "Move it away, or point HERMES_HOME elsewhere."
+            f"{path} is not a session store: it is not an SQLite database. Move it away, or "
+            "point HERMES_HOME elsewhere. If it was one, `hermes sessions salvage` recovers "
+            "what is readable."
         )
     if "malformed" in text:
-        return StoreError(f"{path} is damaged ({text}). Run `hermes doctor` to see what is left.")
+        return StoreError(
+            f"{path} is damaged ({text}). Restore a backup, or run `hermes sessions salvage`: it "
+            "keeps the damaged file and recovers what is readable into a new one."
+        )
     if "locked" in text:
         return StoreError(
             f"{path} is busy: another program has held it for too long. Try again, or see "

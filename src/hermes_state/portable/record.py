@@ -11,6 +11,8 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from hermes_state.engine import driver
+from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.errors import to_store_error
 from hermes_state.engine.reader_pool import read_only_uri
 from hermes_state.messages.rows import select_list
 from hermes_state.portable.export_schema import (
@@ -53,6 +55,13 @@ class Identities:
         self._later: dict[int, bytes] = {}
         self._through = 0
         self._connection = driver.connect("", engine.busy_seconds, uri=True)
+        try:
+            self._fill(engine, session_ids)
+        except sqlite3.Error as error:
+            self.close()
+            raise to_store_error(error, engine.path) from error
+
+    def _fill(self, engine: Engine, session_ids: Sequence[str]) -> None:
         execute = self._connection.execute
         execute("CREATE TABLE identity (message_id INTEGER PRIMARY KEY, uid BLOB NOT NULL)")
         if engine.columns.has_own_tables and session_ids:

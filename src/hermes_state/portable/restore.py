@@ -133,7 +133,7 @@ class Restore:
         with open_archive(self._path) as archive:
             self._manifest = read_manifest(archive, self._path)
             filesystem.prepare_folder(self._folder / STORE_NAME)
-            _refuse_if_open(self._folder / STORE_NAME)
+            refuse_if_open(self._folder / STORE_NAME)
             self._work = self._stack.enter_context(work_folder(self._folder, WORK_PREFIX))
             _check_free_space(self._manifest, self._folder, self._path)
             for name in self._manifest.files:
@@ -243,10 +243,11 @@ def ensure_unused(store: Path) -> None:
         locked = True
     except sqlite3.DatabaseError:
         locked = False
-    _refuse_if_open(store, is_locked=locked)
+    refuse_if_open(store, is_locked=locked)
 
 
-def _refuse_if_open(store: Path, *, is_locked: bool = False) -> None:
+def refuse_if_open(store: Path, *, is_locked: bool = False) -> None:
+    """Raise StoreInUseError if a process has the file open."""
     holders = holders_of(store)
     if is_locked or holders:
         names = ", ".join(holders) or "a process that this system does not name"

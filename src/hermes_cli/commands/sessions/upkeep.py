@@ -1,18 +1,22 @@
-"""`hermes sessions` optimize and repair: maintenance of the database."""
+"""`hermes sessions` optimize, repair and salvage: maintenance of the database."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_cli import history
 from hermes_cli.commands.sessions.search import finish_indexing
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
+from hermes_core.errors import UsageError
+from hermes_core.paths import state_db_path
 
 if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
+    from hermes_state.salvage.recovery import SalvageReport
 
 
 def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,6 +37,22 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         run=repair,
     )
     add_json_option(repair_parser)
+    salvage_parser = add_command(
+        actions,
+        "salvage",
+        "recover the readable part of a damaged history",
+        examples=(
+            "examples:\n"
+            "  hermes sessions salvage\n"
+            "  hermes sessions salvage --from broken.db --to recovered.db\n\n"
+            "The damaged file is kept as state.db.damaged-DATE. A file with --to is only written,\n"
+            "nothing is replaced.\n"
+        ),
+        run=salvage,
+    )
+    salvage_parser.add_argument("--from", dest="source", metavar="FILE", help="the damaged file")
+    salvage_parser.add_argument("--to", dest="target", metavar="FILE", help="the file to write")
+    add_json_option(salvage_parser)
 
 
 def optimize(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -73,3 +93,47 @@ def repair(arguments: argparse.Namespace, out: CommandOutput) -> int:
             f"({human_format.plural(sessions, 'session')} needed re-indexing)."
         )
     return 0
+
+
+def salvage(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Recover a damaged history."""
+    from hermes_state.salvage import recovery  # noqa: PLC0415 - rarely needed
+
+    path = Path(arguments.source) if arguments.source else state_db_path()
+    if not path.exists():
+        raise UsageError(f"There is no file {path}.")
+    damage = recovery.damage_of(path)
+    if damage is None and not arguments.target:
+        out.json({"damage": None}) if arguments.json else out.text(f"{path} is not damaged.")
+        return 0
+    if arguments.target:
+        target = Path(arguments.target)
+        if target.exists():
+            raise UsageError(f"{target} exists. Choose a new file.")
+        report, kept = recovery.salvage(path, target, out.progress), path
+    else:
+        target = path
+        report, kept = recovery.replace_damaged(path, out.progress)
+    out.progress("")
+    if arguments.json:
+        paths = {"path": str(target), "damaged_path": str(kept), "damage": damage}
+        out.json({**paths, **report._asdict()})
+        return 0
+    _print_salvage(report, target, kept, damage, out)
+    return 0
+
+
+def _print_salvage(
+    report: SalvageReport, target: Path, kept: Path, damage: str | None, out: CommandOutput
+) -> None:
+    number = human_format.number
+    out.text(f"Damage: {damage or 'none was found'}")
+    out.text(
+        f"Recovered {number(report.sessions)} conversations and {number(report.messages)} messages "
+        f"to {target}."
+    )
+    if report.added_sessions:
+        out.text(f"{number(report.added_sessions)} conversations lost their title and other facts.")
+    if not report.has_free_list:
+        out.text("The file header is lost: messages that were deleted may appear again.")
+    out.text(f"The damaged file is {kept}.")

@@ -1,0 +1,1 @@
+"""Recovers the rows of a damaged history without SQLite's help."""
