@@ -101,7 +101,7 @@ def salvage(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
     path = Path(arguments.source) if arguments.source else state_db_path()
     if not path.exists():
-        raise UsageError(f"There is no file {path}.")
+        raise UsageError(f"{path} does not exist.")
     damage = recovery.damage_of(path)
     if damage is None and not arguments.target:
         out.json({"damage": None}) if arguments.json else out.text(f"{path} is not damaged.")
