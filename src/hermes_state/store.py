@@ -113,7 +113,7 @@ class SessionDB(
         self.ids = MessageIds(self.clock)
         self.identity = ENGINES.identity
         self.journal = self.engine.journal
-        self._background = BackgroundJobs(self.engine, self.keep_house)
+        self._background = BackgroundJobs(self.engine, self._keep_house)
         self._is_open = True
         if not read_only and is_recovering:
             self._recover()
@@ -136,6 +136,12 @@ class SessionDB(
             lambda reader: process_identity.dead_processes(reader, self.identity, self.clock)
         )
         return bool(dead) or self.journal.has_orphans() or self.index_progress() is not None
+
+    def _keep_house(self) -> None:
+        """Once a day: repair what other programs changed without messages, and keep house."""
+        if self.is_house_keeping_due():
+            self.repair_index()
+            self.keep_house()
 
     def _start_background(self) -> None:
         self.refresh_index()

@@ -163,7 +163,9 @@ def set_title(tx: Tx, session_id: str, title: str | None, source: str) -> bool:
     if TITLE_SOURCE_RANKS.get(source, 0) < current_rank:
         return False
     if clean is not None and (owner := tx.value(TITLE_OWNER, (clean, session_id))):
-        raise TitleError(f"the title '{clean}' is taken by session {owner}")
+        if lineage.tip_of(tx, owner) != lineage.tip_of(tx, session_id):
+            raise TitleError(f"the title '{clean}' is taken by session {owner}")
+        tx.execute(SET_TITLE, (None, owner))  # an earlier row of the same conversation
     tx.execute(SET_TITLE, (clean, session_id))
     part.record_change(tx, session_id)
     set_fact(tx, session_id, "title_source", source if clean else None)

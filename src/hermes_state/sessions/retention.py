@@ -22,7 +22,7 @@ CANDIDATES: Final = """
 EMPTY: Final = """
     SELECT s.id FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
     WHERE s.ended_at IS NOT NULL AND i.lifetime_messages = 0 AND i.shown < 2
-    AND s.title IS NULL AND i.kind <> 'delegate'
+    AND s.title IS NULL AND s.archived = 0 AND i.kind <> 'delegate'
 """
 LAST_HOUSE_KEEPING: Final = "last_auto_prune"
 GHOSTS: Final = """
@@ -41,7 +41,9 @@ CONTINUED: Final = """
     AND NOT EXISTS (SELECT 1 FROM hermes_owner o WHERE o.session_id = s.id)
 """
 IS_EMPTY: Final = """
-    SELECT 1 FROM hermes_session_index WHERE session_id = ? AND lifetime_messages = 0
+    SELECT 1 FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
+    WHERE s.id = ? AND i.lifetime_messages = 0 AND s.title IS NULL
+    AND NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent_session_id = s.id)
 """
 
 
@@ -101,7 +103,7 @@ class PrunePart(TrashPart, MetaPart):
         return self.delete_sessions([row[0] for row in rows], reason="empty")
 
     def delete_session_if_empty(self, session_id: str) -> bool:
-        """Move a session to the trash if it has no messages."""
+        """Move a session to the trash if it has no messages, no title and no children."""
         is_empty = self.engine.read(lambda reader: reader.value(IS_EMPTY, (session_id,)))
         return bool(is_empty) and self.delete_session(session_id, reason="empty")
 
@@ -128,8 +130,11 @@ class PrunePart(TrashPart, MetaPart):
 
     def is_house_keeping_due(self) -> bool:
         """Whether a day has passed since old sessions were last purged from the trash."""
-        last = float(self.get_meta(LAST_HOUSE_KEEPING) or 0)
-        return abs(self.clock.now() - last) >= DAY_SECONDS
+        try:
+            last = float(self.get_meta(LAST_HOUSE_KEEPING) or 0)
+        except ValueError:  # not written by Hermes
+            return True
+        return not abs(self.clock.now() - last) < DAY_SECONDS  # also true for NaN
 
     def keep_house(self) -> dict[str, Any]:
         """Once a day: purge old sessions from the trash, and prune if the setting is enabled."""

@@ -48,7 +48,8 @@ def update(tx: Tx, session_id: str, usage: dict[str, Any], *, absolute: bool) ->
             values.append(usage[name])
     for name in TEXT_COLUMNS:
         if usage.get(name) is not None:
-            changes.append(f"{name} = ?")
+            # A side task by another model does not change the model of the conversation.
+            changes.append(f"{name} = coalesce({name}, ?)" if name == "model" else f"{name} = ?")
             values.append(usage[name])
     if changes:
         sql = f"UPDATE sessions SET {', '.join(changes)} WHERE id = ?"  # noqa: S608 - our names
