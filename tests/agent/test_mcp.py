@@ -20,7 +20,7 @@ from hermes_agent.mcp.server_pool import McpServers
 from hermes_agent.mcp.tools import result_text
 from hermes_agent.tools.arguments import ToolError
 from hermes_agent.turn_control import Cancel
-from support.mcp_process import PROGRAM, is_over
+from support.mcp_process import LIBRARY_PROGRAM, PROGRAM, is_over
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def free_port() -> int:
 @contextmanager
 def serving(port: int) -> Iterator[McpServerConfig]:
     """The same server over HTTP."""
-    process = subprocess.Popen([sys.executable, PROGRAM, "http", "--port", str(port)])
+    process = subprocess.Popen([sys.executable, LIBRARY_PROGRAM, "http", "--port", str(port)])
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         with closing(socket.socket()) as probe:
@@ -71,8 +71,9 @@ def working_folder(servers: McpServers, name: str = "shop") -> dict[str, str]:
     return dict(json.loads(call_text(servers, f"{name}/environment")))
 
 
-def test_tools_are_found_and_called(begin: Callable[..., McpServers]) -> None:
-    servers = begin(SHOP)
+@pytest.mark.parametrize("program", [PROGRAM, LIBRARY_PROGRAM], ids=["small", "library"])
+def test_tools_are_found_and_called(begin: Callable[..., McpServers], program: str) -> None:
+    servers = begin(SHOP._replace(command=(sys.executable, program, "stdio")))
     catalog = servers.catalog()
     offers = {offer.name: offer for offer in catalog.offers}
     assert offers["shop/price"].description == "Look up what an item costs."

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support.agent_conversation import open_conversation, tool_call_step
+from support.mcp_process import PROGRAM
 
-PROGRAM = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
+if TYPE_CHECKING:
+    from pathlib import Path
+
 SHOP = {"command": sys.executable, "args": [PROGRAM, "stdio"]}
 ORDER = {"name": "shop/order", "arguments": {"item": "tea"}}
 ORDERS = {"name": "shop/order", "arguments": {"item": "tea", "count": 5}}

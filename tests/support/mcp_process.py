@@ -1,11 +1,12 @@
-"""The path of the MCP server for tests, and a check whether a process has ended."""
+"""The paths of the MCP servers for tests, and a check whether a process has ended."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 
-PROGRAM = str(Path(__file__).with_name("mcp_server.py"))
+PROGRAM = str(Path(__file__).with_name("small_mcp_server.py"))
+LIBRARY_PROGRAM = str(Path(__file__).with_name("mcp_server.py"))  # also over HTTP
 
 
 def is_over(pid: int, seconds: float = 10) -> bool:
