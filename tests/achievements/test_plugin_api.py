@@ -22,6 +22,7 @@ from hermes_achievements import service as service_module
 from hermes_conversation import achievements
 from hermes_core.errors import ScanError
 from hermes_state.ledger.file import LedgerFile
+from support.plain_http import NO_CERTIFICATES
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def serving(module: ModuleType) -> Iterator[httpx.Client]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    with httpx.Client(base_url=address, timeout=60) as client:
+    with httpx.Client(base_url=address, timeout=60, verify=NO_CERTIFICATES) as client:
         while not server.started:
             time.sleep(0.01)
         yield client

@@ -15,6 +15,7 @@ from gateway.process.http_server import HttpServer
 from hermes_core.paths import hermes_home
 from support.adapters import AdapterSetup
 from support.gateways import running_gateway
+from support.plain_http import NO_CERTIFICATES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,7 +52,7 @@ class ApiSetup(AdapterSetup):
             ) as service:
                 headers = {"Authorization": f"Bearer {API_KEY}"}
                 async with httpx2.AsyncClient(
-                    base_url=http_server.url, headers=headers, timeout=30
+                    verify=NO_CERTIFICATES, base_url=http_server.url, headers=headers, timeout=30
                 ) as http:
                     yield ApiClient(http, service)
         finally:

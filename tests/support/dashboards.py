@@ -21,6 +21,7 @@ from hermes_dashboard.auth.client_address import TrustedProxies
 from hermes_dashboard.context import DashboardContext
 from hermes_dashboard.page import Page
 from hermes_dashboard.plugins import tabs
+from support.plain_http import NO_CERTIFICATES
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -105,12 +106,7 @@ def dashboard(
     url = f"http://127.0.0.1:{port}"
     headers = {"Authorization": f"Bearer {TOKEN}"}
     try:
-        with (
-            httpx.Client(
-                base_url=url, headers=headers, timeout=PATIENCE_SECONDS, trust_env=False
-            ) as client,
-            httpx.Client(base_url=url, timeout=PATIENCE_SECONDS, trust_env=False) as anonymous,
-        ):
+        with _client(url, headers) as client, _client(url) as anonymous:
             wait_until(lambda: server.started)
             yield RunningDashboard(app, access, client, anonymous, url)
     finally:
@@ -119,6 +115,16 @@ def dashboard(
         listener.close()
         assert not thread.is_alive(), "the server did not stop"
         _wait_for_scans()
+
+
+def _client(url: str, headers: dict[str, str] | None = None) -> httpx.Client:
+    return httpx.Client(
+        base_url=url,
+        headers=headers,
+        timeout=PATIENCE_SECONDS,
+        trust_env=False,
+        verify=NO_CERTIFICATES,
+    )
 
 
 def _wait_for_scans() -> None:

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 
 from hermes_dashboard import errors
 from hermes_dashboard.context import DashboardContext
+from support.plain_http import NO_CERTIFICATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ def serve_resources(
     thread.start()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     try:
-        with httpx.Client(base_url=address, timeout=60) as client:
+        with httpx.Client(base_url=address, timeout=60, verify=NO_CERTIFICATES) as client:
             while not server.started:
                 time.sleep(0.01)
             yield client
