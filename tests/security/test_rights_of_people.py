@@ -12,7 +12,6 @@ from hermes_core import media_store
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError
 from hermes_core.roles import Person
-from hermes_state import SessionDB
 from support.gateways import outbox_texts, running_gateway
 from support.hostile_people import (
     CANARY,
@@ -24,13 +23,14 @@ from support.hostile_people import (
     telegram_config,
     tool_results,
 )
-from support.model_servers import model_servers
 from support.waiting import async_wait_until
 from support.webhook_setup import WebhookSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
+
+    from hermes_state import SessionDB
 
 FORBIDDEN_TO_GUESTS = {
     "read_file",
@@ -48,31 +48,8 @@ GROUP = {"chat": "g1", "chat_type": "group"}
 
 
 @pytest.fixture
-def db(hermes_home: Path) -> Iterator[SessionDB]:
-    with SessionDB() as store:
-        yield store
-
-
-@pytest.fixture
 def owners(db: SessionDB, hermes_home: Path) -> OwnersThings:
     return OwnersThings(db, hermes_home)
-
-
-@pytest.fixture
-def model(hermes_home: Path) -> Iterator[Callable[[str], Any]]:
-    """A function that configures a scripted model."""
-    with model_servers() as start:
-
-        def choose(steps: str) -> Any:
-            server = start(steps)
-            config = ConfigFile.of_home()
-            config.set("llm.api", "openai")
-            config.set("llm.base_url", server.base_url)
-            config.set("llm.model", "scripted")
-            config.set("agent.approvals", "full")
-            return server
-
-        yield choose
 
 
 async def test_the_author_of_a_webhook_delivery_reads_and_changes_nothing(
