@@ -92,7 +92,10 @@ def test_methods_that_pages_must_not_call_are_refused(served: RunningDashboard, 
 
 
 @pytest.mark.parametrize("name", ["permissions", "/permissions", "Permissions"])
-def test_a_page_cannot_choose_full_mode(served: RunningDashboard, serve: Any, name: str) -> None:
+@pytest.mark.parametrize("argument", [" Full ", "full now"])
+def test_a_page_cannot_choose_full_mode(
+    served: RunningDashboard, serve: Any, name: str, argument: str
+) -> None:
     model = serve("[]")
     with page(served) as client:
         refused = client.answer(client.send("session.create", mode="full"))
@@ -100,7 +103,7 @@ def test_a_page_cannot_choose_full_mode(served: RunningDashboard, serve: Any, na
         live = client.open(model=model)["session_id"]
         changed = client.answer(client.send("session.permissions", session_id=live, mode="full"))
         assert "Full mode" in changed["error"]["message"]
-        dispatched = client.send("command.dispatch", session_id=live, name=name, arg=" Full ")
+        dispatched = client.send("command.dispatch", session_id=live, name=name, arg=argument)
         assert "Full mode" in client.answer(dispatched)["error"]["message"]
         assert client.call("session.permissions", session_id=live, mode="plan")["mode"] == "plan"
 

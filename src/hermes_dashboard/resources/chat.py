@@ -273,7 +273,8 @@ def _check_mode(params: dict[str, Any]) -> None:
     if params.get("allow"):
         raise UsageError("A page cannot allow commands in advance; answer their approvals.")
     modes = [params.get("mode"), *_arguments_of("permissions", params)]
-    if any(isinstance(mode, str) and mode.strip().lower() == "full" for mode in modes):
+    words = (mode.split()[:1] for mode in modes if isinstance(mode, str))  # more may follow
+    if any(word.lower() == "full" for first in words for word in first):
         raise UsageError(FULL_MODE)
 
 
