@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes_core import media_store
 from hermes_core.roles import Person
 from support.gateways import running_gateway
 from support.hostile_people import CANARY, ChatPeople, OwnersThings, script, telegram_config
@@ -54,3 +55,18 @@ async def test_a_pipe_named_like_the_instructions_of_a_folder_stops_nothing(
     model(script("Hello."))
     async with running_gateway(db, tmp_path, telegram_config()) as service:
         assert await ChatPeople(db, service).ask("bob", "hi") == "Hello."
+
+
+async def test_a_file_that_a_member_sends_is_not_written_through_a_link(
+    db: SessionDB, folder: Path, hermes_home: Path, tmp_path: Path, model: Callable[[str], Any]
+) -> None:
+    outside = Path.home() / ".bashrc.d"
+    outside.mkdir()
+    (folder / "attachments").symlink_to(outside)
+    stored = media_store.of_home().keep(b"touch ~/planted", "x.sh", "text/x-sh")
+    server = model(script("Read."))
+    files = {"media_urls": [str(stored.path)], "media_types": ["text/x-sh"]}
+    async with running_gateway(db, tmp_path, telegram_config()) as service:
+        assert await ChatPeople(db, service).ask("bob", "read this", files=files) == "Read."
+    assert list(outside.iterdir()) == []
+    assert "not copied to the working folder" in server.requests[0]["messages"][-1]["content"]

@@ -347,3 +347,36 @@ async def test_people_can_work_with_files_that_they_send(
     assert "pomegranate" in tool_results(server.requests[-1])[0]
     prompt = server.requests[0]["messages"][-1]["content"]
     assert f"[Attached file: attachments/{name} (text/plain)]" in prompt
+
+
+async def test_files_that_the_owner_sends_can_be_read_in_a_chosen_workspace(
+    db: SessionDB, tmp_path: Path, model: Callable[[str], Any]
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    ConfigFile.of_home().set("gateway.workspace", str(project))
+    stored = media_store.of_home().keep(b"pomegranate", "list.txt", "text/plain")
+    path = f".hermes-attachments/{stored.path.name}"
+    reads = [call("read_file", path=path), call("terminal", command=f"cat {path}")]
+    server = model(script(reads, "Read."))
+    files = {"media_urls": [str(stored.path)], "media_types": ["text/plain"]}
+    config = telegram_config(allow_admin_from=["ada"], allowed_users=["ada"])
+    async with running_gateway(db, tmp_path, config, is_in_default_folder=True) as service:
+        assert await ChatPeople(db, service).ask("ada", "read this", files=files) == "Read."
+    assert ["pomegranate" in result for result in tool_results(server.requests[-1])] == [True, True]
+    assert f"[Attached file: {path} (text/plain)]" in server.requests[0]["messages"][-1]["content"]
+    assert (project / ".hermes-attachments" / ".gitignore").read_text() == "*\n"
+
+
+async def test_a_guest_learns_no_path_of_the_media_store(
+    db: SessionDB, hermes_home: Path, tmp_path: Path, model: Callable[[str], Any]
+) -> None:
+    stored = media_store.of_home().keep(b"pomegranate", "list.txt", "text/plain")
+    server = model(script("Hello."))
+    files = {"media_urls": [str(stored.path)], "media_types": ["text/plain"]}
+    config = telegram_config(allowed_chats=["g1"])
+    async with running_gateway(db, tmp_path, config) as service:
+        await ChatPeople(db, service).ask("eve", "read this", files=files, **GROUP)
+    prompt = server.requests[0]["messages"][-1]["content"]
+    assert stored.path.name in prompt
+    assert str(hermes_home) not in prompt
