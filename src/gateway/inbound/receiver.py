@@ -147,13 +147,16 @@ class MessageReceiver:
         if inbox_id is None or before is None:
             event.is_edit = False
             return message_id
+        if (before["payload"].get("source") or {}).get("user_id") != source.user_id:
+            event.is_edit = False  # a message is changed by its sender only
+            return _edit_id(message_id, f"{source.user_id} {event.text}")
         if before["payload"]["text"] == event.text:
             return None  # e.g. a link preview was added
         is_offered = self._busy_mode == "steer" and self._running(source) is not None
         amended = {**inbox_codec.encode(event), "is_edit": False}
         if not is_offered and self._db.amend_waiting(inbox_id, amended):
             return None
-        return f"{message_id}#{hashlib.sha256(event.text.encode()).hexdigest()[:16]}"
+        return _edit_id(message_id, event.text)
 
     def _running(self, source: SessionSource) -> Conversation | None:
         entry = self._routes.get(self._routes.key_of(source))
@@ -238,3 +241,8 @@ class MessageReceiver:
             mode = "queue"  # steering is text only
         text = format_message(event, is_shared=self._routes.is_shared(entry))
         pending_input.submit_to_agent(running.agent, text, mode, inbox_codec.message_uid(inbox_id))
+
+
+def _edit_id(message_id: str, content: str) -> str:
+    """The ID of a message that an edit adds."""
+    return f"{message_id}#{hashlib.sha256(content.encode()).hexdigest()[:16]}"
