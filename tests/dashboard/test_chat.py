@@ -121,6 +121,30 @@ def test_a_page_cannot_send_text_to_another_host(
         assert client.call("session.status", session_id=live)["model"] != "x"
 
 
+@pytest.mark.parametrize("path", ["~/.bash_aliases", "{home}/.bash_aliases", "../.bash_aliases"])
+def test_a_page_saves_nothing_outside_of_the_working_folder(
+    served: RunningDashboard, serve: Any, path: str
+) -> None:
+    model = serve("[{say: Hello.}]")
+    folder = Path.home() / "project"
+    folder.mkdir()
+    target = path.format(home=Path.home())
+    with page(served) as client:
+        live = client.open(model=model, cwd=str(folder))["session_id"]
+        client.call("prompt.submit", session_id=live, text="touch planted")
+        client.wait_for("message.complete")
+        saved = client.send("session.save", session_id=live, path=target)
+        assert "working folder only" in client.answer(saved)["error"]["message"]
+        saved = client.send("command.dispatch", session_id=live, name="Save", arg=target)
+        assert "working folder only" in client.answer(saved)["error"]["message"]
+        (folder / "link.md").symlink_to(Path.home() / ".bash_aliases")
+        saved = client.send("session.save", session_id=live, path="link.md")
+        assert "already exists" in client.answer(saved)["error"]["message"]
+        assert not (Path.home() / ".bash_aliases").exists()
+        client.call("session.save", session_id=live, path="talk.md")
+    assert "touch planted" in (folder / "talk.md").read_text()
+
+
 def test_an_oversized_frame_is_an_error_and_the_connection_stays_open(
     served: RunningDashboard, serve: Any
 ) -> None:
