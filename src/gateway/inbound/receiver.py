@@ -54,7 +54,7 @@ class MessageReceiver:
         routes: SessionStore,
         conversations: ConversationCache,
         commands: ChatCommands,
-        wake: Callable[[], object],
+        wake: Callable[[str], object],
         adapters: Mapping[str, Adapter],
         busy_mode: BusyMode,
     ) -> None:
@@ -63,7 +63,7 @@ class MessageReceiver:
         self._routes = routes
         self._conversations = conversations
         self._commands = commands
-        self._wake = wake
+        self._wake = wake  # gets the session key of a message of the owner, else an empty text
         self._adapters = adapters
         self._busy_mode = busy_mode
         self._reactions: set[asyncio.Task[None]] = set()
@@ -71,11 +71,18 @@ class MessageReceiver:
     async def receive(self, account: str, event: MessageEvent) -> None:
         """Store a message; when this returns, it is on disk."""
         is_waiting = await asyncio.to_thread(self._store, account, event)
-        self._wake()
+        self._wake(await asyncio.to_thread(self._owners_key, event))
         if is_waiting:  # the platform need not wait for the reaction
             task = asyncio.create_task(self._react(event))
             self._reactions.add(task)
             task.add_done_callback(self._reactions.discard)
+
+    def _owners_key(self, event: MessageEvent) -> str:
+        """The session key of a message of the owner; empty for others."""
+        source = event.source
+        if source is None or self._access.role_of(source) is not Role.OWNER:
+            return ""
+        return self._routes.key_of(source)
 
     async def _react(self, event: MessageEvent) -> None:
         """Show the sender that the message has arrived and waits."""
