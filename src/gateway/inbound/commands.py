@@ -289,7 +289,8 @@ class ChatCommands:
 
     def _plain_answer(self, event: MessageEvent, question: OpenChatQuestion) -> str | None:
         """The answer that a message without a command gives; None if it is none."""
-        if not self._may_answer(event, question):
+        is_late_enough = question.was_asked_before(event.timestamp)  # else meant for another one
+        if not is_late_enough or not self._may_answer(event, question):
             return None
         if question.kind == "clarify":
             return event.text

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.tools.prompter import describe_rules, parse_answer
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.prompter import ApprovalAnswer, ApprovalRequest
 
 ANSWER_SECONDS: Final = 300.0
+CLOCK_TOLERANCE_SECONDS: Final = 5.0  # between this machine and the servers of apps
 BACKTICKS_PATTERN: Final = re.compile(r"`+")
 
 
@@ -29,6 +31,11 @@ class OpenChatQuestion(NamedTuple):
     requester: str  # the user who started the turn
     answered: threading.Event
     answers: list[str]
+    asked_at: float
+
+    def was_asked_before(self, sent_at: float) -> bool:
+        """Whether a message that an app says was sent then can be an answer."""
+        return sent_at >= self.asked_at - CLOCK_TOLERANCE_SECONDS
 
 
 class ChatQuestions:
@@ -66,7 +73,7 @@ class ChatQuestions:
         """Ask and wait for the answer; empty if none arrives in time."""
         with self._lock:
             requester = self._requesters.get(session_key, "")
-            question = OpenChatQuestion(kind, requester, threading.Event(), [])
+            question = OpenChatQuestion(kind, requester, threading.Event(), [], time.time())
             self._open[session_key] = question
         self._send(session_key, text)
         question.answered.wait(self._wait_seconds)
