@@ -52,6 +52,11 @@ def open_for_reading() -> SessionDB:
     return SessionDB(read_only=True)
 
 
+def open_or_create() -> SessionDB:
+    """Open the history, created if it is missing; read-only without write access."""
+    return open_for_reading() if exists() else SessionDB(purge_hook=keep_facts)
+
+
 def open_for_writing() -> SessionDB:
     """Open the existing history for changes."""
     if not exists():

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
-from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
 from hermes_agent.permissions.grants import Grants
@@ -29,6 +28,7 @@ from hermes_conversation.role_limits import (
     folder_of_role,
     limits_of_role,
     memory_of,
+    prompt_of_role,
     prompter_of_role,
     tools_of_role,
 )
@@ -149,7 +149,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
             build_provider(),
             tools,
             source="subagent",
-            system_prompt=system_prompt(cwd, skills=extensions.skill_lines),
+            system_prompt=prompt_of_role(role, cwd, skills=extensions.skill_lines),
             parent_session_id=parent_id,
             model_config={"_delegate_from": parent_id},
             **shared,
@@ -166,7 +166,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     def build_profile(window: int) -> AgentProfile:
         profile = profile_for(window)
         prompt = _stored_prompt(row, role) or _build_prompt(
-            cwd, memory, extensions, profile, options.about
+            cwd, memory, extensions, profile, options
         )
         return AgentProfile(
             prompt, profile.select(tools), _window_warning(provider.current, window)
@@ -272,17 +272,22 @@ def _stored_prompt(row: dict[str, Any] | None, role: Role) -> str:
 
 
 def _build_prompt(
-    cwd: Path, memory: MemoryFiles | None, extensions: Extensions, profile: Profile, about: str
+    cwd: Path,
+    memory: MemoryFiles | None,
+    extensions: Extensions,
+    profile: Profile,
+    options: ConversationOptions,
 ) -> str:
     targets = ("memory", "user")
     texts = {target: "\n".join(memory.entries(target)) if memory else "" for target in targets}
     skills = extensions.skill_lines
-    return system_prompt(
+    return prompt_of_role(
+        options.role,
         cwd,
         memory=texts["memory"],
         user=texts["user"],
         skills=skills,
-        about=about,
+        about=options.about,
         profile=profile,
     )
 

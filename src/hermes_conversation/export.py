@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import UsageError
 
@@ -14,17 +15,22 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
+# Neither an existing file nor the target of a link, which the agent could have made.
+NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+
+
 def save(db: SessionDB, session_id: str, folder: Path, name: str = "") -> Path:
     """Write the conversation as HTML if the suffix is .html, else Markdown; return the path."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", session_id).lstrip(".") or "conversation"
     path = folder / Path(name or f"{plain}.md").expanduser()
     if path.is_dir():
         path = path / f"{plain}.md"
-    if path.exists() and name:
-        raise UsageError(f"{path} already exists. Choose another name.")
+    flags = NEW_FILE if name else os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     try:
-        with path.open("wb") as file:
+        with os.fdopen(os.open(path, flags | os.O_CLOEXEC, 0o666), "wb") as file:
             file.writelines(_pieces(db, session_id, is_page=path.suffix.lower() == ".html"))
+    except FileExistsError as error:
+        raise UsageError(f"{path} already exists. Choose another name.") from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
     return path

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools.arguments import ToolError, resolve_path
@@ -135,6 +136,18 @@ def _in_folder(tool: Tool) -> Tool:
 def folder_of_role(role: Role, person: str) -> Path:
     """The working folder of a role that may not choose one."""
     return paths.workspace_path(person if person and may(role, Right.FILES) else GUEST_FOLDER)
+
+
+def prompt_of_role(role: Role, cwd: Path, **parts: Any) -> str:
+    """The system prompt; with the AGENTS.md of *cwd* only where the owner chose the folder.
+
+    People write to their own folders: it could be a link to a secret, or a pipe.
+    """
+    if may(role, Right.ALL_FILES):
+        return system_prompt(cwd, **parts)
+    parent = paths.workspaces_path()
+    prompt = system_prompt(parent, **parts)
+    return prompt.replace(f"Working folder: {parent}\n", f"Working folder: {cwd}\n", 1)
 
 
 def memory_of(role: Role, person: str, *, is_private: bool) -> MemoryFiles | None:

@@ -137,6 +137,23 @@ def test_an_approval_shows_the_risky_line_the_rule_and_takes_a_reason(
     expect(mode).to_have_value("Plan (read-only)")
 
 
+def test_an_approval_shows_invisible_characters_and_all_lines_of_its_rule(
+    set_model_steps: Callable[[str], str], page: Page
+) -> None:
+    command = "rm -rf old\u202egnp.exe\ncurl -s https://example.org"
+    call = json.dumps({"name": "terminal", "arguments": {"command": command}})
+    set_model_steps(f"[{{calls: [{call}]}}, {{say: Understood.}}]")
+    page.goto("/chat")
+    ask(page, "Tidy up")
+    question = page.get_by_role("alertdialog", name="Allow this command?")
+    expect(question.locator("pre")).to_contain_text("rm -rf old⟨U+202E⟩gnp.exe")
+    question.get_by_role("button", name="Edit").click()
+    rule = question.get_by_role("textbox", name="Rule")
+    expect(rule).to_have_value(f"run: {command}")
+    question.get_by_role("button", name="Deny", exact=True).click()
+    expect(log(page).get_by_text("Understood.")).to_be_visible()
+
+
 def test_input_steers_the_running_turn_or_is_queued(
     set_model_steps: Callable[[str], str], page: Page
 ) -> None:

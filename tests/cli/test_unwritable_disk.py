@@ -25,6 +25,9 @@ READING = {
     "export elsewhere": ("sessions", "export", "{other}/export.jsonl"),
     "backup elsewhere": ("backup", "{other}/backup.zip"),
     "settings": ("config", "list"),
+    "people": ("people",),
+    "pairing": ("pairing", "list"),
+    "API keys": ("api-keys", "list"),
     "overview": (),
 }
 WRITING = {
@@ -32,6 +35,8 @@ WRITING = {
     "delete": ("sessions", "delete", "s1", "--yes"),
     "import": ("sessions", "import", "{other}/import.jsonl"),
     "backup here": ("backup", "{home}/"),
+    "people set": ("people", "set", "telegram:42", "--role", "owner"),
+    "api-keys add": ("api-keys", "add", "ci"),
     "config set": ("config", "set", "log.level", "debug"),
     "models use": ("models", "use", "anthropic:x"),
     "dashboard": ("dashboard", "--no-open", "--port", "0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,3 +34,13 @@ def served(db: SessionDB) -> Iterator[RunningDashboard]:
 @pytest.fixture
 def client(served: RunningDashboard) -> httpx.Client:
     return served.client
+
+
+@pytest.fixture
+def plugin_modules_removed() -> Iterator[None]:
+    """Remove the modules of dashboard plugins after a test."""
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("hermes_dashboard_plugin_"):
+            del sys.modules[name]

@@ -92,7 +92,10 @@ def test_methods_that_pages_must_not_call_are_refused(served: RunningDashboard, 
 
 
 @pytest.mark.parametrize("name", ["permissions", "/permissions", "Permissions"])
-def test_a_page_cannot_choose_full_mode(served: RunningDashboard, serve: Any, name: str) -> None:
+@pytest.mark.parametrize("argument", [" Full ", "full now"])
+def test_a_page_cannot_choose_full_mode(
+    served: RunningDashboard, serve: Any, name: str, argument: str
+) -> None:
     model = serve("[]")
     with page(served) as client:
         refused = client.answer(client.send("session.create", mode="full"))
@@ -100,7 +103,7 @@ def test_a_page_cannot_choose_full_mode(served: RunningDashboard, serve: Any, na
         live = client.open(model=model)["session_id"]
         changed = client.answer(client.send("session.permissions", session_id=live, mode="full"))
         assert "Full mode" in changed["error"]["message"]
-        dispatched = client.send("command.dispatch", session_id=live, name=name, arg=" Full ")
+        dispatched = client.send("command.dispatch", session_id=live, name=name, arg=argument)
         assert "Full mode" in client.answer(dispatched)["error"]["message"]
         assert client.call("session.permissions", session_id=live, mode="plan")["mode"] == "plan"
 
@@ -116,6 +119,30 @@ def test_a_page_cannot_send_text_to_another_host(
         request = client.send("command.dispatch", session_id=live, name=name, arg=url)
         assert "error" in client.answer(request)
         assert client.call("session.status", session_id=live)["model"] != "x"
+
+
+@pytest.mark.parametrize("path", ["~/.bash_aliases", "{home}/.bash_aliases", "../.bash_aliases"])
+def test_a_page_saves_nothing_outside_of_the_working_folder(
+    served: RunningDashboard, serve: Any, path: str
+) -> None:
+    model = serve("[{say: Hello.}]")
+    folder = Path.home() / "project"
+    folder.mkdir()
+    target = path.format(home=Path.home())
+    with page(served) as client:
+        live = client.open(model=model, cwd=str(folder))["session_id"]
+        client.call("prompt.submit", session_id=live, text="touch planted")
+        client.wait_for("message.complete")
+        saved = client.send("session.save", session_id=live, path=target)
+        assert "working folder only" in client.answer(saved)["error"]["message"]
+        saved = client.send("command.dispatch", session_id=live, name="Save", arg=target)
+        assert "working folder only" in client.answer(saved)["error"]["message"]
+        (folder / "link.md").symlink_to(Path.home() / ".bash_aliases")
+        saved = client.send("session.save", session_id=live, path="link.md")
+        assert "already exists" in client.answer(saved)["error"]["message"]
+        assert not (Path.home() / ".bash_aliases").exists()
+        client.call("session.save", session_id=live, path="talk.md")
+    assert "touch planted" in (folder / "talk.md").read_text()
 
 
 def test_an_oversized_frame_is_an_error_and_the_connection_stays_open(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ from support.plugin_folders import make_dashboard_plugin
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from hermes_state import SessionDB
@@ -63,13 +61,7 @@ async def stream() -> StreamingResponse:
 """
 
 
-@pytest.fixture(autouse=True)
-def clean_modules() -> Iterator[None]:
-    before = set(sys.modules)
-    yield
-    for name in set(sys.modules) - before:
-        if name.startswith("hermes_dashboard_plugin_"):
-            del sys.modules[name]
+pytestmark = pytest.mark.usefixtures("plugin_modules_removed")
 
 
 def test_a_blocking_handler_stops_no_other_request(

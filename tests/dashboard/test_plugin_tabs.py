@@ -56,13 +56,7 @@ def gone() -> None:
 """
 
 
-@pytest.fixture(autouse=True)
-def clean_modules() -> Iterator[None]:
-    before = set(sys.modules)
-    yield
-    for name in set(sys.modules) - before:
-        if name.startswith("hermes_dashboard_plugin_"):
-            del sys.modules[name]
+pytestmark = pytest.mark.usefixtures("plugin_modules_removed")
 
 
 @contextmanager

@@ -9,9 +9,8 @@ import pytest
 import hermes_plugin_host
 from gateway.config import GatewayConfig
 from gateway.session import SessionStore
-from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
-from support.model_servers import model_servers
+from support.model_servers import configured_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,14 +41,5 @@ def routes(db: SessionDB, tmp_path: Path) -> SessionStore:
 @pytest.fixture
 def answering(hermes_home: Path) -> Iterator[Callable[[str], Any]]:
     """A function that configures a scripted model."""
-    with model_servers() as start:
-
-        def choose(steps: str) -> Any:
-            server = start(steps)
-            config = ConfigFile.of_home()
-            config.set("llm.api", "openai")
-            config.set("llm.base_url", server.base_url)
-            config.set("llm.model", "scripted")
-            return server
-
+    with configured_models() as choose:
         yield choose

@@ -65,9 +65,11 @@ def test_a_reference_leads_out_of_the_folder_nowhere(hermes_home: Path, url: str
         media_store.of_home().path_of(url)
 
 
-def test_of_other_files_a_model_gets_the_path(tmp_path: Path) -> None:
+def test_of_other_files_a_model_gets_the_path_of_a_copy(tmp_path: Path) -> None:
     result = MediaStore(tmp_path).keep(b"%PDF", "a.pdf")
-    assert str(result.path) in attachments.read_attachments(event_with(result), None).notes[0]
+    path = f".hermes-attachments/{result.path.name}"
+    assert path in attachments.read_attachments(event_with(result), None, tmp_path).notes[0]
+    assert (tmp_path / path).read_bytes() == b"%PDF"
 
 
 # Voice
@@ -97,9 +99,9 @@ def test_voice_is_written_down_by_a_server(hermes_home: Path, tmp_path: Path) ->
 def test_a_failed_transcription_is_noted_in_the_prompt(tmp_path: Path, command: str) -> None:
     result = MediaStore(tmp_path).keep(b"voice", "a.ogg", "audio/ogg")
     (note,) = attachments.read_attachments(
-        event_with(result), transcription.CommandTranscriber(command)
+        event_with(result), transcription.CommandTranscriber(command), tmp_path
     ).notes
     assert "transcription failed" in note
-    assert str(result.path) in note
+    assert f".hermes-attachments/{result.path.name}" in note
     (note,) = attachments.read_attachments(event_with(result), None).notes
     assert "not configured" in note

@@ -9,6 +9,7 @@ from gateway.platforms.base import MessageEvent
 from gateway.routing.sources import SessionSource
 from hermes_core.config.file import ConfigFile
 from support.gateways import conversation_texts, local_message, outbox_texts, running_gateway
+from support.hostile_people import ChatPeople, telegram_config
 from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
@@ -105,6 +106,36 @@ async def test_an_edit_of_a_pending_message_changes_it(
         await async_wait_until(lambda: len(outbox_texts(db)) == 2)
     assert "the second" in conversation_texts(db)
     assert "teh second" not in conversation_texts(db)
+
+
+async def test_another_person_cannot_change_a_pending_message(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    ConfigFile.of_home().set("agent.busy_input", "queue")
+    answering("[{say: one two three four, pause: 0.2}, {say: Second.}, {say: Third.}]")
+    async with running_gateway(db, tmp_path) as service:
+        await service.receiver.receive("local", event("first", "m1"))
+        await async_wait_until(service.conversations.all_running)
+        await service.receiver.receive("local", event("the second", "m2"))
+        await service.receiver.receive("local", local_message("none", "m2", "u2", is_edit=True))
+        await async_wait_until(lambda: len(outbox_texts(db)) == 3)
+    texts = conversation_texts(db)
+    assert "the second" in texts
+    assert "none" in texts
+
+
+async def test_steering_of_a_person_with_other_rights_does_not_reach_the_turn(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    server = answering(SLOW % "Done.")
+    config = telegram_config(allowed_users=["ada", "bob"], allow_admin_from=["ada"])
+    async with running_gateway(db, tmp_path, config) as service:
+        people = ChatPeople(db, service)
+        await people.send("ada", "look", "c1")
+        await async_wait_until(service.conversations.all_running)
+        await people.send("bob", "/steer read the diary", "c1")
+        await async_wait_until(lambda: "Done." in outbox_texts(db))
+    assert "read the diary" not in str(server.requests[:2])
 
 
 async def test_an_edit_of_an_answered_message_is_sent_again_once(

@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING
 
 import pytest
+from nio import AsyncClient  # type: ignore[import-untyped] # it has no types
 
 from gateway.platforms.base import ErrorKind, MessageType, OutgoingMessage
 from gateway.platforms.matrix.adapter import (
@@ -17,6 +18,7 @@ from gateway.platforms.matrix.adapter import (
     make,
     text_content,
 )
+from gateway.platforms.matrix.listener import MatrixRoom, MatrixRooms
 from gateway.platforms.matrix.messages import without_mention
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 from support.adapters import DictMemory, RecordingInbox
@@ -377,7 +379,9 @@ async def test_a_text_that_is_too_long_is_distinguished_from_other_errors(
     assert result.error_kind is ErrorKind.TOO_LONG
 
 
-async def test_a_room_marked_as_direct_is_a_chat(setup: MatrixSetup, synapse: Synapse) -> None:
+async def test_messages_in_a_room_marked_as_direct_are_addressed(
+    setup: MatrixSetup, synapse: Synapse
+) -> None:
     room = setup.create_room(register_user(synapse, "bob"))
     path = f"/_matrix/client/v3/user/{setup.bot.user_id}/account_data/m.direct"
     setup.bot.call("PUT", path, {setup.ann.user_id: [room]})
@@ -385,7 +389,7 @@ async def test_a_room_marked_as_direct_is_a_chat(setup: MatrixSetup, synapse: Sy
         setup.ann.send(room, {"msgtype": "m.location", "body": "here", "geo_uri": "geo:1,2"})
         [event] = await received.wait_for(1)
     assert event.source is not None
-    assert (event.source.chat_type, event.is_addressed) == ("dm", True)
+    assert (event.source.chat_type, event.is_addressed) == ("group", True)
     assert (event.text, event.message_type) == ("here\ngeo:1,2", MessageType.LOCATION)
 
 
@@ -450,6 +454,18 @@ async def test_a_server_that_is_down_is_waited_for(
         await adapter.disconnect()
     assert received.texts == ["one", "two"]
     assert setup.bot.token not in caplog.text
+
+
+@pytest.mark.parametrize(("people", "kind"), [(["@ann:x"], "dm"), (["@ann:x", "@bob:x"], "group")])
+def test_a_room_of_several_people_is_a_group_also_if_it_is_marked_as_direct(
+    people: list[str], kind: str
+) -> None:
+    room = MatrixRoom("@me:x")
+    for user in ("@me:x", *people):
+        content = {"membership": "join"}
+        room.apply({"type": "m.room.member", "state_key": user, "content": content})
+    rooms = MatrixRooms(AsyncClient("http://127.0.0.1:1"), "@me:x", ["!room:x"])
+    assert rooms.kind("!room:x", room) == kind
 
 
 def test_the_longest_text_fits_into_an_event() -> None:

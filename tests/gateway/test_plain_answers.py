@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gateway.config import Platform
+from gateway.platforms.base import MessageEvent
+from gateway.routing.sources import SessionSource
 from support.gateways import outbox_texts, running_gateway
 from support.hostile_people import ChatPeople, telegram_config
 from support.waiting import async_wait_until
@@ -73,6 +77,25 @@ async def test_other_text_does_not_answer_an_approval(
         assert service.questions.pending(KEY) is not None
         await people.send("ada", "!deny")
         await async_wait_until(lambda: "Finished." in outbox_texts(db))
+
+
+async def test_a_plain_yes_from_before_the_question_approves_nothing(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    """It was meant for an earlier question, or waited at the platform."""
+    answering(RISKY)
+    (tmp_path / "build").mkdir()
+    async with running_gateway(db, tmp_path, OWNER) as service:
+        people = ChatPeople(db, service)
+        await people.send("ada", "clean up")
+        await async_wait_until(lambda: service.questions.pending(KEY))
+        source = SessionSource(Platform.TELEGRAM, "ada", user_id="ada")
+        late = MessageEvent("yes", source=source, message_id="late", timestamp=time.time() - 30)
+        await service.receiver.receive("bot", late)
+        assert service.questions.pending(KEY) is not None
+        await people.send("ada", "no")
+        await async_wait_until(lambda: "Finished." in outbox_texts(db))
+    assert (tmp_path / "build").exists()
 
 
 async def test_a_plain_yes_of_another_person_approves_nothing(

@@ -13,13 +13,28 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_core.config.file import ConfigFile
+from hermes_state import SessionDB
 from support.agent_conversation import open_conversation, tool_call_step
+from support.model_servers import configured_models
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SECRET = "canary-4f1c9e"
 START_UP_FILE = "# start-up file\n"
+
+
+@pytest.fixture
+def db(hermes_home: Path) -> Iterator[SessionDB]:
+    with SessionDB() as store:
+        yield store
+
+
+@pytest.fixture
+def model(hermes_home: Path) -> Iterator[Callable[[str], Any]]:
+    """A function that configures a scripted model, in the mode that allows most."""
+    with configured_models(agent__approvals="full") as choose:
+        yield choose
 
 
 class CanaryHome:

@@ -5,42 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.api_setup import API_KEY, COMPLETIONS, RESPONSES, ApiSetup
 from support.hostile_people import CANARY, OwnersThings, offered_tools, script
-from support.model_servers import model_servers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     import httpx2
 
     from support.command_line import Hermes
-
-
-@pytest.fixture
-def db(hermes_home: Path) -> Iterator[SessionDB]:
-    with SessionDB() as store:
-        yield store
-
-
-@pytest.fixture
-def model(hermes_home: Path) -> Iterator[Callable[[str], Any]]:
-    with model_servers() as start:
-
-        def choose(steps: str) -> Any:
-            server = start(steps)
-            config = ConfigFile.of_home()
-            config.set("llm.api", "openai")
-            config.set("llm.base_url", server.base_url)
-            config.set("llm.model", "scripted")
-            return server
-
-        yield choose
 
 
 class KeyClient:

@@ -12,7 +12,6 @@ from hermes_core import media_store
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError
 from hermes_core.roles import Person
-from hermes_state import SessionDB
 from support.gateways import outbox_texts, running_gateway
 from support.hostile_people import (
     CANARY,
@@ -24,13 +23,14 @@ from support.hostile_people import (
     telegram_config,
     tool_results,
 )
-from support.model_servers import model_servers
 from support.waiting import async_wait_until
 from support.webhook_setup import WebhookSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
+
+    from hermes_state import SessionDB
 
 FORBIDDEN_TO_GUESTS = {
     "read_file",
@@ -48,31 +48,8 @@ GROUP = {"chat": "g1", "chat_type": "group"}
 
 
 @pytest.fixture
-def db(hermes_home: Path) -> Iterator[SessionDB]:
-    with SessionDB() as store:
-        yield store
-
-
-@pytest.fixture
 def owners(db: SessionDB, hermes_home: Path) -> OwnersThings:
     return OwnersThings(db, hermes_home)
-
-
-@pytest.fixture
-def model(hermes_home: Path) -> Iterator[Callable[[str], Any]]:
-    """A function that configures a scripted model."""
-    with model_servers() as start:
-
-        def choose(steps: str) -> Any:
-            server = start(steps)
-            config = ConfigFile.of_home()
-            config.set("llm.api", "openai")
-            config.set("llm.base_url", server.base_url)
-            config.set("llm.model", "scripted")
-            config.set("agent.approvals", "full")
-            return server
-
-        yield choose
 
 
 async def test_the_author_of_a_webhook_delivery_reads_and_changes_nothing(
@@ -370,3 +347,36 @@ async def test_people_can_work_with_files_that_they_send(
     assert "pomegranate" in tool_results(server.requests[-1])[0]
     prompt = server.requests[0]["messages"][-1]["content"]
     assert f"[Attached file: attachments/{name} (text/plain)]" in prompt
+
+
+async def test_files_that_the_owner_sends_can_be_read_in_a_chosen_workspace(
+    db: SessionDB, tmp_path: Path, model: Callable[[str], Any]
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    ConfigFile.of_home().set("gateway.workspace", str(project))
+    stored = media_store.of_home().keep(b"pomegranate", "list.txt", "text/plain")
+    path = f".hermes-attachments/{stored.path.name}"
+    reads = [call("read_file", path=path), call("terminal", command=f"cat {path}")]
+    server = model(script(reads, "Read."))
+    files = {"media_urls": [str(stored.path)], "media_types": ["text/plain"]}
+    config = telegram_config(allow_admin_from=["ada"], allowed_users=["ada"])
+    async with running_gateway(db, tmp_path, config, is_in_default_folder=True) as service:
+        assert await ChatPeople(db, service).ask("ada", "read this", files=files) == "Read."
+    assert ["pomegranate" in result for result in tool_results(server.requests[-1])] == [True, True]
+    assert f"[Attached file: {path} (text/plain)]" in server.requests[0]["messages"][-1]["content"]
+    assert (project / ".hermes-attachments" / ".gitignore").read_text() == "*\n"
+
+
+async def test_a_guest_learns_no_path_of_the_media_store(
+    db: SessionDB, hermes_home: Path, tmp_path: Path, model: Callable[[str], Any]
+) -> None:
+    stored = media_store.of_home().keep(b"pomegranate", "list.txt", "text/plain")
+    server = model(script("Hello."))
+    files = {"media_urls": [str(stored.path)], "media_types": ["text/plain"]}
+    config = telegram_config(allowed_chats=["g1"])
+    async with running_gateway(db, tmp_path, config) as service:
+        await ChatPeople(db, service).ask("eve", "read this", files=files, **GROUP)
+    prompt = server.requests[0]["messages"][-1]["content"]
+    assert stored.path.name in prompt
+    assert str(hermes_home) not in prompt

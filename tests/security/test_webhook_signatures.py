@@ -103,6 +103,20 @@ async def test_the_id_of_a_delivery_is_signed(setup: WebhookSetup) -> None:
     assert {event.message_id for event in setup.inbox.events} == {"d1"}
 
 
+async def test_a_captured_delivery_cannot_be_sent_again_with_its_weaker_signatures(
+    setup: WebhookSetup,
+) -> None:
+    """A sender may sign in several forms, as Hermes does itself."""
+    named = signed("reviews", "d1")
+    both = f"{STAMPED['X_Hermes_Signature']},{named['X_Hermes_Signature'].partition(',')[2]}"
+    async with setup.connected():
+        first = await setup.call(BODY, **{**named, **GITHUB, "X_Hermes_Signature": both})
+        stamped = await setup.call(BODY, **STAMPED, X_Request_Id="two")
+        github = await setup.call(BODY, **GITHUB, X_Request_Id="three")
+    assert (first.status_code, stamped.status_code, github.status_code) == (202, 409, 409)
+    assert len(setup.inbox.events) == 1
+
+
 async def test_an_id_cannot_be_confused_with_the_body(setup: WebhookSetup) -> None:
     body = b"1.5"
     signature = routes.delivery_signature(SECRET, "reviews", "d1", body, int(NOW))

@@ -254,7 +254,10 @@ class ChatCommands:
             self._questions.cancel(entry.session_key)
         if conversation is None or name not in RUNNING_TURN_COMMANDS:
             return None
-        _require_right(self._role(event), name, event.get_command_args())
+        role = self._role(event)
+        _require_right(role, name, event.get_command_args())
+        if name == "steer" and conversation.options.role not in {Role.GUEST, role}:
+            return None  # the turn has other rights than the sender
         return self._apply_to_turn(conversation, entry, event, uid)
 
     def _apply_to_turn(
@@ -286,7 +289,8 @@ class ChatCommands:
 
     def _plain_answer(self, event: MessageEvent, question: OpenChatQuestion) -> str | None:
         """The answer that a message without a command gives; None if it is none."""
-        if not self._may_answer(event, question):
+        is_late_enough = question.was_asked_before(event.timestamp)  # else meant for another one
+        if not is_late_enough or not self._may_answer(event, question):
             return None
         if question.kind == "clarify":
             return event.text

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 MAX_CONCURRENT_TURNS: Final = 32
+OWNER_TURNS: Final = 4  # more, so that the turns of others cannot keep the owner waiting
 POLL_SECONDS: Final = 1.0
+IS_OWNERS: Final = "is_owners"  # of a row that was claimed for the owner
 
 
 class InboxWorkers:
@@ -34,7 +36,8 @@ class InboxWorkers:
         self._handle = handle
         self._on_handled = on_handled
         self._max_turns = max_turns
-        self._pool = ThreadPoolExecutor(max_turns, thread_name_prefix="hermes-inbox")
+        self._pool = ThreadPoolExecutor(max_turns + OWNER_TURNS, thread_name_prefix="hermes-inbox")
+        self._owners_keys: dict[str, None] = {}  # chats in which the owner has written
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._is_stopping = self._is_closed = False
@@ -43,17 +46,17 @@ class InboxWorkers:
         """How many messages are being handled."""
         return len(self._tasks)
 
-    def wake(self) -> None:
-        """Look at the inbox now."""
+    def wake(self, owners_key: str = "") -> None:
+        """Look at the inbox now; with the session key of a message of the owner, there, too."""
+        if owners_key:
+            self._owners_keys[owners_key] = None
         self._wake.set()
 
     async def run(self) -> None:
         """Handle messages until stopped."""
         while not self._is_stopping:
             self._wake.clear()
-            row = None
-            if len(self._tasks) < self._max_turns:
-                row = await store_retry.read_or_none(self._db.claim_incoming, "inbox claim")
+            row = await self._claim()
             if row is None:
                 await self._wait()
                 continue
@@ -64,6 +67,19 @@ class InboxWorkers:
             task = asyncio.create_task(self._work(row))
             self._tasks.add(task)
             task.add_done_callback(self._finished)
+
+    async def _claim(self) -> dict[str, Any] | None:
+        """Claim the next message; those of the owner first."""
+        while self._owners_keys and len(self._tasks) < self._max_turns + OWNER_TURNS:
+            key = next(iter(self._owners_keys))
+            del self._owners_keys[key]
+            claim = functools.partial(self._db.claim_incoming, key)
+            row = await store_retry.read_or_none(claim, "inbox claim")
+            if row is not None:
+                return {**row, IS_OWNERS: True}
+        if len(self._tasks) >= self._max_turns:
+            return None
+        return await store_retry.read_or_none(self._db.claim_incoming, "inbox claim")
 
     async def _wait(self) -> None:
         try:
@@ -77,8 +93,11 @@ class InboxWorkers:
 
     async def _work(self, row: dict[str, Any]) -> None:
         loop = asyncio.get_running_loop()
+        is_owners = row.pop(IS_OWNERS, False)
         await loop.run_in_executor(self._pool, self._handle_isolated, row)
         self._on_handled()
+        if is_owners:  # more may have arrived in this chat
+            self.wake(row["session_key"])
 
     def _handle_isolated(self, row: dict[str, Any]) -> None:
         inbox_id = row["inbox_id"]

@@ -6,10 +6,13 @@ the owner may answer it.
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.tools.prompter import describe_rules, parse_answer
+from hermes_core.terminal_text import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from hermes_agent.tools.prompter import ApprovalAnswer, ApprovalRequest
 
 ANSWER_SECONDS: Final = 300.0
+CLOCK_TOLERANCE_SECONDS: Final = 5.0  # between this machine and the servers of apps
+BACKTICKS_PATTERN: Final = re.compile(r"`+")
 
 
 class OpenChatQuestion(NamedTuple):
@@ -26,6 +31,11 @@ class OpenChatQuestion(NamedTuple):
     requester: str  # the user who started the turn
     answered: threading.Event
     answers: list[str]
+    asked_at: float
+
+    def was_asked_before(self, sent_at: float) -> bool:
+        """Whether a message that an app says was sent then can be an answer."""
+        return sent_at >= self.asked_at - CLOCK_TOLERANCE_SECONDS
 
 
 class ChatQuestions:
@@ -63,7 +73,7 @@ class ChatQuestions:
         """Ask and wait for the answer; empty if none arrives in time."""
         with self._lock:
             requester = self._requesters.get(session_key, "")
-            question = OpenChatQuestion(kind, requester, threading.Event(), [])
+            question = OpenChatQuestion(kind, requester, threading.Event(), [], time.time())
             self._open[session_key] = question
         self._send(session_key, text)
         question.answered.wait(self._wait_seconds)
@@ -115,22 +125,35 @@ class ChatPrompter:
 
 
 def approval_card(request: ApprovalRequest) -> str:
-    """The question as a message: why, where, what, and how to answer."""
-    lines = request.command.split("\n")
-    risky = [lines[number].strip() for number in request.risky_lines] if len(lines) > 1 else []
+    """The question as a message: why, where, what, and how to answer.
+
+    What the model wrote is in code blocks that it cannot end, without invisible characters.
+    """
+    lines = clean(request.command).split("\n")
+    risky = [lines[number].strip() for number in request.risky_lines if number < len(lines)]
     parts = [
-        f"**Approval needed:** {request.description}",
-        f"Folder: `{request.folder}`",
-        *(f"Risky: `{line}`" for line in risky),
-        f"```\n{request.command}\n```",
+        f"**Approval needed:** {one_line(request.description)}",
+        f"Folder: `{one_line(request.folder)}`",
     ]
+    if risky and len(lines) > 1:
+        parts += ["Risky:", fenced("\n".join(risky)), "Complete:"]
+    parts.append(fenced("\n".join(lines)))
     if request.diff:
-        parts.append(f"```diff\n{request.diff}\n```")
+        parts.append(fenced(clean(request.diff), "diff"))
     choices = ["yes (once)", "/approve session"]
     if request.may_always:
         choices.append("/approve always")
-    parts.append(
-        f"Reply {', '.join(choices)}, no, or /deny REASON. "
-        f"Session and always allow: {describe_rules(request)}"
-    )
+    rule = clean(describe_rules(request))
+    scopes = "Session and always allow" if request.may_always else "Session allows"
+    parts += [
+        f"{scopes}: `{rule}`" if "`" not in rule else f"{scopes}:\n{fenced(rule)}",
+        f"Reply {', '.join(choices)}, no, or /deny REASON.",
+    ]
     return "\n\n".join(parts)
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A code block with a fence that is longer than any in the text."""
+    longest = max(map(len, BACKTICKS_PATTERN.findall(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"

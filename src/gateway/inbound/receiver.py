@@ -54,7 +54,7 @@ class MessageReceiver:
         routes: SessionStore,
         conversations: ConversationCache,
         commands: ChatCommands,
-        wake: Callable[[], object],
+        wake: Callable[[str], object],
         adapters: Mapping[str, Adapter],
         busy_mode: BusyMode,
     ) -> None:
@@ -63,7 +63,7 @@ class MessageReceiver:
         self._routes = routes
         self._conversations = conversations
         self._commands = commands
-        self._wake = wake
+        self._wake = wake  # gets the session key of a message of the owner, else an empty text
         self._adapters = adapters
         self._busy_mode = busy_mode
         self._reactions: set[asyncio.Task[None]] = set()
@@ -71,11 +71,18 @@ class MessageReceiver:
     async def receive(self, account: str, event: MessageEvent) -> None:
         """Store a message; when this returns, it is on disk."""
         is_waiting = await asyncio.to_thread(self._store, account, event)
-        self._wake()
+        self._wake(await asyncio.to_thread(self._owners_key, event))
         if is_waiting:  # the platform need not wait for the reaction
             task = asyncio.create_task(self._react(event))
             self._reactions.add(task)
             task.add_done_callback(self._reactions.discard)
+
+    def _owners_key(self, event: MessageEvent) -> str:
+        """The session key of a message of the owner; empty for others."""
+        source = event.source
+        if source is None or self._access.role_of(source) is not Role.OWNER:
+            return ""
+        return self._routes.key_of(source)
 
     async def _react(self, event: MessageEvent) -> None:
         """Show the sender that the message has arrived and waits."""
@@ -147,13 +154,16 @@ class MessageReceiver:
         if inbox_id is None or before is None:
             event.is_edit = False
             return message_id
+        if (before["payload"].get("source") or {}).get("user_id") != source.user_id:
+            event.is_edit = False  # a message is changed by its sender only
+            return _edit_id(message_id, f"{source.user_id} {event.text}")
         if before["payload"]["text"] == event.text:
             return None  # e.g. a link preview was added
         is_offered = self._busy_mode == "steer" and self._running(source) is not None
         amended = {**inbox_codec.encode(event), "is_edit": False}
         if not is_offered and self._db.amend_waiting(inbox_id, amended):
             return None
-        return f"{message_id}#{hashlib.sha256(event.text.encode()).hexdigest()[:16]}"
+        return _edit_id(message_id, event.text)
 
     def _running(self, source: SessionSource) -> Conversation | None:
         entry = self._routes.get(self._routes.key_of(source))
@@ -238,3 +248,8 @@ class MessageReceiver:
             mode = "queue"  # steering is text only
         text = format_message(event, is_shared=self._routes.is_shared(entry))
         pending_input.submit_to_agent(running.agent, text, mode, inbox_codec.message_uid(inbox_id))
+
+
+def _edit_id(message_id: str, content: str) -> str:
+    """The ID of a message that an edit adds."""
+    return f"{message_id}#{hashlib.sha256(content.encode()).hexdigest()[:16]}"

@@ -15,7 +15,6 @@ from gateway.inbound.prompt_format import format_message
 from hermes_agent import events
 from hermes_agent.conversation_store import UNFINISHED
 from hermes_core.errors import HermesError, LeaseTakenError, StoreError
-from hermes_core.paths import workspaces_path
 from hermes_core.roles import Right, may
 
 if TYPE_CHECKING:
@@ -151,13 +150,11 @@ class TurnRunner:
 
 
 def _workspace_for_files(conversation: Conversation) -> Path | None:
-    """The folder that attachments are copied to; a folder of the user is left alone.
+    """The folder that attachments are copied to; None if the tools open no files.
 
     The tools of a conversation do not see the media store, which has the files of all chats.
     """
-    folder = conversation.agent.cwd
-    may_read = may(conversation.options.role, Right.FILES)
-    return folder if may_read and folder.is_relative_to(workspaces_path()) else None
+    return conversation.agent.cwd if may(conversation.options.role, Right.FILES) else None
 
 
 def _texts(prompt: TurnPrompt, *, is_shared: bool) -> list[str]:

@@ -20,6 +20,7 @@ from gateway.inbound.questions import ChatQuestions
 from gateway.inbound.receiver import MessageReceiver
 from gateway.inbound.turn_runner import TurnRunner
 from gateway.inbound.usage_limits import UsageLimits
+from gateway.outbound.chunks import split_text
 from gateway.outbound.live_reply import LiveReplies
 from gateway.outbound.sender import OutboxSender
 from gateway.process.connections import Connections
@@ -172,13 +173,15 @@ class GatewayService:
         origin = entry.origin if entry else None
         if entry is None or origin is None:
             return
-        self._db.owe_reply(
-            f"question:{self._db.ids.new()}",
-            platform=origin.platform.value,
-            target={"chat_id": origin.chat_id, "thread_id": origin.thread_id},
-            payload={"text": text},
-            session_id=entry.session_id,
-        )
+        platform = origin.platform.value
+        for part in split_text(text, self._max_text_chars(platform)):
+            self._db.owe_reply(
+                f"question:{self._db.ids.new()}",
+                platform=platform,
+                target={"chat_id": origin.chat_id, "thread_id": origin.thread_id},
+                payload={"text": part},
+                session_id=entry.session_id,
+            )
 
     # Start
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_core.config import values
 from hermes_core.errors import ConfigError
@@ -37,3 +37,16 @@ def texts_of(change: PendingChange, config: ConfigFile) -> ChangeTexts:
         return ChangeTexts(old, "not set" if change.value is None else "a new value (hidden)")
     new = values.format_value(setting.default) if change.value is None else change.value
     return ChangeTexts(old, new or EMPTY)
+
+
+def facts_of(change: PendingChange, config: ConfigFile) -> dict[str, Any]:
+    """The JSON form of *change*; the value of a secret is omitted."""
+    texts = texts_of(change, config)
+    return {
+        "code": change.code,
+        "kind": change.kind,
+        "name": change.name,
+        "old": texts.old,
+        "new": texts.new,
+        "expires_at": change.expires_at,
+    }

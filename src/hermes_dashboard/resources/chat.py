@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from fastapi import APIRouter, WebSocket
@@ -36,6 +37,9 @@ log = logging.getLogger(__name__)
 FULL_MODE: Final = (
     "Full mode cannot be chosen on a web page. Type /permissions full in a terminal, where "
     "`hermes -r ID` opens this conversation."
+)
+OUTSIDE_FOLDER: Final = (
+    "A page saves conversations in the working folder only. Give a name without another folder."
 )
 FORBIDDEN_METHODS: Final = frozenset({"gateway.shutdown", "shell.exec", "config.set", "config.get"})
 # Requests with a working folder.
@@ -244,6 +248,7 @@ def _check_frame(text: str, context: DashboardContext) -> CheckedFrame:
     try:
         _check_models(request.params)
         _check_mode(request.params)
+        _check_file(request)
         if request.method in FOLDER_METHODS:
             text = _with_folder(request, context)
     except HermesError as error:
@@ -273,8 +278,20 @@ def _check_mode(params: dict[str, Any]) -> None:
     if params.get("allow"):
         raise UsageError("A page cannot allow commands in advance; answer their approvals.")
     modes = [params.get("mode"), *_arguments_of("permissions", params)]
-    if any(isinstance(mode, str) and mode.strip().lower() == "full" for mode in modes):
+    words = (mode.split()[:1] for mode in modes if isinstance(mode, str))  # more may follow
+    if any(word.lower() == "full" for first in words for word in first):
         raise UsageError(FULL_MODE)
+
+
+def _check_file(request: frames.RpcRequest) -> None:
+    """Refuse to save outside of the working folder: a file there could be one that a shell runs."""
+    names = _arguments_of("save", request.params)
+    if request.method == "session.save":
+        names = [request.params.get("path")]
+    for name in names:
+        path = PurePath(name.strip() if isinstance(name, str) else "")
+        if path.is_absolute() or ".." in path.parts or str(path).startswith("~"):
+            raise UsageError(OUTSIDE_FOLDER)
 
 
 def _check_models(params: dict[str, Any]) -> None:

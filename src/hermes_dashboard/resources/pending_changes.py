@@ -13,7 +13,7 @@ from fastapi import APIRouter, HTTPException, Response
 
 from hermes_core.command_name import command_name
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.pending_text import texts_of
+from hermes_core.config.pending_text import facts_of
 from hermes_core.pending_changes import PendingChanges
 from hermes_dashboard.models.system import PendingChangeItem, PendingChangeList
 from hermes_dashboard.models.text import Identifier, problems
@@ -52,14 +52,5 @@ def router(context: DashboardContext) -> APIRouter:
 
 def change_item(change: PendingChange, config: ConfigFile) -> dict[str, Any]:
     """A change as the page shows it; the value of a secret is omitted."""
-    texts = texts_of(change, config)
-    return {
-        "code": change.code,
-        "kind": change.kind,
-        "name": change.name,
-        "old": texts.old,
-        "new": texts.new,
-        "command": f"{command_name()} dashboard confirm {change.code}",
-        "state": change.state,
-        "expires_at": change.expires_at,
-    }
+    command = f"{command_name()} dashboard confirm {change.code}"
+    return {**facts_of(change, config), "command": command, "state": change.state}

@@ -6,6 +6,19 @@ export interface DiffLine {
   text: string;
 }
 
+// Characters that change how a text is shown, or show nothing, except line breaks and tabs.
+const INVISIBLE =
+  /[\p{Cc}\p{Zl}\p{Zp}\u061c\u115f\u1160\u3164\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\uffa0\u{e0000}-\u{e007f}]/gu;
+
+/** A text to judge: invisible characters are shown by their code points. */
+export function showInvisible(text: string): string {
+  return text.replace(INVISIBLE, (found) => (found === "\n" || found === "\t" ? found : `⟨U+${codePoint(found)}⟩`));
+}
+
+function codePoint(text: string): string {
+  return (text.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
+}
+
 /** Indent JSON; other text is unchanged. */
 export function formatToolText(text: string): string {
   const start = text.trimStart()[0];

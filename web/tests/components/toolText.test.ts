@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { diffFromArguments, diffLines, formatToolText } from "@/components/toolText";
+import { diffFromArguments, diffLines, formatToolText, showInvisible } from "@/components/toolText";
 
 describe("what a tool gave back", () => {
   it("is shown as text where one long text is in it", () => {
@@ -36,5 +36,17 @@ describe("a change", () => {
   it("is none where a tool changes nothing", () => {
     expect(diffFromArguments("terminal", '{"command":"ls"}')).toBeNull();
     expect(diffFromArguments("patch", "broken")).toBeNull();
+  });
+});
+
+describe("a text to judge", () => {
+  it("shows characters that hide or reorder others", () => {
+    expect(showInvisible("rm old\u202egnp.exe\u200b \u001b[8m \u{e0041}")).toBe(
+      "rm old⟨U+202E⟩gnp.exe⟨U+200B⟩ ⟨U+001B⟩[8m ⟨U+E0041⟩",
+    );
+  });
+
+  it("is unchanged without them", () => {
+    expect(showInvisible("echo 'grüße 日本 👍'\n\tls")).toBe("echo 'grüße 日本 👍'\n\tls");
   });
 });

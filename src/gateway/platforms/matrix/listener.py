@@ -114,8 +114,13 @@ class MatrixRooms:
         self._known.pop(room_id, None)
 
     def kind(self, room_id: str, room: MatrixRoom) -> str:
-        """`dm` or `group`."""
-        return "dm" if room_id in self._direct or room.has_two_members else "group"
+        """`dm` or `group`; a room with more people is a group, also if it is listed as direct."""
+        is_unknown = not room.members and room_id in self._direct
+        return "dm" if room.has_two_members or is_unknown else "group"
+
+    def is_direct(self, room_id: str) -> bool:
+        """Whether the account lists a room as direct: its messages are for the agent."""
+        return room_id in self._direct
 
 
 log = logging.getLogger(__name__)

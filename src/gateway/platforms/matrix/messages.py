@@ -273,7 +273,10 @@ class MatrixMessageReader:
             message_id=sent.message_id,
             reply_to_message_id=sent.reply_to,
             is_edit=sent.is_edit,
-            is_addressed=kind == "dm" or is_named or self._me in sent.mentioned,
+            is_addressed=kind == "dm"
+            or self._rooms.is_direct(room_id)
+            or is_named
+            or self._me in sent.mentioned,
         )
 
     async def _look_up_reply(self, room_id: str, created: MessageEvent) -> None:

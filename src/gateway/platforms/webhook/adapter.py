@@ -267,12 +267,25 @@ class WebhookAdapter:
         signature = self._verify(request, body, route)
         self._count(route)
         payload = _parsed(body)
+        event = _event(route, signature.delivery_id or _id(request, body), payload)
         if signature.delivery_id:  # signed: the inbox recognises duplicates
-            await self._store(_event(route, signature.delivery_id, payload))
-            return signature.delivery_id
-        event = _event(route, _id(request, body), payload)
-        await self._store_once(event, signature)
-        return str(event.message_id)
+            await self._store(event)
+        else:
+            await self._store_once(event, signature)
+        delivery_id = str(event.message_id)
+        await self._note_others(request, body, route, delivery_id)
+        return delivery_id
+
+    async def _note_others(
+        self, request: Request, body: bytes, route: WebhookRoute, delivery_id: str
+    ) -> None:
+        """Note the other signatures of a stored delivery: they are not good for another ID."""
+        now = self._clock()
+        others = routes.body_signatures(request.headers, body, route.secret)
+        for other in others:
+            await self._seen.claim(other.digest, delivery_id, now, other.replay_seconds)
+        if others:
+            await self._seen.keep(now)
 
     def _verify(self, request: Request, body: bytes, route: WebhookRoute) -> VerifiedSignature:
         signature = routes.verify(request.headers, body, route, self._clock())

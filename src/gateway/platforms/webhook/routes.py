@@ -71,6 +71,24 @@ def verify(
     return VerifiedSignature(digest, replay_seconds=UNSTAMPED_REPLAY_SECONDS)
 
 
+def body_signatures(
+    headers: Mapping[str, str], body: bytes, secret: str
+) -> list[VerifiedSignature]:
+    """The valid signatures of the body only that a delivery carries besides a better one.
+
+    Whoever has captured the delivery could send it again with nothing but one of them.
+    """
+    found = []
+    parts = _parts(headers.get(HERMES_HEADER, ""))
+    stamped = _digest(secret, f"{parts.get('t', '')}.".encode() + body)
+    if _is_same(parts.get("v1", ""), stamped):
+        found.append(VerifiedSignature(stamped))
+    if _is_same(headers.get(GITHUB_HEADER, ""), github_signature(secret, body)):
+        seconds = UNSTAMPED_REPLAY_SECONDS
+        found.append(VerifiedSignature(_digest(secret, body), replay_seconds=seconds))
+    return found
+
+
 def is_signed(
     headers: Mapping[str, str],
     body: bytes,

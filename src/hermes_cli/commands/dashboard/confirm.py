@@ -8,7 +8,7 @@ from hermes_cli import history
 from hermes_cli.output import TableColumn, confirm
 from hermes_core import paths
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.pending_text import texts_of
+from hermes_core.config.pending_text import facts_of, texts_of
 from hermes_core.pending_changes import PendingChanges
 from hermes_plugin_host import activation
 
@@ -63,7 +63,7 @@ def _print_list(changes: PendingChanges, arguments: argparse.Namespace, out: Com
     config = ConfigFile.of_home()
     pending = [change for change in changes.current() if change.state == "pending"]
     if arguments.json:
-        out.json([_facts(change, config) for change in pending])
+        out.json([facts_of(change, config) for change in pending])
     elif not pending:
         out.hint("No changes wait for confirmation.")
     else:
@@ -77,15 +77,3 @@ def _print_list(changes: PendingChanges, arguments: argparse.Namespace, out: Com
 
 def _title(change: PendingChange) -> str:
     return TITLES[change.kind].format(name=change.name)
-
-
-def _facts(change: PendingChange, config: ConfigFile) -> dict[str, object]:
-    texts = texts_of(change, config)
-    return {
-        "code": change.code,
-        "kind": change.kind,
-        "name": change.name,
-        "old": texts.old,
-        "new": texts.new,
-        "expires_at": change.expires_at,
-    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from hermes_cli import history
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
@@ -68,7 +69,7 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """List the names and roles of keys."""
-    with SessionDB() as db:
+    with history.open_or_create() as db:
         keys = db.api_keys()
     if arguments.json:
         out.json(keys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from hermes_cli import history
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
@@ -49,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """List approved users and pending requests."""
-    with SessionDB() as db:
+    with history.open_or_create() as db:
         allowed, pending = db.allowed_users(), db.asking_users()
     if arguments.json:
         out.json({"allowed": allowed, "asking": pending})

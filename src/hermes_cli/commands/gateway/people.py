@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from hermes_cli import history
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
@@ -69,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """List people and their roles."""
-    with SessionDB() as db:
+    with history.open_or_create() as db:
         people = _known(db)
     if arguments.json:
         out.json([item.facts() for item in people])

@@ -42,7 +42,7 @@ GATEWAY_SETTINGS: Final = (
         "gateway.max_concurrent_sessions",
         "int",
         16,
-        "Maximum number of chats answered at the same time; others wait.",
+        "Maximum number of chats answered at the same time, besides 4 of the owner; others wait.",
         minimum=1,
         maximum=1000,
     ),

@@ -1,8 +1,8 @@
-import { Button, Group, Text, TextInput } from "@mantine/core";
-import { type FormEvent, useEffect, useRef, useState } from "react";
+import { Button, Group, Text, Textarea } from "@mantine/core";
+import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
 import type { AgentQuestion, ApprovalAnswer } from "@/chat/conversationState";
 import { DiffView } from "@/components/DiffView";
-import { parseDiff } from "@/components/toolText";
+import { parseDiff, showInvisible } from "@/components/toolText";
 import { useTexts } from "@/i18n";
 import classes from "./ApprovalForm.module.css";
 
@@ -19,12 +19,12 @@ export function ApprovalForm({ question, onAnswer }: Props) {
   const edited = rule === question.rules.join("\n") ? undefined : rule;
   return (
     <>
-      <Text size="sm">{question.description}</Text>
+      <Text size="sm">{showInvisible(question.description)}</Text>
       <Text size="xs" c="dimmed">
-        {texts.folder} <code>{question.folder}</code>
+        {texts.folder} <code>{showInvisible(question.folder)}</code>
       </Text>
       <CommandView question={question} />
-      {question.diff && <DiffView lines={parseDiff(question.diff)} />}
+      {question.diff && <DiffView lines={parseDiff(showInvisible(question.diff))} />}
       {editing === "rule" ? (
         <TextForm
           label={texts.rule}
@@ -35,7 +35,7 @@ export function ApprovalForm({ question, onAnswer }: Props) {
         />
       ) : (
         <Text size="xs" c="dimmed" mb="xs" className={classes.rule}>
-          {texts.ruleHelp} <code>{rule.length > 200 ? texts.exactCommand : rule}</code>{" "}
+          {texts.ruleHelp} <code>{rule.length > 200 ? texts.exactCommand : showInvisible(rule)}</code>{" "}
           <Button size="compact-xs" variant="subtle" onClick={() => setEditing("rule")}>
             {texts.editRule}
           </Button>
@@ -83,12 +83,14 @@ function CommandView({ question }: { question: AgentQuestion }) {
   }, []);
   return (
     <pre className={classes.command} ref={block} tabIndex={0}>
-      {question.command.split("\n").map((line, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other name, and never move
-        <span key={index} className={classes.line} data-risky={risky.has(index) || undefined}>
-          {`${line}\n`}
-        </span>
-      ))}
+      {showInvisible(question.command)
+        .split("\n")
+        .map((line, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other name, and never move
+          <span key={index} className={classes.line} data-risky={risky.has(index) || undefined}>
+            {`${line}\n`}
+          </span>
+        ))}
     </pre>
   );
 }
@@ -103,17 +105,24 @@ interface TextFormProps {
 
 function TextForm({ label, value, submit, onSubmit, onClose }: TextFormProps) {
   const [text, setText] = useState(value);
-  const send = (event: FormEvent) => {
+  const send = (event: FormEvent | KeyboardEvent) => {
     event.preventDefault();
     onSubmit(text.trim());
     onClose();
   };
+  const sendOnEnter = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && !event.shiftKey && text.trim()) send(event);
+  };
   return (
     <form onSubmit={send}>
-      <Group gap="xs" mb="xs">
-        <TextInput
+      <Group gap="xs" mb="xs" align="flex-start">
+        <Textarea
           flex={1}
           size="xs"
+          autosize
+          minRows={1}
+          maxRows={6}
+          onKeyDown={sendOnEnter}
           aria-label={label}
           placeholder={label}
           value={text}
