@@ -43,6 +43,17 @@ def test_no_command_reads_a_secret(canary: CanaryHome, mode: str) -> None:
         assert SECRET not in result.get("output", ""), result
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_program_cannot_unmount_what_hides_a_secret(canary: CanaryHome, mode: str) -> None:
+    script = canary.workspace / "unmount.sh"
+    script.write_text(
+        "for d in ~/.ssh ~/.hermes; do umount -l $d; mount --move $d /mnt; cat $d/id* $d/.env; done\n"
+        "unshare -Urm sh -c 'umount -l ~/.ssh; cat ~/.ssh/id*'\n"
+    )
+    (result,) = run_in_mode(canary, mode, "sh unmount.sh")
+    assert SECRET not in result["output"]
+
+
 @pytest.mark.parametrize("mode", ["plan", "workspace"])
 @pytest.mark.parametrize(
     "command",

@@ -26,6 +26,8 @@ PROGRAM: Final = "bwrap"
 PROBE_SECONDS: Final = 10.0
 NULL: Final = "/dev/null"
 NAMESPACES: Final = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
+# Without this a command of root keeps its capabilities, and unmounts what hides a folder.
+NO_CAPABILITIES: Final = ("--cap-drop", "ALL")
 TEMPORARY: Final = Path("/tmp")  # noqa: S108 - where a command sees its private folder
 
 
@@ -73,6 +75,7 @@ def wrap(
     return [
         program,
         *NAMESPACES,
+        *NO_CAPABILITIES,
         *([] if keeps_network or policy.has_network else ["--unshare-net"]),
         *_system(policy),
         *_writable(policy),
