@@ -47,7 +47,7 @@ def test_no_command_reads_a_secret(canary: CanaryHome, mode: str) -> None:
 def test_a_program_cannot_unmount_what_hides_a_secret(canary: CanaryHome, mode: str) -> None:
     script = canary.workspace / "unmount.sh"
     script.write_text(
-        "for d in ~/.ssh ~/.hermes; do umount -l $d; mount --move $d /mnt; cat $d/id* $d/.env; done\n"
+        "for d in ~/.ssh ~/.hermes; do umount -l $d; mount --move $d /mnt; cat $d/*; done\n"
         "unshare -Urm sh -c 'umount -l ~/.ssh; cat ~/.ssh/id*'\n"
     )
     (result,) = run_in_mode(canary, mode, "sh unmount.sh")
@@ -177,6 +177,34 @@ def test_a_rule_for_a_command_does_not_lift_its_limits(canary: CanaryHome) -> No
         Grants(canary.hermes / "approvals.json").add([rule])
     run_in_mode(canary, "workspace", "python3 write.py", reply="deny")
     assert not (canary.home / "notes" / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("pip install ./none", "pip install ./none; python3 reach.py"),
+        ("systemctl restart none", "systemctl restart other; python3 reach.py"),
+        ("crontab -r", "crontab none; python3 reach.py"),
+        ("touch .git/x", "touch .git/y; python3 reach.py"),
+        ("apt-get install none", "apt-get install other; python3 reach.py"),
+    ],
+)
+def test_a_grant_for_a_session_lifts_no_limit_of_another_command(
+    canary: CanaryHome, first: str, second: str
+) -> None:
+    ConfigFile.of_home().set("agent.approvals", "workspace")
+    (canary.workspace / "reach.py").write_text(
+        "import os\n"
+        "open(os.path.expanduser('~/notes/new'), 'w')\n"
+        "print(open(os.path.expanduser('~/.hermes/.env')).read())\n"
+    )
+    steps = [tool_call_step("terminal", {"command": command}) for command in (first, second)]
+    with open_conversation(canary.workspace, *steps, reply="session") as agent:
+        agent.prompter.replies = ["session", "deny"]
+        results = agent.results()
+        assert [request.command for request in agent.prompter.requests] == [first, second]
+    assert not (canary.home / "notes" / "new").exists()
+    assert SECRET not in str(results)
 
 
 def test_a_worktree_and_a_submodule_can_be_committed_to(canary: CanaryHome) -> None:
