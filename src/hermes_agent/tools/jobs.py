@@ -311,8 +311,15 @@ class Jobs:
         self._git_guard = GitGuard()
 
     def restore_repositories(self) -> list[str]:
-        """Undo changes of hooks; the files that were restored."""
-        return self._git_guard.restore()
+        """Undo changes of hooks since the last command; the files that were restored.
+
+        After the last running command the user may change hooks again.
+        """
+        is_over = not any(job.is_running for job in self.all())
+        restored = self._git_guard.restore()
+        if is_over:
+            self._git_guard.end()
+        return restored
 
     def settle(self) -> None:
         """Tell the watchdog which groups are over; their numbers may come back."""
