@@ -27,6 +27,19 @@ connection.sendall(b"GET /tunnel HTTP/1.0\\r\\n\\r\\n")
 print(connection.recv(1000).decode().splitlines()[0])
 """
 
+PAGE = """
+import os, urllib.request
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = ""
+print(urllib.request.urlopen("http://127.0.0.1:{port}/").read())
+"""
+CONNECT = """
+import os, socket
+host, port = os.environ["HTTPS_PROXY"].removeprefix("http://").split(":")
+connection = socket.create_connection((host, int(port)), 20)
+connection.sendall(b"CONNECT {target} HTTP/1.1\\r\\n\\r\\n")
+print(connection.recv(1000).decode())
+"""
+
 
 class Site(http.server.BaseHTTPRequestHandler):
     paths: list[str]
@@ -53,9 +66,12 @@ def site() -> Iterator[tuple[int, list[str]]]:
         thread.join()
 
 
-def run(canary: CanaryHome, hosts: str, *commands: str) -> tuple[list[dict[str, object]], int]:
+def run(
+    canary: CanaryHome, hosts: str, *commands: str, mode: str = "workspace"
+) -> tuple[list[dict[str, object]], int]:
     """The results of commands that a person denies, and how often that person was asked."""
     ConfigFile.of_home().set("agent.allowed_hosts", hosts)
+    ConfigFile.of_home().set("agent.approvals", mode)
     steps = [tool_call_step("terminal", {"command": command}) for command in commands]
     with open_conversation(canary.workspace, *steps, reply="deny") as agent:
         results = agent.results()
@@ -110,6 +126,26 @@ def test_without_the_proxy_an_allowed_host_is_out_of_reach(
         canary, "127.0.0.1", f"curl -s http://127.0.0.1:{port}/", f"env -i curl -s 127.0.0.1:{port}"
     )
     assert paths == []
+
+
+def test_plan_mode_reaches_no_host(canary: CanaryHome, site: tuple[int, list[str]]) -> None:
+    port, paths = site
+    (canary.workspace / "page.py").write_text(PAGE.replace("{port}", str(port)))
+    run(canary, "127.0.0.1", "python3 page.py", mode="plan")
+    assert paths == []
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["127.0.0.1:99999", "[:1", "127.0.0.1:x", "a..example.org:1", f"{'a' * 300}.example.org:1"],
+)
+def test_an_invalid_request_is_refused(
+    canary: CanaryHome, target: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (canary.workspace / "connect.py").write_text(CONNECT.replace("{target}", target))
+    results, _ = run(canary, "127.0.0.1,*.example.org", "python3 connect.py")
+    assert str(results[0]["output"]).startswith("HTTP/1.1 403"), results
+    assert not caplog.records
 
 
 def test_changes_elsewhere_are_still_asked_for_by_name(

@@ -92,6 +92,7 @@ def build_policy(
         visible=(place.workspace,),
         temporary=place.temporary,
         has_network=not is_plan and (is_full or Limit.NETWORK in lifted),
+        has_allowed_hosts=not is_plan,
         has_local_sockets=is_full or Limit.SOCKETS in lifted,
         is_limited=is_plan or not (is_full or Limit.FILES in lifted),
         protects_git="git-internals" not in keys,

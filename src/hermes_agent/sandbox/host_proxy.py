@@ -148,8 +148,12 @@ class HostProxy:
         method, _, rest = head.decode("latin-1").partition(" ")
         target, _, lines = rest.partition(" ")
         is_tunnel = method == "CONNECT"
-        url = urlsplit(f"//{target}" if is_tunnel else target)
-        host, port = url.hostname or "", _port(url.port, is_tunnel=is_tunnel)
+        try:
+            url = urlsplit(f"//{target}" if is_tunnel else target)
+            host, port = url.hostname or "", _port(url.port, is_tunnel=is_tunnel)
+        except ValueError:
+            await _refuse(writer, "the request has no valid host and port")
+            return
         if not is_allowed(host, self._allowed):
             await _refuse(writer, REFUSED.format(host=host))
             return
@@ -189,7 +193,7 @@ async def _public_address(host: str, port: int) -> str | None:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=1)
-    except OSError:
+    except (OSError, UnicodeError):  # unknown, or not a name
         return None
     addresses = [str(info[4][0]) for info in found]
     literal = host.strip("[]")

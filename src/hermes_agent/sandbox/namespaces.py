@@ -55,6 +55,11 @@ class NetworkNamespace:
         options = ["--preserve-credentials", "--user", "--net", f"--target={self._target}"]
         return [program, *options, "--"]
 
+    @property
+    def leads_to_hosts(self) -> bool:
+        """Whether programs inside reach the allowed hosts."""
+        return self._proxy is not None and self._proxy.is_used
+
     def environment(self) -> dict[str, str]:
         """The variables for programs inside: they use the proxy for allowed hosts."""
         return proxy_environment(self._proxy_port) if self._proxy_port else {}
@@ -73,7 +78,7 @@ class NetworkNamespace:
             process.wait(timeout=END_SECONDS)
 
     def _holder(self) -> list[str]:
-        if self._proxy is None or not self._proxy.is_used:
+        if self._proxy is None or not self.leads_to_hosts:
             return ["/bin/sh", "-c", HOLDER]
         return [sys.executable, "-I", "-S", "-c", FORWARDER, str(self._proxy.start())]
 

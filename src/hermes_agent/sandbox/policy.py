@@ -53,6 +53,7 @@ class SandboxPolicy(NamedTuple):
     revealed: tuple[Path, ...]  # readable although below a hidden folder
     temporary: Path  # the private folder that stands for /tmp
     has_network: bool = False
+    has_allowed_hosts: bool = False  # the proxy to `agent.allowed_hosts`, if there are any
     has_local_sockets: bool = False
     is_limited: bool = True  # False: no file limits beyond what is hidden
     reopened: tuple[Path, ...] = ()  # writable although below a protected folder

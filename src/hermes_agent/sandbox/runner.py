@@ -143,7 +143,7 @@ def start_in_bubblewrap(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
     try:
         os.write(handle, bubblewrap.build_filter(policy))
         os.lseek(handle, 0, os.SEEK_SET)
-        namespace = None if policy.has_network else launch.namespace
+        namespace = _shared_namespace(launch)
         enter = [] if namespace is None else namespace.enter()
         wrapped = bubblewrap.wrap(
             launch.command, policy, launch.cwd, handle, keeps_network=bool(enter)
@@ -154,6 +154,14 @@ def start_in_bubblewrap(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
         return _popen(launch, [*enter, *wrapped], environment, pass_fds=[handle])
     finally:
         os.close(handle)
+
+
+def _shared_namespace(launch: ProgramLaunch) -> NetworkNamespace | None:
+    """The network namespace to start in; none where it would reach more than the policy allows."""
+    namespace, policy = launch.namespace, launch.limits
+    if namespace is None or policy.has_network:
+        return None
+    return namespace if policy.has_allowed_hosts or not namespace.leads_to_hosts else None
 
 
 def start_in_seatbelt(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
