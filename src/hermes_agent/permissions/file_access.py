@@ -8,6 +8,7 @@ compared with the hidden ones.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import threading
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_COMPARED_FILES: Final = 20_000
 MAX_JUDGED_PATHS: Final = 1_000
+OTHER_PROCESSES: Final = re.compile(r"/proc/(\d+|self|thread-self)(/|$)")
 
 
 class JudgedPaths:
@@ -62,6 +64,8 @@ class FileAccess:
     def is_hidden(self, path: Path, workspace: Path) -> bool:
         """Whether *path* leads to a hidden file or folder."""
         real = Path(os.path.realpath(path))
+        if OTHER_PROCESSES.match(str(real)):  # environment, memory, open files
+            return True
         if any(real.is_relative_to(folder) for folder in self._revealed(workspace)):
             return False
         if any(real.is_relative_to(hidden) for hidden in self._hidden()):

@@ -16,6 +16,7 @@ import subprocess
 import threading
 import time
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.sandbox.git_guard import GitGuard
@@ -28,8 +29,7 @@ from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
     from hermes_agent.sandbox.policy import SandboxPolicy
 
@@ -251,6 +251,25 @@ class Jobs:
             raise
         _open_gate(process)
         return job
+
+    def start_reader(
+        self, command: Sequence[str], policy: SandboxPolicy | None
+    ) -> subprocess.Popen[bytes]:
+        """Start a program of a tool in a process group of its own; the caller ends it."""
+        return start_limited(
+            ProgramLaunch(
+                command=command,
+                cwd=Path("/"),
+                policy=policy,
+                environment=os.environ if self._environment is None else self._environment,
+                options={
+                    "stdin": subprocess.DEVNULL,
+                    "stdout": subprocess.PIPE,
+                    "stderr": subprocess.PIPE,
+                    "start_new_session": True,
+                },
+            )
+        )
 
     def _abandon(self, job: CommandJob) -> None:
         """A command that has not left the gate does not run."""
