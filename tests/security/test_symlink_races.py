@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,11 @@ class FileCall:
         self._context = ToolContext(
             "s", "t", "c1", canary.workspace, Cancel(), NonInteractivePrompter(), print
         )
+
+    def with_same_id(self, **arguments: Any) -> FileCall:
+        other = copy.copy(self)
+        other._arguments = arguments
+        return other
 
     def judge(self) -> str | None:
         return self._guard(self._tool.name, self._arguments, self._context)
@@ -114,6 +120,31 @@ def test_a_refused_call_leaves_nothing_for_the_next_one(canary: CanaryHome, plai
     assert guard("read_file", {"path": "plain/id_ed25519"}, context) is None
     real = approvals.real_path(canary.workspace / "plain/id_ed25519", "call_0")
     assert real.samefile(plain / "id_ed25519")
+
+
+@pytest.mark.parametrize("path", ["plain/id_ed25519", "link"])
+def test_a_second_call_with_the_same_id_has_a_judgement_of_its_own(
+    canary: CanaryHome, plain: Path, path: str
+) -> None:
+    link = canary.workspace / "link"
+    point(link, plain / "id_ed25519")
+    first = FileCall(canary, "read_file", path="link")
+    second = first.with_same_id(path=path)
+    assert (first.judge(), second.judge()) == (None, None)
+    second.run()
+    point(link, canary.home / ".ssh" / "id_ed25519")
+    assert SECRET not in first.run()
+
+
+def test_a_listed_folder_that_becomes_a_link_shows_no_secret(
+    canary: CanaryHome, plain: Path
+) -> None:
+    call = FileCall(canary, "read_file", path="plain")
+    assert call.judge() is None
+    (canary.home / ".ssh" / "work-server").write_text("")
+    plain.rename(canary.workspace / "old")
+    plain.symlink_to(canary.home / ".ssh")
+    assert "work-server" not in call.run()
 
 
 def test_a_pipe_does_not_block_a_reader(canary: CanaryHome) -> None:

@@ -27,6 +27,7 @@ from hermes_agent.permissions.verdicts import (
     Refuse,
     RiskFinding,
 )
+from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.patch import preview_change
 from hermes_agent.tools.prompter import DENIED, UNAVAILABLE, ApprovalAnswer, ApprovalRequest
 from hermes_core.errors import UsageError
@@ -189,8 +190,11 @@ class Approvals:
         return _with_diff(verdict, tool, arguments, real)
 
     def real_path(self, path: Path, call_id: str) -> Path:
-        """The path that a call was judged by; for a call without a judgement its own."""
-        return self._judged_paths.pop(call_id, path)
+        """The path that a call was judged by; one without a judgement is refused."""
+        real = self._judged_paths.pop(call_id, path)
+        if real is None:
+            raise ToolError(f"{path} was not checked for this call. Call the tool again.")
+        return real
 
     def command(self, text: str, caller: Caller, cwd: Path | None = None) -> Verdict:
         """Whether a shell command may run in *cwd*, which is the working folder without it."""

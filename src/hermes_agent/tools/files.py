@@ -195,12 +195,13 @@ def file_tools(limits: LimitsFiles) -> list[Tool]:
 
 def _read(limits: LimitsFiles, arguments: dict[str, Any], context: ToolContext) -> str:
     path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
-    if path.is_dir():
-        return _list(path)
     first = number(arguments, "offset", 1, 1, 2**53)
     limit = number(arguments, "limit", DEFAULT_LINES, 1, MAX_LINES)
-    with os.fdopen(real_paths.open_file(path), "rb") as file:
-        size = require_regular_file(path, os.fstat(file.fileno())).st_size
+    handle = real_paths.open_file(path)
+    if stat.S_ISDIR(os.fstat(handle).st_mode):
+        return _list(path, handle)
+    with os.fdopen(handle, "rb") as file:
+        size = require_regular_file(path, os.fstat(handle)).st_size
         start = file.read(SNIFF_BYTES)
         require_text(path, start)
         file.seek(0)
@@ -252,9 +253,13 @@ def _numbered(line_number: int, line: str) -> str:
     return f"{line_number}|{line}"
 
 
-def _list(path: Path) -> str:
-    entries = sorted(path.iterdir())
-    names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
+def _list(path: Path, handle: int) -> str:
+    try:
+        with os.scandir(handle) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+            names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
+    finally:
+        os.close(handle)
     facts: dict[str, Any] = {
         "folder": str(path),
         "entries": [displayable_text(name) for name in names[:MAX_LISTED_ENTRIES]],
