@@ -169,6 +169,36 @@ def test_what_was_denied_is_allowed_for_its_folder_alone(canary: CanaryHome) -> 
     assert result["exit_code"] != 0
 
 
+@pytest.mark.parametrize("path", ["../notes/new", "link/new", "{home}/notes/missing/new"])
+def test_an_approval_names_the_folder_that_it_opens(canary: CanaryHome, path: str) -> None:
+    ConfigFile.of_home().set("agent.approvals", "workspace")
+    (canary.home / "other").mkdir()
+    (canary.workspace / "link").symlink_to(canary.home / "notes")
+    path = path.replace("{home}", str(canary.home))
+    (canary.workspace / "write.sh").write_text(
+        f"mkdir -p $(dirname {path}); touch {path}; touch ../other/new; touch ../new; false\n"
+    )
+    step = tool_call_step("terminal", {"command": "sh write.sh"})
+    with open_conversation(canary.workspace, step, reply="once") as agent:
+        agent.results()
+        (request,) = agent.prompter.requests
+    assert request.description.startswith(f"Writes outside the working folder: {canary.home}/notes")
+    assert request.description.endswith(f" (allows {canary.home}/notes)")
+    assert (canary.workspace / path).exists()
+    assert not (canary.home / "other" / "new").exists()
+    assert not (canary.home / "new").exists()
+
+
+def test_what_no_approval_opens_is_not_offered(canary: CanaryHome) -> None:
+    ConfigFile.of_home().set("agent.approvals", "workspace")
+    (canary.workspace / "write.sh").write_text("echo x >> ~/.bashrc\n")
+    step = tool_call_step("terminal", {"command": "sh write.sh"})
+    with open_conversation(canary.workspace, step, reply="once") as agent:
+        agent.results()
+        assert agent.prompter.requests == []
+    assert (canary.home / ".bashrc").read_text() == START_UP_FILE
+
+
 def test_a_rule_for_a_command_does_not_lift_its_limits(canary: CanaryHome) -> None:
     (canary.workspace / "write.py").write_text(
         "import os\nopen(os.path.expanduser('~/notes/new'), 'w')\n"

@@ -6,6 +6,7 @@ A mode sets the limits, and what was allowed by name lifts those that it needs: 
 
 from __future__ import annotations
 
+import os
 from enum import Flag, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -100,16 +101,16 @@ def build_policy(
 
 
 def lift(policy: SandboxPolicy, denial: Denial) -> SandboxPolicy:
-    """The policy without the limit that a command ran into; of a path only its folder."""
+    """The policy without the limit that a command ran into; of a write only in its folder."""
     if denial.access is DeniedAccess.NETWORK:
         return policy._replace(has_network=True)
     if denial.access is DeniedAccess.SOCKET:
         return policy._replace(has_local_sockets=True)
-    folder = Path(denial.path).expanduser().parent
-    if folder in policy.protected:  # the home folder
-        protected = tuple(path for path in policy.protected if path != folder)
+    folder = Path(denial.folder or "/")
+    protected = tuple(path for path in policy.protected if os.path.realpath(path) != str(folder))
+    if protected != policy.protected:  # the home folder
         return policy._replace(protected=protected, reopened=())
-    if not denial.path or folder == Path(folder.anchor):
+    if folder == Path(folder.anchor):
         return policy._replace(is_limited=False)
     return policy._replace(writable=(*policy.writable, folder))
 

@@ -114,7 +114,7 @@ def _terminal(
     restored += jobs.restore_repositories()
     if restored:
         return _result(result, restored)
-    denial = find_denial(job.output.text(), policy) if policy and job.exit_code else None
+    denial = find_denial(job.output.text(), policy, cwd) if policy and job.exit_code else None
     if denial is not None and not context.cancel.is_requested:
         if not limits.may_exceed(command, denial, context):
             reason = f"The sandbox denied this: the command {denial.reason}."
