@@ -189,6 +189,34 @@ def test_an_approval_names_the_folder_that_it_opens(canary: CanaryHome, path: st
     assert not (canary.home / "new").exists()
 
 
+@pytest.mark.parametrize(
+    ("mode", "path"),
+    [("full", ".bash_profile"), ("full", ".config/fish/config.fish"), ("workspace", ".zshenv")],
+)
+def test_a_start_up_file_that_did_not_exist_is_not_created(
+    canary: CanaryHome, mode: str, path: str
+) -> None:
+    """In full mode, and after an approval to write another file of the home folder."""
+    (canary.workspace / "write.sh").write_text(
+        f"set -e; touch ~/new; mkdir -p $(dirname ~/{path}); echo x > ~/{path}\n"
+    )
+    (result,) = run_in_mode(canary, mode, "sh write.sh", reply="once")
+    assert (canary.home / "new").exists()
+    assert not (canary.home / path).exists(), result
+    assert "restored" in result["sandbox"]
+
+
+def test_a_link_in_place_of_a_settings_folder_plants_no_start_up_file(canary: CanaryHome) -> None:
+    (canary.workspace / "link.sh").write_text("ln -s ~/project ~/.config\n")
+    run_in_mode(canary, "full", "sh link.sh")
+    assert not (canary.home / ".config").exists()
+    (canary.workspace / "fish").mkdir()
+    (canary.workspace / "fish" / "config.fish").write_text("x")
+    run_in_mode(canary, "full", "sh link.sh")
+    assert not (canary.home / ".config").exists()
+    assert (canary.workspace / "fish" / "config.fish").exists()
+
+
 def test_what_no_approval_opens_is_not_offered(canary: CanaryHome) -> None:
     ConfigFile.of_home().set("agent.approvals", "workspace")
     (canary.workspace / "write.sh").write_text("echo x >> ~/.bashrc\n")

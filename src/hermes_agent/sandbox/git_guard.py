@@ -170,8 +170,8 @@ def _restore_entry(entry: Path, before: EntryState) -> list[str]:
         return []
     if before.state is not None and now.state.runs_the_same(before.state):
         return []
-    with _open_folder(entry.parent) as parent:
-        _move_aside(entry.name, parent)
+    with open_folder(entry.parent) as parent:
+        move_aside(entry.name, parent)
         if before.link:
             os.symlink(before.link, entry.name, dir_fd=parent)
         elif before.content is not None and not before.content.startswith(MARK):
@@ -191,7 +191,7 @@ def _restore_folder(folder: Path, before: RepositoryState) -> list[str]:
     hooks = sorted(before.hooks.keys() | now.hooks.keys())
     changed = [name for name in hooks if before.hooks.get(name) != now.hooks.get(name)]
     if names or changed:
-        with _open_folder(folder) as parent:
+        with open_folder(folder) as parent:
             for name in names:
                 _put_back(name, before.files.get(name), parent)
             if changed:
@@ -222,7 +222,7 @@ def _make_folder(name: str, parent: int) -> None:
         facts = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if stat.S_ISDIR(facts.st_mode):
             return
-        _move_aside(name, parent)
+        move_aside(name, parent)
     except FileNotFoundError:
         pass
     os.mkdir(name, dir_fd=parent)
@@ -240,7 +240,8 @@ def _make_writable(handle: int) -> None:
 
 
 @contextmanager
-def _open_folder(folder: Path) -> Iterator[int]:
+def open_folder(folder: Path) -> Iterator[int]:
+    """A folder of the user as a descriptor, opened without following any symbolic link."""
     with real_paths.open_parent(folder / "_") as handle:
         _make_writable(handle)
         yield handle
@@ -248,7 +249,7 @@ def _open_folder(folder: Path) -> Iterator[int]:
 
 def _put_back(name: str, content: bytes | None, parent: int, mode: int = 0o644) -> None:
     """Move what is there aside, and write the former content, which may be that of a link."""
-    _move_aside(name, parent)
+    move_aside(name, parent)
     if content is not None and content.startswith(LINK_MARK):
         os.symlink(content.removeprefix(LINK_MARK), os.fsencode(name), dir_fd=parent)
     elif content is not None and not content.startswith(MARK):
@@ -261,7 +262,7 @@ def _write(name: str, content: bytes, parent: int, mode: int = 0o644) -> None:
         file.write(content)
 
 
-def _move_aside(name: str, parent: int) -> None:
+def move_aside(name: str, parent: int) -> None:
     """Rename an entry, if it is there, to a name that is free."""
     aside = f"{name}{REVERTED_SUFFIX}"
     with contextlib.suppress(FileNotFoundError):

@@ -23,6 +23,7 @@ from hermes_agent.sandbox.git_guard import GitGuard
 from hermes_agent.sandbox.host_proxy import HostProxy
 from hermes_agent.sandbox.namespaces import NetworkNamespace
 from hermes_agent.sandbox.runner import ProgramLaunch, start_limited
+from hermes_agent.sandbox.start_up_guard import StartUpGuard
 from hermes_agent.sandbox.temporary import private_folder
 from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
@@ -209,6 +210,7 @@ class Jobs:
         self._jobs: dict[str, CommandJob] = {}
         self._watchdog = Watchdog()
         self._git_guard = GitGuard()
+        self._start_up_guard = StartUpGuard()
         self._is_closed = False
         self._shell = shutil.which("bash") or "/bin/sh"
 
@@ -321,6 +323,10 @@ class Jobs:
         """The process that ends the rest should we be killed; None before the first command."""
         return self._watchdog.pid
 
+    def watch_start_up_files(self, policy: SandboxPolicy) -> None:
+        """Record before a command which start-up files are missing."""
+        self._start_up_guard.begin(policy.protected)
+
     def watch_repositories(self, workspace: Path) -> None:
         """Record the hooks of the repositories before a command."""
         self._git_guard.begin(workspace, keeps=any(job.is_running for job in self.all()))
@@ -329,15 +335,16 @@ class Jobs:
         """The user allowed a command to change hooks."""
         self._git_guard = GitGuard()
 
-    def restore_repositories(self) -> list[str]:
-        """Undo changes of hooks since the last command; the files that were restored.
+    def restore_files(self) -> list[str]:
+        """Undo changes of hooks and new start-up files since the last command; their paths.
 
-        After the last running command the user may change hooks again.
+        After the last running command the user may change them again.
         """
         is_over = not any(job.is_running for job in self.all())
-        restored = self._git_guard.restore()
+        restored = self._git_guard.restore() + self._start_up_guard.restore()
         if is_over:
             self._git_guard.end()
+            self._start_up_guard.end()
         return restored
 
     def settle(self) -> None:
@@ -350,7 +357,7 @@ class Jobs:
         """End everything that is left."""
         self._is_closed = True
         self._end_all(self.all(), grace_seconds)
-        self._git_guard.restore()
+        self.restore_files()
         self._watchdog.close()
         self._namespace.close()
         self._proxy.close()

@@ -36,8 +36,8 @@ FINAL_OUTPUT_SECONDS = 0.2
 INTERRUPT_GRACE_SECONDS = 0.5
 TAIL_CHARACTERS = 8_000
 RESTORED = (
-    "Commands must not change the hooks of a git repository or settings that name programs. "
-    "These files were restored: {files}"
+    "Commands must not change the hooks of a git repository or settings that name programs, or "
+    "create start-up files. These files were restored: {files}"
 )
 
 
@@ -111,7 +111,7 @@ def _terminal(
         jobs.follow(job)
         return success(job=job.id, pid=job.pid)
     result = _wait_for(jobs, job, seconds, context)
-    restored += jobs.restore_repositories()
+    restored += jobs.restore_files()
     if restored:
         return _result(result, restored)
     denial = find_denial(job.output.text(), policy, cwd) if policy and job.exit_code else None
@@ -122,7 +122,7 @@ def _terminal(
         policy = limits.policy(command, cwd, context, denial)
         _watch(jobs, policy, context)
         result = _wait_for(jobs, jobs.start(command, cwd, policy), seconds, context)
-        restored = jobs.restore_repositories()
+        restored = jobs.restore_files()
     return _result(result, restored)
 
 
@@ -133,8 +133,10 @@ def _result(facts: dict[str, Any], restored: list[str]) -> str:
 
 
 def _watch(jobs: Jobs, policy: SandboxPolicy | None, context: ToolContext) -> list[str]:
-    """Watch the repositories during a command; what an earlier one changed, and was restored."""
-    restored = jobs.restore_repositories()
+    """Watch files during a command; those that an earlier one changed, and were restored."""
+    restored = jobs.restore_files()
+    if policy is not None:
+        jobs.watch_start_up_files(policy)
     if policy is None or not policy.protects_git:
         jobs.forget_repositories()
     else:
@@ -183,7 +185,7 @@ def _show(context: ToolContext, piece: str) -> None:
 def _process(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str:
     action = choice(arguments, "action", tuple(ACTIONS))
     jobs.settle()
-    jobs.restore_repositories()
+    jobs.restore_files()
     if action == "list":
         return success(jobs=[_job_fields(job) for job in jobs.all()])
     job = jobs.find(text(arguments, "job"))
