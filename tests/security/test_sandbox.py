@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,6 @@ from support.agent_conversation import open_conversation, tool_call_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 MODES = ("plan", "workspace", "full")
 
@@ -100,6 +100,18 @@ def test_plan_mode_writes_only_temporary_files(canary: CanaryHome) -> None:
     assert (canary.workspace / "a.txt").read_text() == "a\n"
     assert results[2]["output"] == "kept\n"
     assert results[3]["output"] == "a\n"
+
+
+@pytest.mark.parametrize("mode", ["plan", "workspace"])
+def test_temporary_files_need_no_approval(canary: CanaryHome, mode: str) -> None:
+    ConfigFile.of_home().set("agent.approvals", mode)
+    command = "cat > /tmp/a.sh <<'E'\necho ran > /tmp/out\nE\nsh /tmp/a.sh; cat /tmp/out"
+    step = tool_call_step("terminal", {"command": command})
+    with open_conversation(canary.workspace, step) as agent:
+        (result,) = agent.results()
+        assert agent.prompter.requests == []
+    assert result["output"] == "ran\n"
+    assert not Path("/tmp/out").exists()
 
 
 def test_workspace_mode_works_in_its_folder_and_in_git(canary: CanaryHome) -> None:

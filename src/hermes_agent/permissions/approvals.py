@@ -27,6 +27,8 @@ from hermes_agent.permissions.verdicts import (
     Refuse,
     RiskFinding,
 )
+from hermes_agent.sandbox import bubblewrap
+from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.patch import preview_change
 from hermes_agent.tools.prompter import DENIED, UNAVAILABLE, ApprovalAnswer, ApprovalRequest
@@ -226,6 +228,15 @@ class Approvals:
             own_pid=self._own_pid,
         )
 
+    def _private_folders(self, caller: Caller) -> tuple[Path, ...]:
+        """Where a command writes a folder of its own instead of the real one.
+
+        Not where the project lies: what is written beside it there would be lost.
+        """
+        has_own = self.is_sandboxed and find_sandbox().name == "bubblewrap" and self.mode != "full"
+        folder = bubblewrap.TEMPORARY
+        return (folder,) if has_own and not caller.workspace.is_relative_to(folder) else ()
+
     @staticmethod
     def _workspace(caller: Caller) -> tuple[Path, ...]:
         """The working folder; the root of all files is not one."""
@@ -251,7 +262,8 @@ class Approvals:
 
     def _judge(self, command: str, caller: Caller, folder: Path) -> CommandReview:
         """What a command does, except what the sandbox decides when it happens."""
-        review = CommandReviewer(self._ground(caller, folder)).judge(command)
+        ground = self._ground(caller, folder)._replace(private=self._private_folders(caller))
+        review = CommandReviewer(ground).judge(command)
         if not self.is_sandboxed:
             return review
         left = tuple(each for each in review.findings if not self._is_left_to_sandbox(each))

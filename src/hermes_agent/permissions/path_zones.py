@@ -48,6 +48,7 @@ class PathContext(NamedTuple):
     free: tuple[Path, ...]  # the working folder and others where the agent may write
     bases: tuple[Path, ...]  # folders that relative paths may start from
     own_pid: int
+    private: tuple[Path, ...] = ()  # where a command has a folder of its own in the sandbox
 
     def moved(self, folders: list[str]) -> PathContext:
         """The ground after `cd` to one or more of these: any of them may be the base."""
@@ -112,8 +113,16 @@ def _among_files(path: Path, ground: PathContext) -> Zone:
         if first and first[0].startswith(".") and not _is_free(path, ground, below=ground.home):
             return Zone.DOTFILE
     if not _is_free(path, ground):
-        return Zone.OUTSIDE
+        return Zone.HARMLESS if _is_private(path, ground) else Zone.OUTSIDE
     return Zone.GIT if ".git" in path.parts[:-1] else Zone.FREE
+
+
+def _is_private(path: Path, ground: PathContext) -> bool:
+    """Whether a path is in the private temporary folder of the sandbox."""
+    is_home = path.is_relative_to(ground.home) or path.is_relative_to(ground.hermes_home)
+    return not is_home and any(
+        path != folder and path.is_relative_to(folder) for folder in ground.private
+    )
 
 
 def _is_free(path: Path, ground: PathContext, below: Path | None = None) -> bool:
