@@ -43,17 +43,17 @@ class NetworkNamespace:
 
     def enter(self) -> list[str]:
         """The start of a command line that runs inside; empty where that is not possible."""
-        program = shutil.which(ENTER)
-        if program is None:
+        if shutil.which(ENTER) is None:
             return []
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self.close()
                 self._start()
-        if self._target is None:
-            return []
+        return [] if self._target is None else self._entering()
+
+    def _entering(self) -> list[str]:
         options = ["--preserve-credentials", "--user", "--net", f"--target={self._target}"]
-        return [program, *options, "--"]
+        return [shutil.which(ENTER) or ENTER, *options, "--"]
 
     @property
     def leads_to_hosts(self) -> bool:
@@ -88,7 +88,10 @@ class NetworkNamespace:
             self._process = subprocess.Popen(
                 [
                     shutil.which(bubblewrap.PROGRAM) or bubblewrap.PROGRAM,
-                    "--unshare-user", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev",
+                    # A new /dev would put the process of a user without privileges into a
+                    # second user namespace, from which the network cannot be entered.
+                    "--unshare-user", "--unshare-net", "--ro-bind", "/", "/",
+                    "--dev-bind", "/dev", "/dev",
                     "--info-fd", str(writer), "--", *self._holder(),
                 ],
                 stdin=subprocess.PIPE,
@@ -102,3 +105,15 @@ class NetworkNamespace:
             if line.startswith(READY):
                 self._proxy_port = int(line.removeprefix(READY).strip() or 0)
                 self._target = int(json.load(facts)["child-pid"])
+        if not self._can_be_entered():
+            self._target = None
+
+    def _can_be_entered(self) -> bool:
+        """Whether a trial run inside succeeds; commands have interfaces of their own without."""
+        if self._target is None:
+            return False
+        done = subprocess.run(
+            [*self._entering(), "true"], capture_output=True, stdin=subprocess.DEVNULL, check=False,
+            timeout=bubblewrap.PROBE_SECONDS,
+        )  # fmt: skip
+        return done.returncode == 0
