@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.sandbox.host_proxy import is_allowed
+from hermes_agent.sandbox.host_proxy import is_allowed, is_public
 from hermes_core.config.file import ConfigFile
 from support.agent_conversation import open_conversation, tool_call_step
 
@@ -166,3 +166,17 @@ def test_changes_elsewhere_are_still_asked_for_by_name(
 )  # fmt: skip
 def test_hosts_are_compared_by_whole_names(host: str, expected: bool) -> None:
     assert is_allowed(host, ("*.example.org", "docs.example.com")) is expected
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("93.184.215.14", True), ("2606:2800:21f:cb07:6820:80da:af6b:8b2c", True),
+        ("64:ff9b::5db8:d70e", True), ("127.0.0.1", False), ("169.254.169.254", False),
+        ("100.64.0.1", False), ("224.0.0.1", False), ("::ffff:10.0.0.1", False), ("::1", False),
+        ("64:ff9b::7f00:1", False), ("::127.0.0.1", False), ("fec0::1", False),
+        ("2002:7f00:1::1", False), ("fe80::1%eth0", False),
+    ],
+)  # fmt: skip
+def test_an_address_is_public_by_every_notation(address: str, expected: bool) -> None:
+    assert is_public(address) is expected
