@@ -43,6 +43,24 @@ def test_no_command_reads_a_secret(canary: CanaryHome, mode: str) -> None:
         assert SECRET not in result.get("output", ""), result
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".codex/auth.json", SECRET),
+        (".cache/huggingface/token", SECRET),
+        (".local/share/fish/fish_history", SECRET),
+        (".gradle/gradle.properties", f"nexusPassword={SECRET}"),
+    ],
+)
+def test_a_credential_of_a_known_program_is_hidden(
+    canary: CanaryHome, name: str, text: str
+) -> None:
+    (canary.home / name).parent.mkdir(parents=True)
+    (canary.home / name).write_text(text)
+    (result,) = run_in_mode(canary, "workspace", f"cat ~/{name}")
+    assert SECRET not in result["output"]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_program_cannot_unmount_what_hides_a_secret(canary: CanaryHome, mode: str) -> None:
     script = canary.workspace / "unmount.sh"
