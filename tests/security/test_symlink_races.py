@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits
+from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, Caller, CommandLimits
+from hermes_agent.sandbox.runner import ProgramLaunch, start_in_bubblewrap, start_in_landlock
 from hermes_agent.tools.base import ToolContext
 from hermes_agent.tools.files import file_tools
 from hermes_agent.tools.patch import patch_tool
@@ -18,7 +19,9 @@ from hermes_agent.turn_hooks import no_plugins
 from security.conftest import SECRET, START_UP_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+    from subprocess import Popen
 
     from security.conftest import CanaryHome
 
@@ -152,3 +155,20 @@ def test_a_pipe_does_not_block_a_reader(canary: CanaryHome) -> None:
     call = FileCall(canary, "read_file", path="pipe")
     assert call.judge() is None
     assert "not a regular file" in call.run()
+
+
+@pytest.mark.parametrize("start", [start_in_bubblewrap, start_in_landlock])
+def test_a_git_directory_that_becomes_a_link_opens_no_other_folder(
+    canary: CanaryHome, tmp_path: Path, start: Callable[[ProgramLaunch], Popen[bytes]]
+) -> None:
+    approvals = Approvals("workspace", is_sandboxed=True)
+    caller = Caller("s", "t", canary.workspace)
+    policy = approvals.policy("true", caller, canary.workspace, tmp_path)
+    (canary.workspace / ".git").rename(canary.workspace / "old")
+    (canary.workspace / ".git").symlink_to(canary.home / "notes")
+    before = canary.state()
+    command = ("/bin/sh", "-c", "touch inside; touch ../notes/new")
+    launch = ProgramLaunch(command, canary.workspace, policy, {"PATH": "/usr/bin:/bin"})
+    start(launch).wait(60)
+    assert (canary.workspace / "inside").exists()
+    assert canary.state() == before

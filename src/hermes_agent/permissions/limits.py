@@ -119,7 +119,14 @@ def _writable(place: CommandPlace) -> tuple[Path, ...]:
     """The working folder and its git directory; the root of all files is not a workspace."""
     if place.workspace == Path(place.workspace.anchor):
         return place.writable
-    return (place.workspace, *git_folders(place.workspace), *place.writable)
+    # A git directory inside is writable with its folder. To name it, too, would open another
+    # folder if a command puts a link in its place before the sandbox is made.
+    folders = (place.workspace, *git_folders(place.workspace), *place.writable)
+    return tuple(
+        folder
+        for folder in dict.fromkeys(folders)
+        if not any(folder != other and folder.is_relative_to(other) for other in folders)
+    )
 
 
 def _hidden(place: CommandPlace, lifted: Limit) -> tuple[Path, ...]:
