@@ -209,9 +209,10 @@ def _limit_thread(policy: SandboxPolicy, rules: landlock.Ruleset) -> None:
 def _ruleset(policy: SandboxPolicy, _period: int) -> landlock.Ruleset:
     """The rules of a policy; kept for a while, because they name hundreds of paths."""
     hidden = without_nested(path for path in policy.hidden if path.exists())
-    readable = [*landlock.paths_around(hidden), *policy.revealed]
+    readable = [*landlock.paths_around(hidden), *_real(policy.revealed)]
     if policy.is_limited:
-        writable = [*_landlock_writable(policy), policy.temporary, *map(Path, WRITABLE_DEVICES)]
+        named = (policy.temporary, *map(Path, WRITABLE_DEVICES))
+        writable = [*_landlock_writable(policy), *_real(named)]
     else:
         writable = readable
     return landlock.Ruleset(readable, writable, network=policy.has_network)
@@ -220,17 +221,24 @@ def _ruleset(policy: SandboxPolicy, _period: int) -> landlock.Ruleset:
 def _landlock_writable(policy: SandboxPolicy) -> Iterator[Path]:
     """The writable paths; Landlock cannot take away again what is below one of them."""
     revealed = {*policy.revealed, *policy.writable}
-    carved = [
-        *(
-            folder
-            for folder in policy.protected
-            if any(path.is_relative_to(folder) for path in policy.reopened)
-        ),
-        *(path for path in policy.hidden if not _contains_any(path, revealed)),
-    ]
-    for folder in policy.writable:
+    carved = _real(
+        [
+            *(
+                folder
+                for folder in policy.protected
+                if any(path.is_relative_to(folder) for path in policy.reopened)
+            ),
+            *(path for path in policy.hidden if not _contains_any(path, revealed)),
+        ]
+    )
+    for folder in _real(policy.writable):
         yield from landlock.paths_around(carved, folder)
-    yield from policy.reopened
+    yield from _real(policy.reopened)
+
+
+def _real(paths: Iterable[Path]) -> list[Path]:
+    """Paths as a rule needs them: it follows no symbolic link."""
+    return [Path(os.path.realpath(path)) for path in paths]
 
 
 def _contains_any(folder: Path, paths: Iterable[Path]) -> bool:
