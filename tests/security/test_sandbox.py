@@ -72,6 +72,16 @@ def test_a_program_cannot_unmount_what_hides_a_secret(canary: CanaryHome, mode: 
     assert SECRET not in result["output"]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_settings_of_the_kernel_cannot_be_written(canary: CanaryHome, mode: str) -> None:
+    """A program that the kernel starts, such as core_pattern, runs outside of every sandbox."""
+    (canary.workspace / "setting.sh").write_text(
+        "f=/proc/sys/kernel/core_pattern; v=$(cat $f); echo $v > $f && echo written\n"
+    )
+    (result,) = run_in_mode(canary, mode, "sh setting.sh")
+    assert "written" not in result["output"]
+
+
 @pytest.mark.parametrize("mode", ["plan", "workspace"])
 @pytest.mark.parametrize(
     "command",

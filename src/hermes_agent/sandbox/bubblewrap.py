@@ -28,6 +28,8 @@ NULL: Final = "/dev/null"
 NAMESPACES: Final = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
 # Without this a command of root keeps its capabilities, and unmounts what hides a folder.
 NO_CAPABILITIES: Final = ("--cap-drop", "ALL")
+# The kernel lets the user 0 write its settings without any capability, in a sandbox, too.
+PROC: Final = ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
 TEMPORARY: Final = Path("/tmp")  # noqa: S108 - where a command sees its private folder
 
 
@@ -44,8 +46,7 @@ def find_problem() -> str | None:
         return "the system calls of this processor are not known"
     arguments = [
         program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net",
-        "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", str(TEMPORARY),
-        "--", "true",
+        "--ro-bind", "/", "/", "--dev", "/dev", *PROC, "--tmpfs", str(TEMPORARY), "--", "true",
     ]  # fmt: skip
     try:
         done = subprocess.run(
@@ -99,7 +100,7 @@ def build_filter(policy: SandboxPolicy) -> bytes:
 
 def _system(policy: SandboxPolicy) -> list[str]:
     bind = "--ro-bind" if policy.is_limited else "--bind"
-    arguments = [bind, "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    arguments = [bind, "/", "/", "--dev", "/dev", *PROC]
     if policy.is_limited:
         arguments += ["--bind", str(policy.temporary), str(TEMPORARY)]
         shown = [path for path in policy.visible if path.is_relative_to(TEMPORARY)]
