@@ -182,6 +182,20 @@ def test_no_hook_is_planted_by_a_command_that_was_allowed_more(canary: CanaryHom
     assert not (canary.home / "planted").exists()
 
 
+def test_many_folders_hide_no_repository(canary: CanaryHome) -> None:
+    for number in range(20):
+        (canary.workspace / f"a{number:02}").mkdir()
+        for inner in range(40):
+            (canary.workspace / f"a{number:02}" / str(inner)).mkdir()
+    repositories = [canary.workspace / f"z{number}" for number in range(20)]
+    for repository in repositories:
+        repository.mkdir()
+        git(repository, "init", "-q")
+    plant(canary, "for r in z*; do cp hook $r/.git/hooks/pre-commit; done")
+    run_in_mode(canary, "workspace", "sh plant.sh")
+    assert [hooks_of(repository) for repository in repositories] == [[]] * 20
+
+
 def test_no_hook_of_a_submodule_is_planted_from_outside(canary: CanaryHome) -> None:
     commit(canary.workspace)
     outer = canary.home / "outer"

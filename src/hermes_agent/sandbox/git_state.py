@@ -98,21 +98,28 @@ def _enclosing_entry(workspace: Path) -> Iterator[Path]:
 
 
 def _nested_entries(workspace: Path) -> list[Path]:
-    found: list[Path] = []
+    """The entries `.git` of a folder and below it, those of the upper levels first."""
     level, seen = [workspace], 0
-    for _ in range(MAX_DEPTH + 1):
+    found = _git_entries(level)
+    for _ in range(MAX_DEPTH):
         below: list[Path] = []
         for folder in level:
-            for entry in _entries(folder):
-                if entry.name == ".git":
-                    found.append(Path(entry.path))
-                elif entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED_FOLDERS:
-                    seen += 1
-                    below.append(Path(entry.path))
+            inner = [Path(entry.path) for entry in _entries(folder) if _is_searched(entry)]
+            found += _git_entries(inner)
+            below += inner
+            seen += len(inner)
             if seen > MAX_FOLDERS:
                 return found
         level = below
     return found
+
+
+def _git_entries(folders: list[Path]) -> list[Path]:
+    return [folder / ".git" for folder in folders if os.path.lexists(folder / ".git")]
+
+
+def _is_searched(entry: os.DirEntry[str]) -> bool:
+    return _is_real(entry) and entry.name != ".git" and entry.name not in SKIPPED_FOLDERS
 
 
 def _directories_below(folder: Path) -> Iterator[Path]:
