@@ -36,6 +36,8 @@ class LimitsFiles(Protocol):
         """The real path that was judged before the call, without symbolic links."""
 
 
+TEMPORARY = "/tmp"  # noqa: S108 - not used
+MISSING_TEMPORARY = "{path} does not exist. What commands write to /tmp is visible to commands only: use `terminal`."
 SNIFF_BYTES = 8_192
 MAX_EDIT_BYTES = 20_000_000
 UTF_16_BOMS = (b"\xff\xfe", b"\xfe\xff")
@@ -197,7 +199,12 @@ def _read(limits: LimitsFiles, arguments: dict[str, Any], context: ToolContext) 
     path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
     first = number(arguments, "offset", 1, 1, 2**53)
     limit = number(arguments, "limit", DEFAULT_LINES, 1, MAX_LINES)
-    handle = real_paths.open_file(path)
+    try:
+        handle = real_paths.open_file(path)
+    except FileNotFoundError:
+        if path.is_relative_to(TEMPORARY) and not path.is_relative_to(context.cwd):
+            raise ToolError(MISSING_TEMPORARY.format(path=path)) from None
+        raise
     if stat.S_ISDIR(os.fstat(handle).st_mode):
         return _list(path, handle)
     with os.fdopen(handle, "rb") as file:
