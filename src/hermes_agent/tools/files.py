@@ -37,7 +37,9 @@ class LimitsFiles(Protocol):
 
 
 TEMPORARY = "/tmp"  # noqa: S108 - not used
-MISSING_TEMPORARY = "{path} does not exist. What commands write to /tmp is visible to commands only: use `terminal`."
+MISSING_TEMPORARY = (
+    "No such file: {path}. What commands write to /tmp is visible to commands only: use `terminal`."
+)
 SNIFF_BYTES = 8_192
 MAX_EDIT_BYTES = 20_000_000
 UTF_16_BOMS = (b"\xff\xfe", b"\xfe\xff")
