@@ -72,6 +72,32 @@ def test_a_program_cannot_unmount_what_hides_a_secret(canary: CanaryHome, mode: 
     assert SECRET not in result["output"]
 
 
+def test_a_program_that_a_command_wrote_does_not_run_outside_the_sandbox(
+    canary: CanaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PATH begins with a folder of the project, as in an activated virtual environment."""
+    ConfigFile.of_home().set("agent.approvals", "workspace")
+    programs = canary.workspace / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    (canary.workspace / "plant.sh").write_text(
+        "for p in bwrap nsenter git rg sh sleep; do\n"
+        "printf '#!/bin/sh\\n: > ~/notes/%s; exec /usr/bin/%s \"$@\"\\n' $p $p > .venv/bin/$p\n"
+        "chmod +x .venv/bin/$p; done\n"
+    )
+    steps = [
+        tool_call_step("terminal", {"command": "sh plant.sh"}),
+        tool_call_step("terminal", {"command": "git config user.name x; true"}),
+        tool_call_step("search_files", {"pattern": "x"}),
+        tool_call_step("terminal", {"command": "ls"}),
+    ]
+    before = canary.state()
+    with open_conversation(canary.workspace, *steps) as agent:
+        agent.results()
+    assert (programs / "bwrap").exists()
+    assert canary.state() == before
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_settings_of_the_kernel_cannot_be_written(canary: CanaryHome, mode: str) -> None:
     """A program that the kernel starts, such as core_pattern, runs outside of every sandbox."""

@@ -9,13 +9,13 @@ sandbox: the kernel ends every process of the namespace with its first one.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_agent.sandbox import seccomp
 from hermes_agent.sandbox.policy import without_nested
+from hermes_agent.sandbox.programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ def find_problem() -> str | None:
     Only a run tells: the program may be there and user namespaces forbidden, as in many
     containers and on systems that allow them per program.
     """
-    program = shutil.which(PROGRAM)
+    program = system_program(PROGRAM)
     if program is None:
         return "bubblewrap (bwrap) is not installed"
     if not seccomp.is_supported():
@@ -72,7 +72,7 @@ def wrap(
 
     With *keeps_network* it stays in the network namespace in which it is started.
     """
-    program = shutil.which(PROGRAM) or PROGRAM
+    program = system_program(PROGRAM) or PROGRAM
     return [
         program,
         *NAMESPACES,

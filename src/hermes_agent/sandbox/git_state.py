@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import stat
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.sandbox.policy import git_folders
+from hermes_agent.sandbox.programs import SYSTEM_PATH, system_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -229,13 +229,13 @@ def program_settings(data: bytes) -> set[tuple[str, str]]:
     A file that git cannot read counts as a setting: it equals only itself.
     """
     unknown = {("", hashlib.sha256(data).hexdigest())}
-    program = shutil.which("git")
+    program = system_program("git")
     if program is None or data.startswith(MARK):
         return unknown
     done = subprocess.run(
         [program, "config", "--file", "-", "--no-includes", "--list", "-z"],
         input=data, capture_output=True, check=False, timeout=PARSE_SECONDS, cwd="/",
-        env={"PATH": os.environ.get("PATH", os.defpath), "GIT_CONFIG_NOSYSTEM": "1", "HOME": "/"},
+        env={"PATH": SYSTEM_PATH, "GIT_CONFIG_NOSYSTEM": "1", "HOME": "/"},
     )  # fmt: skip
     if done.returncode != 0:
         return unknown

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.sandbox import bubblewrap
 from hermes_agent.sandbox.host_proxy import FORWARDER, proxy_environment
+from hermes_agent.sandbox.programs import system_program
 from hermes_agent.tools import process_groups
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class NetworkNamespace:
 
     def enter(self) -> list[str]:
         """The start of a command line that runs inside; empty where that is not possible."""
-        if shutil.which(ENTER) is None:
+        if system_program(ENTER) is None:
             return []
         with self._lock:
             if self._process is None or self._process.poll() is not None:
@@ -53,7 +53,7 @@ class NetworkNamespace:
 
     def _entering(self) -> list[str]:
         options = ["--preserve-credentials", "--user", "--net", f"--target={self._target}"]
-        return [shutil.which(ENTER) or ENTER, *options, "--"]
+        return [system_program(ENTER) or ENTER, *options, "--"]
 
     @property
     def leads_to_hosts(self) -> bool:
@@ -87,7 +87,7 @@ class NetworkNamespace:
         with os.fdopen(reader, "rb") as facts:
             self._process = subprocess.Popen(
                 [
-                    shutil.which(bubblewrap.PROGRAM) or bubblewrap.PROGRAM,
+                    system_program(bubblewrap.PROGRAM) or bubblewrap.PROGRAM,
                     # A new /dev would put the process of a user without privileges into a
                     # second user namespace, from which the network cannot be entered.
                     "--unshare-user", "--unshare-net", "--ro-bind", "/", "/",
