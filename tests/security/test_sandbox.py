@@ -216,8 +216,9 @@ def test_a_git_file_that_names_another_folder_does_not_make_it_writable(
 def test_a_git_link_to_another_folder_does_not_make_it_writable(canary: CanaryHome) -> None:
     shutil.rmtree(canary.workspace / ".git")
     (canary.workspace / "write.py").write_text("open('../notes/new', 'w')\n")
+    (canary.workspace / "link.sh").write_text("ln -s ../notes .git\n")  # by name it is asked for
     before = canary.state()
-    run_in_mode(canary, "workspace", "ln -s ../notes .git", "python3 write.py")
+    run_in_mode(canary, "workspace", "sh link.sh", "python3 write.py")
     assert (canary.workspace / ".git").is_symlink()
     assert canary.state() == before
 
