@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.sandbox.host_proxy import is_allowed
+from hermes_agent.sandbox.host_proxy import is_allowed, is_public
 from hermes_core.config.file import ConfigFile
 from support.agent_conversation import open_conversation, tool_call_step
 
@@ -25,6 +25,19 @@ connection.sendall(b"CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n")
 print(connection.recv(1000).decode().splitlines()[0])
 connection.sendall(b"GET /tunnel HTTP/1.0\\r\\n\\r\\n")
 print(connection.recv(1000).decode().splitlines()[0])
+"""
+
+PAGE = """
+import os, urllib.request
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = ""
+print(urllib.request.urlopen("http://127.0.0.1:{port}/").read())
+"""
+CONNECT = """
+import os, socket
+host, port = os.environ["HTTPS_PROXY"].removeprefix("http://").split(":")
+connection = socket.create_connection((host, int(port)), 20)
+connection.sendall(b"CONNECT {target} HTTP/1.1\\r\\n\\r\\n")
+print(connection.recv(1000).decode())
 """
 
 
@@ -53,9 +66,12 @@ def site() -> Iterator[tuple[int, list[str]]]:
         thread.join()
 
 
-def run(canary: CanaryHome, hosts: str, *commands: str) -> tuple[list[dict[str, object]], int]:
+def run(
+    canary: CanaryHome, hosts: str, *commands: str, mode: str = "workspace"
+) -> tuple[list[dict[str, object]], int]:
     """The results of commands that a person denies, and how often that person was asked."""
     ConfigFile.of_home().set("agent.allowed_hosts", hosts)
+    ConfigFile.of_home().set("agent.approvals", mode)
     steps = [tool_call_step("terminal", {"command": command}) for command in commands]
     with open_conversation(canary.workspace, *steps, reply="deny") as agent:
         results = agent.results()
@@ -112,6 +128,26 @@ def test_without_the_proxy_an_allowed_host_is_out_of_reach(
     assert paths == []
 
 
+def test_plan_mode_reaches_no_host(canary: CanaryHome, site: tuple[int, list[str]]) -> None:
+    port, paths = site
+    (canary.workspace / "page.py").write_text(PAGE.replace("{port}", str(port)))
+    run(canary, "127.0.0.1", "python3 page.py", mode="plan")
+    assert paths == []
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["127.0.0.1:99999", "[:1", "127.0.0.1:x", "a..example.org:1", f"{'a' * 300}.example.org:1"],
+)
+def test_an_invalid_request_is_refused(
+    canary: CanaryHome, target: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (canary.workspace / "connect.py").write_text(CONNECT.replace("{target}", target))
+    results, _ = run(canary, "127.0.0.1,*.example.org", "python3 connect.py")
+    assert str(results[0]["output"]).startswith("HTTP/1.1 403"), results
+    assert not caplog.records
+
+
 def test_changes_elsewhere_are_still_asked_for_by_name(
     canary: CanaryHome, site: tuple[int, list[str]]
 ) -> None:
@@ -130,3 +166,17 @@ def test_changes_elsewhere_are_still_asked_for_by_name(
 )  # fmt: skip
 def test_hosts_are_compared_by_whole_names(host: str, expected: bool) -> None:
     assert is_allowed(host, ("*.example.org", "docs.example.com")) is expected
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("93.184.215.14", True), ("2606:2800:21f:cb07:6820:80da:af6b:8b2c", True),
+        ("64:ff9b::5db8:d70e", True), ("127.0.0.1", False), ("169.254.169.254", False),
+        ("100.64.0.1", False), ("224.0.0.1", False), ("::ffff:10.0.0.1", False), ("::1", False),
+        ("64:ff9b::7f00:1", False), ("::127.0.0.1", False), ("fec0::1", False),
+        ("2002:7f00:1::1", False), ("fe80::1%eth0", False),
+    ],
+)  # fmt: skip
+def test_an_address_is_public_by_every_notation(address: str, expected: bool) -> None:
+    assert is_public(address) is expected

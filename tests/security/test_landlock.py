@@ -13,6 +13,7 @@ from security.conftest import SECRET, CanaryHome, run_in_mode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +83,25 @@ def test_hermes_itself_stays_without_limits(canary: CanaryHome) -> None:
     run_in_mode(canary, "plan", "true")
     (canary.home / "notes" / "own.txt").write_text("written by this process")
     assert (canary.hermes / ".env").read_text()
+
+
+def test_a_link_beside_a_hidden_folder_does_not_open_it(canary: CanaryHome) -> None:
+    (canary.home / "keys").symlink_to(canary.home / ".ssh")
+    (result,) = run_in_mode(canary, "workspace", "cat ~/keys/id_ed25519 ~/.ssh/id_ed25519")
+    assert SECRET not in result["output"]
+
+
+def test_a_link_in_the_working_folder_does_not_make_its_target_writable(
+    canary: CanaryHome, tmp_path: Path
+) -> None:
+    """Where the working folder contains a hidden one, its entries are allowed one by one."""
+    canary.workspace = canary.root
+    (canary.root / "link").symlink_to(tmp_path)
+    (canary.root / "write.sh").write_text("touch inside/new; touch link/new\n")
+    (canary.root / "inside").mkdir()
+    run_in_mode(canary, "workspace", "sh write.sh")
+    assert (canary.root / "inside" / "new").exists()
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_denied_write_is_offered_again(canary: CanaryHome) -> None:

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,6 @@ from support.agent_conversation import open_conversation, tool_call_step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 MODES = ("plan", "workspace", "full")
 
@@ -41,6 +41,71 @@ def test_no_command_reads_a_secret(canary: CanaryHome, mode: str) -> None:
     ]
     for result in run_in_mode(canary, mode, *commands, reply="once"):
         assert SECRET not in result.get("output", ""), result
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".codex/auth.json", SECRET),
+        (".cache/huggingface/token", SECRET),
+        (".local/share/fish/fish_history", SECRET),
+        (".gradle/gradle.properties", f"nexusPassword={SECRET}"),
+    ],
+)
+def test_a_credential_of_a_known_program_is_hidden(
+    canary: CanaryHome, name: str, text: str
+) -> None:
+    (canary.home / name).parent.mkdir(parents=True)
+    (canary.home / name).write_text(text)
+    (result,) = run_in_mode(canary, "workspace", f"cat ~/{name}")
+    assert SECRET not in result["output"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_program_cannot_unmount_what_hides_a_secret(canary: CanaryHome, mode: str) -> None:
+    script = canary.workspace / "unmount.sh"
+    script.write_text(
+        "for d in ~/.ssh ~/.hermes; do umount -l $d; mount --move $d /mnt; cat $d/*; done\n"
+        "unshare -Urm sh -c 'umount -l ~/.ssh; cat ~/.ssh/id*'\n"
+    )
+    (result,) = run_in_mode(canary, mode, "sh unmount.sh")
+    assert SECRET not in result["output"]
+
+
+def test_a_program_that_a_command_wrote_does_not_run_outside_the_sandbox(
+    canary: CanaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PATH begins with a folder of the project, as in an activated virtual environment."""
+    ConfigFile.of_home().set("agent.approvals", "workspace")
+    programs = canary.workspace / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    (canary.workspace / "plant.sh").write_text(
+        "for p in bwrap nsenter git rg sh sleep; do\n"
+        "printf '#!/bin/sh\\n: > ~/notes/%s; exec /usr/bin/%s \"$@\"\\n' $p $p > .venv/bin/$p\n"
+        "chmod +x .venv/bin/$p; done\n"
+    )
+    steps = [
+        tool_call_step("terminal", {"command": "sh plant.sh"}),
+        tool_call_step("terminal", {"command": "git config user.name x; true"}),
+        tool_call_step("search_files", {"pattern": "x"}),
+        tool_call_step("terminal", {"command": "ls"}),
+    ]
+    before = canary.state()
+    with open_conversation(canary.workspace, *steps) as agent:
+        agent.results()
+    assert (programs / "bwrap").exists()
+    assert canary.state() == before
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_settings_of_the_kernel_cannot_be_written(canary: CanaryHome, mode: str) -> None:
+    """A program that the kernel starts, such as core_pattern, runs outside of every sandbox."""
+    (canary.workspace / "setting.sh").write_text(
+        "f=/proc/sys/kernel/core_pattern; v=$(cat $f); echo $v > $f && echo written\n"
+    )
+    (result,) = run_in_mode(canary, mode, "sh setting.sh")
+    assert "written" not in result["output"]
 
 
 @pytest.mark.parametrize("mode", ["plan", "workspace"])
@@ -91,6 +156,18 @@ def test_plan_mode_writes_only_temporary_files(canary: CanaryHome) -> None:
     assert results[3]["output"] == "a\n"
 
 
+@pytest.mark.parametrize("mode", ["plan", "workspace"])
+def test_temporary_files_need_no_approval(canary: CanaryHome, mode: str) -> None:
+    ConfigFile.of_home().set("agent.approvals", mode)
+    command = "cat > /tmp/a.sh <<'E'\necho ran > /tmp/out\nE\nsh /tmp/a.sh; cat /tmp/out"
+    step = tool_call_step("terminal", {"command": command})
+    with open_conversation(canary.workspace, step) as agent:
+        (result,) = agent.results()
+        assert agent.prompter.requests == []
+    assert result["output"] == "ran\n"
+    assert not Path("/tmp/out").exists()
+
+
 def test_workspace_mode_works_in_its_folder_and_in_git(canary: CanaryHome) -> None:
     results = run_in_mode(
         canary,
@@ -139,8 +216,9 @@ def test_a_git_file_that_names_another_folder_does_not_make_it_writable(
 def test_a_git_link_to_another_folder_does_not_make_it_writable(canary: CanaryHome) -> None:
     shutil.rmtree(canary.workspace / ".git")
     (canary.workspace / "write.py").write_text("open('../notes/new', 'w')\n")
+    (canary.workspace / "link.sh").write_text("ln -s ../notes .git\n")  # by name it is asked for
     before = canary.state()
-    run_in_mode(canary, "workspace", "ln -s ../notes .git", "python3 write.py")
+    run_in_mode(canary, "workspace", "sh link.sh", "python3 write.py")
     assert (canary.workspace / ".git").is_symlink()
     assert canary.state() == before
 
@@ -158,6 +236,64 @@ def test_what_was_denied_is_allowed_for_its_folder_alone(canary: CanaryHome) -> 
     assert result["exit_code"] != 0
 
 
+@pytest.mark.parametrize("path", ["../notes/new", "link/new", "{home}/notes/missing/new"])
+def test_an_approval_names_the_folder_that_it_opens(canary: CanaryHome, path: str) -> None:
+    ConfigFile.of_home().set("agent.approvals", "workspace")
+    (canary.home / "other").mkdir()
+    (canary.workspace / "link").symlink_to(canary.home / "notes")
+    path = path.replace("{home}", str(canary.home))
+    (canary.workspace / "write.sh").write_text(
+        f"mkdir -p $(dirname {path}); touch {path}; touch ../other/new; touch ../new; false\n"
+    )
+    step = tool_call_step("terminal", {"command": "sh write.sh"})
+    with open_conversation(canary.workspace, step, reply="once") as agent:
+        agent.results()
+        (request,) = agent.prompter.requests
+    assert request.description.startswith(f"Writes outside the working folder: {canary.home}/notes")
+    assert request.description.endswith(f" (allows {canary.home}/notes)")
+    assert (canary.workspace / path).exists()
+    assert not (canary.home / "other" / "new").exists()
+    assert not (canary.home / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "path"),
+    [("full", ".bash_profile"), ("full", ".config/fish/config.fish"), ("workspace", ".zshenv")],
+)
+def test_a_start_up_file_that_did_not_exist_is_not_created(
+    canary: CanaryHome, mode: str, path: str
+) -> None:
+    """In full mode, and after an approval to write another file of the home folder."""
+    (canary.workspace / "write.sh").write_text(
+        f"set -e; touch ~/new; mkdir -p $(dirname ~/{path}); echo x > ~/{path}\n"
+    )
+    (result,) = run_in_mode(canary, mode, "sh write.sh", reply="once")
+    assert (canary.home / "new").exists()
+    assert not (canary.home / path).exists(), result
+    assert "restored" in result["sandbox"]
+
+
+def test_a_link_in_place_of_a_settings_folder_plants_no_start_up_file(canary: CanaryHome) -> None:
+    (canary.workspace / "link.sh").write_text("ln -s ~/project ~/.config\n")
+    run_in_mode(canary, "full", "sh link.sh")
+    assert not (canary.home / ".config").exists()
+    (canary.workspace / "fish").mkdir()
+    (canary.workspace / "fish" / "config.fish").write_text("x")
+    run_in_mode(canary, "full", "sh link.sh")
+    assert not (canary.home / ".config").exists()
+    assert (canary.workspace / "fish" / "config.fish").exists()
+
+
+def test_what_no_approval_opens_is_not_offered(canary: CanaryHome) -> None:
+    ConfigFile.of_home().set("agent.approvals", "workspace")
+    (canary.workspace / "write.sh").write_text("echo x >> ~/.bashrc\n")
+    step = tool_call_step("terminal", {"command": "sh write.sh"})
+    with open_conversation(canary.workspace, step, reply="once") as agent:
+        agent.results()
+        assert agent.prompter.requests == []
+    assert (canary.home / ".bashrc").read_text() == START_UP_FILE
+
+
 def test_a_rule_for_a_command_does_not_lift_its_limits(canary: CanaryHome) -> None:
     (canary.workspace / "write.py").write_text(
         "import os\nopen(os.path.expanduser('~/notes/new'), 'w')\n"
@@ -166,6 +302,34 @@ def test_a_rule_for_a_command_does_not_lift_its_limits(canary: CanaryHome) -> No
         Grants(canary.hermes / "approvals.json").add([rule])
     run_in_mode(canary, "workspace", "python3 write.py", reply="deny")
     assert not (canary.home / "notes" / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("pip install ./none", "pip install ./none; python3 reach.py"),
+        ("systemctl restart none", "systemctl restart other; python3 reach.py"),
+        ("crontab -r", "crontab none; python3 reach.py"),
+        ("touch .git/x", "touch .git/y; python3 reach.py"),
+        ("apt-get install none", "apt-get install other; python3 reach.py"),
+    ],
+)
+def test_a_grant_for_a_session_lifts_no_limit_of_another_command(
+    canary: CanaryHome, first: str, second: str
+) -> None:
+    ConfigFile.of_home().set("agent.approvals", "workspace")
+    (canary.workspace / "reach.py").write_text(
+        "import os\n"
+        "open(os.path.expanduser('~/notes/new'), 'w')\n"
+        "print(open(os.path.expanduser('~/.hermes/.env')).read())\n"
+    )
+    steps = [tool_call_step("terminal", {"command": command}) for command in (first, second)]
+    with open_conversation(canary.workspace, *steps, reply="session") as agent:
+        agent.prompter.replies = ["session", "deny"]
+        results = agent.results()
+        assert [request.command for request in agent.prompter.requests] == [first, second]
+    assert not (canary.home / "notes" / "new").exists()
+    assert SECRET not in str(results)
 
 
 def test_a_worktree_and_a_submodule_can_be_committed_to(canary: CanaryHome) -> None:

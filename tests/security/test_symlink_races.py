@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits
+from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, Caller, CommandLimits
+from hermes_agent.sandbox.runner import ProgramLaunch, start_in_bubblewrap, start_in_landlock
 from hermes_agent.tools.base import ToolContext
 from hermes_agent.tools.files import file_tools
 from hermes_agent.tools.patch import patch_tool
@@ -17,7 +19,9 @@ from hermes_agent.turn_hooks import no_plugins
 from security.conftest import SECRET, START_UP_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+    from subprocess import Popen
 
     from security.conftest import CanaryHome
 
@@ -34,6 +38,11 @@ class FileCall:
         self._context = ToolContext(
             "s", "t", "c1", canary.workspace, Cancel(), NonInteractivePrompter(), print
         )
+
+    def with_same_id(self, **arguments: Any) -> FileCall:
+        other = copy.copy(self)
+        other._arguments = arguments
+        return other
 
     def judge(self) -> str | None:
         return self._guard(self._tool.name, self._arguments, self._context)
@@ -116,8 +125,50 @@ def test_a_refused_call_leaves_nothing_for_the_next_one(canary: CanaryHome, plai
     assert real.samefile(plain / "id_ed25519")
 
 
+@pytest.mark.parametrize("path", ["plain/id_ed25519", "link"])
+def test_a_second_call_with_the_same_id_has_a_judgement_of_its_own(
+    canary: CanaryHome, plain: Path, path: str
+) -> None:
+    link = canary.workspace / "link"
+    point(link, plain / "id_ed25519")
+    first = FileCall(canary, "read_file", path="link")
+    second = first.with_same_id(path=path)
+    assert (first.judge(), second.judge()) == (None, None)
+    second.run()
+    point(link, canary.home / ".ssh" / "id_ed25519")
+    assert SECRET not in first.run()
+
+
+def test_a_listed_folder_that_becomes_a_link_shows_no_secret(
+    canary: CanaryHome, plain: Path
+) -> None:
+    call = FileCall(canary, "read_file", path="plain")
+    assert call.judge() is None
+    (canary.home / ".ssh" / "work-server").write_text("")
+    plain.rename(canary.workspace / "old")
+    plain.symlink_to(canary.home / ".ssh")
+    assert "work-server" not in call.run()
+
+
 def test_a_pipe_does_not_block_a_reader(canary: CanaryHome) -> None:
     os.mkfifo(canary.workspace / "pipe")
     call = FileCall(canary, "read_file", path="pipe")
     assert call.judge() is None
     assert "not a regular file" in call.run()
+
+
+@pytest.mark.parametrize("start", [start_in_bubblewrap, start_in_landlock])
+def test_a_git_directory_that_becomes_a_link_opens_no_other_folder(
+    canary: CanaryHome, tmp_path: Path, start: Callable[[ProgramLaunch], Popen[bytes]]
+) -> None:
+    approvals = Approvals("workspace", is_sandboxed=True)
+    caller = Caller("s", "t", canary.workspace)
+    policy = approvals.policy("true", caller, canary.workspace, tmp_path)
+    (canary.workspace / ".git").rename(canary.workspace / "old")
+    (canary.workspace / ".git").symlink_to(canary.home / "notes")
+    before = canary.state()
+    command = ("/bin/sh", "-c", "touch inside; touch ../notes/new")
+    launch = ProgramLaunch(command, canary.workspace, policy, {"PATH": "/usr/bin:/bin"})
+    start(launch).wait(60)
+    assert (canary.workspace / "inside").exists()
+    assert canary.state() == before

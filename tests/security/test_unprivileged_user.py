@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hermes_agent.sandbox
+from hermes_agent.tools import process_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,6 +51,38 @@ for command in commands:
 print(json.dumps({"results": results, "files": sorted(os.listdir(root))}))
 """
 
+SHARED_LOOPBACK = """
+import sys
+from pathlib import Path
+from hermes_agent.sandbox import host_proxy, namespaces, policy, runner
+
+root = Path(sys.argv[1])
+for name in ("work", "temporary"):
+    (root / name).mkdir()
+limits = policy.SandboxPolicy((root / "work",), (), (), (), root / "temporary")
+proxy = host_proxy.HostProxy(tuple(sys.argv[2:]))
+limits = limits._replace(has_allowed_hosts=True)
+namespace = namespaces.NetworkNamespace(proxy)
+
+def start(code):
+    command = ("/usr/bin/python3", "-c", "import socket; " + code)
+    environment = {"PATH": "/usr/bin:/bin"}
+    return runner.start_in_bubblewrap(runner.ProgramLaunch(
+        command, root / "work", limits, environment, namespace=namespace, options={"stdout": -1}
+    ))
+
+server = start(
+    "s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); "
+    "s.accept()[0].sendall(b'reached')"
+)
+port = int(server.stdout.readline())
+client = start(f"print(socket.create_connection(('127.0.0.1', {port})).recv(10).decode())")
+print(client.communicate()[0].decode())
+server.kill()
+namespace.close()
+proxy.close()
+"""
+
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
@@ -59,7 +92,10 @@ def folder() -> Iterator[Path]:
     package = root / "lib" / "hermes_agent"
     source = Path(str(hermes_agent.sandbox.__file__)).parent
     shutil.copytree(source, package / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "__init__.py").touch()
+    (package / "tools").mkdir()
+    shutil.copy(process_groups.__file__, package / "tools")
+    for each in (package, package / "tools"):
+        (each / "__init__.py").touch()
     for path in (root / "lib").rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
     (root / "lib").chmod(0o755)
@@ -80,3 +116,16 @@ def test_an_unprivileged_user_has_the_same_limits(folder: Path, start: str) -> N
     assert report["results"][2] == "made\n"
     assert report["results"][4].strip() != "0"
     assert report["files"] == ["hermes", "lib", "temporary", "work"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("hosts", [(), ("example.org",)])
+def test_the_commands_of_an_unprivileged_user_share_a_loopback_interface(
+    folder: Path, hosts: tuple[str, ...]
+) -> None:
+    done = subprocess.run(
+        [PYTHON, "-c", SHARED_LOOPBACK, str(folder), *hosts],
+        user=USER, group="nogroup", extra_groups=[], capture_output=True, check=False, timeout=60,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(folder / "lib")}, cwd="/", text=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "reached", done.stderr

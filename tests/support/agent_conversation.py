@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 
 
 class FixedPrompter:
-    """Gives the same answer to every prompt, and records the approval requests."""
+    """Gives the same answer to every prompt, and records the approval requests.
+
+    The first approvals are answered from `replies`, if there are any.
+    """
 
     def __init__(self, reply: str = "deny") -> None:
         self.reply = reply
+        self.replies: list[str] = []
         self.requests: list[ApprovalRequest] = []
 
     def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         self.requests.append(request)
-        return parse_answer(self.reply)
+        return parse_answer(self.replies.pop(0) if self.replies else self.reply)
 
     def clarify(self, question: str, choices: list[str]) -> str:
         del question, choices

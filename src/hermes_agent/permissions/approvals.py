@@ -27,6 +27,9 @@ from hermes_agent.permissions.verdicts import (
     Refuse,
     RiskFinding,
 )
+from hermes_agent.sandbox import bubblewrap
+from hermes_agent.sandbox.runner import find_sandbox
+from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.patch import preview_change
 from hermes_agent.tools.prompter import DENIED, UNAVAILABLE, ApprovalAnswer, ApprovalRequest
 from hermes_core.errors import UsageError
@@ -189,8 +192,11 @@ class Approvals:
         return _with_diff(verdict, tool, arguments, real)
 
     def real_path(self, path: Path, call_id: str) -> Path:
-        """The path that a call was judged by; for a call without a judgement its own."""
-        return self._judged_paths.pop(call_id, path)
+        """The path that a call was judged by; one without a judgement is refused."""
+        real = self._judged_paths.pop(call_id, path)
+        if real is None:
+            raise ToolError(f"{path} was not checked for this call. Call the tool again.")
+        return real
 
     def command(self, text: str, caller: Caller, cwd: Path | None = None) -> Verdict:
         """Whether a shell command may run in *cwd*, which is the working folder without it."""
@@ -222,6 +228,15 @@ class Approvals:
             own_pid=self._own_pid,
         )
 
+    def _private_folders(self, caller: Caller) -> tuple[Path, ...]:
+        """Where a command writes a folder of its own instead of the real one.
+
+        Not where the project lies: what is written beside it there would be lost.
+        """
+        has_own = self.is_sandboxed and find_sandbox().name == "bubblewrap" and self.mode != "full"
+        folder = bubblewrap.TEMPORARY
+        return (folder,) if has_own and not caller.workspace.is_relative_to(folder) else ()
+
     @staticmethod
     def _workspace(caller: Caller) -> tuple[Path, ...]:
         """The working folder; the root of all files is not one."""
@@ -247,7 +262,8 @@ class Approvals:
 
     def _judge(self, command: str, caller: Caller, folder: Path) -> CommandReview:
         """What a command does, except what the sandbox decides when it happens."""
-        review = CommandReviewer(self._ground(caller, folder)).judge(command)
+        ground = self._ground(caller, folder)._replace(private=self._private_folders(caller))
+        review = CommandReviewer(ground).judge(command)
         if not self.is_sandboxed:
             return review
         left = tuple(each for each in review.findings if not self._is_left_to_sandbox(each))

@@ -8,6 +8,7 @@ compared with the hidden ones.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import threading
 from pathlib import Path
@@ -21,35 +22,34 @@ if TYPE_CHECKING:
 
 MAX_COMPARED_FILES: Final = 20_000
 MAX_JUDGED_PATHS: Final = 1_000
+OTHER_PROCESSES: Final = re.compile(r"/proc/(\d+|self|thread-self)(/|$)")
 
 
 class JudgedPaths:
     """The real path by which each file call was judged, until the call takes it.
 
     The path is resolved once: a link that changes between the judgement and the call has no
-    effect.
+    effect. A model may give several calls the same ID.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._paths: dict[str, tuple[Path, Path]] = {}  # as written, and real
+        self._paths: dict[tuple[str, Path], Path] = {}
 
     def note(self, call_id: str, path: Path) -> Path:
         """Resolve the path of a call; the first resolution of the same path counts."""
         with self._lock:
-            written, real = self._paths.get(call_id, (None, path))
-            if written != path:
-                real = Path(os.path.realpath(path))
-                self._paths[call_id] = (path, real)
+            real = self._paths.get((call_id, path))
+            if real is None:
+                real = self._paths[call_id, path] = Path(os.path.realpath(path))
             if len(self._paths) > MAX_JUDGED_PATHS:
                 self._paths.pop(next(iter(self._paths)))
             return real
 
-    def pop(self, call_id: str, path: Path) -> Path:
-        """The real path of a call, once; that of a call that was not judged is resolved now."""
+    def pop(self, call_id: str, path: Path) -> Path | None:
+        """The real path of a call, once; None for a call that was not judged."""
         with self._lock:
-            written, real = self._paths.pop(call_id, (None, path))
-        return real if written == path else Path(os.path.realpath(path))
+            return self._paths.pop((call_id, path), None)
 
 
 class FileAccess:
@@ -62,6 +62,8 @@ class FileAccess:
     def is_hidden(self, path: Path, workspace: Path) -> bool:
         """Whether *path* leads to a hidden file or folder."""
         real = Path(os.path.realpath(path))
+        if OTHER_PROCESSES.match(str(real)):  # environment, memory, open files
+            return True
         if any(real.is_relative_to(folder) for folder in self._revealed(workspace)):
             return False
         if any(real.is_relative_to(hidden) for hidden in self._hidden()):

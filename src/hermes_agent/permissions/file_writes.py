@@ -125,7 +125,11 @@ BY_PROGRAM: dict[str, Callable[[CommandParts], list[str]]] = {
 ZONE_FINDINGS: dict[Zone, tuple[str, str, Level]] = {
     Zone.OUTSIDE: ("write-outside", "writes outside the working folder", Level.RISK),
     Zone.UNKNOWN: ("write-unknown", "writes to a path that is only known at run time", Level.RISK),
-    Zone.DOTFILE: ("home-dotfile", "changes a hidden file in your home folder", Level.RISK),
+    Zone.DOTFILE: (
+        "home-dotfile",
+        "changes a hidden or start-up file of your home",
+        Level.RISK,
+    ),
     Zone.GIT: ("git-internals", "changes a repository's .git folder", Level.RISK),
     Zone.HERMES: ("hermes-files", "changes the configuration of Hermes", Level.DOUBT),
     Zone.NETWORK: ("network-shell", "writes to a network connection", Level.RISK),

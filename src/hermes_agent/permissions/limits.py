@@ -6,6 +6,7 @@ A mode sets the limits, and what was allowed by name lifts those that it needs: 
 
 from __future__ import annotations
 
+import os
 from enum import Flag, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -92,6 +93,7 @@ def build_policy(
         visible=(place.workspace,),
         temporary=place.temporary,
         has_network=not is_plan and (is_full or Limit.NETWORK in lifted),
+        has_allowed_hosts=not is_plan,
         has_local_sockets=is_full or Limit.SOCKETS in lifted,
         is_limited=is_plan or not (is_full or Limit.FILES in lifted),
         protects_git="git-internals" not in keys,
@@ -99,16 +101,16 @@ def build_policy(
 
 
 def lift(policy: SandboxPolicy, denial: Denial) -> SandboxPolicy:
-    """The policy without the limit that a command ran into; of a path only its folder."""
+    """The policy without the limit that a command ran into; of a write only in its folder."""
     if denial.access is DeniedAccess.NETWORK:
         return policy._replace(has_network=True)
     if denial.access is DeniedAccess.SOCKET:
         return policy._replace(has_local_sockets=True)
-    folder = Path(denial.path).expanduser().parent
-    if folder in policy.protected:  # the home folder
-        protected = tuple(path for path in policy.protected if path != folder)
+    folder = Path(denial.folder or "/")
+    protected = tuple(path for path in policy.protected if os.path.realpath(path) != str(folder))
+    if protected != policy.protected:  # the home folder
         return policy._replace(protected=protected, reopened=())
-    if not denial.path or folder == Path(folder.anchor):
+    if folder == Path(folder.anchor):
         return policy._replace(is_limited=False)
     return policy._replace(writable=(*policy.writable, folder))
 
@@ -117,7 +119,14 @@ def _writable(place: CommandPlace) -> tuple[Path, ...]:
     """The working folder and its git directory; the root of all files is not a workspace."""
     if place.workspace == Path(place.workspace.anchor):
         return place.writable
-    return (place.workspace, *git_folders(place.workspace), *place.writable)
+    # A git directory inside is writable with its folder. To name it, too, would open another
+    # folder if a command puts a link in its place before the sandbox is made.
+    folders = (place.workspace, *git_folders(place.workspace), *place.writable)
+    return tuple(
+        folder
+        for folder in dict.fromkeys(folders)
+        if not any(folder != other and folder.is_relative_to(other) for other in folders)
+    )
 
 
 def _hidden(place: CommandPlace, lifted: Limit) -> tuple[Path, ...]:

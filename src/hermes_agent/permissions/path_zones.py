@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
+from hermes_agent.sandbox.policy import start_up_paths
 
 HARMLESS_DEVICES = re.compile(r"/dev/(null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
 DISKS = re.compile(
@@ -48,6 +49,7 @@ class PathContext(NamedTuple):
     free: tuple[Path, ...]  # the working folder and others where the agent may write
     bases: tuple[Path, ...]  # folders that relative paths may start from
     own_pid: int
+    private: tuple[Path, ...] = ()  # where a command has a folder of its own in the sandbox
 
     def moved(self, folders: list[str]) -> PathContext:
         """The ground after `cd` to one or more of these: any of them may be the base."""
@@ -107,13 +109,33 @@ def _among_files(path: Path, ground: PathContext) -> Zone:
             home / "plugins"
         ):
             return Zone.HERMES
-    if path.is_relative_to(ground.home):
-        first = path.relative_to(ground.home).parts[:1]
-        if first and first[0].startswith(".") and not _is_free(path, ground, below=ground.home):
-            return Zone.DOTFILE
-    if not _is_free(path, ground):
-        return Zone.OUTSIDE
-    return Zone.GIT if ".git" in path.parts[:-1] else Zone.FREE
+    if _is_start_up_or_hidden(path, ground):
+        return Zone.DOTFILE
+    is_free = _is_free(path, ground)
+    if not is_free and _is_private(path, ground):
+        return Zone.HARMLESS
+    if any(part.lower() == ".git" for part in path.parts):  # a file of that name leads to one
+        return Zone.GIT
+    return Zone.FREE if is_free else Zone.OUTSIDE
+
+
+def _is_start_up_or_hidden(path: Path, ground: PathContext) -> bool:
+    """Whether a path is in a hidden entry of the home folder, or runs when the user logs in."""
+    if not path.is_relative_to(ground.home):
+        return False
+    if any(path.is_relative_to(start_up) for start_up in start_up_paths(ground.home)):
+        return True
+    first = path.relative_to(ground.home).parts[:1]
+    is_hidden = bool(first) and first[0].startswith(".")
+    return is_hidden and not _is_free(path, ground, below=ground.home)
+
+
+def _is_private(path: Path, ground: PathContext) -> bool:
+    """Whether a path is in the private temporary folder of the sandbox."""
+    is_home = path.is_relative_to(ground.home) or path.is_relative_to(ground.hermes_home)
+    return not is_home and any(
+        path != folder and path.is_relative_to(folder) for folder in ground.private
+    )
 
 
 def _is_free(path: Path, ground: PathContext, below: Path | None = None) -> bool:

@@ -47,7 +47,8 @@ class RiskFinding(NamedTuple):
 
 
 # An answer for one of these covers that very command alone: the key says too little about
-# what a next command with the same key would do.
+# what a next command with the same key would do. Every key that lifts a limit of the sandbox
+# other than the network is one: the limit is lifted for all of a command line.
 EXACT_KEYS = frozenset(
     {
         "chmod-recursive",
@@ -56,22 +57,27 @@ EXACT_KEYS = frozenset(
         "computed-command",
         "computed-script",
         "containers",
+        "crontab",
         "docker-host",
         "docker-remove",
         "download-to-shell",
         "find-delete",
+        "firewall",
         "forge",
         "git-clean",
         "git-discard",
+        "git-internals",
         "git-push",
         "git-push-force",
         "git-reset-hard",
         "git-rewrite",
+        "global-packages",
         "hermes-files",
         "home-dotfile",
         "inline-code",
         "kill",
         "kubectl-delete",
+        "local-socket",
         "network-shell",
         "not-reading",
         "pipe-to-shell",
@@ -80,6 +86,10 @@ EXACT_KEYS = frozenset(
         "sql-delete",
         "ssh",
         "sudo",
+        "system-packages",
+        "system-settings",
+        "system-users",
+        "systemctl",
         "unparsable",
         "write-outside",
         "write-unknown",

@@ -9,13 +9,13 @@ sandbox: the kernel ends every process of the namespace with its first one.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_agent.sandbox import seccomp
 from hermes_agent.sandbox.policy import without_nested
+from hermes_agent.sandbox.programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,10 @@ PROGRAM: Final = "bwrap"
 PROBE_SECONDS: Final = 10.0
 NULL: Final = "/dev/null"
 NAMESPACES: Final = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts")
+# Without this a command of root keeps its capabilities, and unmounts what hides a folder.
+NO_CAPABILITIES: Final = ("--cap-drop", "ALL")
+# The kernel lets the user 0 write its settings without any capability, in a sandbox, too.
+PROC: Final = ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
 TEMPORARY: Final = Path("/tmp")  # noqa: S108 - where a command sees its private folder
 
 
@@ -35,15 +39,14 @@ def find_problem() -> str | None:
     Only a run tells: the program may be there and user namespaces forbidden, as in many
     containers and on systems that allow them per program.
     """
-    program = shutil.which(PROGRAM)
+    program = system_program(PROGRAM)
     if program is None:
         return "bubblewrap (bwrap) is not installed"
     if not seccomp.is_supported():
         return "the system calls of this processor are not known"
     arguments = [
         program, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-net",
-        "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", str(TEMPORARY),
-        "--", "true",
+        "--ro-bind", "/", "/", "--dev", "/dev", *PROC, "--tmpfs", str(TEMPORARY), "--", "true",
     ]  # fmt: skip
     try:
         done = subprocess.run(
@@ -69,10 +72,11 @@ def wrap(
 
     With *keeps_network* it stays in the network namespace in which it is started.
     """
-    program = shutil.which(PROGRAM) or PROGRAM
+    program = system_program(PROGRAM) or PROGRAM
     return [
         program,
         *NAMESPACES,
+        *NO_CAPABILITIES,
         *([] if keeps_network or policy.has_network else ["--unshare-net"]),
         *_system(policy),
         *_writable(policy),
@@ -96,7 +100,7 @@ def build_filter(policy: SandboxPolicy) -> bytes:
 
 def _system(policy: SandboxPolicy) -> list[str]:
     bind = "--ro-bind" if policy.is_limited else "--bind"
-    arguments = [bind, "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    arguments = [bind, "/", "/", "--dev", "/dev", *PROC]
     if policy.is_limited:
         arguments += ["--bind", str(policy.temporary), str(TEMPORARY)]
         shown = [path for path in policy.visible if path.is_relative_to(TEMPORARY)]

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hermes_agent.sandbox.policy import SandboxPolicy
 
 TAIL_CHARACTERS: Final = 4_000
-PATH: Final = r"['\"]?((?:/|~/)[^\s'\":;,]+)"
+PATH: Final = r"['\"]?([^\s'\"\u2018\u2019\u201c\u201d:;,]*/[^\s'\"\u2018\u2019\u201c\u201d:;,]*)"
 READ_ONLY: Final = re.compile(
     rf"{PATH}.{{0,40}}(?:Read-only file system|EROFS|Device or resource busy|EBUSY)"
     rf"|(?:Read-only file system|EROFS).{{0,60}}?{PATH}",
@@ -51,10 +53,15 @@ class DeniedAccess(Enum):
 
 
 class Denial(NamedTuple):
-    """What a command wanted and the sandbox did not allow."""
+    """What a command wanted and the sandbox did not allow.
+
+    The folder is what an approval makes writable, so that it covers what it names; without one
+    it lifts the limit for all files.
+    """
 
     access: DeniedAccess
     path: str = ""
+    folder: str = ""  # a real path
 
     @property
     def reason(self) -> str:
@@ -63,10 +70,11 @@ class Denial(NamedTuple):
             return "uses the network"
         if self.access is DeniedAccess.SOCKET:
             return "connects to a service of this machine (Unix socket)"
-        return f"writes outside the working folder{f': {self.path}' if self.path else ''}"
+        place = f"{self.path} (allows {self.folder})" if self.folder else "anywhere"
+        return f"writes outside the working folder: {place}"
 
 
-def find_denial(output: str, policy: SandboxPolicy) -> Denial | None:
+def find_denial(output: str, policy: SandboxPolicy, cwd: Path) -> Denial | None:
     """What the sandbox denied, judged by the end of the output; None when it was something else."""
     tail = output[-TAIL_CHARACTERS:]
     if not policy.has_local_sockets and SOCKET_DENIED.search(tail):
@@ -74,32 +82,50 @@ def find_denial(output: str, policy: SandboxPolicy) -> Denial | None:
     if not policy.has_network and NETWORK_DENIED.search(tail):
         return Denial(DeniedAccess.NETWORK)
     if policy.is_limited and WRITE_DENIED.search(tail):
-        return _denied_write(tail, policy)
+        return _denied_write(tail, policy, cwd)
     return None
 
 
-def _denied_write(tail: str, policy: SandboxPolicy) -> Denial | None:
+def _denied_write(tail: str, policy: SandboxPolicy, cwd: Path) -> Denial | None:
     """A write that the sandbox refused.
 
     bubblewrap shows a read-only file system, Landlock a missing permission. The latter may also
-    be the file's own mode: then Hermes could not write it either.
+    be the file's own mode: then Hermes could not write it either. What is protected or hidden
+    is not offered: no approval of a folder opens it.
     """
-    match = READ_ONLY.search(tail)
-    if match is None:
-        refused = (found[1] or found[2] or "" for found in NO_PERMISSION.finditer(tail))
-        path = next((path for path in refused if path and _is_sandboxed(path, policy)), "")
-        if path:
-            return Denial(DeniedAccess.WRITE, path)
-    if match is not None:
-        return Denial(DeniedAccess.WRITE, match[1] or match[2] or "")
-    return Denial(DeniedAccess.WRITE) if "ead-only file system" in tail else None
+    named = [_resolve(found[1] or found[2], cwd) for found in READ_ONLY.finditer(tail)]
+    if not named:
+        refused = (_resolve(found[1] or found[2], cwd) for found in NO_PERMISSION.finditer(tail))
+        named = [path for path in refused if _is_sandboxed(path, policy)]
+    if not named:
+        return Denial(DeniedAccess.WRITE) if "ead-only file system" in tail else None
+    path, folder = named[0], named[0].parent
+    is_home = folder in map(Path, map(os.path.realpath, policy.protected))
+    if _is_below(path, (*policy.hidden, *policy.protected)) and not is_home:
+        return None
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if _is_below(folder, (*policy.writable, policy.temporary)) and not is_home:
+        return Denial(DeniedAccess.WRITE)  # the command was in another folder
+    return Denial(DeniedAccess.WRITE, str(path), str(folder))
 
 
-def _is_sandboxed(text: str, policy: SandboxPolicy) -> bool:
+def _resolve(text: str, cwd: Path) -> Path:
+    """A path of an error message, its folder without symbolic links."""
+    try:
+        path = Path(os.path.normpath(cwd / Path(text).expanduser()))
+    except RuntimeError:  # an unknown user
+        path = cwd / text
+    return Path(os.path.realpath(path.parent), path.name)
+
+
+def _is_below(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(os.path.realpath(folder)) for folder in folders)
+
+
+def _is_sandboxed(path: Path, policy: SandboxPolicy) -> bool:
     """Whether a path is outside of the writable folders, and writable without a sandbox."""
-    path = Path(text).expanduser()
-    known = (*policy.writable, *policy.hidden, policy.temporary)
-    if any(path.is_relative_to(folder) for folder in known):
+    if _is_below(path, (*policy.writable, *policy.hidden, policy.temporary)):
         return False
     while not path.exists() and path != path.parent:
         path = path.parent

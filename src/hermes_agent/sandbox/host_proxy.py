@@ -22,6 +22,11 @@ DROPPED_HEADERS: Final = ("proxy-", "connection:", "keep-alive:")
 MAX_HEAD_BYTES: Final = 64 * 1024
 HEAD_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 20.0
+# Addresses that end with an IPv4 address: of a translator, and the oldest notation.
+EMBEDDING_NETWORKS: Final = (
+    ipaddress.IPv6Network("64:ff9b::/96"),
+    ipaddress.IPv6Network("::/96"),
+)
 CHUNK_BYTES: Final = 64 * 1024
 START_SECONDS: Final = 10.0
 REFUSED: Final = "{host} is not in agent.allowed_hosts"
@@ -148,8 +153,12 @@ class HostProxy:
         method, _, rest = head.decode("latin-1").partition(" ")
         target, _, lines = rest.partition(" ")
         is_tunnel = method == "CONNECT"
-        url = urlsplit(f"//{target}" if is_tunnel else target)
-        host, port = url.hostname or "", _port(url.port, is_tunnel=is_tunnel)
+        try:
+            url = urlsplit(f"//{target}" if is_tunnel else target)
+            host, port = url.hostname or "", _port(url.port, is_tunnel=is_tunnel)
+        except ValueError:
+            await _refuse(writer, "the request has no valid host and port")
+            return
         if not is_allowed(host, self._allowed):
             await _refuse(writer, REFUSED.format(host=host))
             return
@@ -189,14 +198,28 @@ async def _public_address(host: str, port: int) -> str | None:
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, port, type=1)
-    except OSError:
+    except (OSError, UnicodeError):  # unknown, or not a name
         return None
     addresses = [str(info[4][0]) for info in found]
     literal = host.strip("[]")
     return next(
-        (item for item in addresses if item == literal or ipaddress.ip_address(item).is_global),
+        (item for item in addresses if item == literal or is_public(item)),
         None,
     )
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is in the public network, also by an IPv4 address inside of it."""
+    found = ipaddress.ip_address(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        if found.is_site_local:
+            return False
+        inner = found.ipv4_mapped or found.sixtofour
+        if inner is None and any(found in network for network in EMBEDDING_NETWORKS):
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(str(inner))
+    return found.is_global and not found.is_multicast
 
 
 async def _refuse(writer: asyncio.StreamWriter, reason: str) -> None:

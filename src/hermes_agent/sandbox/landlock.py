@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -81,12 +82,15 @@ class Ruleset:
 
     def _grant(self, path: Path, rights: int) -> None:
         try:
-            handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
             return  # gone, or not reachable for us either
         try:
+            mode = os.fstat(handle).st_mode
+            if stat.S_ISLNK(mode):
+                return  # a rule would be for its target, which may be hidden
             rights &= self._handled
-            if not path.is_dir():
+            if not stat.S_ISDIR(mode):
                 rights &= _FILE_RIGHTS
             attributes = _PathAttributes(rights, handle)
             self._call(_ADD_RULE, self._fd, _RULE_PATH_BENEATH, ctypes.byref(attributes), 0)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.sandbox import bubblewrap
 from hermes_agent.sandbox.host_proxy import FORWARDER, proxy_environment
+from hermes_agent.sandbox.programs import system_program
 from hermes_agent.tools import process_groups
 
 if TYPE_CHECKING:
@@ -43,17 +43,22 @@ class NetworkNamespace:
 
     def enter(self) -> list[str]:
         """The start of a command line that runs inside; empty where that is not possible."""
-        program = shutil.which(ENTER)
-        if program is None:
+        if system_program(ENTER) is None:
             return []
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self.close()
                 self._start()
-        if self._target is None:
-            return []
+        return [] if self._target is None else self._entering()
+
+    def _entering(self) -> list[str]:
         options = ["--preserve-credentials", "--user", "--net", f"--target={self._target}"]
-        return [program, *options, "--"]
+        return [system_program(ENTER) or ENTER, *options, "--"]
+
+    @property
+    def leads_to_hosts(self) -> bool:
+        """Whether programs inside reach the allowed hosts."""
+        return self._proxy is not None and self._proxy.is_used
 
     def environment(self) -> dict[str, str]:
         """The variables for programs inside: they use the proxy for allowed hosts."""
@@ -73,7 +78,7 @@ class NetworkNamespace:
             process.wait(timeout=END_SECONDS)
 
     def _holder(self) -> list[str]:
-        if self._proxy is None or not self._proxy.is_used:
+        if self._proxy is None or not self.leads_to_hosts:
             return ["/bin/sh", "-c", HOLDER]
         return [sys.executable, "-I", "-S", "-c", FORWARDER, str(self._proxy.start())]
 
@@ -82,8 +87,11 @@ class NetworkNamespace:
         with os.fdopen(reader, "rb") as facts:
             self._process = subprocess.Popen(
                 [
-                    shutil.which(bubblewrap.PROGRAM) or bubblewrap.PROGRAM,
-                    "--unshare-user", "--unshare-net", "--ro-bind", "/", "/", "--dev", "/dev",
+                    system_program(bubblewrap.PROGRAM) or bubblewrap.PROGRAM,
+                    # A new /dev would put the process of a user without privileges into a
+                    # second user namespace, from which the network cannot be entered.
+                    "--unshare-user", "--unshare-net", "--ro-bind", "/", "/",
+                    "--dev-bind", "/dev", "/dev",
                     "--info-fd", str(writer), "--", *self._holder(),
                 ],
                 stdin=subprocess.PIPE,
@@ -97,3 +105,15 @@ class NetworkNamespace:
             if line.startswith(READY):
                 self._proxy_port = int(line.removeprefix(READY).strip() or 0)
                 self._target = int(json.load(facts)["child-pid"])
+        if not self._can_be_entered():
+            self._target = None
+
+    def _can_be_entered(self) -> bool:
+        """Whether a trial run inside succeeds; commands have interfaces of their own without."""
+        if self._target is None:
+            return False
+        done = subprocess.run(
+            [*self._entering(), "true"], capture_output=True, stdin=subprocess.DEVNULL, check=False,
+            timeout=bubblewrap.PROBE_SECONDS,
+        )  # fmt: skip
+        return done.returncode == 0

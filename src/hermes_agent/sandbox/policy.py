@@ -19,7 +19,16 @@ CREDENTIALS: Final = (
     ".pypirc", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
     ".config/composer/auth.json", ".vault-token", ".mozilla", ".config/chromium",
     ".config/google-chrome", ".config/BraveSoftware", ".thunderbird", ".config/Signal",
-    ".bash_history", ".zsh_history", ".python_history", ".psql_history", ".node_repl_history",
+    ".config/microsoft-edge", ".config/vivaldi", ".config/opera", "snap/firefox", "snap/chromium",
+    ".config/Slack", ".config/discord", ".local/share/TelegramDesktop", ".config/1Password",
+    ".config/Bitwarden", ".electrum", ".bitcoin", ".ethereum", ".config/solana",
+    ".claude/.credentials.json", ".codex/auth.json", ".gemini/oauth_creds.json",
+    ".config/github-copilot", ".cache/huggingface/token", ".huggingface", ".kaggle", ".s3cfg",
+    ".boto", ".databrickscfg", ".config/hcloud", ".config/stripe", ".config/netlify", ".fly",
+    ".local/share/com.vercel.cli", ".subversion/auth",
+    ".bash_history", ".zsh_history", ".zhistory", ".local/share/fish/fish_history",
+    ".python_history", ".psql_history", ".mysql_history", ".sqlite_history", ".rediscli_history",
+    ".node_repl_history",
     "Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome",
 )  # fmt: skip
 # Hidden only when they contain a credential: builds read their other settings.
@@ -28,17 +37,27 @@ CREDENTIALS_BY_CONTENT: Final = (
     ".yarnrc.yml",
     ".m2/settings.xml",
     ".config/pip/pip.conf",
+    ".pip/pip.conf",
+    ".gradle/gradle.properties",
+    ".curlrc",
+    ".wgetrc",
 )
 CREDENTIAL_TEXT: Final = re.compile(
     rb"_auth|authToken|password|://[^/\s:]+:[^/\s@]+@", re.IGNORECASE
 )
-SYSTEM_CREDENTIALS: Final = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d")
+SYSTEM_CREDENTIALS: Final = (
+    "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private",
+    "/etc/wireguard", "/etc/NetworkManager/system-connections", "/etc/krb5.keytab",
+    "/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ecdsa_key", "/etc/ssh/ssh_host_ed25519_key",
+)  # fmt: skip
 
 # Relative to the home folder. A login or an interactive shell runs each.
 START_UP_FILES: Final = (
     ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile",
     ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".inputrc", ".xprofile",
     ".xsession", ".xsessionrc", ".xinitrc", ".pam_environment", ".gitconfig", ".vimrc",
+    ".bash_completion", ".tmux.conf", ".screenrc", ".emacs", ".gdbinit",
+    ".config/zsh", ".config/tmux", ".config/plasma-workspace", ".local/share/systemd",
     ".config/fish", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/git",
     ".config/nvim", "Library/LaunchAgents", ".local/bin", "bin",
 )  # fmt: skip
@@ -53,6 +72,7 @@ class SandboxPolicy(NamedTuple):
     revealed: tuple[Path, ...]  # readable although below a hidden folder
     temporary: Path  # the private folder that stands for /tmp
     has_network: bool = False
+    has_allowed_hosts: bool = False  # the proxy to `agent.allowed_hosts`, if there are any
     has_local_sockets: bool = False
     is_limited: bool = True  # False: no file limits beyond what is hidden
     reopened: tuple[Path, ...] = ()  # writable although below a protected folder

@@ -143,7 +143,7 @@ def start_in_bubblewrap(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
     try:
         os.write(handle, bubblewrap.build_filter(policy))
         os.lseek(handle, 0, os.SEEK_SET)
-        namespace = None if policy.has_network else launch.namespace
+        namespace = _shared_namespace(launch)
         enter = [] if namespace is None else namespace.enter()
         wrapped = bubblewrap.wrap(
             launch.command, policy, launch.cwd, handle, keeps_network=bool(enter)
@@ -154,6 +154,14 @@ def start_in_bubblewrap(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
         return _popen(launch, [*enter, *wrapped], environment, pass_fds=[handle])
     finally:
         os.close(handle)
+
+
+def _shared_namespace(launch: ProgramLaunch) -> NetworkNamespace | None:
+    """The network namespace to start in; none where it would reach more than the policy allows."""
+    namespace, policy = launch.namespace, launch.limits
+    if namespace is None or policy.has_network:
+        return None
+    return namespace if policy.has_allowed_hosts or not namespace.leads_to_hosts else None
 
 
 def start_in_seatbelt(launch: ProgramLaunch) -> subprocess.Popen[bytes]:
@@ -201,9 +209,10 @@ def _limit_thread(policy: SandboxPolicy, rules: landlock.Ruleset) -> None:
 def _ruleset(policy: SandboxPolicy, _period: int) -> landlock.Ruleset:
     """The rules of a policy; kept for a while, because they name hundreds of paths."""
     hidden = without_nested(path for path in policy.hidden if path.exists())
-    readable = [*landlock.paths_around(hidden), *policy.revealed]
+    readable = [*landlock.paths_around(hidden), *_real(policy.revealed)]
     if policy.is_limited:
-        writable = [*_landlock_writable(policy), policy.temporary, *map(Path, WRITABLE_DEVICES)]
+        named = (policy.temporary, *map(Path, WRITABLE_DEVICES))
+        writable = [*_landlock_writable(policy), *_real(named)]
     else:
         writable = readable
     return landlock.Ruleset(readable, writable, network=policy.has_network)
@@ -212,17 +221,24 @@ def _ruleset(policy: SandboxPolicy, _period: int) -> landlock.Ruleset:
 def _landlock_writable(policy: SandboxPolicy) -> Iterator[Path]:
     """The writable paths; Landlock cannot take away again what is below one of them."""
     revealed = {*policy.revealed, *policy.writable}
-    carved = [
-        *(
-            folder
-            for folder in policy.protected
-            if any(path.is_relative_to(folder) for path in policy.reopened)
-        ),
-        *(path for path in policy.hidden if not _contains_any(path, revealed)),
-    ]
-    for folder in policy.writable:
+    carved = _real(
+        [
+            *(
+                folder
+                for folder in policy.protected
+                if any(path.is_relative_to(folder) for path in policy.reopened)
+            ),
+            *(path for path in policy.hidden if not _contains_any(path, revealed)),
+        ]
+    )
+    for folder in _real(policy.writable):
         yield from landlock.paths_around(carved, folder)
-    yield from policy.reopened
+    yield from _real(policy.reopened)
+
+
+def _real(paths: Iterable[Path]) -> list[Path]:
+    """Paths as a rule needs them: it follows no symbolic link."""
+    return [Path(os.path.realpath(path)) for path in paths]
 
 
 def _contains_any(folder: Path, paths: Iterable[Path]) -> bool:

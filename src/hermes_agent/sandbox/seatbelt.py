@@ -7,9 +7,10 @@ network without a grant. Written by its documentation; not run in our tests, whi
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from typing import TYPE_CHECKING, Final
+
+from hermes_agent.sandbox.programs import system_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +27,7 @@ DEVICES: Final = (
 
 def find_problem() -> str | None:
     """Why sandbox-exec cannot be used here; None when a trial run succeeds."""
-    program = shutil.which(PROGRAM)
+    program = system_program(PROGRAM)
     if program is None:
         return "sandbox-exec is not installed"
     try:
@@ -43,7 +44,7 @@ def find_problem() -> str | None:
 
 def wrap(command: Sequence[str], policy: SandboxPolicy) -> list[str]:
     """The command line that runs *command* under *policy*."""
-    return [shutil.which(PROGRAM) or PROGRAM, "-p", build_profile(policy), *command]
+    return [system_program(PROGRAM) or PROGRAM, "-p", build_profile(policy), *command]
 
 
 def build_profile(policy: SandboxPolicy) -> str:

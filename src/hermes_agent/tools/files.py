@@ -36,6 +36,10 @@ class LimitsFiles(Protocol):
         """The real path that was judged before the call, without symbolic links."""
 
 
+TEMPORARY = "/tmp"  # noqa: S108 - not used
+MISSING_TEMPORARY = (
+    "No such file: {path}. What commands write to /tmp is visible to commands only: use `terminal`."
+)
 SNIFF_BYTES = 8_192
 MAX_EDIT_BYTES = 20_000_000
 UTF_16_BOMS = (b"\xff\xfe", b"\xfe\xff")
@@ -195,12 +199,18 @@ def file_tools(limits: LimitsFiles) -> list[Tool]:
 
 def _read(limits: LimitsFiles, arguments: dict[str, Any], context: ToolContext) -> str:
     path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
-    if path.is_dir():
-        return _list(path)
     first = number(arguments, "offset", 1, 1, 2**53)
     limit = number(arguments, "limit", DEFAULT_LINES, 1, MAX_LINES)
-    with os.fdopen(real_paths.open_file(path), "rb") as file:
-        size = require_regular_file(path, os.fstat(file.fileno())).st_size
+    try:
+        handle = real_paths.open_file(path)
+    except FileNotFoundError:
+        if path.is_relative_to(TEMPORARY) and not path.is_relative_to(context.cwd):
+            raise ToolError(MISSING_TEMPORARY.format(path=path)) from None
+        raise
+    if stat.S_ISDIR(os.fstat(handle).st_mode):
+        return _list(path, handle)
+    with os.fdopen(handle, "rb") as file:
+        size = require_regular_file(path, os.fstat(handle)).st_size
         start = file.read(SNIFF_BYTES)
         require_text(path, start)
         file.seek(0)
@@ -252,9 +262,13 @@ def _numbered(line_number: int, line: str) -> str:
     return f"{line_number}|{line}"
 
 
-def _list(path: Path) -> str:
-    entries = sorted(path.iterdir())
-    names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
+def _list(path: Path, handle: int) -> str:
+    try:
+        with os.scandir(handle) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+            names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
+    finally:
+        os.close(handle)
     facts: dict[str, Any] = {
         "folder": str(path),
         "entries": [displayable_text(name) for name in names[:MAX_LISTED_ENTRIES]],

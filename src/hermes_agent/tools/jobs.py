@@ -16,20 +16,21 @@ import subprocess
 import threading
 import time
 from collections import deque
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.sandbox.git_guard import GitGuard
 from hermes_agent.sandbox.host_proxy import HostProxy
 from hermes_agent.sandbox.namespaces import NetworkNamespace
 from hermes_agent.sandbox.runner import ProgramLaunch, start_limited
+from hermes_agent.sandbox.start_up_guard import StartUpGuard
 from hermes_agent.sandbox.temporary import private_folder
 from hermes_agent.tools import process_groups
 from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
     from hermes_agent.sandbox.policy import SandboxPolicy
 
@@ -209,6 +210,7 @@ class Jobs:
         self._jobs: dict[str, CommandJob] = {}
         self._watchdog = Watchdog()
         self._git_guard = GitGuard()
+        self._start_up_guard = StartUpGuard()
         self._is_closed = False
         self._shell = shutil.which("bash") or "/bin/sh"
 
@@ -251,6 +253,25 @@ class Jobs:
             raise
         _open_gate(process)
         return job
+
+    def start_reader(
+        self, command: Sequence[str], policy: SandboxPolicy | None
+    ) -> subprocess.Popen[bytes]:
+        """Start a program of a tool in a process group of its own; the caller ends it."""
+        return start_limited(
+            ProgramLaunch(
+                command=command,
+                cwd=Path("/"),
+                policy=policy,
+                environment=os.environ if self._environment is None else self._environment,
+                options={
+                    "stdin": subprocess.DEVNULL,
+                    "stdout": subprocess.PIPE,
+                    "stderr": subprocess.PIPE,
+                    "start_new_session": True,
+                },
+            )
+        )
 
     def _abandon(self, job: CommandJob) -> None:
         """A command that has not left the gate does not run."""
@@ -302,6 +323,10 @@ class Jobs:
         """The process that ends the rest should we be killed; None before the first command."""
         return self._watchdog.pid
 
+    def watch_start_up_files(self, policy: SandboxPolicy) -> None:
+        """Record before a command which start-up files are missing."""
+        self._start_up_guard.begin(policy.protected)
+
     def watch_repositories(self, workspace: Path) -> None:
         """Record the hooks of the repositories before a command."""
         self._git_guard.begin(workspace, keeps=any(job.is_running for job in self.all()))
@@ -310,9 +335,17 @@ class Jobs:
         """The user allowed a command to change hooks."""
         self._git_guard = GitGuard()
 
-    def restore_repositories(self) -> list[str]:
-        """Undo changes of hooks; the files that were restored."""
-        return self._git_guard.restore()
+    def restore_files(self) -> list[str]:
+        """Undo changes of hooks and new start-up files since the last command; their paths.
+
+        After the last running command the user may change them again.
+        """
+        is_over = not any(job.is_running for job in self.all())
+        restored = self._git_guard.restore() + self._start_up_guard.restore()
+        if is_over:
+            self._git_guard.end()
+            self._start_up_guard.end()
+        return restored
 
     def settle(self) -> None:
         """Tell the watchdog which groups are over; their numbers may come back."""
@@ -324,7 +357,7 @@ class Jobs:
         """End everything that is left."""
         self._is_closed = True
         self._end_all(self.all(), grace_seconds)
-        self._git_guard.restore()
+        self.restore_files()
         self._watchdog.close()
         self._namespace.close()
         self._proxy.close()

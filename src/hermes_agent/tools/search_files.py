@@ -1,6 +1,7 @@
 """`search_files`: ripgrep where it is installed, RE2 where it is not.
 
-Both search in linear time: no pattern can stall the program.
+Both search in linear time: no pattern can stall the program. ripgrep runs in the sandbox: a
+symbolic link that changes during the search does not lead it to a hidden file.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ import fnmatch
 import itertools
 import os
 import shutil
-import subprocess
+import signal
+import stat
 import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hermes_agent.tools import files
+from hermes_agent.sandbox.runner import find_sandbox
+from hermes_agent.tools import files, process_groups, real_paths
 from hermes_agent.tools.arguments import (
     ToolError,
     choice,
@@ -29,9 +32,11 @@ from hermes_agent.tools.arguments import (
 from hermes_agent.tools.base import Tool, success
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from hermes_agent.sandbox.policy import SandboxPolicy
     from hermes_agent.tools.base import ToolContext
+    from hermes_agent.tools.jobs import Jobs
     from hermes_agent.tools.terminal import LimitsCommands
     from hermes_agent.turn_control import Cancel
 
@@ -65,7 +70,7 @@ class FileMatch(NamedTuple):
     line: str
 
 
-def search_tool(limits: LimitsCommands) -> Tool:
+def search_tool(jobs: Jobs, limits: LimitsCommands) -> Tool:
     """The tool."""
     return Tool(
         "search_files",
@@ -78,14 +83,16 @@ def search_tool(limits: LimitsCommands) -> Tool:
             mode=parameter("string", enum=["content", "files"]),
             limit=parameter("integer", "default 50"),
         ),
-        reporting_errors(lambda arguments, context: _search(limits, arguments, context)),
+        reporting_errors(lambda arguments, context: _search(jobs, limits, arguments, context)),
     )
 
 
-def _search(limits: LimitsCommands, arguments: dict[str, Any], context: ToolContext) -> str:
+def _search(
+    jobs: Jobs, limits: LimitsCommands, arguments: dict[str, Any], context: ToolContext
+) -> str:
     query = FileQuery(
         text(arguments, "pattern"),
-        resolve_path(text(arguments, "path", "."), context.cwd),
+        limits.real_path(resolve_path(text(arguments, "path", "."), context.cwd), context),
         text(arguments, "glob", ""),
         choice(arguments, "mode", ("content", "files")) == "content",
         context.cancel,
@@ -94,16 +101,20 @@ def _search(limits: LimitsCommands, arguments: dict[str, Any], context: ToolCont
     limit = number(arguments, "limit", 50, 1, 500)
     if not query.path.exists():
         raise ToolError(f"{query.path} does not exist.")
-    program = shutil.which("rg")
-    lines = _by_ripgrep(program, query) if program else _by_python(query)
     known: dict[Path, bool] = {}
 
-    def is_visible(match: FileMatch) -> bool:
-        if match.file not in known:
-            known[match.file] = not limits.is_hidden(match.file, context)
-        return known[match.file]
+    def is_visible(file: Path) -> bool:
+        if file not in known:
+            known[file] = not limits.is_hidden(file, context)
+        return known[file]
 
-    visible = (match.line for match in lines if is_visible(match))
+    policy = _reading_policy(limits.policy("rg", context.cwd, context), query.path)
+    program = shutil.which("rg")
+    if program is None or not _can_list(policy, query.path):
+        lines = _by_python(query, is_visible)
+    else:
+        lines = _by_ripgrep([program, *_ripgrep_options(query)], query, jobs, policy)
+    visible = (match.line for match in lines if is_visible(match.file))
     results = [_short(line, context.cwd) for line in itertools.islice(visible, limit + 1)]
     lines.close()  # type: ignore[attr-defined]
     facts: dict[str, Any] = {"matches": results[:limit], "count": min(len(results), limit)}
@@ -119,7 +130,29 @@ def _short(line: str, cwd: Path) -> str:
     return line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]} […]"
 
 
-def _by_ripgrep(program: str, query: FileQuery) -> Iterator[FileMatch]:
+def _reading_policy(policy: SandboxPolicy | None, path: Path) -> SandboxPolicy | None:
+    """The limits of a command that only reads a path."""
+    if policy is None:
+        return None
+    return policy._replace(
+        writable=(),
+        reopened=(),
+        visible=(*policy.visible, path),
+        has_network=False,
+        has_allowed_hosts=False,
+        has_local_sockets=False,
+        is_limited=True,
+    )
+
+
+def _can_list(policy: SandboxPolicy | None, path: Path) -> bool:
+    """Whether the sandbox can list a folder: Landlock's cannot if it contains a hidden one."""
+    if policy is None or find_sandbox().name != "landlock":
+        return True
+    return not any(Path(os.path.realpath(hidden)).is_relative_to(path) for hidden in policy.hidden)
+
+
+def _ripgrep_options(query: FileQuery) -> list[str]:
     options = ["--color=never", "--no-messages", "--no-config", "--sort=path"]
     if query.glob:
         options += ["--glob", query.glob]
@@ -129,26 +162,31 @@ def _by_ripgrep(program: str, query: FileQuery) -> Iterator[FileMatch]:
         options += ["--max-columns-preview", "-e", query.pattern]
     else:
         options += ["--files", "--glob", query.pattern]
-    process = subprocess.Popen(
-        [program, *options, "--", str(query.path)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        errors="surrogateescape",
-    )
-    forget = query.cancel.on_request(process.kill)
-    timer = threading.Timer(max(0.0, query.deadline - time.monotonic()), process.kill)
+    return [*options, "--", str(query.path)]
+
+
+def _by_ripgrep(
+    command: list[str], query: FileQuery, jobs: Jobs, policy: SandboxPolicy | None
+) -> Iterator[FileMatch]:
+    process = jobs.start_reader(command, policy)
+
+    def kill() -> None:
+        process_groups.send(process.pid, signal.SIGKILL)
+
+    forget = query.cancel.on_request(kill)
+    timer = threading.Timer(max(0.0, query.deadline - time.monotonic()), kill)
     timer.start()
     with process:
         try:
-            yield from (_parsed(line.rstrip("\r\n")) for line in process.stdout or ())
-            complaint = process.stderr.read() if process.stderr else ""
+            for line in process.stdout or ():
+                yield _parsed(os.fsdecode(line).rstrip("\r\n"))
+            complaint = process.stderr.read() if process.stderr else b""
             if process.wait() > RIPGREP_NO_MATCH and complaint:
-                raise ToolError(complaint.strip()[:500])
+                raise ToolError(complaint.decode(errors="replace").strip()[:500])
         finally:
             forget()
             timer.cancel()
-            process.kill()
+            kill()
 
 
 def _parsed(line: str) -> FileMatch:
@@ -157,7 +195,7 @@ def _parsed(line: str) -> FileMatch:
     return FileMatch(Path(name), f"{name}:{rest}" if separator else name)
 
 
-def _by_python(query: FileQuery) -> Iterator[FileMatch]:
+def _by_python(query: FileQuery, is_visible: Callable[[Path], bool]) -> Iterator[FileMatch]:
     if not query.is_content:
         wanted = query.pattern if query.pattern.startswith("*") else f"*{query.pattern}"
         for file in _files(query):
@@ -167,7 +205,7 @@ def _by_python(query: FileQuery) -> Iterator[FileMatch]:
     pattern = _compile(query.pattern)
     for file in _files(query):
         if not query.glob or _matches_glob(file, query):
-            yield from _matches(file, pattern, query)
+            yield from _matches(file, pattern, query, is_visible)
 
 
 def _compile(pattern: str) -> Any:
@@ -210,13 +248,10 @@ def _files(query: FileQuery) -> Iterator[Path]:
                 yield Path(folder, name)
 
 
-def _matches(file: Path, pattern: Any, query: FileQuery) -> Iterator[FileMatch]:
-    try:
-        if not file.is_file() or file.stat().st_size > MAX_BYTES:
-            return
-        data = file.read_bytes()
-    except OSError:
-        return  # gone or not ours to read: as ripgrep does
+def _matches(
+    file: Path, pattern: Any, query: FileQuery, is_visible: Callable[[Path], bool]
+) -> Iterator[FileMatch]:
+    data = _read_visible(file, is_visible)
     if b"\0" in data[: files.SNIFF_BYTES]:
         return
     for line_number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
@@ -224,3 +259,18 @@ def _matches(file: Path, pattern: Any, query: FileQuery) -> Iterator[FileMatch]:
             return
         if pattern.search(line):
             yield FileMatch(file, f"{file}:{line_number}:{line}")
+
+
+def _read_visible(file: Path, is_visible: Callable[[Path], bool]) -> bytes:
+    """The content of a file that may be searched, judged and opened by the same real path."""
+    real = Path(os.path.realpath(file))
+    if not is_visible(real):
+        return b""
+    try:
+        with os.fdopen(real_paths.open_file(real), "rb") as opened:
+            facts = os.fstat(opened.fileno())
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
+                return b""
+            return opened.read()
+    except OSError:
+        return b""  # gone or not ours to read: as ripgrep does

@@ -36,8 +36,8 @@ FINAL_OUTPUT_SECONDS = 0.2
 INTERRUPT_GRACE_SECONDS = 0.5
 TAIL_CHARACTERS = 8_000
 RESTORED = (
-    "Commands must not change the hooks of a git repository or settings that name programs. "
-    "These files were restored: {files}"
+    "Commands must not change the hooks of a git repository or settings that name programs, or "
+    "create start-up files. These files were restored: {files}"
 )
 
 
@@ -105,25 +105,43 @@ def _terminal(
         return failure("Interrupted before it started.", output="", exit_code=INTERRUPTED_EXIT_CODE)
     jobs.settle()
     policy = limits.policy(command, cwd, context)
-    if policy is None or not policy.protects_git:
-        jobs.forget_repositories()
-    else:
-        jobs.watch_repositories(context.cwd)
+    restored = _watch(jobs, policy, context)
     job = jobs.start(command, cwd, policy)
     if flag(arguments, "background"):
         jobs.follow(job)
         return success(job=job.id, pid=job.pid)
     result = _wait_for(jobs, job, seconds, context)
-    restored = jobs.restore_repositories()
+    restored += jobs.restore_files()
     if restored:
-        return success(**result, sandbox=RESTORED.format(files=", ".join(restored)))
-    denial = find_denial(job.output.text(), policy) if policy and job.exit_code else None
-    if denial is None or context.cancel.is_requested:
-        return success(**result)
-    if not limits.may_exceed(command, denial, context):
-        return success(**result, sandbox=f"The sandbox denied this: the command {denial.reason}.")
-    job = jobs.start(command, cwd, limits.policy(command, cwd, context, denial))
-    return success(**_wait_for(jobs, job, seconds, context))
+        return _result(result, restored)
+    denial = find_denial(job.output.text(), policy, cwd) if policy and job.exit_code else None
+    if denial is not None and not context.cancel.is_requested:
+        if not limits.may_exceed(command, denial, context):
+            reason = f"The sandbox denied this: the command {denial.reason}."
+            return success(**result, sandbox=reason)
+        policy = limits.policy(command, cwd, context, denial)
+        _watch(jobs, policy, context)
+        result = _wait_for(jobs, jobs.start(command, cwd, policy), seconds, context)
+        restored = jobs.restore_files()
+    return _result(result, restored)
+
+
+def _result(facts: dict[str, Any], restored: list[str]) -> str:
+    if not restored:
+        return success(**facts)
+    return success(**facts, sandbox=RESTORED.format(files=", ".join(restored)))
+
+
+def _watch(jobs: Jobs, policy: SandboxPolicy | None, context: ToolContext) -> list[str]:
+    """Watch files during a command; those that an earlier one changed, and were restored."""
+    restored = jobs.restore_files()
+    if policy is not None:
+        jobs.watch_start_up_files(policy)
+    if policy is None or not policy.protects_git:
+        jobs.forget_repositories()
+    else:
+        jobs.watch_repositories(context.cwd)
+    return restored
 
 
 def _wait_for(jobs: Jobs, job: CommandJob, seconds: int, context: ToolContext) -> dict[str, Any]:
@@ -167,7 +185,7 @@ def _show(context: ToolContext, piece: str) -> None:
 def _process(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str:
     action = choice(arguments, "action", tuple(ACTIONS))
     jobs.settle()
-    jobs.restore_repositories()
+    jobs.restore_files()
     if action == "list":
         return success(jobs=[_job_fields(job) for job in jobs.all()])
     job = jobs.find(text(arguments, "job"))

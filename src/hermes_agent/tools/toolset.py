@@ -62,7 +62,7 @@ def standard_tools(
         *terminal_tools(jobs, limits),
         *file_tools(limits),
         patch_tool(limits),
-        search_tool(limits),
+        search_tool(jobs, limits),
         memory_tool(memory),
         *results,
         clarify_tool(),

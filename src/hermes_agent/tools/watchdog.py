@@ -13,6 +13,8 @@ import os
 import subprocess
 import threading
 
+from hermes_agent.sandbox.programs import SYSTEM_PATH
+
 log = logging.getLogger(__name__)
 
 SCRIPT = """
@@ -121,5 +123,6 @@ class Watchdog:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
+            env={"PATH": SYSTEM_PATH},  # commands may write a folder of the own one
             start_new_session=True,
         )

@@ -13,7 +13,8 @@ import pytest
 
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals
 from hermes_agent.permissions.grants import Grants
-from hermes_agent.permissions.verdicts import Allow, NeedsApproval, Refuse
+from hermes_agent.permissions.limits import LIFTED_LIMITS, Limit
+from hermes_agent.permissions.verdicts import EXACT_KEYS, Allow, NeedsApproval, Refuse
 from hermes_agent.tools.base import ToolContext
 from hermes_agent.tools.prompter import ApprovalAnswer, parse_answer
 from hermes_agent.turn_control import Cancel
@@ -72,6 +73,11 @@ def test_a_grant_to_delete_one_folder_covers_no_other(approvals, caller, answere
     assert isinstance(approvals.command("rm -rf /", caller), Refuse)
 
 
+def test_a_kind_that_lifts_more_than_the_network_covers_the_very_command():
+    lifting = {key for key, limit in LIFTED_LIMITS.items() if limit != Limit.NETWORK}
+    assert lifting <= EXACT_KEYS
+
+
 def test_where_the_kind_says_too_little_a_session_covers_the_very_command(
     approvals, caller, answered
 ):
@@ -126,10 +132,13 @@ def test_a_wildcard_of_a_rule_ends_with_the_simple_command(approvals, caller, co
     assert is_allowed(approvals, command, caller) is is_covered
 
 
-def test_always_and_session_together_cover_a_command_of_both_kinds(approvals, caller, answered):
+def test_a_rule_for_a_command_covers_no_longer_command_that_contains_it(
+    approvals, caller, answered
+):
     answered("apt install jq", "always")
     answered("curl https://a.example", "session")
-    assert is_allowed(approvals, "curl https://a.example && apt install jq", caller)
+    assert is_allowed(approvals, "apt install jq", caller)
+    assert not is_allowed(approvals, "curl https://a.example && apt install jq", caller)
 
 
 def test_no_is_remembered_for_the_turn(approvals, caller, answered):
@@ -228,7 +237,11 @@ def decide(caller):
         ("/opt/x", "NeedsApproval", "Allow", "Refuse"),
         ("~/.bashrc", "NeedsApproval", "NeedsApproval", "Refuse"),
         ("~/notes.txt", "NeedsApproval", "Allow", "Refuse"),
+        ("~/bin/git", "NeedsApproval", "NeedsApproval", "Refuse"),
         (".git/hooks/pre-commit", "NeedsApproval", "NeedsApproval", "Refuse"),
+        (".GIT/config", "NeedsApproval", "NeedsApproval", "Refuse"),
+        ("module/.git", "NeedsApproval", "NeedsApproval", "Refuse"),
+        ("/opt/project/.git/config", "NeedsApproval", "NeedsApproval", "Refuse"),
         ("link/x", "NeedsApproval", "Allow", "Refuse"),
         ("/etc/passwd", "Refuse", "Refuse", "Refuse"),
         ("/dev/sda", "Refuse", "Refuse", "Refuse"),
