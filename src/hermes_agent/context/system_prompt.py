@@ -6,14 +6,17 @@ that change during a conversation do not belong here.
 
 from __future__ import annotations
 
+import os
 import platform
+import stat
 import time
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from hermes_agent.context.profiles import PROFILES, Profile, cut
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from hermes_agent.permissions.file_access import FileAccess
+from hermes_agent.tools.real_paths import open_file
+from hermes_core.paths import hermes_home
 
 ROLE: Final = """\
 You are Hermes, a personal agent. You talk with one user and act for them with tools.
@@ -26,6 +29,7 @@ You are Hermes, a personal agent. You talk with one user and act for them with t
 - Ask only when a choice is the user's to make and cannot be undone.
 - Answer in the user's language, in plain sentences; use Markdown where it helps.\
 """
+MAX_BYTES_PER_CHARACTER: Final = 4
 LARGE_PROFILE: Final = PROFILES[-1]
 
 
@@ -60,9 +64,14 @@ def _environment(cwd: Path, today: str) -> str:
 
 
 def _notes(cwd: Path, characters: int) -> str:
-    path = cwd / "AGENTS.md"
+    """The beginning of AGENTS.md; a command could make it a link to a hidden file, or a pipe."""
+    path = Path(os.path.realpath(cwd / "AGENTS.md"))
     try:
-        text = path.read_text(encoding="utf-8", errors="replace").strip()
+        with os.fdopen(open_file(path), "rb") as file:
+            is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            if not is_regular or FileAccess(hermes_home(), Path.home()).is_hidden(path, cwd):
+                return ""
+            data = file.read(MAX_BYTES_PER_CHARACTER * (characters + 1))
     except OSError:
         return ""
-    return cut(text, characters, str(path))
+    return cut(data.decode(errors="replace").strip(), characters, str(cwd / "AGENTS.md"))
