@@ -73,6 +73,33 @@ def test_a_hooks_folder_that_did_not_exist_stays_without_hooks(canary: CanaryHom
 
 
 @pytest.mark.parametrize(
+    "swap",
+    [
+        "os.rename('.git/hooks', '.git/h'); os.symlink(TARGET, '.git/hooks')",
+        "os.rename('.git', 'git'); os.mkdir('.git'); os.symlink(TARGET, '.git/hooks')",
+        "os.chdir('..'); os.makedirs('new/.git'); os.symlink(TARGET, 'new/.git/hooks'); "
+        "os.rename('inner', 'old'); os.rename('new', 'inner')",
+        "os.chdir('..'); os.rename('inner', 'old'); os.makedirs('x/.git'); "
+        "os.symlink(TARGET, 'x/.git/hooks'); os.symlink('x', 'inner')",
+        "os.rename('.git', 'git'); os.makedirs('x'); os.symlink(TARGET, 'x/hooks'); "
+        "os.symlink('x', '.git')",
+    ],
+)
+def test_hooks_are_not_restored_through_a_link_of_a_command(
+    canary: CanaryHome, nested: Path, swap: str
+) -> None:
+    """Restoring happens outside of the sandbox: it must write nothing elsewhere."""
+    (nested / ".git" / "hooks" / "authorized_keys").write_text("evil")
+    target = canary.home / ".ssh"
+    before = {path.name: path.read_text() for path in target.iterdir()}
+    program = f"import os; TARGET = {str(target)!r}; os.chdir('libs/inner'); {swap}"
+    (canary.workspace / "run.py").write_text(program)
+    (result,) = run_in_mode(canary, "workspace", "python3 run.py")
+    assert result["exit_code"] == 0, result
+    assert {path.name: path.read_text() for path in target.iterdir()} == before
+
+
+@pytest.mark.parametrize(
     "setting",
     ["core.hooksPath x", "core.fsmonitor ./evil", "core.pager 'sh -c id'", "alias.st '!touch ~/f'",
      "core.sshCommand ./evil", "diff.external ./evil", "filter.x.smudge ./evil",

@@ -37,6 +37,7 @@ def attack(canary: CanaryHome, port: int, mode: str, **settings: Any) -> str:
             str(canary.home / ".bashrc"),
             str(canary.home / "notes" / "diary.txt"),
             str(canary.hermes / "config.yaml"),
+            str(canary.workspace / ".git" / "config"),
             str(canary.workspace / "result.txt"),
         ],
         "port": port,
@@ -59,7 +60,7 @@ def test_a_server_reads_no_secret_in_any_mode(canary: CanaryHome, port: int, mod
 def test_a_server_writes_in_the_working_folder_only(canary: CanaryHome, port: int) -> None:
     before = canary.state()
     report = attack(canary, port, "workspace")
-    assert report.count("kept") == 3
+    assert report.count("kept") == 4
     assert (canary.workspace / "result.txt").read_text() == "written"
     assert canary.state() == before
 

@@ -428,6 +428,25 @@ def test_commands_of_a_conversation_share_their_loopback(canary: CanaryHome) -> 
     assert results[1]["output"] == "b'hello'\n", results
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kill 99999999; cat ~/.hermes/.env",
+        "sudo -n cat ~/.hermes/.env",
+        "systemctl restart x; python3 read.py",
+        "ssh -V; python3 read.py",
+    ],
+)
+def test_full_mode_asks_before_a_command_line_gets_to_see_secrets(
+    canary: CanaryHome, command: str
+) -> None:
+    program = "from pathlib import Path; print(*[p.read_text() for p in Path.home().glob('.*/*')])"
+    (canary.workspace / "read.py").write_text(program)
+    (result,) = run_in_mode(canary, "full", command)
+    assert SECRET not in str(result)
+    assert "denied" in result["error"]
+
+
 def test_a_unix_socket_of_a_service_is_out_of_reach(canary: CanaryHome) -> None:
     path = canary.home / "docker.sock"
     with socket.socket(socket.AF_UNIX) as server:

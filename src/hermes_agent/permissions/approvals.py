@@ -12,6 +12,7 @@ from hermes_agent.permissions.command_review import CommandReview, CommandReview
 from hermes_agent.permissions.file_access import FileAccess, JudgedPaths
 from hermes_agent.permissions.grants import Grants, suggested_rules
 from hermes_agent.permissions.limits import (
+    LIFTED_LIMITS,
     CommandPlace,
     Limit,
     build_policy,
@@ -28,6 +29,7 @@ from hermes_agent.permissions.verdicts import (
     RiskFinding,
 )
 from hermes_agent.sandbox import bubblewrap
+from hermes_agent.sandbox.policy import git_folders
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.patch import preview_change
@@ -110,6 +112,7 @@ READING_TOOLS = frozenset({"read_file", "search_files"})
 HIDDEN_FILE = "{path} belongs to Hermes or holds credentials: tools cannot open it in any mode."
 # Code that the user's own programs run later: asked for in full mode, too.
 ALWAYS_ASKED_KEYS = frozenset({"home-dotfile", "git-internals"})
+HARMLESS_PROGRAMS = frozenset({"cd", "echo", "printf", "true", ":"})
 PLAN_KEYS = frozenset(
     {"write", "write-outside", "write-unknown", "home-dotfile", "git-internals", "hermes-files",
      "network", "git-push", "forge", "cloud", "publish", "ssh", "containers", "local-socket"}
@@ -279,13 +282,26 @@ class Approvals:
         asked = [
             finding
             for finding in judgement.findings
-            if finding.level >= least or finding.key in ALWAYS_ASKED_KEYS
+            if finding.level >= least
+            or finding.key in ALWAYS_ASKED_KEYS
+            or self._uncovers_secrets(finding, judgement)
         ]
         if not self.is_sandboxed and self.mode != "full" and not judgement.only_reads:
             asked.append(
                 RiskFinding("not-reading", "runs without a sandbox and may change anything")
             )
         return asked
+
+    def _uncovers_secrets(self, finding: RiskFinding, judgement: CommandReview) -> bool:
+        """Whether a limit that hides secrets in every mode is lifted for more than its program.
+
+        Commands with privileges run outside of the sandbox. Credentials are uncovered for all
+        of a command line, so other programs in it would see them, too.
+        """
+        lifted = LIFTED_LIMITS.get(finding.key, Limit.NONE)
+        if not self.is_sandboxed or not lifted & (Limit.PRIVILEGES | Limit.CREDENTIALS):
+            return False
+        return Limit.PRIVILEGES in lifted or len(judgement.programs - HARMLESS_PROGRAMS) > 1
 
     def policy(
         self, command: str, caller: Caller, cwd: Path, temporary: Path
@@ -310,9 +326,13 @@ class Approvals:
         policy = build_policy(self.mode, (), place, granted)
         if policy is None:
             return None
-        visible = (*policy.visible, *program_folders(server.command))
-        has_network = policy.has_network and server.has_network
-        return policy._replace(visible=visible, has_network=has_network)
+        # A server runs on between calls, so its changes of git settings cannot be undone.
+        settings = tuple(folder / "config" for folder in git_folders(workspace))
+        return policy._replace(
+            visible=(*policy.visible, *program_folders(server.command)),
+            protected=(*policy.protected, *settings),
+            has_network=policy.has_network and server.has_network,
+        )
 
     def allow(self, finding: RiskFinding, shown: str, caller: Caller) -> Verdict:
         """Whether something that a command was found to want is allowed."""

@@ -106,6 +106,7 @@ class CommandReview(NamedTuple):
 
     findings: tuple[RiskFinding, ...]
     only_reads: bool
+    programs: frozenset[str] = frozenset()
 
 
 class CommandReviewer:
@@ -119,7 +120,8 @@ class CommandReviewer:
         """Look at all of a command line."""
         work = _ReviewRun(self._parser, self._ground)
         work.script(text, _Nesting())
-        return CommandReview(tuple(dict.fromkeys(work.findings)), work.only_reads)
+        programs = frozenset(command.program for command in work.seen)
+        return CommandReview(tuple(dict.fromkeys(work.findings)), work.only_reads, programs)
 
     def seen(self, text: str) -> tuple[ShellCommand, ...]:
         """Every command that was looked at: those of the line, and those they run."""
