@@ -119,7 +119,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     approvals = Approvals(
         _approval_mode(options, settings),
         is_sandboxed=find_sandbox().is_available,
-        judges=extensions.judges(),
+        call_reviews=extensions.reviews(),
         # What the owner always allows is for the owner's conversations.
         grants=None if may(role, Right.APPROVE) else Grants(None),
         rules=options.allow,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.mcp.connection import LimitServer
     from hermes_agent.mcp.server_pool import McpServers
-    from hermes_agent.permissions.approvals import JudgesCall
+    from hermes_agent.permissions.approvals import ReviewCall
     from hermes_agent.skills import Skill
     from hermes_agent.toolbox import ToolItem
     from hermes_agent.tools.base import Tool
@@ -51,7 +51,7 @@ class Extensions(NamedTuple):
             results += mcp_tools(self.servers)
         return results
 
-    def judges(self) -> dict[str, JudgesCall]:
+    def reviews(self) -> dict[str, ReviewCall]:
         """Functions that decide whether a call needs approval, by tool name."""
         servers = self.servers
         if servers is None:

@@ -1,4 +1,4 @@
-"""What a command can do in each mode, judged by the files and connections that result."""
+"""What a command can do in each mode, reviewed by the files and connections that result."""
 
 from __future__ import annotations
 

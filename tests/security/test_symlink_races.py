@@ -1,4 +1,4 @@
-"""Symbolic links that change between the judgement of a call and the opening of its file."""
+"""Symbolic links that change between the review of a call and the opening of its file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class FileCall:
-    """A call of a file tool in two steps: it is judged, then it runs."""
+    """A call of a file tool in two steps: it is reviewed, then it runs."""
 
     def __init__(self, canary: CanaryHome, tool: str, **arguments: Any) -> None:
         approvals = Approvals("workspace", is_sandboxed=True)
@@ -44,7 +44,7 @@ class FileCall:
         other._arguments = arguments
         return other
 
-    def judge(self) -> str | None:
+    def review(self) -> str | None:
         return self._guard(self._tool.name, self._arguments, self._context)
 
     def run(self) -> str:
@@ -66,14 +66,14 @@ def plain(canary: CanaryHome) -> Path:
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
-def test_a_link_that_changes_after_the_judgement_reads_no_secret(
+def test_a_link_that_changes_after_the_review_reads_no_secret(
     canary: CanaryHome, plain: Path, is_folder: bool
 ) -> None:
     link = canary.workspace / "link"
     name = "id_ed25519"
     point(link, plain if is_folder else plain / name)
     call = FileCall(canary, "read_file", path=f"link/{name}" if is_folder else "link")
-    assert call.judge() is None
+    assert call.review() is None
     point(link, canary.home / ".ssh" if is_folder else canary.home / ".ssh" / name)
     result = call.run()
     assert SECRET not in result
@@ -82,7 +82,7 @@ def test_a_link_that_changes_after_the_judgement_reads_no_secret(
 
 def test_a_folder_that_becomes_a_link_reads_no_secret(canary: CanaryHome, plain: Path) -> None:
     call = FileCall(canary, "read_file", path="plain/id_ed25519")
-    assert call.judge() is None
+    assert call.review() is None
     plain.rename(canary.workspace / "old")
     plain.symlink_to(canary.home / ".ssh")
     assert SECRET not in call.run()
@@ -95,7 +95,7 @@ def test_a_folder_that_becomes_a_link_writes_nothing_outside(
     arguments = {"content": "evil"} if tool == "write_file" else {"new_string": "evil"}
     call = FileCall(canary, tool, path="plain/.bashrc", old_string="harmless", **arguments)
     before = canary.state()
-    assert call.judge() is None
+    assert call.review() is None
     plain.rename(canary.workspace / "old")
     plain.symlink_to(canary.home)
     call.run()
@@ -107,7 +107,7 @@ def test_a_file_that_becomes_a_link_is_replaced_and_not_followed(
     canary: CanaryHome, plain: Path
 ) -> None:
     call = FileCall(canary, "write_file", path="plain/.bashrc", content="mine")
-    assert call.judge() is None
+    assert call.review() is None
     point(plain / ".bashrc", canary.home / ".bashrc")
     call.run()
     assert (canary.home / ".bashrc").read_text() == START_UP_FILE
@@ -126,14 +126,14 @@ def test_a_refused_call_leaves_nothing_for_the_next_one(canary: CanaryHome, plai
 
 
 @pytest.mark.parametrize("path", ["plain/id_ed25519", "link"])
-def test_a_second_call_with_the_same_id_has_a_judgement_of_its_own(
+def test_a_second_call_with_the_same_id_has_a_review_of_its_own(
     canary: CanaryHome, plain: Path, path: str
 ) -> None:
     link = canary.workspace / "link"
     point(link, plain / "id_ed25519")
     first = FileCall(canary, "read_file", path="link")
     second = first.with_same_id(path=path)
-    assert (first.judge(), second.judge()) == (None, None)
+    assert (first.review(), second.review()) == (None, None)
     second.run()
     point(link, canary.home / ".ssh" / "id_ed25519")
     assert SECRET not in first.run()
@@ -143,7 +143,7 @@ def test_a_listed_folder_that_becomes_a_link_shows_no_secret(
     canary: CanaryHome, plain: Path
 ) -> None:
     call = FileCall(canary, "read_file", path="plain")
-    assert call.judge() is None
+    assert call.review() is None
     (canary.home / ".ssh" / "work-server").write_text("")
     plain.rename(canary.workspace / "old")
     plain.symlink_to(canary.home / ".ssh")
@@ -153,7 +153,7 @@ def test_a_listed_folder_that_becomes_a_link_shows_no_secret(
 def test_a_pipe_does_not_block_a_reader(canary: CanaryHome) -> None:
     os.mkfifo(canary.workspace / "pipe")
     call = FileCall(canary, "read_file", path="pipe")
-    assert call.judge() is None
+    assert call.review() is None
     assert "not a regular file" in call.run()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
-from hermes_agent.permissions.file_access import FileAccess, JudgedPaths
+from hermes_agent.permissions.file_access import FileAccess, ReviewedPaths
 from hermes_agent.permissions.grants import Grants, suggested_rules
 from hermes_agent.permissions.limits import (
     LIFTED_LIMITS,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from hermes_agent.turn_hooks import HookInvoker
 
     # How a call of some other tool is shown and what is found in it, or why it is refused.
-    JudgesCall = Callable[[dict[str, Any], ToolContext], tuple[str, CommandReview] | Refuse]
+    ReviewCall = Callable[[dict[str, Any], ToolContext], tuple[str, CommandReview] | Refuse]
 
 
 class ApprovalGuard:
@@ -153,19 +153,19 @@ class Approvals:
         free: tuple[Path, ...] = (),
         grants: Grants | None = None,
         own_pid: int | None = None,
-        judges: Mapping[str, JudgesCall] | None = None,
+        call_reviews: Mapping[str, ReviewCall] | None = None,
         rules: tuple[str, ...] = (),
         has_allowed_hosts: bool = False,
     ) -> None:
         self.mode = mode
         self.is_sandboxed = is_sandboxed
         self._has_allowed_hosts = has_allowed_hosts
-        self._judges = dict(judges or {})
+        self._call_reviews = dict(call_reviews or {})
         self._free = free
         self._hermes_home = hermes_home()
         self._own_pid = own_pid or os.getpid()
         self.grants = grants or Grants(self._hermes_home / "approvals.json", rules=rules)
-        self._judged_paths = JudgedPaths()
+        self._reviewed_paths = ReviewedPaths()
         self.is_hidden = FileAccess(self._hermes_home, Path.home()).is_hidden
 
     def decide(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Verdict:
@@ -176,17 +176,17 @@ class Approvals:
             return self.command(str(arguments.get("command") or ""), caller, _home(cwd))
         if tool in FILE_TOOLS | READING_TOOLS:
             return self._file(tool, arguments, caller, context.call_id)
-        if tool in self._judges:
-            judged = self._judges[tool](arguments, context)
-            if isinstance(judged, Refuse):
-                return judged
-            shown, judgement = judged
-            return self._verdict(judgement, shown, caller)
+        if tool in self._call_reviews:
+            reviewed = self._call_reviews[tool](arguments, context)
+            if isinstance(reviewed, Refuse):
+                return reviewed
+            shown, review = reviewed
+            return self._verdict(review, shown, caller)
         return Allow()
 
     def _file(self, tool: str, arguments: dict[str, Any], caller: Caller, call_id: str) -> Verdict:
         path = caller.workspace / _home(Path(str(arguments.get("path") or ".")))
-        real = self._judged_paths.note(call_id, path)
+        real = self._reviewed_paths.note(call_id, path)
         if self.is_hidden(real, caller.workspace):
             return Refuse(HIDDEN_FILE.format(path=path))
         if tool in READING_TOOLS:
@@ -195,8 +195,8 @@ class Approvals:
         return _with_diff(verdict, tool, arguments, real)
 
     def real_path(self, path: Path, call_id: str) -> Path:
-        """The path that a call was judged by; one without a judgement is refused."""
-        real = self._judged_paths.pop(call_id, path)
+        """The path that a call was reviewed by; one without a review is refused."""
+        real = self._reviewed_paths.pop(call_id, path)
         if real is None:
             raise ToolError(f"{path} was not checked for this call. Call the tool again.")
         return real
@@ -204,15 +204,15 @@ class Approvals:
     def command(self, text: str, caller: Caller, cwd: Path | None = None) -> Verdict:
         """Whether a shell command may run in *cwd*, which is the working folder without it."""
         folder = caller.workspace / (cwd or "")
-        judgement = self._judge(text, caller, folder)
+        review = self._review(text, caller, folder)
         shown = text if folder == caller.workspace else f"cd {folder} && {text}"
-        return self._verdict(judgement, shown, caller, folder)
+        return self._verdict(review, shown, caller, folder)
 
     def write(self, tool: str, path: str, caller: Caller) -> Verdict:
         """Whether a file may be written."""
         target = str(caller.workspace / _home(Path(path)))
-        ground = self._ground(caller, caller.workspace)
-        write_findings = tuple(file_writes.write_findings(target, ground))
+        context = self._context(caller, caller.workspace)
+        write_findings = tuple(file_writes.write_findings(target, context))
         write = RiskFinding("write", "changes files", Level.WRITE)
         return self._verdict(
             CommandReview((*write_findings, write), False), f"{tool} {target}", caller
@@ -222,7 +222,7 @@ class Approvals:
         """Take the answer to a request in; then decide again."""
         self.grants.settle(request, answer)
 
-    def _ground(self, caller: Caller, folder: Path) -> PathContext:
+    def _context(self, caller: Caller, folder: Path) -> PathContext:
         return PathContext(
             home=Path.home(),
             hermes_home=self._hermes_home,
@@ -247,14 +247,14 @@ class Approvals:
         return () if is_root else (caller.workspace,)
 
     def _verdict(
-        self, judgement: CommandReview, shown: str, caller: Caller, folder: Path | None = None
+        self, review: CommandReview, shown: str, caller: Caller, folder: Path | None = None
     ) -> Verdict:
-        for finding in judgement.findings:
+        for finding in review.findings:
             if finding.level == Level.FLOOR:
                 return Refuse(f"Not allowed in any mode: this {finding.reason}.")
             if self.mode == "plan" and finding.key in PLAN_KEYS:
                 return Refuse(f"Plan mode: this {finding.reason}.")
-        asked = self._asked(judgement)
+        asked = self._asked(review)
         if not asked:
             return Allow()
         request = _request(asked, shown, caller, folder or caller.workspace)
@@ -263,10 +263,10 @@ class Approvals:
             return Refuse(f"{DENIED_BY_USER} The user said: {reason}" if reason else DENIED_BY_USER)
         return Allow() if self.grants.covers(request) else NeedsApproval(request)
 
-    def _judge(self, command: str, caller: Caller, folder: Path) -> CommandReview:
+    def _review(self, command: str, caller: Caller, folder: Path) -> CommandReview:
         """What a command does, except what the sandbox decides when it happens."""
-        ground = self._ground(caller, folder)._replace(private=self._private_folders(caller))
-        review = CommandReviewer(ground).judge(command)
+        context = self._context(caller, folder)._replace(private=self._private_folders(caller))
+        review = CommandReviewer(context).review(command)
         if not self.is_sandboxed:
             return review
         left = tuple(each for each in review.findings if not self._is_left_to_sandbox(each))
@@ -277,22 +277,22 @@ class Approvals:
         is_host = finding.key == "network" and self._has_allowed_hosts and self.mode == "workspace"
         return is_host or finding.key in SANDBOX_KEYS
 
-    def _asked(self, judgement: CommandReview) -> list[RiskFinding]:
+    def _asked(self, review: CommandReview) -> list[RiskFinding]:
         least = Level.DOUBT if self.mode == "full" else Level.RISK
         asked = [
             finding
-            for finding in judgement.findings
+            for finding in review.findings
             if finding.level >= least
             or finding.key in ALWAYS_ASKED_KEYS
-            or self._uncovers_secrets(finding, judgement)
+            or self._uncovers_secrets(finding, review)
         ]
-        if not self.is_sandboxed and self.mode != "full" and not judgement.only_reads:
+        if not self.is_sandboxed and self.mode != "full" and not review.only_reads:
             asked.append(
                 RiskFinding("not-reading", "runs without a sandbox and may change anything")
             )
         return asked
 
-    def _uncovers_secrets(self, finding: RiskFinding, judgement: CommandReview) -> bool:
+    def _uncovers_secrets(self, finding: RiskFinding, review: CommandReview) -> bool:
         """Whether a limit that hides secrets in every mode is lifted for more than its program.
 
         Commands with privileges run outside of the sandbox. Credentials are uncovered for all
@@ -301,13 +301,13 @@ class Approvals:
         lifted = LIFTED_LIMITS.get(finding.key, Limit.NONE)
         if not self.is_sandboxed or not lifted & (Limit.PRIVILEGES | Limit.CREDENTIALS):
             return False
-        return Limit.PRIVILEGES in lifted or len(judgement.programs - HARMLESS_PROGRAMS) > 1
+        return Limit.PRIVILEGES in lifted or len(review.programs - HARMLESS_PROGRAMS) > 1
 
     def policy(
         self, command: str, caller: Caller, cwd: Path, temporary: Path
     ) -> SandboxPolicy | None:
         """The limits under which an allowed command runs; None for none."""
-        findings = self._judge(command, caller, cwd).findings
+        findings = self._review(command, caller, cwd).findings
         place = CommandPlace(
             caller.workspace, self._hermes_home, Path.home(), temporary, self._free
         )
@@ -360,7 +360,7 @@ class CommandLimits:
         return self._approvals.is_hidden(path, context.cwd)
 
     def real_path(self, path: Path, context: ToolContext) -> Path:
-        """The real path that was judged before the call."""
+        """The real path that was reviewed before the call."""
         return self._approvals.real_path(path, context.call_id)
 
     def may_exceed(self, command: str, denial: Denial, context: ToolContext) -> bool:

@@ -1,4 +1,4 @@
-"""One command line judged: everything that is found in it and in what it runs in turn."""
+"""One command line reviewed: everything that is found in it and in what it runs in turn."""
 
 from __future__ import annotations
 
@@ -110,22 +110,22 @@ class CommandReview(NamedTuple):
 
 
 class CommandReviewer:
-    """Judges command lines on one ground."""
+    """Reviews command lines in one context of paths."""
 
-    def __init__(self, ground: PathContext) -> None:
-        self._ground = ground
-        self._parser = ShellParser(str(ground.home), str(ground.bases[0]), ground.own_pid)
+    def __init__(self, context: PathContext) -> None:
+        self._context = context
+        self._parser = ShellParser(str(context.home), str(context.bases[0]), context.own_pid)
 
-    def judge(self, text: str) -> CommandReview:
+    def review(self, text: str) -> CommandReview:
         """Look at all of a command line."""
-        work = _ReviewRun(self._parser, self._ground)
+        work = _ReviewRun(self._parser, self._context)
         work.script(text, _Nesting())
         programs = frozenset(command.program for command in work.seen)
         return CommandReview(tuple(dict.fromkeys(work.findings)), work.only_reads, programs)
 
     def seen(self, text: str) -> tuple[ShellCommand, ...]:
         """Every command that was looked at: those of the line, and those they run."""
-        work = _ReviewRun(self._parser, self._ground)
+        work = _ReviewRun(self._parser, self._context)
         work.script(text, _Nesting())
         return tuple(work.seen)
 
@@ -141,9 +141,9 @@ class _Nesting(NamedTuple):
 class _ReviewRun:
     """The findings of one command line, as they are collected."""
 
-    def __init__(self, parser: ShellParser, ground: PathContext) -> None:
+    def __init__(self, parser: ShellParser, context: PathContext) -> None:
         self._parser = parser
-        self._ground = ground
+        self._context = context
         self.findings: list[RiskFinding] = []
         self._is_activated = False
         self._excerpt = ""
@@ -155,7 +155,7 @@ class _ReviewRun:
         script = self._parser.parse(text)
         if not script.is_parsed or way.depth > MAX_DEPTH:
             self._found(RiskFinding("unparsable", "cannot be analyzed before it runs", Level.DOUBT))
-        self._ground = self._ground.moved(_folders(script, str(self._ground.home)))
+        self._context = self._context.moved(_folders(script, str(self._context.home)))
         way = way._replace(
             downloads=way.downloads
             or any(command.program in DOWNLOADERS for command in script.commands)
@@ -168,7 +168,7 @@ class _ReviewRun:
             self._found(finding)
         for target in script.writes:
             with self._reading(target.text):
-                self._found(*file_writes.write_findings(target.path, self._ground))
+                self._found(*file_writes.write_findings(target.path, self._context))
         if any(LOADERS.fullmatch(name) for name in script.assigned):
             self.only_reads = False
         if way.depth <= MAX_DEPTH:
@@ -202,8 +202,8 @@ class _ReviewRun:
         if not command.program:
             reason = "runs a program whose name is only known at run time"
             self._found(RiskFinding("computed-command", reason, Level.DOUBT))
-        self._found(*forbidden.findings(command, self._ground))
-        self._found(*file_writes.findings(command, self._ground))
+        self._found(*forbidden.findings(command, self._context))
+        self._found(*file_writes.findings(command, self._context))
         self._found(
             *(
                 finding
@@ -213,7 +213,7 @@ class _ReviewRun:
         )
         self._found(*remote_effects.findings(command))
         if command.program == "git":
-            self._found(*risks.git_findings(command, self._ground))
+            self._found(*risks.git_findings(command, self._context))
         self._found(*self._hidden(command))
         inner = list(inner_commands(command))
         if not (inner and command.program in TRANSPARENT_WRAPPERS) and not only_reads(command):
@@ -246,7 +246,7 @@ class _ReviewRun:
         return [
             finding._replace(level=Level.DOUBT)
             for rest in rests
-            for finding in forbidden.findings(rest, self._ground)
+            for finding in forbidden.findings(rest, self._context)
             if finding.level == Level.FLOOR and finding.key in DESTRUCTIVE_KEYS
         ]
 

@@ -1,7 +1,7 @@
 """Files that no tool opens: the Hermes folder and credentials of the user.
 
 Tools that run in this process follow the same policy as commands in the sandbox. A path is
-judged by what it leads to: symbolic links are resolved, and a file with several names is
+reviewed by what it leads to: symbolic links are resolved, and a file with several names is
 compared with the hidden ones.
 """
 
@@ -25,10 +25,10 @@ MAX_JUDGED_PATHS: Final = 1_000
 OTHER_PROCESSES: Final = re.compile(r"/proc/(\d+|self|thread-self)(/|$)")
 
 
-class JudgedPaths:
-    """The real path by which each file call was judged, until the call takes it.
+class ReviewedPaths:
+    """The real path by which each file call was reviewed, until the call takes it.
 
-    The path is resolved once: a link that changes between the judgement and the call has no
+    The path is resolved once: a link that changes between the review and the call has no
     effect. A model may give several calls the same ID.
     """
 
@@ -47,7 +47,7 @@ class JudgedPaths:
             return real
 
     def pop(self, call_id: str, path: Path) -> Path | None:
-        """The real path of a call, once; None for a call that was not judged."""
+        """The real path of a call, once; None for a call that was not reviewed."""
         with self._lock:
             return self._paths.pop((call_id, path), None)
 

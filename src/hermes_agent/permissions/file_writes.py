@@ -140,19 +140,19 @@ ZONE_FINDINGS: dict[Zone, tuple[str, str, Level]] = {
 }
 
 
-def write_findings(target: str, ground: PathContext) -> Iterator[RiskFinding]:
+def write_findings(target: str, context: PathContext) -> Iterator[RiskFinding]:
     """What writing to *target* means."""
-    saying = ZONE_FINDINGS.get(zone_of(target, ground))
+    saying = ZONE_FINDINGS.get(zone_of(target, context))
     if saying is not None:
         key, reason, level = saying
         yield RiskFinding(key, reason, level)
 
 
-def findings(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
+def findings(command: ShellCommand, context: PathContext) -> Iterator[RiskFinding]:
     """What the files mean that a command writes."""
     for target in targets(command):
         if command.program in {"rsync", "scp"} and re.match(r"[\w.@-]+:", target):
             continue  # another machine: asked for as such
-        yield from write_findings(target, ground)
+        yield from write_findings(target, context)
     if command.program in WRITERS:
         yield RiskFinding("write", "changes files", Level.WRITE)

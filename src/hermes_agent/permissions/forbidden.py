@@ -32,7 +32,7 @@ def everything(what: str, level: Level = Level.FLOOR) -> RiskFinding:
     return RiskFinding("delete-everything", f"would {what} everything", level)
 
 
-def findings(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
+def findings(command: ShellCommand, context: PathContext) -> Iterator[RiskFinding]:
     """What is never run in one simple command, or may be such a thing."""
     program = command.program
     if FORMATTERS.fullmatch(program):
@@ -41,7 +41,7 @@ def findings(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding
         yield RiskFinding("power-off", "would stop the machine", Level.FLOOR)
     rule = RULES.get(program)
     if rule is not None:
-        yield from rule(command, ground)
+        yield from rule(command, context)
 
 
 def of_script(script: ShellScript) -> Iterator[RiskFinding]:
@@ -55,27 +55,27 @@ def of_script(script: ShellScript) -> Iterator[RiskFinding]:
 
 
 def _lost(
-    paths: tuple[str, ...], ground: PathContext, what: str, *, homes: bool
+    paths: tuple[str, ...], context: PathContext, what: str, *, homes: bool
 ) -> Iterator[RiskFinding]:
     """Whether one of *paths* holds the system, or a home; or may do so when it runs."""
     for path in paths:
         if path.strip() and UNKNOWN_PART not in path:
-            if holds_system(path, ground) or (homes and holds_home(path, ground)):
+            if holds_system(path, context) or (homes and holds_home(path, context)):
                 yield everything(what)
-        elif UNKNOWN_PART in path and _may_be_all(path, ground):
+        elif UNKNOWN_PART in path and _may_be_all(path, context):
             yield everything(f"perhaps {what}", Level.DOUBT)
 
 
-def _may_be_all(path: str, ground: PathContext) -> bool:
+def _may_be_all(path: str, context: PathContext) -> bool:
     """A variable may be empty, and `"$X/"` is then the root of all files."""
     rest = path.replace(UNKNOWN_PART, "")
-    return not rest or holds_system(rest, ground) or holds_home(rest, ground)
+    return not rest or holds_system(rest, context) or holds_home(rest, context)
 
 
-def _remove(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
+def _remove(command: ShellCommand, context: PathContext) -> Iterator[RiskFinding]:
     result = split_options(command)
     if result.has("rR", "--recursive", "--no-preserve-root") or hides_options(command):
-        yield from _lost(result.positionals, ground, "delete", homes=True)
+        yield from _lost(result.positionals, context, "delete", homes=True)
     if any(UNKNOWN_PART in option for option in result.options):
         yield everything("perhaps delete", Level.DOUBT)
 
@@ -86,12 +86,12 @@ def hides_options(command: ShellCommand) -> bool:
     return any(UNKNOWN_PART in word and not word.replace(UNKNOWN_PART, "") for word in words[1:])
 
 
-def _find(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
+def _find(command: ShellCommand, context: PathContext) -> Iterator[RiskFinding]:
     words = command.words[1:]
     starts = tuple(word for word in words[: _first_option(words)] if word not in {"-H", "-L", "-P"})
     removes = "-delete" in words or bool({"rm", "shred", "unlink"} & set(words))
     if removes and not any(FILTERS.fullmatch(word) for word in words):
-        yield from _lost(starts, ground, "delete", homes=True)
+        yield from _lost(starts, context, "delete", homes=True)
 
 
 def _first_option(words: tuple[str, ...]) -> int:
@@ -102,59 +102,59 @@ def _first_option(words: tuple[str, ...]) -> int:
     return len(words)
 
 
-def _move(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
+def _move(command: ShellCommand, context: PathContext) -> Iterator[RiskFinding]:
     sources = tuple(
         positional
         for positional in split_options(command).positionals[:-1]
         if UNKNOWN_PART not in positional
     )
-    yield from _lost(sources, ground, "move", homes=True)
+    yield from _lost(sources, context, "move", homes=True)
 
 
-def _permissions(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
+def _permissions(command: ShellCommand, context: PathContext) -> Iterator[RiskFinding]:
     result = split_options(command)
     if result.has("R", "--recursive"):
         for finding in _lost(
-            result.positionals[1:], ground, "change the permissions of", homes=False
+            result.positionals[1:], context, "change the permissions of", homes=False
         ):
             yield finding._replace(key="permissions-everywhere")
 
 
-def _partition(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
+def _partition(command: ShellCommand, _context: PathContext) -> Iterator[RiskFinding]:
     result = split_options(command)
     if not result.has("lp", "--list", "--print") and set(result.positionals[:1]) - {"list", "info"}:
         yield RiskFinding("format-disk", "would change disk partitions", Level.FLOOR)
 
 
-def _kill(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
+def _kill(command: ShellCommand, context: PathContext) -> Iterator[RiskFinding]:
     for place, word in enumerate(command.words[1:], 1):
         is_first = place == 1 and SIGNAL_OPTIONS.fullmatch(word) is not None
         if command.words[place - 1] in {"-s", "-n", "--signal"} or is_first:
             continue  # a signal, no process
-        if word in {"1", "-1", "+1", "01", "001", str(ground.own_pid), f"-{ground.own_pid}"}:
+        if word in {"1", "-1", "+1", "01", "001", str(context.own_pid), f"-{context.own_pid}"}:
             yield RiskFinding("kill-system", "would kill the system or Hermes itself", Level.FLOOR)
 
 
-def _kill_by_name(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
+def _kill_by_name(command: ShellCommand, _context: PathContext) -> Iterator[RiskFinding]:
     if any(OWN_NAMES.search(word) for word in command.words[1:]):
         yield RiskFinding("kill-system", "would kill Hermes itself", Level.FLOOR)
 
 
-def _kill_all(_command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
+def _kill_all(_command: ShellCommand, _context: PathContext) -> Iterator[RiskFinding]:
     yield RiskFinding("kill-system", "would kill every process", Level.FLOOR)
 
 
-def _services(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
+def _services(command: ShellCommand, _context: PathContext) -> Iterator[RiskFinding]:
     if set(command.words[1:]) & POWER_WORDS:
         yield RiskFinding("power-off", "would stop the machine", Level.FLOOR)
 
 
-def _wipe(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
+def _wipe(command: ShellCommand, _context: PathContext) -> Iterator[RiskFinding]:
     if any(DISKS.match(word) for word in split_options(command).positionals):
         yield RiskFinding("write-disk", "would overwrite a disk", Level.FLOOR)
 
 
-def _disk_copy(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
+def _disk_copy(command: ShellCommand, _context: PathContext) -> Iterator[RiskFinding]:
     if any(word.startswith("of=") and UNKNOWN_PART in word for word in command.words):
         yield RiskFinding("write-disk", "perhaps overwrites a disk", Level.DOUBT)
 
@@ -165,7 +165,7 @@ OWN_SETTINGS = frozenset(
 )  # fmt: skip
 
 
-def _own_settings(command: ShellCommand, _ground: PathContext) -> Iterator[RiskFinding]:
+def _own_settings(command: ShellCommand, _context: PathContext) -> Iterator[RiskFinding]:
     """The agent must not change what it is allowed to do."""
     if set(split_options(command).positionals[:1]) & OWN_SETTINGS:
         yield RiskFinding("own-approvals", "would change the settings of Hermes", Level.FLOOR)

@@ -52,7 +52,7 @@ class PathContext(NamedTuple):
     private: tuple[Path, ...] = ()  # where a command has a folder of its own in the sandbox
 
     def moved(self, folders: list[str]) -> PathContext:
-        """The ground after `cd` to one or more of these: any of them may be the base."""
+        """The context after `cd` to one or more of these: any of them may be the base."""
         bases = list(self.bases)
         for folder in folders:
             bases += [_absolute(folder, base) for base in bases[:8]]
@@ -63,21 +63,21 @@ def _absolute(path: str, base: Path) -> Path:
     return Path(os.path.normpath("/" + str(base / path).lstrip("/")))
 
 
-def possible_paths(path: str, ground: PathContext) -> list[Path]:
+def possible_paths(path: str, context: PathContext) -> list[Path]:
     """What a path may name: from each base, as written and with symbolic links followed."""
     result: dict[Path, None] = {}
-    for base in ground.bases:
+    for base in context.bases:
         written = _absolute(path, base)
         result[written] = None
         result[Path(os.path.realpath(written))] = None
     return list(result)
 
 
-def zone_of(path: str, ground: PathContext) -> Zone:
+def zone_of(path: str, context: PathContext) -> Zone:
     """How a place counts, the worst that it may be."""
     certain = [
-        _zone(possible_path, ground)
-        for possible_path in possible_paths(path.replace(UNKNOWN_PART, ""), ground)
+        _zone(possible_path, context)
+        for possible_path in possible_paths(path.replace(UNKNOWN_PART, ""), context)
     ]
     worst = max(certain, key=list(Zone).index)
     if UNKNOWN_PART in path and worst not in {Zone.ACCOUNTS, Zone.DISK, Zone.APPROVALS}:
@@ -85,7 +85,7 @@ def zone_of(path: str, ground: PathContext) -> Zone:
     return worst
 
 
-def _zone(path: Path, ground: PathContext) -> Zone:
+def _zone(path: Path, context: PathContext) -> Zone:
     text = str(path)
     for pattern, answer in (
         (HARMLESS_DEVICES, Zone.HARMLESS),
@@ -98,74 +98,74 @@ def _zone(path: Path, ground: PathContext) -> Zone:
         return Zone.DISK
     if text in ACCOUNTS or text.startswith("/etc/sudoers.d/"):
         return Zone.ACCOUNTS
-    return _among_files(path, ground)
+    return _among_files(path, context)
 
 
-def _among_files(path: Path, ground: PathContext) -> Zone:
-    for home in {ground.hermes_home, Path(os.path.realpath(ground.hermes_home))}:
+def _among_files(path: Path, context: PathContext) -> Zone:
+    for home in {context.hermes_home, Path(os.path.realpath(context.hermes_home))}:
         if path == home / "approvals.json":
             return Zone.APPROVALS
         if path in {home, home / "config.yaml", home / ".env"} or path.is_relative_to(
             home / "plugins"
         ):
             return Zone.HERMES
-    if _is_start_up_or_hidden(path, ground):
+    if _is_start_up_or_hidden(path, context):
         return Zone.DOTFILE
-    is_free = _is_free(path, ground)
-    if not is_free and _is_private(path, ground):
+    is_free = _is_free(path, context)
+    if not is_free and _is_private(path, context):
         return Zone.HARMLESS
     if any(part.lower() == ".git" for part in path.parts):  # a file of that name leads to one
         return Zone.GIT
     return Zone.FREE if is_free else Zone.OUTSIDE
 
 
-def _is_start_up_or_hidden(path: Path, ground: PathContext) -> bool:
+def _is_start_up_or_hidden(path: Path, context: PathContext) -> bool:
     """Whether a path is in a hidden entry of the home folder, or runs when the user logs in."""
-    if not path.is_relative_to(ground.home):
+    if not path.is_relative_to(context.home):
         return False
-    if any(path.is_relative_to(start_up) for start_up in start_up_paths(ground.home)):
+    if any(path.is_relative_to(start_up) for start_up in start_up_paths(context.home)):
         return True
-    first = path.relative_to(ground.home).parts[:1]
+    first = path.relative_to(context.home).parts[:1]
     is_hidden = bool(first) and first[0].startswith(".")
-    return is_hidden and not _is_free(path, ground, below=ground.home)
+    return is_hidden and not _is_free(path, context, below=context.home)
 
 
-def _is_private(path: Path, ground: PathContext) -> bool:
+def _is_private(path: Path, context: PathContext) -> bool:
     """Whether a path is in the private temporary folder of the sandbox."""
-    is_home = path.is_relative_to(ground.home) or path.is_relative_to(ground.hermes_home)
+    is_home = path.is_relative_to(context.home) or path.is_relative_to(context.hermes_home)
     return not is_home and any(
-        path != folder and path.is_relative_to(folder) for folder in ground.private
+        path != folder and path.is_relative_to(folder) for folder in context.private
     )
 
 
-def _is_free(path: Path, ground: PathContext, below: Path | None = None) -> bool:
+def _is_free(path: Path, context: PathContext, below: Path | None = None) -> bool:
     """Whether the agent may write there; with *below*, by a folder that is deeper than it."""
-    folders = {*ground.free, *(Path(os.path.realpath(folder)) for folder in ground.free)}
+    folders = {*context.free, *(Path(os.path.realpath(folder)) for folder in context.free)}
     if below is not None:
         folders = {folder for folder in folders if folder != below and folder.is_relative_to(below)}
     return any(path.is_relative_to(folder) for folder in folders)
 
 
-def holds_system(path: str, ground: PathContext) -> bool:
+def holds_system(path: str, context: PathContext) -> bool:
     """Whether losing this place means losing the machine."""
     text = path.rstrip("/") or "/"
-    if any(str(possible_path) in SYSTEM_PATHS for possible_path in possible_paths(text, ground)):
+    if any(str(possible_path) in SYSTEM_PATHS for possible_path in possible_paths(text, context)):
         return True
     head, _slash, last = text.rpartition("/")
     is_glob = re.search(r"[*?\[]", last) is not None
     return is_glob and any(
         str(possible_path) == "/"
         or (str(possible_path) in SYSTEM_PATHS and MATCH_ALL_GLOB.fullmatch(last) is not None)
-        for possible_path in possible_paths(head or ("/" if text.startswith("/") else "."), ground)
+        for possible_path in possible_paths(head or ("/" if text.startswith("/") else "."), context)
     )
 
 
-def holds_home(path: str, ground: PathContext) -> bool:
+def holds_home(path: str, context: PathContext) -> bool:
     """Whether losing this place means losing everything somebody has."""
     text = path.rstrip("/") or "/"
     head, _slash, last = text.rpartition("/")
     if MATCH_ALL_GLOB.fullmatch(last) and last not in {".", ".."}:
         text = head or ("/" if text.startswith("/") else ".")
-    homes = {ground.home, Path(os.path.realpath(ground.home)), *ground.home.parents}
-    result = possible_paths(text, ground)
+    homes = {context.home, Path(os.path.realpath(context.home)), *context.home.parents}
+    result = possible_paths(text, context)
     return any(item in homes or item.parent == Path("/home") for item in result)

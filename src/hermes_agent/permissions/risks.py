@@ -53,7 +53,7 @@ def reads(command: ShellCommand) -> bool:
     return words[0] in READING_SUBCOMMANDS
 
 
-def git_findings(command: ShellCommand, ground: PathContext) -> Iterator[RiskFinding]:
+def git_findings(command: ShellCommand, context: PathContext) -> Iterator[RiskFinding]:
     """What is asked for in one Git command."""
     words = subcommand(command)
     if not words:
@@ -61,7 +61,7 @@ def git_findings(command: ShellCommand, ground: PathContext) -> Iterator[RiskFin
     if not reads(command):
         for place, word in enumerate(command.words[:-1]):
             if word in {"-C", "--git-dir", "--work-tree"}:
-                yield from write_findings(command.words[place + 1], ground)
+                yield from write_findings(command.words[place + 1], context)
     options = words[1:]
     key = _loss(words[0], options)
     if key:
@@ -74,7 +74,7 @@ def git_findings(command: ShellCommand, ground: PathContext) -> Iterator[RiskFin
         words[0] == "clone"
         and len([option for option in options if not option.startswith("-")]) > 1
     ):
-        yield from write_findings(options[-1], ground)
+        yield from write_findings(options[-1], context)
     for text in _started(command, words):
         yield RiskFinding("computed-script", f"starts another program from Git: {text[:60]}")
 

@@ -182,7 +182,7 @@ class ShellParser:
 
 
 def _tree(text: str) -> Node:
-    import tree_sitter_bash  # noqa: PLC0415 - only when a command is judged
+    import tree_sitter_bash  # noqa: PLC0415 - only when a command is reviewed
     from tree_sitter import Language, Parser  # noqa: PLC0415 - as above
 
     return Parser(Language(tree_sitter_bash.language())).parse(text.encode()).root_node

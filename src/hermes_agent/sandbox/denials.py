@@ -75,7 +75,7 @@ class Denial(NamedTuple):
 
 
 def find_denial(output: str, policy: SandboxPolicy, cwd: Path) -> Denial | None:
-    """What the sandbox denied, judged by the end of the output; None when it was something else."""
+    """What the sandbox denied, by the end of the output; None when it was something else."""
     tail = output[-TAIL_CHARACTERS:]
     if not policy.has_local_sockets and SOCKET_DENIED.search(tail):
         return Denial(DeniedAccess.SOCKET)

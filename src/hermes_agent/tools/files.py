@@ -33,7 +33,7 @@ class LimitsFiles(Protocol):
     """Knows for which file a call was allowed."""
 
     def real_path(self, path: Path, context: ToolContext) -> Path:
-        """The real path that was judged before the call, without symbolic links."""
+        """The real path that was reviewed before the call, without symbolic links."""
 
 
 TEMPORARY = "/tmp"  # noqa: S108 - not used

@@ -8,7 +8,7 @@ UNAVAILABLE = "unavailable"  # the choice of a prompter that can ask nobody
 
 
 class ApprovalRequest(NamedTuple):
-    """A question whether something may be done, with all that is needed to judge it."""
+    """A question whether something may be done, with all that is needed to review it."""
 
     session_id: str
     turn_id: str

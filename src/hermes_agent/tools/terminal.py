@@ -56,7 +56,7 @@ class LimitsCommands(Protocol):
         """Whether a file is hidden from the tools."""
 
     def real_path(self, path: Path, context: ToolContext) -> Path:
-        """The real path that was judged before the call, without symbolic links."""
+        """The real path that was reviewed before the call, without symbolic links."""
 
 
 def terminal_tools(jobs: Jobs, limits: LimitsCommands) -> list[Tool]:

@@ -31,7 +31,7 @@ def verdict(caller, hermes_home):
     """The verdict on a command in a mode, as a word."""
     by_mode = {}
 
-    def judge(command, mode="workspace"):
+    def review(command, mode="workspace"):
         # The sandbox enforces plan mode; without one the analysis alone must tell who reads.
         is_sandboxed = mode != "plan"
         approvals = by_mode.setdefault(
@@ -39,4 +39,4 @@ def verdict(caller, hermes_home):
         )
         return NAMES[type(approvals.command(command, caller))]
 
-    return judge
+    return review

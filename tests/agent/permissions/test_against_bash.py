@@ -70,12 +70,12 @@ def explodes(script, room):
 
 def is_seen(script, room):
     """Whether our own reading of the script knows of `boom`, or that it does not know."""
-    ground = PathContext(room, room / "hermes", (room,), (room,), 1)
-    judge = CommandReviewer(ground)
-    programs = [command.program for command in judge.seen(script)]
+    context = PathContext(room, room / "hermes", (room,), (room,), 1)
+    review = CommandReviewer(context)
+    programs = [command.program for command in review.seen(script)]
     doubts = {"unparsable", "computed-command", "computed-script", "pipe-to-shell"}
     return "boom" in programs or bool(
-        doubts & {finding.key for finding in judge.judge(script).findings}
+        doubts & {finding.key for finding in review.review(script).findings}
     )
 
 

@@ -265,7 +265,7 @@ def test_other_tools_are_free(decide):
         assert decide(tool, "plan") == "Allow"
 
 
-def test_a_command_in_another_folder_is_judged_there(decide):
+def test_a_command_in_another_folder_is_reviewed_there(decide):
     assert decide("terminal", command="touch x") == "Allow"
     assert decide("terminal", command="touch x", cwd="/opt") == "NeedsApproval"
     assert decide("terminal", command="rm -rf *", cwd="/") == "Refuse"
