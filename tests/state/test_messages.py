@@ -157,7 +157,7 @@ def test_the_messages_around_a_message_are_returned(db: SessionDB, session: str)
     ids = [db.append_message(session, "user", str(number)) for number in range(10)]
     view = db.get_anchored_view(session, ids[5], window=1, bookend=1)
     assert [m["content"] for m in view["window"]] == ["4", "5", "6"]
-    assert (view["messages_before"], view["messages_after"]) == (4, 3)
+    assert (view["messages_before"], view["messages_after"]) == (1, 1)
     assert [m["content"] for m in view["bookend_start"] + view["bookend_end"]] == ["0", "9"]
 
 

@@ -254,14 +254,16 @@ class HistoryEditPart(StorePart):
 
         return self.engine.write(change)
 
-    def rewind_to_message(self, session_id: str, message_id: int) -> dict[str, Any]:
+    def rewind_to_message(self, session_id: str, target_message_id: int) -> dict[str, Any]:
         """Undo a message and everything after it."""
 
         def change(tx: Tx) -> dict[str, Any]:
-            target = get_row(tx, message_id)
+            target = get_row(tx, target_message_id)
             if target is None or target["session_id"] != session_id:
-                raise SessionNotFoundError(f"session {session_id} has no message {message_id}")
-            row_ids = undo_from(tx, session_id, message_id)
+                raise SessionNotFoundError(
+                    f"session {session_id} has no message {target_message_id}"
+                )
+            row_ids = undo_from(tx, session_id, target_message_id)
             return {
                 "rewound_count": len(row_ids),
                 "target_message": target,
@@ -270,13 +272,22 @@ class HistoryEditPart(StorePart):
 
         return self.engine.write(change)
 
-    def restore_rewound(self, session_id: str) -> int:
-        """Restore the messages of the last rewind; returns the number of rows."""
-        return len(self.redo(session_id))
+    def restore_rewound(self, session_id: str, since_message_id: int | None = None) -> int:
+        """Restore the messages of the last rewind; returns the number of rows.
 
-    def archive_and_compact(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> int:
+        With `since_message_id`, the messages of all rewinds are restored from there on.
+        """
+        restored = self.redo(session_id)
+        count = len(restored)
+        while since_message_id is not None and (restored := self.redo(session_id)):
+            count += sum(row_id >= since_message_id for row_id in restored)
+        return count
+
+    def archive_and_compact(
+        self, session_id: str, compacted_messages: Sequence[Mapping[str, Any]]
+    ) -> int:
         """Replace the context by a summary; the old rows stay in the history."""
-        new = [NewMessage.from_conversation(message) for message in messages]
+        new = [NewMessage.from_conversation(message) for message in compacted_messages]
         for message in new:
             message.ensure_uid(self.ids)
         event = self.ids.new()

@@ -31,7 +31,8 @@ LIVE = " AND coalesce(active, 1) = 1"
 LIVE_OR_COMPACTED = " AND (coalesce(active, 1) = 1 OR compacted = 1)"
 RECENT_USER = """
     SELECT id, timestamp, content FROM messages
-    WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1 ORDER BY id DESC LIMIT ?
+    WHERE session_id = ? AND role = 'user' AND (coalesce(active, 1) = 1 OR ?)
+    ORDER BY id DESC LIMIT ?
 """
 
 
@@ -273,53 +274,80 @@ class MessagePart(StorePart):
 
         return [as_turn(row) for row in self.engine.read(read)]
 
-    def list_recent_user_messages(self, session_id: str, limit: int = 20) -> list[dict[str, Any]]:
+    def list_recent_user_messages(
+        self, session_id: str, limit: int = 20, include_inactive: bool = False
+    ) -> list[dict[str, Any]]:
         """The latest user messages, newest first: possible targets of a rewind."""
-        rows = self.engine.read(lambda reader: reader.rows(RECENT_USER, (session_id, limit)))
+        values = (session_id, int(include_inactive), limit)
+        rows = self.engine.read(lambda reader: reader.rows(RECENT_USER, values))
         return [
             {"id": row_id, "timestamp": at, "preview": preview(decode_content(content))}
             for row_id, at, content in rows
         ]
 
     def get_messages_around(
-        self, session_id: str, message_id: int, window: int = 5
+        self, session_id: str, around_message_id: int, window: int = 5
     ) -> dict[str, Any]:
-        """The rows around a message, and the number of rows before and after them."""
-        return self.engine.read(lambda r: _around(r, session_id, message_id, window))
+        """The rows around a message of the session, and how many are before and after it."""
+        rows = self.engine.read(lambda r: _rows_around(r, session_id, around_message_id, window))
+        return _window(rows, around_message_id)
 
     def get_anchored_view(
-        self, session_id: str, message_id: int, window: int = 5, bookend: int = 3
+        self,
+        session_id: str,
+        around_message_id: int,
+        window: int = 5,
+        bookend: int = 3,
+        keep_roles: Sequence[str] | None = ("user", "assistant"),
     ) -> dict[str, Any]:
-        """Like `get_messages_around`, with the session's first and last rows."""
+        """Like `get_messages_around`, with the first and last rows of the session.
+
+        Only rows with a role of `keep_roles` are returned (None: all), and no row twice.
+        """
 
         def view(reader: Reader) -> dict[str, Any]:
-            result = _around(reader, session_id, message_id, window)
+            rows = _rows_around(reader, session_id, around_message_id, window)
+            if not rows:
+                return _window([], around_message_id) | {"bookend_start": [], "bookend_end": []}
             first = read_chunk(reader, session_id, 0, bookend, LIVE_OR_COMPACTED)
             last = read_latest(reader, session_id, bookend, 0, LIVE_OR_COMPACTED)
-            result["bookend_start"] = [as_message(row) for row in first]
-            result["bookend_end"] = [as_message(row) for row in last]
+            start = [row for row in first if row["id"] < rows[0]["id"]]
+            end = [row for row in last if row["id"] > rows[-1]["id"]]
+            result = _window(_with_roles(rows, keep_roles, around_message_id), around_message_id)
+            result["bookend_start"] = [as_message(row) for row in _with_roles(start, keep_roles)]
+            result["bookend_end"] = [as_message(row) for row in _with_roles(end, keep_roles)]
             return result
 
         return self.engine.read(view)
 
 
-def _around(reader: Reader, session_id: str, message_id: int, window: int) -> dict[str, Any]:
+def _rows_around(
+    reader: Reader, session_id: str, message_id: int, window: int
+) -> list[dict[str, Any]]:
+    """A message with up to *window* rows on each side; none if it is not in the session."""
     names = reader.prepared(select_list)
     before_sql = (
         f"SELECT {names} FROM messages"  # noqa: S608 - the file's own column names
         " WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
     )
-    before = reader.dicts(before_sql, (session_id, message_id, window))[::-1]
     after = read_chunk(reader, session_id, message_id - 1, window + 1, "")
-    rows = before + after
-    if not rows:
-        return {"window": [], "messages_before": 0, "messages_after": 0}
-    count = "SELECT count(*) FROM messages WHERE session_id = ? AND id {} ?"
+    if not after or after[0]["id"] != message_id:
+        return []
+    return reader.dicts(before_sql, (session_id, message_id, window))[::-1] + after
+
+
+def _window(rows: list[dict[str, Any]], message_id: int) -> dict[str, Any]:
     return {
         "window": [as_message(row) for row in rows],
-        "messages_before": reader.value(count.format("<"), (session_id, rows[0]["id"])),
-        "messages_after": reader.value(count.format(">"), (session_id, rows[-1]["id"])),
+        "messages_before": sum(row["id"] < message_id for row in rows),
+        "messages_after": sum(row["id"] > message_id for row in rows),
     }
+
+
+def _with_roles(
+    rows: list[dict[str, Any]], roles: Sequence[str] | None, anchor: int | None = None
+) -> list[dict[str, Any]]:
+    return [row for row in rows if roles is None or row["role"] in roles or row["id"] == anchor]
 
 
 class ExportPart(MessagePart, ListPart):

@@ -219,9 +219,9 @@ class TitlePart(StorePart):
         matches = self.engine.read(lambda reader: numbered(reader, title))
         return matches[-1][1] if matches else None
 
-    def get_next_title_in_lineage(self, title: str) -> str:
+    def get_next_title_in_lineage(self, base_title: str) -> str:
         """The title for a session that continues this one."""
-        base = re.sub(r" #\d+$", "", title)
+        base = re.sub(r" #\d+$", "", base_title)
         matches = self.engine.read(lambda reader: numbered(reader, base))
         return f"{base} #{matches[-1][0] + 1}" if matches else base
 

@@ -132,6 +132,19 @@ def list_indexed(reader: Reader, session_filter: SessionFilter) -> list[dict[str
     return reader.dicts(sql, (*values, session_filter.limit, session_filter.offset))
 
 
+def count_sessions(reader: Reader, session_filter: SessionFilter) -> int:
+    """The number of rows of a list without limits."""
+    where, values = session_filter.conditions(reader.columns)
+    index_rows = (
+        "hermes_session_index"
+        if reader.columns.has_own_tables
+        else "(SELECT id AS session_id, 1 AS shown FROM sessions)"
+    )
+    joined = f"{index_rows} i JOIN sessions s ON s.id = i.session_id"
+    sql = f"SELECT count(*) FROM {joined} WHERE {where}"  # noqa: S608 - own names
+    return int(reader.value(sql, values))
+
+
 def list_computed(
     reader: Reader, session_filter: SessionFilter, ids: Iterable[str]
 ) -> Iterator[dict[str, Any]]:
@@ -257,12 +270,12 @@ class ListPart(StorePart):
         offset: int = 0,
         include_children: bool = False,
         project_compression_tips: bool = True,
-        *,
         min_message_count: int = 0,
         order_by_last_active: bool = False,
         include_archived: bool = False,
         archived_only: bool = False,
         id_query: str | None = None,
+        *,
         sources: Sequence[str] | None = None,
         cwd_prefix: str | None = None,
         session_key: str | None = None,
@@ -311,32 +324,47 @@ class ListPart(StorePart):
     def search_sessions_by_id(
         self, query: str, limit: int = 20, include_archived: bool = False
     ) -> list[dict[str, Any]]:
-        """Sessions whose ID contains *query*: exact matches first, then prefixes."""
+        """Sessions whose ID contains *query*: exact matches first, then prefixes.
+
+        A conversation that was continued is returned once, as its last row.
+        """
         rows = self.list_sessions_rich(
             limit=-1, id_query=query, include_archived=include_archived, include_children=True
         )
         rows.sort(key=lambda row: (row["id"] != query, not row["id"].startswith(query)))
-        return rows[:limit]
+        tips = dict.fromkeys(
+            self.engine.read(lambda reader: [lineage.tip_of(reader, row["id"]) for row in rows])
+        )
+        by_id = {row["id"]: row for row in rows}
+        found = [by_id.get(tip) or self._listed_row(tip) for tip in list(tips)[:limit]]
+        return [row for row in found if row is not None]
+
+    def _listed_row(self, session_id: str) -> dict[str, Any] | None:
+        rows = self.list_sessions_rich(
+            limit=-1, id_query=session_id, include_archived=True, include_children=True
+        )
+        return next((row for row in rows if row["id"] == session_id), None)
 
     def session_count(
         self,
         source: str | None = None,
-        *,
+        min_message_count: int = 0,
+        include_archived: bool = False,
+        archived_only: bool = False,
         exclude_children: bool = False,
-        include_archived: bool = True,
+        exclude_sources: Sequence[str] | None = None,
     ) -> int:
-        """Number of sessions."""
-        clauses = ["i.shown = 1" if exclude_children else "i.shown < 2"]
-        values: list[Any] = []
-        if source:
-            clauses.append("s.source = ?")
-            values.append(source)
-        if not include_archived:
-            clauses.append("s.archived = 0")
+        """Number of sessions; archived ones are counted on request only."""
+        session_filter = SessionFilter(
+            sources=(source,) if source else (),
+            exclude_sources=tuple(exclude_sources or ()),
+            min_message_count=min_message_count,
+            include_children=not exclude_children,
+            include_archived=include_archived,
+            archived_only=archived_only,
+        )
         self.refresh_index()
-        join = " JOIN sessions s ON s.id = i.session_id" if len(clauses) > 1 else ""
-        sql = f"SELECT count(*) FROM hermes_session_index i{join} WHERE {' AND '.join(clauses)}"  # noqa: S608
-        return int(self.engine.read(lambda reader: reader.value(sql, values)))
+        return self.engine.read(lambda reader: count_sessions(reader, session_filter))
 
     def refresh_index(self) -> None:
         """Index what other programs wrote, if it is little.

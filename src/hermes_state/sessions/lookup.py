@@ -88,8 +88,10 @@ class ResolvePart(StorePart):
         """All session rows of the conversation that *session_id* belongs to, oldest first."""
         return self.engine.read(lambda reader: lineage.conversation_of(reader, session_id))
 
-    def resolve_session_id(self, prefix: str) -> str | None:
-        """The ID that equals *prefix*, or the only one that starts with it; otherwise None."""
+    def resolve_session_id(self, session_id_or_prefix: str) -> str | None:
+        """The ID that equals the text, or the only one that starts with it; otherwise None."""
+
+        prefix = session_id_or_prefix
 
         def find(reader: Reader) -> str | None:
             if reader.value(EXACT, (prefix,)) is not None:

@@ -97,17 +97,17 @@ class PrunePart(TrashPart, MetaPart):
         """Number of ended sessions without messages."""
         return len(self.engine.read(lambda reader: reader.rows(EMPTY)))
 
-    def delete_empty_sessions(self) -> int:
+    def delete_empty_sessions(self, sessions_dir: object = None) -> int:
         """Move sessions without messages to the trash."""
         rows = self.engine.read(lambda reader: reader.rows(EMPTY))
         return self.delete_sessions([row[0] for row in rows], reason="empty")
 
-    def delete_session_if_empty(self, session_id: str) -> bool:
+    def delete_session_if_empty(self, session_id: str, sessions_dir: object = None) -> bool:
         """Move a session to the trash if it has no messages, no title and no children."""
         is_empty = self.engine.read(lambda reader: reader.value(IS_EMPTY, (session_id,)))
         return bool(is_empty) and self.delete_session(session_id, reason="empty")
 
-    def prune_empty_ghost_sessions(self) -> int:
+    def prune_empty_ghost_sessions(self, sessions_dir: object = None) -> int:
         """Move open rows without an owner and without messages to the trash."""
         before = self.clock.now() - DAY_SECONDS
         rows = self.engine.read(lambda reader: reader.rows(GHOSTS, (before,)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_core.errors import SessionNotFoundError
+from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.hooks import BoundaryKind
 from hermes_state.delivery import boundaries
 from hermes_state.engine import process_identity
@@ -288,9 +288,11 @@ class SessionPart(StorePart):
         self.engine.write(begin)
         return session_id
 
-    def ensure_session(self, session_id: str, source: str = "unknown", **facts: Any) -> str:
+    def ensure_session(
+        self, session_id: str, source: str = "unknown", model: str | None = None, **facts: Any
+    ) -> str:
         """Like `create_session`, for callers that do not need to know whether it exists."""
-        return self.create_session(session_id, source, **facts)
+        return self.create_session(session_id, source, model=model, **facts)
 
     def end_session(
         self, session_id: str, end_reason: str, *, new_session_id: str | None = None
@@ -365,15 +367,22 @@ class SessionPart(StorePart):
         return self.engine.write(lambda tx: set_fact(tx, session_id, "last_read_at", now))
 
     def update_session_meta(
-        self, session_id: str, model_config: dict[str, Any], model: str | None = None
+        self,
+        session_id: str,
+        model_config_json: dict[str, Any] | str,
+        model: str | None = None,
     ) -> None:
-        """Store the configuration of a conversation; existing markers are kept."""
+        """Store the configuration of a conversation, a dictionary or JSON; markers are kept."""
+        given = model_config_json
+        new = decode_json(given) if isinstance(given, str) else given
+        if not isinstance(new, dict):
+            raise UsageError("the configuration of a conversation must be a JSON object")
 
         def change(tx: Tx) -> None:
             old = decode_json(require(tx, session_id)["model_config"])
             config = old if isinstance(old, dict) else {}
             markers = {name: value for name, value in config.items() if name.startswith("_")}
-            set_fact(tx, session_id, "model_config", encode_json({**markers, **model_config}))
+            set_fact(tx, session_id, "model_config", encode_json({**markers, **new}))
             if model is not None:
                 set_fact(tx, session_id, "model", model)
 

@@ -162,11 +162,18 @@ def _mark_branches(tx: Tx, session_id: str) -> None:
 class TrashPart(LedgerPart):
     """Deleting, restoring and purging."""
 
-    def delete_session(self, session_id: str, *, reason: str = "deleted") -> bool:
-        """Move a conversation and the tasks delegated from it to the trash; branches are kept."""
+    def delete_session(
+        self, session_id: str, sessions_dir: object = None, *, reason: str = "deleted"
+    ) -> bool:
+        """Move a conversation and the tasks delegated from it to the trash; branches are kept.
+
+        `sessions_dir` is accepted for hermes-agent's sake; files there are not deleted.
+        """
         return self.delete_sessions([session_id], reason=reason) > 0
 
-    def delete_sessions(self, session_ids: Sequence[str], *, reason: str = "deleted") -> int:
+    def delete_sessions(
+        self, session_ids: Sequence[str], sessions_dir: object = None, *, reason: str = "deleted"
+    ) -> int:
         """Move sessions to the trash; returns their number."""
         count = 0
         for session_id in session_ids:

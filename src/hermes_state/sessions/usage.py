@@ -81,7 +81,15 @@ def _update_model(tx: Tx, session_id: str, usage: dict[str, Any]) -> None:
 class UsagePart(StorePart):
     """Tokens and costs of conversations."""
 
-    def update_token_counts(self, session_id: str, *, absolute: bool = False, **usage: Any) -> None:
+    def update_token_counts(
+        self,
+        session_id: str,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        *,
+        absolute: bool = False,
+        **usage: Any,
+    ) -> None:
         """Add usage to a session (or set it, with `absolute`).
 
         Names are the columns of a session: input_tokens, output_tokens, cache_read_tokens,
@@ -89,6 +97,7 @@ class UsagePart(StorePart):
         actual_cost_usd, model, billing_provider, billing_base_url, billing_mode,
         cost_status, cost_source, pricing_version; and task.
         """
+        usage |= {"input_tokens": input_tokens, "output_tokens": output_tokens}
         self.engine.write(lambda tx: update(tx, session_id, usage, absolute=absolute))
 
     def record_auxiliary_usage(self, session_id: str, task: str, **usage: Any) -> None:
