@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from surroundings import BenchmarkContext
 
-CHROMIUM: Final = "/usr/bin/chromium"
+CHROMIUM: Final = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 HERMES: Final = [sys.executable, "-P", "-m", "hermes_cli"]
 WRITER: Final = Path(__file__).parent / "write_steadily.py"
 PLUGIN: Final = "/api/plugins/hermes-achievements"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from playwright.sync_api import sync_playwright
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
+BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 HERMES = [sys.executable, "-P", "-m", "hermes_cli"]
@@ -52,7 +54,7 @@ def main() -> int:
 def take_all(link: str) -> None:
     """One browser, every page."""
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         page = browser.new_context(color_scheme="dark", viewport=SIZE).new_page()
         page.goto(link)
         base = link.partition("#")[0].rstrip("/")

@@ -22,6 +22,7 @@ class ConversationStore:
 
     def __init__(self, store: SessionDB, session_id: str, source: str, **fields: Any) -> None:
         self._store = store
+        self._model: str | None = None  # of the last request
         self.session_id = session_id
         self._source = source
         self._fields = fields
@@ -122,6 +123,9 @@ class ConversationStore:
             model=model,
             **billing,
         )
+        if self._model not in (None, model):  # another one answers instead
+            self._store.update_session_model(self.session_id, model)
+        self._model = model
 
 
 def _missing(messages: list[Message], stored: list[Message]) -> list[Message]:

@@ -21,6 +21,7 @@
         ScanBusyError            another process is scanning
         LedgerDamagedError       the ledger of an earlier scan is unreadable
       StoreError                 the session store refused or failed
+        StatementError           the database rejected a statement
         StoreUnavailableError    the file cannot be opened or written here
           NotADatabaseError      the file is not a SQLite database
           NetworkFileSystemError the folder is on a file system with unreliable locks

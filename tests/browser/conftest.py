@@ -16,6 +16,7 @@ from support.browsers import (
     ARGUMENTS,
     ROOT,
     Visitor,
+    browser_program,
     dashboard_process,
     loop_of,
     missing_requirement,
@@ -49,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def chromium() -> Iterator[Browser]:
     """Debian's browser, started once."""
     playwright = sync_playwright().start()
-    browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=ARGUMENTS)
+    browser = playwright.chromium.launch(executable_path=browser_program(), args=ARGUMENTS)
     loop = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     yield browser

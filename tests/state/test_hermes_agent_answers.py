@@ -59,6 +59,7 @@ def test_an_archived_empty_session_is_kept(db: SessionDB) -> None:
 def test_an_unreadable_time_of_house_keeping_means_that_it_is_due(
     db: SessionDB, value: str
 ) -> None:
+    assert db.wait_for_index(30)  # house-keeping of the opening, in the background
     db.set_meta("last_auto_prune", value)
     assert db.is_house_keeping_due()
     assert not db.keep_house()["skipped"]
