@@ -71,7 +71,7 @@ def test_an_invalid_answer_approves_nothing(old_folder: Path, line: str) -> None
     with model_server(terminal(f"rm -rf {old_folder}")) as server:
         child = start_chat(server)
         child.sendline("clean up")
-        child.expect("eny: ")
+        child.expect("REASON\\): ")
         child.sendline(line)
         child.expect("messages +2" if line == "/status" else "once, session, always or deny")
         assert old_folder.exists()
@@ -85,7 +85,7 @@ def test_a_turn_that_waits_for_approval_can_be_stopped(old_folder: Path) -> None
     with model_server(terminal(f"rm -rf {old_folder}")) as server:
         child = start_chat(server)
         child.sendline("clean up")
-        child.expect("eny: ")
+        child.expect("REASON\\): ")
         child.sendline("/stop")
         quit_chat(child)
         assert len(server.requests) == 1
@@ -96,7 +96,7 @@ def test_input_before_the_answer_reaches_the_turn(old_folder: Path) -> None:
     with model_server(terminal(f"rm -rf {old_folder}")) as server:
         child = start_chat(server)
         child.sendline("clean up")
-        child.expect("eny: ")
+        child.expect("REASON\\): ")
         child.sendline("/steer only this one")
         child.sendline("/approve once")
         child.expect("Done.")

@@ -156,6 +156,20 @@ def test_plan_mode_writes_only_temporary_files(canary: CanaryHome) -> None:
     assert results[3]["output"] == "a\n"
 
 
+def test_an_existing_temporary_file_is_changed_after_approval_only(
+    canary: CanaryHome, tmp_path: Path
+) -> None:
+    victim = tmp_path / "of-the-user"
+    victim.write_text("kept")
+    assert victim.is_relative_to("/tmp")
+    (denied,) = run_in_mode(canary, "workspace", f"rm -f {victim}")
+    assert "denied" in denied["error"]
+    assert victim.exists()
+    (allowed,) = run_in_mode(canary, "workspace", f"rm -f {victim}", reply="once")
+    assert allowed["exit_code"] == 0
+    assert not victim.exists()
+
+
 @pytest.mark.parametrize("mode", ["plan", "workspace"])
 def test_temporary_files_need_no_approval(canary: CanaryHome, mode: str) -> None:
     ConfigFile.of_home().set("agent.approvals", mode)

@@ -131,10 +131,15 @@ def _is_start_up_or_hidden(path: Path, context: PathContext) -> bool:
 
 
 def _is_private(path: Path, context: PathContext) -> bool:
-    """Whether a path is in the private temporary folder of the sandbox."""
+    """Whether a path is in the private temporary folder of the sandbox.
+
+    A command that names an entry of the real folder means that one.
+    """
     is_home = path.is_relative_to(context.home) or path.is_relative_to(context.hermes_home)
     return not is_home and any(
-        path != folder and path.is_relative_to(folder) for folder in context.private
+        path != folder and not os.path.lexists(folder / path.relative_to(folder).parts[0])
+        for folder in context.private
+        if path.is_relative_to(folder)
     )
 
 

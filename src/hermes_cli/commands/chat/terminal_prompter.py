@@ -54,9 +54,9 @@ class TerminalPrompter:
             self.is_deciding = False
 
     def _decision(self, request: ApprovalRequest) -> ApprovalAnswer:
-        always = ", [a]lways" if request.may_always else ""
+        always = ", [a]lways (or a RULE)" if request.may_always else ""
         while True:
-            self._out.prompt(f"Allow? [o]nce, for this [s]ession{always}, [d]eny: ")
+            self._out.prompt(f"Allow? [o]nce, for this [s]ession{always}, [d]eny (or d REASON): ")
             line = self.read_line()
             if not line:
                 return DENIED
