@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -173,13 +174,14 @@ def test_an_existing_temporary_file_is_changed_after_approval_only(
 @pytest.mark.parametrize("mode", ["plan", "workspace"])
 def test_temporary_files_need_no_approval(canary: CanaryHome, mode: str) -> None:
     ConfigFile.of_home().set("agent.approvals", mode)
-    command = "cat > /tmp/a.sh <<'E'\necho ran > /tmp/out\nE\nsh /tmp/a.sh; cat /tmp/out"
+    new = f"/tmp/hermes-{os.urandom(8).hex()}"
+    command = f"cat > {new}.sh <<'E'\necho ran > {new}\nE\nsh {new}.sh; cat {new}"
     step = tool_call_step("terminal", {"command": command})
     with open_conversation(canary.workspace, step) as agent:
         (result,) = agent.results()
         assert agent.prompter.requests == []
     assert result["output"] == "ran\n"
-    assert not Path("/tmp/out").exists()
+    assert not Path(new).exists()
 
 
 def test_workspace_mode_works_in_its_folder_and_in_git(canary: CanaryHome) -> None:
