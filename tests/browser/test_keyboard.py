@@ -137,6 +137,7 @@ def test_a_session_can_be_found_opened_and_closed_with_the_keyboard(demo_page: P
     more.focus()
     demo_page.keyboard.press("Enter")
     expect(demo_page.get_by_role("menuitem", name="Markdown")).to_be_visible()
+    expect(demo_page.locator("[data-autofocus]:focus")).to_have_count(1)  # the menu has the focus
     demo_page.keyboard.press("ArrowDown")
     expect(demo_page.get_by_role("menuitem", name="Markdown")).to_be_focused()
     demo_page.keyboard.press("Escape")
