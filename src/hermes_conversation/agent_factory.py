@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
+from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
 from hermes_agent.permissions.grants import Grants
@@ -28,8 +29,8 @@ from hermes_conversation.role_limits import (
     folder_of_role,
     limits_of_role,
     memory_of,
-    prompt_of_role,
     prompter_of_role,
+    reads_agents_file,
     tools_of_role,
 )
 from hermes_core.command_name import with_command_name
@@ -149,7 +150,9 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
             build_provider(),
             tools,
             source="subagent",
-            system_prompt=prompt_of_role(role, cwd, skills=extensions.skill_lines),
+            system_prompt=system_prompt(
+                cwd, skills=extensions.skill_lines, reads_agents_file=reads_agents_file(role)
+            ),
             parent_session_id=parent_id,
             model_config={"_delegate_from": parent_id},
             **shared,
@@ -281,14 +284,14 @@ def _build_prompt(
     targets = ("memory", "user")
     texts = {target: "\n".join(memory.entries(target)) if memory else "" for target in targets}
     skills = extensions.skill_lines
-    return prompt_of_role(
-        options.role,
+    return system_prompt(
         cwd,
         memory=texts["memory"],
         user=texts["user"],
         skills=skills,
         about=options.about,
         profile=profile,
+        reads_agents_file=reads_agents_file(options.role),
     )
 
 

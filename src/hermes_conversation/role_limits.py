@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools.arguments import ToolError, resolve_path
@@ -138,16 +137,12 @@ def folder_of_role(role: Role, person: str) -> Path:
     return paths.workspace_path(person if person and may(role, Right.FILES) else GUEST_FOLDER)
 
 
-def prompt_of_role(role: Role, cwd: Path, **parts: Any) -> str:
-    """The system prompt; with the AGENTS.md of *cwd* only where the owner chose the folder.
+def reads_agents_file(role: Role) -> bool:
+    """Whether the AGENTS.md of the working folder is read.
 
-    People write to their own folders: it could be a link to a secret, or a pipe.
+    People write to their own folders: there it could be a link to a file of the owner.
     """
-    if may(role, Right.ALL_FILES):
-        return system_prompt(cwd, **parts)
-    parent = paths.workspaces_path()
-    prompt = system_prompt(parent, **parts)
-    return prompt.replace(f"Working folder: {parent}\n", f"Working folder: {cwd}\n", 1)
+    return may(role, Right.ALL_FILES)
 
 
 def memory_of(role: Role, person: str, *, is_private: bool) -> MemoryFiles | None:

@@ -135,7 +135,7 @@ class SessionDB(
         dead = self.engine.read(
             lambda reader: process_identity.dead_processes(reader, self.identity, self.clock)
         )
-        return bool(dead) or self.journal.has_orphans() or self.index_progress() is not None
+        return bool(dead) or self.journal.has_others() or self.engine.read(index.is_stale)
 
     def _keep_house(self) -> None:
         """Once a day: repair what other programs changed without messages, and keep house."""

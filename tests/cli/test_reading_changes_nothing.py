@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -124,3 +125,16 @@ def test_a_history_of_hermes_agent_is_listed_without_a_change(
     before = digest(path)
     assert hermes("sessions", "list").code == 0
     assert digest(path) == before
+
+
+def test_what_another_program_wrote_is_listed_at_once(hermes: Hermes, hermes_home: Path) -> None:
+    path = hermes_home / "state.db"
+    own_history(path)
+    with SessionDB(path) as db:
+        db.create_session("s2", "cli")
+        db.append_message("s2", "user", "hello 2")
+        db.end_session("s2", "cli_close")
+    far = 4_000_000_000.0
+    write_as_hermes_agent(path, [foreign_message("s1", "user", "of another program", far)])
+    rows = json.loads(hermes("sessions", "list", "--json").out)
+    assert (rows[0]["id"], rows[0]["last_active"]) == ("s1", far)

@@ -1,16 +1,13 @@
-"""A real MCP server as a separate process: over stdio, or over HTTP on loopback.
+"""An MCP server of the library as a separate process: over stdio, or over HTTP on loopback.
 
-python mcp_server.py stdio|http [--port N] [--start-seconds N] [--leave-a-child PIDFILE]
-    [--child COMMAND] [--many N]
+python mcp_server.py stdio|http [--port N]
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import anyio
@@ -82,17 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("transport", choices=["stdio", "http"])
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--start-seconds", type=float, default=0)
-    parser.add_argument("--leave-a-child", type=Path)
-    parser.add_argument("--child", default="sleep 600")
-    parser.add_argument("--many", type=int, default=0)
     options = parser.parse_args()
-    time.sleep(options.start_seconds)
-    if options.leave_a_child:
-        child = subprocess.Popen(options.child.split())
-        options.leave_a_child.write_text(f"{os.getpid()} {child.pid}")
-    for number in range(options.many):
-        server.add_tool(price, f"shelf{number:02}", description="Look at a shelf. " + "long " * 500)
     if options.transport == "stdio":
         server.run("stdio")
     else:

@@ -42,12 +42,14 @@ def system_prompt(
     about: str = "",
     today: str = "",
     profile: Profile = LARGE_PROFILE,
+    reads_agents_file: bool = True,
 ) -> str:
     """The prompt of a new conversation in *cwd*, within the limits of *profile*."""
+    notes = _notes(cwd, profile.notes_characters) if reads_agents_file else ""
     environment = _environment(cwd, today or time.strftime("%A, %d %B %Y"))
     parts = {
         "# This chat": about,
-        "# Instructions for this folder (AGENTS.md)": _notes(cwd, profile.notes_characters),
+        "# Instructions for this folder (AGENTS.md)": notes,
         "# About the user": cut(user, profile.memory_characters, "USER.md"),
         "# Your memory": cut(memory, profile.memory_characters, "MEMORY.md"),
         "# Skills (read one with skill_view before using it)": cut(

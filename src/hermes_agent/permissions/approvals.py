@@ -195,7 +195,7 @@ class Approvals:
         return _with_diff(verdict, tool, arguments, real)
 
     def real_path(self, path: Path, call_id: str) -> Path:
-        """The path that a call was reviewed by; one without a review is refused."""
+        """The real path that was reviewed for a call; a call without a review is refused."""
         real = self._reviewed_paths.pop(call_id, path)
         if real is None:
             raise ToolError(f"{path} was not checked for this call. Call the tool again.")

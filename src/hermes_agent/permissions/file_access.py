@@ -1,7 +1,7 @@
 """Files that no tool opens: the Hermes folder and credentials of the user.
 
 Tools that run in this process follow the same policy as commands in the sandbox. A path is
-reviewed by what it leads to: symbolic links are resolved, and a file with several names is
+checked by what it leads to: symbolic links are resolved, and a file with several names is
 compared with the hidden ones.
 """
 
@@ -26,7 +26,7 @@ OTHER_PROCESSES: Final = re.compile(r"/proc/(\d+|self|thread-self)(/|$)")
 
 
 class ReviewedPaths:
-    """The real path by which each file call was reviewed, until the call takes it.
+    """The real path that was reviewed for each file call, until the call takes it.
 
     The path is resolved once: a link that changes between the review and the call has no
     effect. A model may give several calls the same ID.

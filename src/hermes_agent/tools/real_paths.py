@@ -1,6 +1,6 @@
 """Files opened by a path in which no symbolic link is followed.
 
-A tool call is reviewed by the real path of its file. A command in the background could put a
+A tool call is checked by the real path of its file. A command in the background could put a
 symbolic link into that path before the file is opened, so every folder on the way is opened
 without following links.
 """

@@ -262,7 +262,7 @@ def _matches(
 
 
 def _read_visible(file: Path, is_visible: Callable[[Path], bool]) -> bytes:
-    """The content of a file that may be searched, reviewed and opened by the same real path."""
+    """The content of a file that may be searched, checked and opened by the same real path."""
     real = Path(os.path.realpath(file))
     if not is_visible(real):
         return b""

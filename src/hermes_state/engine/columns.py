@@ -39,6 +39,10 @@ class Columns(NamedTuple):
         }
         return {table: names for table, names in lacking.items() if names}
 
+    def missing_names(self) -> list[str]:
+        """The missing columns as `table.column`."""
+        return [f"{table}.{name}" for table, names in self.missing().items() for name in names]
+
     def completed(self) -> Columns:
         """The columns of a connection that `add_missing_columns` has completed."""
         missing = self.missing()

@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 CACHE_KIB: Final = 16 * 1024
 HEARTBEAT_SECONDS: Final = 30.0
 REPLACED_VERSION: Final = -1
+CREATION_SECONDS: Final = 1.0  # until a file that is being created has content
 SIDE_FILES: Final = ("search.db", "statistics.db")  # derived from the history
 
 
@@ -344,8 +345,7 @@ def _check_is_session_store(columns: Columns, path: Path) -> None:
 
 
 def _check_is_writable(columns: Columns, path: Path) -> None:
-    missing = [f"{table}.{name}" for table, names in columns.missing().items() for name in names]
-    if missing:
+    if missing := columns.missing_names():
         raise StoreUnavailableError(
             f"{path} was written by a release of hermes-agent before schema {OLDEST_WRITABLE} and "
             f"can only be read (missing columns: {', '.join(missing)}). Start a current "
@@ -356,13 +356,21 @@ def _check_is_writable(columns: Columns, path: Path) -> None:
 
 def _check_was_not_emptied(path: Path) -> None:
     """Refuse an empty file beside the remains of a history; SQLite would start a new one."""
-    if not path.exists() or path.stat().st_size:
-        return
     remains = [path.with_name(f"{path.name}-wal"), *map(path.with_name, SIDE_FILES)]
-    found = [each.name for each in remains if each.exists() and each.stat().st_size]
-    if found:
-        raise StoreUnavailableError(
-            f"{path} is empty, but {', '.join(found)} show that it held a history. Restore a "
-            "backup (`hermes restore`), or run `hermes sessions salvage` to keep the files aside "
-            "and start a new history."
-        )
+    deadline = time.monotonic() + CREATION_SECONDS
+    while _size(path) == 0 and (found := [each.name for each in remains if _size(each)]):
+        if time.monotonic() >= deadline:
+            raise StoreUnavailableError(
+                f"{path} is empty, but {', '.join(found)} show that it held a history. Restore a "
+                "backup (`hermes restore`), or run `hermes sessions salvage` to keep the files "
+                "aside and start a new history."
+            )
+        time.sleep(0.02)  # another process may be creating the history
+
+
+def _size(path: Path) -> int | None:
+    """The size of a file; None without it."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None

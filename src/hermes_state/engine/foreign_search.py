@@ -48,32 +48,34 @@ def kept_entries_path(path: Path) -> Path:
 def set_aside(path: Path, busy_seconds: float) -> None:
     """Remove duplicate entries; if that is not enough, all entries of search indexes."""
     for entries in (DUPLICATES, SEARCH_ENTRIES):
-        removed = _remove(path, entries, busy_seconds)
-        if removed:
-            _keep(path, removed)
+        count = _move(path, entries, busy_seconds)
+        if count:
             log.warning(
                 "another program's search index is damaged: %d of its schema entries were moved "
                 "to %s so that the history can be opened",
-                len(removed),
+                count,
                 kept_entries_path(path),
             )
         if _opens(path, busy_seconds):
             return
 
 
-def _remove(path: Path, entries: str, busy_seconds: float) -> list[str]:
+def _move(path: Path, entries: str, busy_seconds: float) -> int:
+    """Write the entries to a file, then delete them; their number."""
     with contextlib.closing(driver.connect(str(path), busy_seconds)) as connection:
         connection.execute("PRAGMA writable_schema = ON")  # schema errors do not end statements
         _load_schema(connection)
         connection.execute("BEGIN IMMEDIATE")
         rows: list[tuple[int, Any]] = connection.execute(entries).fetchall()
+        if rows:
+            _keep(path, [str(sql) for _, sql in rows])
         connection.executemany(
             "DELETE FROM sqlite_master WHERE rowid = ?", [(rowid,) for rowid, _ in rows]
         )
         version = connection.execute("PRAGMA schema_version").fetchone()[0]
         connection.execute(f"PRAGMA schema_version = {version + 1}")  # others read it again
         connection.execute("COMMIT")
-    return [str(sql) for _, sql in rows]
+    return len(rows)
 
 
 def _load_schema(connection: sqlite3.Connection) -> None:

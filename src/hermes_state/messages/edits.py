@@ -277,8 +277,7 @@ class HistoryEditPart(StorePart):
 
         With `since_message_id`, the messages of all rewinds are restored from there on.
         """
-        restored = self.redo(session_id)
-        count = len(restored)
+        count = len(self.redo(session_id))
         while since_message_id is not None and (restored := self.redo(session_id)):
             count += sum(row_id >= since_message_id for row_id in restored)
         return count

@@ -126,7 +126,7 @@ class Journal:
             if path != self._path or self._descriptor is None
         )
 
-    def has_orphans(self) -> bool:
+    def has_others(self) -> bool:
         """Whether another process, running or ended, has a journal."""
         return any(path != self._path for path in self._folder.glob(f"{self._prefix}-*.jsonl"))
 

@@ -201,6 +201,16 @@ def stale_in_tail(reader: Reader, watermark: int, through: int) -> list[str]:
     ]
 
 
+def is_stale(reader: Reader) -> bool:
+    """Whether another program wrote sessions or messages that the index does not include."""
+    total, indexed = counts(reader)
+    if total != indexed:
+        return True
+    watermark = reader.value(READ_WATERMARK) or 0
+    newest = reader.value("SELECT max(id) FROM messages") or 0
+    return newest > watermark and bool(stale_in_tail(reader, watermark, newest))
+
+
 def catch_up(tx: Tx) -> None:
     """Reindex the sessions that other programs wrote to.
 

@@ -371,18 +371,7 @@ class ListPart(StorePart):
 
         The background builder does the rest.
         """
-        if self.engine.read_only:
-            return
-
-        def is_stale(reader: Reader) -> bool:
-            total, indexed = index.counts(reader)
-            watermark = reader.value(index.READ_WATERMARK) or 0
-            newest = reader.value("SELECT max(id) FROM messages") or 0
-            if total != indexed:
-                return True
-            return newest > watermark and bool(index.stale_in_tail(reader, watermark, newest))
-
-        if self.engine.read(is_stale):
+        if not self.engine.read_only and self.engine.read(index.is_stale):
             self.engine.write(_index_pending)
 
 

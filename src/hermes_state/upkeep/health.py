@@ -158,7 +158,7 @@ def _store(engine: Engine) -> HealthFinding:
     count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
     version = engine.read(lambda reader: reader.value("SELECT max(version) FROM schema_version"))
     text = f"{engine.path}: {count} sessions, schema {version}"
-    missing = [f"{t}.{name}" for t, names in engine.columns.missing().items() for name in names]
+    missing = engine.columns.missing_names()
     if not missing:
         return HealthFinding("store", "ok", text)
     return HealthFinding(

@@ -10,7 +10,7 @@ export interface DiffLine {
 const INVISIBLE =
   /[\p{Cc}\p{Zl}\p{Zp}\u061c\u115f\u1160\u3164\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\uffa0\u{e0000}-\u{e007f}]/gu;
 
-/** A text to judge: invisible characters are shown by their code points. */
+/** A text with invisible characters shown as code points. */
 export function showInvisible(text: string): string {
   return text.replace(INVISIBLE, (found) => (found === "\n" || found === "\t" ? found : `⟨U+${codePoint(found)}⟩`));
 }
