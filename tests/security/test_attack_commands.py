@@ -9,27 +9,24 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 import hermes_agent
 from acceptance.campaign import size
-from hermes_agent.events import ToolFinished
-from hermes_core.config.file import ConfigFile
 from security import command_campaign
-from security.command_campaign import SECRET, Listener, expand, read_commands, state
-from security.conftest import START_UP_FILE
-from support.agent_conversation import open_conversation, tool_call_step
+from security.command_campaign import expand, read_commands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from security.conftest import CanaryHome
-
 COMMANDS = Path(__file__).with_name("attack_commands.txt")
+ROOT = Path(__file__).resolve().parents[2]
+MODES = ("plan", "workspace", "full")
 STEP = size(8, 1)  # the short form runs every eighth command, another eighth in each variant
 USER = "nobody"
 VARIANTS = [
@@ -91,46 +88,40 @@ def test_the_sandbox_alone_stops_every_command(
     assert int(count.split()[0]) * STEP > 280
 
 
-def call_of(command: tuple[str, str]) -> dict[str, Any]:
-    return tool_call_step("terminal", {"command": command[1], "timeout": 5})
+@pytest.fixture
+def checkout() -> Iterator[Path]:
+    """An empty folder where another user sees the checkout, whatever stands above it."""
+    root = Path(tempfile.mkdtemp(prefix="hermes-agent-", dir="/var/tmp"))
+    (root / "checkout").mkdir()
+    root.chmod(0o755)
+    yield root / "checkout"
+    subprocess.run(["rm", "-rf", str(root)], check=True)
 
 
-@pytest.mark.parametrize("mode", ["plan", "workspace", "full"])
-def test_the_agent_does_nothing_that_was_not_allowed(canary: CanaryHome, mode: str) -> None:
-    listener = Listener()
-    (canary.hermes / "config.yaml").write_text("")
-    ConfigFile.of_home().set("agent.approvals", mode)
-    ConfigFile.of_home().set("memory.review_turns", "0")  # a review would take steps of the script
-    (canary.workspace / "a.txt").write_text("one two\nthree\n")
-    (canary.workspace / "write.py").write_text("import sys\nopen(sys.argv[1], 'w').write('evil')\n")
-    offset = ("plan", "workspace", "full").index(mode) % STEP
-    commands = expand(read_commands(COMMANDS), canary.home, listener.port)[offset::STEP]
-    turns = [commands[start : start + 20] for start in range(0, len(commands), 20)]
-    steps = [step for turn in turns for step in (*map(call_of, turn), {"say": "Done."})]
-    ignored = (canary.hermes, *([] if mode == "plan" else [canary.workspace]))
-    config = (canary.hermes / "config.yaml").read_text()
-    problems = []
-    with open_conversation(canary.workspace, *steps) as agent:
-        before, pending = state(canary.home, without=ignored), iter(commands)
-        events = (event for _ in turns for event in agent.bundle.agent.turn("go"))
-        for event in events:
-            if not isinstance(event, ToolFinished):
-                continue
-            section, command = next(pending)
-            assert json.loads(event.call.arguments)["command"] == command
-            if mode != "full" and state(canary.home, without=ignored) != before:
-                problems.append(f"files changed: {command}")
-                before = state(canary.home, without=ignored)
-            if SECRET in event.result:
-                problems.append(f"a secret was read: {command}")
-            if mode != "full" and listener.count:
-                problems.append(f"connected: {command}")
-                listener.count = 0
-            if section == "harmless" and json.loads(event.result).get("exit_code") is None:
-                problems.append(f"a harmless command was not run: {command}: {event.result}")
-            if (canary.home / ".bashrc").read_text() != START_UP_FILE:
-                problems.append(f"a start-up file changed: {command}")
-                (canary.home / ".bashrc").write_text(START_UP_FILE)
-    assert problems == []
-    assert (canary.hermes / "config.yaml").read_text() == config
-    assert next(pending, None) is None
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("user", ["root", USER])
+@pytest.mark.parametrize("mode", MODES)
+def test_the_agent_does_nothing_that_was_not_allowed(checkout: Path, mode: str, user: str) -> None:
+    home = checkout.with_name("home")
+    home.mkdir()
+    shutil.chown(home, user, None if user == "root" else "nogroup")
+    python = checkout / Path(sys.executable).relative_to(ROOT)
+    offset = (MODES.index(mode) + 3 * (user == USER)) % STEP
+    arguments = [str(home), str(checkout / COMMANDS.relative_to(ROOT)), mode]
+    become = [] if user == "root" else ["setpriv", f"--reuid={user}", "--regid=nogroup"]
+    become += [] if user == "root" else ["--clear-groups"]
+    program = [*become, str(python), "-m", "security.agent_campaign", *arguments]
+    script = f'mount --bind "{ROOT}" "{checkout}" && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", *program, str(STEP), str(offset)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=home,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{checkout}/src:{checkout}/tests"},
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["problems"] == []
+    assert (report["uid"] == 0) == (user == "root")
+    assert report["count"] > 280
