@@ -72,7 +72,7 @@ def _measure(context: BenchmarkContext, db: SessionDB, bare: PlainSqlite) -> lis
             db.session_count, bare.query_work("SELECT count(*) FROM sessions"),
         ),
         *_figures(
-            "statistics", few_rounds, db.stats,
+            "statistics", few_rounds, db.statistics.stats,
             bare.query_work("SELECT source, count(*), sum(message_count) FROM sessions GROUP BY 1"),
         ),
         *_figures(

@@ -171,7 +171,7 @@ def _warm(context: BenchmarkContext) -> list[Figure]:
         scanner = _scanner(path)
         scanner.refresh()
         scanner.refresh()
-        ids = [session_id for session_id, _ in db.history().session_sizes()[:100]]
+        ids = [session_id for session_id, _ in db.ledger.history().session_sizes()[:100]]
         figures = []
         for number, limit in ((0, 20), (1, 30), (100, 500)):
             times = []

@@ -54,9 +54,9 @@ def _connect(path: Any) -> sqlite3.Connection:
 
 
 def _fill(db: SessionDB, bare: sqlite3.Connection) -> list[Figure]:
-    db.rebuild_search()
+    db.search.rebuild()
     started = time.perf_counter()
-    while not db.fill_search(5):
+    while not db.search.fill(5):
         pass
     seconds = time.perf_counter() - started
     db.engine.search.use(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())

@@ -22,13 +22,13 @@ def write(path: Path) -> None:
     with SessionDB(path) as db:
         db.create_session("first", "cli", model="a/model", cwd="/project")
         db.set_session_title("first", "A first conversation")
-        db.set_session_tags("first", ["Work", "two words"])
+        db.tags.replace("first", ["Work", "two words"])
         db.append_message("first", "user", "run it")
         db.append_message("first", "assistant", "", tool_calls=[CALL])
         db.append_message("first", "tool", "done", tool_call_id="c1", tool_name="terminal")
         last = db.append_message("first", "user", "again, and undone")
         db.rewind_to_message("first", last)
-        db.branch_session("first", "branch", title="Another way")
+        db.edits.branch("first", "branch", title="Another way")
         db.append_message("branch", "user", "别的 way 🙂")
         db.end_session("first", "cli_close")
         db.create_session("deleted", "cli")
@@ -43,15 +43,15 @@ def _chat(db: SessionDB) -> None:
     db.create_session("chat", "telegram", user_id="7")
     place = {"platform": "telegram", "account": "bot", "chat_id": "7", "session_key": "k"}
     for number in (1, 2):
-        db.receive(**place, message_id=str(number), payload={"text": f"message {number}"})
-    claimed = db.claim_incoming()
-    lease = db.acquire_turn("chat", "gateway")
+        db.inbox.receive(**place, message_id=str(number), payload={"text": f"message {number}"})
+    claimed = db.inbox.claim()
+    lease = db.leases.acquire("chat", "gateway")
     db.append_message("chat", "user", "message 1")
     db.append_message("chat", "assistant", "answer 1")
-    db.settle_incoming(claimed["inbox_id"], "chat")
-    db.release_turn(lease)
-    db.owe_reply("key-1", platform="telegram", target="7", payload={"text": "answer 1"})
-    db.allow_user("telegram", "7", "Ann")
+    db.inbox.settle(claimed["inbox_id"], "chat")
+    db.leases.release(lease)
+    db.outbox.add("key-1", platform="telegram", target="7", payload={"text": "answer 1"})
+    db.pairings.approve("telegram", str(db.pairings.request("telegram", "7", "Ann")))
     db.end_session("chat", "idle")
 
 

@@ -65,7 +65,7 @@ class HistoryTools:
         self, conversation: str, after: int = 0, limit: int = 50
     ) -> dict[str, Any]:
         """Read a conversation by ID, title or `last`; after: return only messages after this ID."""
-        session_id = self._db.resolve(conversation)
+        session_id = self._db.lookup.resolve(conversation)
         rows = self._db.get_messages(session_id, after_id=after, limit=_bounded(limit))
         messages = [
             {

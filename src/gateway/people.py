@@ -53,10 +53,11 @@ def known_people(db: SessionDB, config: GatewayConfig) -> list[KnownPerson]:
     """Paired and configured people, webhook routes, and all whose role was set."""
     access = AccessControl(db, config)
     paired = {
-        Person(row["platform"], row["user_id"]): str(row["user_name"]) for row in db.allowed_users()
+        Person(row["platform"], row["user_id"]): str(row["user_name"])
+        for row in db.pairings.allowed()
     }
     configured = set(_configured(access, config))
-    with_role = {Person(row["platform"], row["user_id"]) for row in db.person_roles()}
+    with_role = {Person(row["platform"], row["user_id"]) for row in db.people.roles()}
     seen = _last_seen(db)
     people = []
     for person in sorted({*paired, *configured, *with_role}):
@@ -99,7 +100,7 @@ class LastSeen(NamedTuple):
 
 def _last_seen(db: SessionDB) -> dict[Person, LastSeen]:
     seen: dict[Person, LastSeen] = {}
-    for route in db.routes():
+    for route in db.routes.all():
         origin = route.entry.get("origin")
         if not isinstance(origin, dict) or not origin.get("user_id"):
             continue

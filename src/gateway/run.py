@@ -189,4 +189,4 @@ class GatewayRunner(ContractRunner):
     def _deliver(self) -> None:
         db = boundary_db(self.session_store)
         if db is not None:
-            attempt(Step("deliver boundary events", lambda: delivery.deliver_due(db)))
+            attempt(Step("deliver boundary events", lambda: delivery.deliver_due(db.boundaries)))

@@ -69,7 +69,7 @@ class SessionStore:
             if db is None:
                 self._entries = {item.session_key: item for item in self._in_file()}
             else:
-                routes = db.routes()
+                routes = db.routes.all()
                 self._entries = {item.session_key: item for item in map(_entry, routes) if item}
                 self._import(db)
             self._loaded = True
@@ -82,13 +82,13 @@ class SessionStore:
         name = f"{IMPORTED_META_KEY}:{self.sessions_dir.resolve()}"
         if db.get_meta(name):
             return
-        in_store = routes_file.entries(db.routes_of_the_original(), "gateway_routing")
+        in_store = routes_file.entries(db.routes.of_the_original(), "gateway_routing")
         for entry in (*self._in_file(), *in_store):
             if entry.session_key in self._entries:
                 continue
             entry.place = entry.place or _place(entry)
             self._entries[entry.session_key] = entry
-            db.put_route(_route(entry))
+            db.routes.put(_route(entry))
         db.set_meta(name, datetime.now().astimezone().isoformat())
 
     def get(self, session_key: str) -> SessionEntry | None:
@@ -173,7 +173,7 @@ class SessionStore:
             return
         entry.expiry_finalized = False
         source = entry.platform.value if entry.platform else "unknown"
-        self._db.begin_route(_route(entry), source, _row_fields(entry))
+        self._db.routes.begin(_route(entry), source, _row_fields(entry))
         self._is_export_due = True
 
     def _reset_reason(self, entry: SessionEntry) -> str:
@@ -198,7 +198,7 @@ class SessionStore:
         )
         self._entries[key] = entry
         if self._db is not None:
-            self._db.begin_route(_route(entry), source.platform.value, _row_fields(entry))
+            self._db.routes.begin(_route(entry), source.platform.value, _row_fields(entry))
         self._is_export_due = True
         return entry
 
@@ -265,7 +265,9 @@ class SessionStore:
         )
         if self._db is not None:
             source = old.platform.value if old.platform else "unknown"
-            self._db.move_route(_route(new), old.session_id, reason, source, _row_fields(new), mark)
+            self._db.routes.move(
+                _route(new), old.session_id, reason, source, _row_fields(new), mark
+            )
         self._entries[old.session_key] = new
         self._is_export_due = True
         return new
@@ -300,7 +302,7 @@ class SessionStore:
         """Store one entry."""
         self._is_export_due = True
         if self._db is not None:
-            self._db.put_route(_route(entry))
+            self._db.routes.put(_route(entry))
 
     # Expiry
 
@@ -352,7 +354,7 @@ class SessionStore:
                 del self._entries[entry.session_key]
             if stale:
                 if self._db is not None:
-                    self._db.drop_routes(map(_route, stale))
+                    self._db.routes.drop(map(_route, stale))
                 self._save()
         return len(stale)
 

@@ -66,15 +66,15 @@ class ConversationStore:
 
     def acquire_turn(self, holder: str) -> Lease:
         """Acquire the turn's lease; LeaseTakenError while another process holds it."""
-        return self._store.acquire_turn(self.session_id, holder)
+        return self._store.leases.acquire(self.session_id, holder)
 
     def renew_turn(self, lease: Lease) -> None:
         """Renew the turn's lease."""
-        self._store.renew_turn(lease)
+        self._store.leases.renew(lease)
 
     def release_turn(self, lease: Lease) -> None:
         """Release the turn's lease."""
-        self._store.release_turn(lease)
+        self._store.leases.release(lease)
 
     def add_prompt(self, content: Any, lease: Lease, **fields: Any) -> int:
         """Store a user message."""
@@ -82,7 +82,7 @@ class ConversationStore:
 
     def draft(self, lease: Lease) -> Draft:
         """Start a draft for a streamed reply."""
-        return self._store.draft(self.session_id, lease=lease)
+        return self._store.messages.draft(self.session_id, lease=lease)
 
     def add_result(self, call: ToolCall, content: str, lease: Lease) -> int:
         """Store a tool result."""

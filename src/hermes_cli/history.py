@@ -67,7 +67,7 @@ def open_for_writing() -> SessionDB:
 def chosen_session(db: SessionDB, resume: str | None, *, is_latest: bool) -> str | None:
     """The conversation to continue, by name or the latest here; None for a new one."""
     if resume:
-        return str(db.resolve_resume_session_id(db.resolve(resume)))
+        return str(db.resolve_resume_session_id(db.lookup.resolve(resume)))
     if not is_latest:
         return None
     here = str(Path.cwd().resolve())
@@ -82,7 +82,7 @@ def deliver_events(db: SessionDB) -> None:
     if may_be_set("plugins.enabled"):
         from hermes_plugin_host import delivery  # noqa: PLC0415 - most have no plugins
 
-        delivery.deliver_due(db)
+        delivery.deliver_due(db.boundaries)
 
 
 def finish_indexing(db: SessionDB, out: CommandOutput) -> None:

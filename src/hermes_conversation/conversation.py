@@ -167,7 +167,7 @@ class Conversation:
 
     def resume(self, text: str) -> str:
         """Switch to another conversation: a session ID, a title, a prefix of either, or `last`."""
-        result = self.db.resolve_resume_session_id(self.db.resolve(text))
+        result = self.db.resolve_resume_session_id(self.db.lookup.resolve(text))
         if isinstance(self.history, ScopedHistory) and result not in self.history.ids():
             raise UsageError(f"No conversation of this chat matches {text!r}.")
         if result == self.session_id:
@@ -190,7 +190,7 @@ class Conversation:
         """Create a copy of this conversation without switching to it; return its ID."""
         self._require()
         through = before_message - 1 if before_message else None
-        return self.db.branch_session(
+        return self.db.edits.branch(
             self.session_id, title=title or None, through_message_id=through
         )
 
@@ -232,7 +232,7 @@ class Conversation:
 
     def _leave(self, reason: str) -> None:
         self._bundle.close()
-        if self.exists and not self.db.is_turn_elsewhere(self.session_id):
+        if self.exists and not self.db.leases.is_held_elsewhere(self.session_id):
             self.db.end_session(self.session_id, reason)
 
     def _open(self, session_id: str | None) -> None:
@@ -246,19 +246,22 @@ class Conversation:
         """Undo the last exchanges; return the number of rows."""
         self._require()
         self.agent.history_was_changed()
-        return len(self.db.undo(self.session_id, exchanges))
+        return len(self.db.edits.undo(self.session_id, exchanges))
 
     def redo(self) -> int:
         """Restore what the last undo removed; return the number of rows."""
         self._require()
         self.agent.history_was_changed()
-        return len(self.db.redo(self.session_id))
+        return len(self.db.edits.redo(self.session_id))
 
     def prompts(self) -> list[UserPrompt]:
         """The prompts of the user, oldest first."""
         if not self.exists:
             return []
-        rows, prompts = self.db.get_messages(self.session_id), self.db.prompt_ids(self.session_id)
+        rows, prompts = (
+            self.db.get_messages(self.session_id),
+            self.db.edits.prompt_ids(self.session_id),
+        )
         return [UserPrompt(row["id"], row["content"]) for row in rows if row["id"] in prompts]
 
     def rewind_to(self, message_id: int) -> str:
@@ -288,7 +291,7 @@ class Conversation:
     def related_sessions(self) -> list[dict[str, Any]]:
         """This conversation, its ancestors and its branches, oldest first."""
         self._require()
-        rows = map(self.db.get_session, self.db.relatives_of(self.session_id))
+        rows = map(self.db.get_session, self.db.portable.relatives_of(self.session_id))
         return sorted((row for row in rows if row), key=lambda row: row["started_at"] or 0)
 
     def save(self, path: str = "") -> Path:

@@ -120,13 +120,13 @@ class PendingInput:
         Input of a turn that another process runs is left to that process.
         """
         conversation = self._conversation
-        if conversation.db.is_turn_elsewhere(conversation.session_id):
+        if conversation.db.leases.is_held_elsewhere(conversation.session_id):
             return ""
         with self._lock:
             key = META_KEY + conversation.session_id
             meta = conversation.db.get_meta(key)
             if meta:
-                conversation.db.delete_meta(key)
+                conversation.db.meta.delete(key)
         return "\n\n".join(json.loads(meta)) if meta else ""
 
     def _next(self) -> str:
@@ -144,7 +144,7 @@ class PendingInput:
         if waiting:
             db.set_meta(key, json.dumps(waiting))
         elif self._is_stored:
-            db.delete_meta(key)
+            db.meta.delete(key)
         self._is_stored = bool(waiting)
 
 

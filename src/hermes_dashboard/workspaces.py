@@ -66,7 +66,7 @@ class Workspaces:
     def of_session(self, db: SessionDB, session_id: str) -> Path:
         """The folder in which a stored conversation goes on; else the default."""
         try:
-            row = db.get_session(db.resolve(session_id))
+            row = db.get_session(db.lookup.resolve(session_id))
             return self.check(str((row or {}).get("cwd") or ""), accepts_home=True)
         except UsageError:
             return self.default()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class EventBacklog(Protocol):
     """The store method that enabling a plugin needs."""
 
-    def settle_unheard(self) -> Any:
+    def skip_all(self) -> Any:
         """Mark all undelivered events as settled."""
         ...
 
@@ -32,11 +32,11 @@ def find_plugin(name: str) -> Plugin:
     return plugins[name]
 
 
-def enable(name: str, db: EventBacklog | None) -> Plugin:
+def enable(name: str, events: EventBacklog | None) -> Plugin:
     """Enable and load a plugin; return it with its state."""
     find_plugin(name)
-    if db is not None and not hermes_plugin_host.active().all_callbacks():
-        db.settle_unheard()  # the first plugin receives only new events
+    if events is not None and not hermes_plugin_host.active().all_callbacks():
+        events.skip_all()  # the first plugin receives only new events
     _move(name, into="plugins.enabled", out_of="plugins.disabled")
     hermes_plugin_host.active.cache_clear()
     return find_plugin(name)

@@ -30,10 +30,10 @@ POLL_INTERVAL_SECONDS: Final = 0.5
 class BoundaryStore(Protocol):
     """The store methods that delivery needs."""
 
-    def claim_boundaries(self, limit: int = 50) -> list[dict[str, Any]]: ...
-    def taken_by(self, event_id: str) -> set[str]: ...
-    def note_taken(self, event_id: str, consumer: str) -> None: ...
-    def settle_boundary(self, event_id: str, error: str | None = None) -> None: ...
+    def claim(self, limit: int = 50) -> list[dict[str, Any]]: ...
+    def consumers_of(self, event_id: str) -> set[str]: ...
+    def record_delivery(self, event_id: str, consumer: str) -> None: ...
+    def settle(self, event_id: str, error: str | None = None) -> None: ...
 
 
 class HookCall(NamedTuple):
@@ -77,14 +77,14 @@ class Delivery:
         count = 0
         # One at a time: a claim counts as an attempt, and a plugin that kills the process
         # must not use up the attempts of events that were not started.
-        while not self._stop.is_set() and (events := self._store.claim_boundaries(limit=1)):
+        while not self._stop.is_set() and (events := self._store.claim(limit=1)):
             for event in events:
                 self._deliver(event)
             count += len(events)
         return count
 
     def _deliver(self, event: dict[str, Any]) -> None:
-        taken = self._store.taken_by(event["event_id"])
+        taken = self._store.consumers_of(event["event_id"])
         failures = []
         for facts, callback in self._ordered_calls(event):
             if callback.consumer in taken:
@@ -93,8 +93,8 @@ class Delivery:
             if outcome.is_failure:
                 failures.append(f"{callback.consumer}: {outcome.error}")
             else:
-                self._store.note_taken(event["event_id"], callback.consumer)
-        self._store.settle_boundary(event["event_id"], "; ".join(failures) or None)
+                self._store.record_delivery(event["event_id"], callback.consumer)
+        self._store.settle(event["event_id"], "; ".join(failures) or None)
 
     def _ordered_calls(self, event: dict[str, Any]) -> list[tuple[dict[str, Any], Callback]]:
         """The callbacks with their arguments; each attempt starts with another plugin.

@@ -10,81 +10,62 @@ from hermes_core import paths
 from hermes_core.clock import SystemClock
 from hermes_core.ids import MessageIds
 from hermes_core.isolate import Step, run_all
-from hermes_state.delivery.boundaries import BoundaryPart
-from hermes_state.delivery.chats import ChatPart
-from hermes_state.delivery.compression_locks import CompressionLockPart
-from hermes_state.delivery.handoffs import HandoffPart
-from hermes_state.delivery.inbox import InboxPart
-from hermes_state.delivery.leases import LeasePart
-from hermes_state.delivery.outbox import OutboxPart
-from hermes_state.delivery.pairings import PairingPart
-from hermes_state.delivery.people import PeoplePart
-from hermes_state.delivery.routes import RoutePart
+from hermes_state.delivery.boundaries import BoundaryRepository
+from hermes_state.delivery.chats import ChatRepository
+from hermes_state.delivery.compression_locks import CompressionLockRepository
+from hermes_state.delivery.handoffs import HandoffRepository
+from hermes_state.delivery.inbox import InboxRepository
+from hermes_state.delivery.leases import LeaseRepository
+from hermes_state.delivery.outbox import OutboxRepository
+from hermes_state.delivery.pairings import PairingRepository
+from hermes_state.delivery.people import PeopleRepository
+from hermes_state.delivery.routes import RouteRepository
 from hermes_state.engine import process_identity
 from hermes_state.engine.engine import ENGINES
-from hermes_state.messages.edits import HistoryEditPart
-from hermes_state.messages.history import ExportPart
-from hermes_state.messages.pages import TranscriptPart
-from hermes_state.portable.part import PortablePart
-from hermes_state.search.part import SearchPart
+from hermes_state.facade import OriginalNames
+from hermes_state.ledger.repository import LedgerRepository
+from hermes_state.messages.edits import EditRepository
+from hermes_state.messages.history import ExportRepository, MessageRepository
+from hermes_state.messages.pages import TranscriptRepository
+from hermes_state.portable.repository import PortableRepository
+from hermes_state.repository import StoreContext
+from hermes_state.search.repository import SearchRepository
 from hermes_state.sessions import index
-from hermes_state.sessions.facets import FacetPart
-from hermes_state.sessions.labels import TagPart, TitlePart
-from hermes_state.sessions.lookup import ResolvePart
-from hermes_state.sessions.pages import PagePart
-from hermes_state.sessions.retention import PrunePart
-from hermes_state.sessions.rows import SessionPart
-from hermes_state.sessions.totals import NumbersPart
-from hermes_state.sessions.usage import UsagePart
+from hermes_state.sessions.facets import FacetRepository
+from hermes_state.sessions.labels import TagRepository, TitleRepository
+from hermes_state.sessions.lists import ListRepository, refresh_index
+from hermes_state.sessions.lookup import LookupRepository
+from hermes_state.sessions.pages import PageRepository
+from hermes_state.sessions.retention import RetentionRepository
+from hermes_state.sessions.rows import SessionRepository
+from hermes_state.sessions.totals import TotalsRepository
+from hermes_state.sessions.trash import TrashRepository
+from hermes_state.sessions.usage import UsageRepository
 from hermes_state.store_settings import StoreSettings
 from hermes_state.upkeep.background_jobs import BackgroundJobs
 from hermes_state.upkeep.crash_recovery import sweep
-from hermes_state.upkeep.meta import MetaPart
-from hermes_state.upkeep.statistics import StatisticsPart
+from hermes_state.upkeep.meta import MetaRepository
+from hermes_state.upkeep.statistics import StatisticsRepository
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
     from hermes_core.clock import Clock
-    from hermes_state.part import PurgeHook
+    from hermes_state.repository import PurgeHook
 
 log = logging.getLogger(__name__)
 
 
-class SessionDB(
-    SessionPart,
-    ExportPart,
-    PortablePart,
-    PagePart,
-    FacetPart,
-    NumbersPart,
-    TranscriptPart,
-    TagPart,
-    TitlePart,
-    ResolvePart,
-    SearchPart,
-    HistoryEditPart,
-    PrunePart,
-    UsagePart,
-    MetaPart,
-    CompressionLockPart,
-    HandoffPart,
-    LeasePart,
-    InboxPart,
-    OutboxPart,
-    BoundaryPart,
-    RoutePart,
-    PairingPart,
-    PeoplePart,
-    ChatPart,
-    StatisticsPart,
-):
+class SessionDB(OriginalNames):
     """All conversations, in one file.
 
     `SessionDB()` opens the user's store. Instances are cheap: all instances of a file share
     one writing connection. Methods may be called from any thread; a method that changes
     data returns when the change is on disk.
+
+    Each attribute is a repository for one kind of row, such as `db.inbox` and `db.leases`.
+    The methods that hermes-agent has too can also be called on the store itself.
     """
 
     def __init__(
@@ -98,7 +79,6 @@ class SessionDB(
         is_recovering: bool = True,
         purge_hook: PurgeHook | None = None,
     ) -> None:
-        self.purge_hook = purge_hook
         self.clock = clock or SystemClock()
         settings = settings or StoreSettings.of_home()
         if busy_seconds is not None:
@@ -113,10 +93,45 @@ class SessionDB(
         self.ids = MessageIds(self.clock)
         self.identity = ENGINES.identity
         self.journal = self.engine.journal
+        self._open_repositories(
+            StoreContext(self.engine, self.clock, self.ids, self.identity, purge_hook)
+        )
         self._background = BackgroundJobs(self.engine, self._keep_house)
         self._is_open = True
         if not read_only and is_recovering:
             self._recover()
+
+    def _open_repositories(self, context: StoreContext) -> None:
+        self.sessions = SessionRepository(context)
+        self.lists = ListRepository(context)
+        self.pages = PageRepository(context)
+        self.facets = FacetRepository(context)
+        self.totals = TotalsRepository(context)
+        self.tags = TagRepository(context)
+        self.titles = TitleRepository(context)
+        self.lookup = LookupRepository(context)
+        self.usage = UsageRepository(context)
+        self.ledger = LedgerRepository(context)
+        self.trash = TrashRepository(context, self.ledger)
+        self.meta = MetaRepository(context)
+        self.retention = RetentionRepository(context, self.trash, self.meta)
+        self.messages = MessageRepository(context)
+        self.transcripts = TranscriptRepository(context)
+        self.edits = EditRepository(context)
+        self.exports = ExportRepository(context, self.messages, self.lists)
+        self.portable = PortableRepository(context, self.lists)
+        self.search = SearchRepository(context)
+        self.statistics = StatisticsRepository(context)
+        self.leases = LeaseRepository(context)
+        self.inbox = InboxRepository(context)
+        self.outbox = OutboxRepository(context)
+        self.boundaries = BoundaryRepository(context)
+        self.routes = RouteRepository(context)
+        self.handoffs = HandoffRepository(context)
+        self.compression_locks = CompressionLockRepository(context)
+        self.pairings = PairingRepository(context)
+        self.people = PeopleRepository(context)
+        self.chats = ChatRepository(context)
 
     def _recover(self) -> None:
         """Recover the data of dead processes, and index what other programs wrote."""
@@ -139,13 +154,13 @@ class SessionDB(
 
     def _keep_house(self) -> None:
         """Once a day: repair what other programs changed without messages, and keep house."""
-        if self.is_house_keeping_due():
-            self.repair_index()
-            self.keep_house()
+        if self.retention.is_house_keeping_due():
+            self.statistics.repair_index()
+            self.retention.keep_house()
 
     def _start_background(self) -> None:
-        self.refresh_index()
-        self._background.start(is_due=self.is_house_keeping_due())
+        refresh_index(self.engine)
+        self._background.start(is_due=self.retention.is_house_keeping_due())
 
     def sweep(self) -> list[str]:
         """Settle what dead processes left; returns the conversations that were ended."""

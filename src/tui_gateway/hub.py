@@ -114,7 +114,9 @@ class Hub:
             server._finalize_session(live.as_session(), end_reason=reason)  # noqa: SLF001 - the contract's entry point
             with self._lock:
                 self._lives.pop(live.id, None)
-        attempt(Step("deliver boundaries to plugins", lambda: delivery.deliver_due(self.db)))
+        attempt(
+            Step("deliver boundaries to plugins", lambda: delivery.deliver_due(self.db.boundaries))
+        )
 
     def leave(self) -> None:
         """Request the shutdown; the main loop carries it out."""

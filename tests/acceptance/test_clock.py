@@ -38,7 +38,7 @@ def test_messages_keep_their_order(db, clock, jump):
             clock.jump(jump)
     expected = [str(number) for number in range(20)]
     assert [row["content"] for row in db.get_messages("one")] == expected
-    assert [row["content"] for row in db.iter_messages("one")] == expected
+    assert [row["content"] for row in db.messages.iter_messages("one")] == expected
     assert [turn["content"] for turn in db.get_messages_as_conversation("one")] == expected
     assert [row["content"] for row in db.get_messages("one", limit=3, latest=True)] == expected[-3:]
 
@@ -53,15 +53,15 @@ def test_identities_keep_their_order(db, clock):
 
 @pytest.mark.parametrize("jump", JUMPS)
 def test_a_lease_neither_ends_nor_lasts_longer(db, clock, jump):
-    lease = db.acquire_turn("one", "first", seconds=60)
+    lease = db.leases.acquire("one", "first", seconds=60)
     clock.jump(jump)
     clock.advance(59)
     with pytest.raises(LeaseTakenError):
-        db.acquire_turn("one", "second")
+        db.leases.acquire("one", "second")
     db.append_message("one", "user", "still mine", lease=lease)
     clock.jump(jump)
     clock.advance(2)
-    db.acquire_turn("one", "second")
+    db.leases.acquire("one", "second")
     with pytest.raises(LeaseLostError):
         db.append_message("one", "user", "too late", lease=lease)
 
@@ -89,7 +89,7 @@ def test_a_dead_process_is_swept_regardless_of_the_clock(state_db, tmp_path, clo
         last = db.get_messages("theirs")[-1]
         assert session["ended_at"] == last["timestamp"]
         assert (
-            len([boundary for boundary in db.list_boundaries("theirs") if boundary["is_final"]])
+            len([boundary for boundary in db.boundaries.recent("theirs") if boundary["is_final"]])
             == 1
         )
 
@@ -136,4 +136,4 @@ def test_a_session_ended_after_a_jump_can_be_reopened_and_ended_again(db, clock)
     db.append_message("one", "user", "again")
     db.end_session("one", "done again")
     assert db.get_session("one")["end_reason"] == "done again"
-    assert len([boundary for boundary in db.list_boundaries("one") if boundary["is_final"]]) == 2
+    assert len([boundary for boundary in db.boundaries.recent("one") if boundary["is_final"]]) == 2

@@ -40,7 +40,7 @@ def read_calls(path: Path) -> list[PluginCall]:
 def expected_calls(state_db: Path) -> Counter[tuple[str, str]]:
     """The calls each plugin must receive: (hook, event ID or session ID)."""
     with SessionDB(state_db) as db:
-        events = db.list_boundaries(limit=-1)
+        events = db.boundaries.recent(limit=-1)
     return Counter(
         (call.hook, str(call.facts.get("event_id") or call.facts["session_id"]))
         for event in events
@@ -50,7 +50,7 @@ def expected_calls(state_db: Path) -> Counter[tuple[str, str]]:
 
 def events(state_db: Path) -> list[dict]:
     with SessionDB(state_db) as db:
-        return db.list_boundaries(limit=-1)
+        return db.boundaries.recent(limit=-1)
 
 
 @pytest.fixture

@@ -189,7 +189,7 @@ async def test_every_boundary_is_delivered_however_often_the_gateway_is_killed(
         wait_until(lambda: not db.engine.read(lambda r: r.value(sql)), "the last event")
     assert gateway.stop() == 0
     with SessionDB() as db:
-        events = db.list_boundaries(limit=100_000)
+        events = db.boundaries.recent(limit=100_000)
     finals = [event for event in events if event["is_final"]]
     recorded = [line.split()[0] for line in record_path.read_text().splitlines()]
     lost = {event["event_id"] for event in events} - set(recorded)

@@ -112,13 +112,13 @@ def test_10_one_model_has_one_maker() -> None:
 
 def remove(builder: HistoryBuilder) -> None:
     builder.db.delete_session("s1")
-    builder.db.purge_session("s1")
+    builder.db.trash.purge("s1")
 
 
 def prune(builder: HistoryBuilder) -> None:
     builder.db.end_session("s1", "cli_close")
     assert builder.db.prune_sessions(older_than_days=1) == 1
-    assert builder.db.purge_trash(older_than_days=0) == 1
+    assert builder.db.trash.purge_expired(older_than_days=0) == 1
 
 
 def archive(builder: HistoryBuilder) -> None:
@@ -148,7 +148,7 @@ def test_14_a_branch_counts_only_what_is_new_in_it(builder: HistoryBuilder) -> N
     builder.send()
     for _ in range(50):
         builder.run_shell("ls")
-    branch = builder.db.branch_session("s1")
+    branch = builder.db.edits.branch("s1")
     assert builder.total("tool_calls") == 50
     builder.session = branch
     builder.send()

@@ -420,7 +420,7 @@ def test_the_title_of_a_purged_session_is_shown_nowhere(
 
     assert all('"title":"hello"' in text for text in texts())
     builder.db.delete_session("s1")
-    builder.db.purge_session("s1")
+    builder.db.trash.purge("s1")
     for text in texts():
         assert '"title":"hello"' not in text
         assert '"is_gone":true' in text

@@ -129,7 +129,7 @@ def test_titles_are_looked_up_and_purged_sessions_have_none(
 
     assert (first_words()["title"], first_words()["is_gone"]) == (PRIVATE_TITLE, False)
     builder.db.delete_session("s1")
-    builder.db.purge_session("s1")
+    builder.db.trash.purge("s1")
     assert (first_words()["title"], first_words()["is_gone"]) == (None, True)
     assert first_words()["session_id"] == "s1"
 

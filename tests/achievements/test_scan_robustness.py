@@ -171,7 +171,7 @@ def test_a_branch_remains_a_branch_after_its_parent_is_purged(builder: HistoryBu
         )
     assert scan(builder)["total_commits"] == 1
     builder.db.delete_session("s1")
-    builder.db.purge_session("s1")
+    builder.db.trash.purge("s1")
     assert scan(builder)["total_commits"] == 1
     assert scan(builder, full=True)["total_commits"] == 1
 
@@ -281,7 +281,7 @@ def test_a_damaged_entry_is_rebuilt(builder: HistoryBuilder, damage: str, full: 
 def test_damaged_facts_of_a_purged_session_do_not_stop_a_scan(builder: HistoryBuilder) -> None:
     two_sessions(builder)
     builder.db.delete_session("s1")
-    builder.db.purge_session("s1")
+    builder.db.trash.purge("s1")
     sql(builder, "UPDATE hermes_kept SET facts = x'00ff'")
     assert scan(builder)["total_messages_sent"] == 1
 

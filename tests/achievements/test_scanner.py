@@ -127,7 +127,7 @@ def step_compact(builder: HistoryBuilder, _choose: random.Random) -> None:
 
 
 def step_branch(builder: HistoryBuilder, _choose: random.Random) -> None:
-    builder.session = builder.db.branch_session(builder.session)
+    builder.session = builder.db.edits.branch(builder.session)
 
 
 def step_title(builder: HistoryBuilder, rng: random.Random) -> None:
@@ -150,14 +150,14 @@ def step_trash(builder: HistoryBuilder, rng: random.Random) -> None:
 
 
 def step_restore(builder: HistoryBuilder, rng: random.Random) -> None:
-    trash = builder.db.list_trash()
+    trash = builder.db.trash.content()
     if trash:
-        builder.db.restore_session(rng.choice(trash)["session_id"])
+        builder.db.trash.restore(rng.choice(trash)["session_id"])
 
 
 def step_purge(builder: HistoryBuilder, rng: random.Random) -> None:
     step_trash(builder, rng)
-    builder.db.purge_trash(older_than_days=0)
+    builder.db.trash.purge_expired(older_than_days=0)
 
 
 def step_replace(builder: HistoryBuilder, _choose: random.Random) -> None:

@@ -56,15 +56,15 @@ def test_after_a_compaction_summary_and_tail_are_sent_and_stay_the_same(scene: S
 def test_an_undo_after_a_compaction_undoes_only_the_last_exchange(scene: Scene) -> None:
     compaction = Compaction(scene)
     compaction.ask("four")
-    scene.db.undo(compaction.agent.session_id)
+    scene.db.edits.undo(compaction.agent.session_id)
     compaction.ask("other four")
     compaction.assert_sent(compaction.summary, *compaction.rendered[2], user_message("other four"))
 
 
 def test_undo_and_redo_of_the_uncompacted_messages(scene: Scene) -> None:
     compaction = Compaction(scene)
-    scene.db.undo(compaction.agent.session_id)
-    scene.db.redo(compaction.agent.session_id)
+    scene.db.edits.undo(compaction.agent.session_id)
+    scene.db.edits.redo(compaction.agent.session_id)
     compaction.ask("four")
     compaction.assert_sent(compaction.summary, *compaction.rendered[2], user_message("four"))
 
@@ -72,6 +72,6 @@ def test_undo_and_redo_of_the_uncompacted_messages(scene: Scene) -> None:
 def test_undo_does_not_remove_the_summary(scene: Scene) -> None:
     compaction = Compaction(scene)
     for _ in range(3):
-        scene.db.undo(compaction.agent.session_id)
+        scene.db.edits.undo(compaction.agent.session_id)
     compaction.ask("four")
     compaction.assert_sent(compaction.summary, user_message("four"))

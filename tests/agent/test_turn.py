@@ -254,7 +254,7 @@ def test_messages_read_together_as_steering_are_each_known_as_stored(scene: Scen
         if isinstance(event, events.ToolStarted):
             for uid in uids:
                 agent.steer(f"text of {uid}", uid)
-    row_ids = {scene.db.message_of(agent.session_id, uid) for uid in uids}
+    row_ids = {scene.db.messages.message_of(agent.session_id, uid) for uid in uids}
     assert len(row_ids) == 1
     assert None not in row_ids
 
@@ -275,9 +275,9 @@ def test_a_long_turn_keeps_its_lease(scene: Scene, monkeypatch: pytest.MonkeyPat
         "hermes_agent.agent.renewing_lease", functools.partial(renewing_lease, seconds=0.05)
     )
     renewed: list[float] = []
-    renew = scene.db.renew_turn
+    renew = scene.db.leases.renew
     monkeypatch.setattr(
-        scene.db, "renew_turn", lambda lease: (renewed.append(time.time()), renew(lease))
+        scene.db.leases, "renew", lambda lease: (renewed.append(time.time()), renew(lease))
     )
 
     def slow(_arguments: Any, _context: Any) -> str:
@@ -299,7 +299,7 @@ def test_a_turn_that_another_process_took_over_stops(
     def lost(_lease: Any) -> None:
         raise LeaseLostError("taken over")
 
-    monkeypatch.setattr(scene.db, "renew_turn", lost)
+    monkeypatch.setattr(scene.db.leases, "renew", lost)
     agent = scene.agent("steps: [{say: one two three four five six, pause: 0.2}]")
     assert list(agent.turn("count"))[-1].end is TurnEnd.INTERRUPTED
 

@@ -86,7 +86,7 @@ def test_a_snapshot_from_before_an_undo_restores_nothing(scene: Scene) -> None:
     list(agent.turn("one"))
     list(agent.turn("two"))
     snapshot = list(agent._session_messages or [])
-    scene.db.undo(agent.session_id)
+    scene.db.edits.undo(agent.session_id)
     agent._persist_session(snapshot)
     assert scene.messages(agent) == [("user", "one"), ("assistant", "Hello.")]
 

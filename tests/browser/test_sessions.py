@@ -91,7 +91,7 @@ def test_sessions_are_pinned_and_tagged_and_found_by_it(
     expect(page).to_have_url(re.compile("pinned=true"))
     page.goto("/sessions?tag=thesis")
     expect(rows(page)).to_have_count(1)
-    assert three_sessions.session_tags(["pears"]) == {"pears": ["thesis"]}
+    assert three_sessions.tags.tags_of(["pears"]) == {"pears": ["thesis"]}
     page.get_by_role("button", name="Clear filters").click()
     expect(rows(page)).to_have_count(3)
 
@@ -131,7 +131,7 @@ def test_a_partial_export_can_be_imported_elsewhere(
     waiting.value.save_as(file)
     assert "about apples" in file.read_text()
     three_sessions.delete_session("apples")
-    three_sessions.purge_session("apples")
+    three_sessions.trash.purge("apples")
     with page.expect_file_chooser() as choosing:
         page.get_by_role("button", name="Import").click()
     choosing.value.set_files(file)

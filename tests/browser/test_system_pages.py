@@ -68,7 +68,7 @@ def with_tabs(hermes_home: Path) -> Iterator[None]:
 
 
 def test_a_user_is_approved_with_the_pairing_code(db: SessionDB, page: Page) -> None:
-    code = db.ask_to_pair("telegram", "42", "Ada")
+    code = db.pairings.request("telegram", "42", "Ada")
     assert code is not None
     page.goto("/gateway")
     users = page.get_by_role("region", name="Users")
@@ -76,7 +76,7 @@ def test_a_user_is_approved_with_the_pairing_code(db: SessionDB, page: Page) -> 
     users.get_by_role("textbox", name="Pairing code: Ada").fill(code)
     users.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Ada can now chat with the agent.")).to_be_visible()
-    assert [allowed_user["user_id"] for allowed_user in db.allowed_users()] == ["42"]
+    assert [allowed_user["user_id"] for allowed_user in db.pairings.allowed()] == ["42"]
     users.get_by_role("button", name="Revoke access: Ada").click()
     expect(page.get_by_text("Access revoked for Ada.")).to_be_visible()
     expect(users.get_by_text("No approved users.")).to_be_visible()
@@ -84,12 +84,12 @@ def test_a_user_is_approved_with_the_pairing_code(db: SessionDB, page: Page) -> 
 
 def test_a_wrong_code_is_rejected_with_a_message(db: SessionDB, visitor: Visitor) -> None:
     visitor.problems.allow("status of 404")
-    db.ask_to_pair("telegram", "42", "Ada")
+    db.pairings.request("telegram", "42", "Ada")
     page = visitor.open("/gateway")
     page.get_by_role("textbox", name="Pairing code: Ada").fill("WRONGONE")
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_role("alert").filter(has_text="code")).to_be_visible()
-    assert not db.allowed_users()
+    assert not db.pairings.allowed()
 
 
 def test_a_boundary_is_delivered_again(db: SessionDB, page: Page) -> None:

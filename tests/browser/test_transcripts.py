@@ -221,7 +221,7 @@ def test_a_conversation_is_renamed_tagged_exported_and_deleted(
 
 
 def test_a_branch_and_its_parent_form_a_tree(session_with_tools: SessionDB, page: Page) -> None:
-    session_with_tools.branch_session("work", "other", title="Another way")
+    session_with_tools.edits.branch("work", "other", title="Another way")
     session_with_tools.append_message("other", "user", "And differently?")
     page.goto("/sessions/other")
     family = page.get_by_role("region", name="Related sessions")

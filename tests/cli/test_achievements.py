@@ -341,7 +341,7 @@ def test_a_deleted_conversation_is_not_listed(hermes: Hermes, builder: HistoryBu
     assert TITLE in achievements(hermes, "timeline").out
     for session_id in ("later", "roof"):
         builder.db.delete_session(session_id)
-        builder.db.purge_session(session_id)
+        builder.db.trash.purge(session_id)
     for arguments in ([], ["timeline"], ["timeline", "--json"], ["list", "--json"]):
         assert TITLE not in achievements(hermes, *arguments).out
     page = achievements(hermes, "show", "first-words").out

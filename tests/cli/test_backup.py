@@ -119,7 +119,7 @@ def test_a_backup_taken_while_four_processes_write(
         per_session = {row["id"]: row["message_count"] for row in db.list_sessions_rich(limit=-1)}
         assert sum(per_session.values()) == db.message_count()
         for session, count in per_session.items():
-            texts = [message["content"] for message in db.iter_messages(session)]
+            texts = [message["content"] for message in db.messages.iter_messages(session)]
             assert texts == [f"{session} {number}" for number in range(count)]
     findings = examine(restored / "state.db")
     assert [finding for finding in findings if finding.status == "failed"] == []
@@ -131,7 +131,7 @@ def test_restoring_asks_for_confirmation_and_keeps_the_old_files(
     hermes("backup", "b.zip")
     with SessionDB() as db:
         db.create_session("later", "cli")
-        db.fill_search()
+        db.search.fill()
     refused = hermes("restore", "b.zip")
     assert refused.code == 2
     assert "pass --yes" in refused.err
@@ -262,13 +262,13 @@ def test_replies_that_waited_are_marked_not_blindly_sent(
     hermes: Hermes, history: Path, target_folder: Path
 ) -> None:
     with SessionDB() as db:
-        db.owe_reply("k", platform="telegram", target={"chat": 1}, payload={"text": "hi"})
+        db.outbox.add("k", platform="telegram", target={"chat": 1}, payload={"text": "hi"})
     hermes("backup", "b.zip")
     hermes("restore", "b.zip", "--to", "elsewhere")
     with SessionDB(target_folder / "elsewhere" / "state.db") as db:
-        assert db.claim_reply()["was_ambiguous"]
+        assert db.outbox.claim()["was_ambiguous"]
     with SessionDB() as db:
-        assert not db.claim_reply()["was_ambiguous"]
+        assert not db.outbox.claim()["was_ambiguous"]
 
 
 def test_achievements_are_included_in_a_backup_and_restored(

@@ -38,7 +38,7 @@ def test_the_demo_creates_a_year_of_conversations_and_leaves_the_own_history_alo
     assert json.loads(result.out) == {"folder": str(folder), "is_there": True}
     assert list(hermes_home.iterdir()) == []
     with SessionDB(folder / "state.db", read_only=True) as db:
-        stats = db.stats()
+        stats = db.statistics.stats()
         days = {int(row["started_at"] // 86_400) for row in db.list_sessions_rich(limit=-1)}
     assert stats["sessions"] > 300
     assert len(days) > 100

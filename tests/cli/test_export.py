@@ -145,7 +145,7 @@ def long_history(sessions: int, messages: int) -> None:
             session = db.create_session(f"s{number:03}", "cli", started_at=float(number))
             rows = [{"role": "user", "content": f"{number}.{row}"} for row in range(messages)]
             db.append_messages_batch(session, rows)
-            db.undo(session)
+            db.edits.undo(session)
 
 
 def sessions_in(home: Path) -> int:
@@ -183,8 +183,8 @@ def test_kill_9_leaves_every_session_complete_or_absent(
         if not (target / "state.db").exists():
             continue
         with SessionDB(target / "state.db") as db:
-            have = db.sessions_to_export()
-            data = b"".join(db.iter_export_file(have)).decode()
+            have = db.portable.sessions_to_export()
+            data = b"".join(db.portable.iter_export_file(have)).decode()
         for session_id, line in zip(have, data.splitlines()[1:-1], strict=True):
             assert line == want[session_id]
         session_numbers.add(len(have))

@@ -38,7 +38,7 @@ def test_the_gateway_is_started_shown_and_stopped(hermes_with_cleanup: Any) -> N
 
 def test_users_are_approved_and_revoked(hermes: Any) -> None:
     with SessionDB() as db:
-        code = db.ask_to_pair("telegram", "42", "Somebody")
+        code = db.pairings.request("telegram", "42", "Somebody")
     assert "requested" in hermes("pairing", "list").out
     assert "1 user waiting for approval" in hermes("gateway", "status").out
     assert json.loads(hermes("gateway", "status", "--json").out)["asking"] == 1
@@ -66,7 +66,7 @@ def test_doctor_reports_pending_messages_and_undelivered_replies(
         check["name"] == "chats" for check in json.loads(hermes("doctor", "--json").out)["checks"]
     )
     with SessionDB() as db:
-        db.receive(
+        db.inbox.receive(
             platform="telegram",
             account="a",
             chat_id="c",
@@ -74,9 +74,9 @@ def test_doctor_reports_pending_messages_and_undelivered_replies(
             session_key="k",
             payload={},
         )
-        number = db.owe_reply("r", platform="telegram", target={}, payload={"text": "hi"})
-        db.claim_reply()
-        db.postpone_reply(number, "blocked by the user", is_hopeless=True)
+        number = db.outbox.add("r", platform="telegram", target={}, payload={"text": "hi"})
+        db.outbox.claim()
+        db.outbox.postpone(number, "blocked by the user", is_hopeless=True)
     result = {
         check["name"]: check for check in json.loads(hermes("doctor", "--json").out)["checks"]
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes_state import SessionDB
 from state.foreign_files import make_schema_16
+from support.identities import act_as_dead_process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def crashed_session(home: Path) -> None:
     """Create a session of a dead process; its recovery is logged."""
     with SessionDB(home / "state.db") as db:
-        db.identity = db.identity._replace(process_id="gone", pid=2**22 + 1, birth="1")
+        act_as_dead_process(db, "gone")
         db.create_session("s", "cli")
 
 

@@ -9,6 +9,7 @@ from gateway.people import take_role_notice
 from gateway.process.config_loader import config_of_home
 from hermes_core.paths import config_path
 from hermes_state import SessionDB
+from support.pairings import pair
 
 if TYPE_CHECKING:
     from support.command_line import Hermes
@@ -31,7 +32,7 @@ def roles(hermes: Hermes) -> dict[str, str]:
 def test_people_are_listed_with_their_roles(hermes: Hermes) -> None:
     config_path().write_text(CONFIG)
     with SessionDB() as db:
-        db.allow_user("telegram", "42", "Ada")
+        pair(db, "telegram", "42", "Ada")
     assert roles(hermes) == {
         "telegram:1": "owner",
         "telegram:42": "member",
@@ -46,7 +47,7 @@ def test_people_are_listed_with_their_roles(hermes: Hermes) -> None:
 def test_the_role_of_a_person_can_be_changed_and_removed(hermes: Hermes) -> None:
     config_path().write_text(CONFIG)
     with SessionDB() as db:
-        db.allow_user("telegram", "42", "Ada")
+        pair(db, "telegram", "42", "Ada")
     assert hermes("people", "set", "Ada", "--role", "owner").code == 0
     assert roles(hermes)["telegram:42"] == "owner"
     assert hermes("people", "set", "telegram:42", "--role", "guest").code == 0
@@ -60,8 +61,8 @@ def test_the_role_of_a_person_can_be_changed_and_removed(hermes: Hermes) -> None
 
 def test_a_person_can_be_paired_as_the_owner(hermes: Hermes) -> None:
     with SessionDB() as db:
-        code = str(db.ask_to_pair("telegram", "42", "Ada"))
-        other = str(db.ask_to_pair("telegram", "43", "Bob"))
+        code = str(db.pairings.request("telegram", "42", "Ada"))
+        other = str(db.pairings.request("telegram", "43", "Bob"))
     assert "as owner" in hermes("pairing", "approve", "telegram", code, "--owner").out
     assert hermes("pairing", "approve", "telegram", other).code == 0
     assert roles(hermes) == {"telegram:42": "owner", "telegram:43": "member"}
@@ -70,7 +71,7 @@ def test_a_person_can_be_paired_as_the_owner(hermes: Hermes) -> None:
 def test_the_notice_about_roles_is_given_once_to_those_who_upgrade() -> None:
     config_path().write_text(CONFIG)
     with SessionDB() as db:
-        db.allow_user("telegram", "42", "Ada")
+        pair(db, "telegram", "42", "Ada")
         notice = take_role_notice(db, config_of_home())
         assert "API_SERVER_KEY, telegram:1. Members: telegram:42, telegram:7." in notice
         assert "webhook:reviews" in notice
@@ -81,5 +82,5 @@ def test_the_notice_about_roles_is_given_once_to_those_who_upgrade() -> None:
 def test_a_new_installation_gets_no_notice_about_roles() -> None:
     with SessionDB() as db:
         assert take_role_notice(db, config_of_home()) == ""
-        db.allow_user("telegram", "42", "Ada")
+        pair(db, "telegram", "42", "Ada")
         assert take_role_notice(db, config_of_home()) == ""

@@ -184,11 +184,11 @@ async def test_trashing_asks_for_confirmation(picker: BrowserApp, db: SessionDB)
             assert "to the trash? [y/N]" in status(picker)
             await pilot.press(answer)
             assert "[y/N]" not in status(picker)
-        assert db.list_trash() == []
+        assert db.trash.content() == []
         assert picker.query_one(Input).value == ""
         await pilot.press("ctrl+d", "y")
         await wait_for(pilot, lambda: "talk11" not in entries(picker))
-        assert [row["session_id"] for row in db.list_trash()] == ["talk11"]
+        assert [row["session_id"] for row in db.trash.content()] == ["talk11"]
         assert "moved to the trash" in status(picker)
         assert selected(picker) == "talk10"
 

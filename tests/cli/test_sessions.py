@@ -104,7 +104,7 @@ def test_show_json(hermes: Hermes) -> None:
 @pytest.mark.usefixtures("history")
 def test_undone_messages_are_counted_and_shown_on_request(hermes: Hermes) -> None:
     with SessionDB() as db:
-        first = next(iter(db.iter_messages(CHAT)))
+        first = next(iter(db.messages.iter_messages(CHAT)))
         db.rewind_to_message(CHAT, first["id"])
     plain = hermes("sessions", "show", CHAT).out
     assert "1 undone or compacted message not shown" in plain

@@ -95,7 +95,9 @@ def outcomes(
         for number in range(3):
             db.create_session(f"s{number}", "cli")
             db.append_message(f"s{number}", "user", f"message {number}")
-        (other / "import.jsonl").write_bytes(b"".join(db.iter_export_file(db.sessions_to_export())))
+        (other / "import.jsonl").write_bytes(
+            b"".join(db.portable.iter_export_file(db.portable.sessions_to_export()))
+        )
     (other / "script.yaml").write_text("steps:\n  - say: Hello.\n")
     home = disk / "home"
     monkeypatch.setenv("HERMES_HOME", str(home))

@@ -9,6 +9,7 @@ import pytest
 from hermes_agent.turn_control import Steering, join_texts
 from hermes_conversation.pending_input import AfterTurn, PendingInput
 from hermes_state import SessionDB
+from support.identities import act_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,10 +145,11 @@ def test_pending_input_of_a_turn_in_another_process_stays_there(
     conversation.db.create_session("one", "cli")
     PendingInput(conversation).queue("queued")
     with SessionDB() as other:
-        other.identity = other.identity._replace(
-            process_id="another", host="elsewhere", boot_id="other boot"
+        act_as(
+            other,
+            other.identity._replace(process_id="another", host="elsewhere", boot_id="other boot"),
         )
-        lease = other.acquire_turn("one", seconds=600)
+        lease = other.leases.acquire("one", seconds=600)
         assert PendingInput(conversation).restore() == ""
-        other.release_turn(lease)
+        other.leases.release(lease)
     assert PendingInput(conversation).restore() == "queued"

@@ -143,7 +143,7 @@ def test_new_messages_appear_and_purged_sessions_still_count(
     while complete_analytics(client)["totals"]["input_tokens"] != 10:
         assert time.monotonic() < deadline
     db.delete_session("two")
-    db.purge_session("two")
+    db.trash.purge("two")
     result = complete_analytics(client)
     while result["totals"]["messages"] != 6:
         assert time.monotonic() < deadline
@@ -179,10 +179,10 @@ def test_the_overview_shows_today(db: SessionDB, client: httpx.Client) -> None:
     now = time.time()
     for days in (2, 1, 0):
         add_exchange(db, f"s{days}", now - days * DAY - 60)
-    lease = db.acquire_turn("s0")
+    lease = db.leases.acquire("s0")
     complete_analytics(client)
     shown = client.get("/api/overview").json()
-    db.release_turn(lease)
+    db.leases.release(lease)
     assert shown["today"]["messages"] in (0, 3)  # the minute may have been yesterday
     assert shown["streak"]["longest"] == 3
     assert shown["streak"]["days"] == 3
@@ -231,7 +231,7 @@ def test_progress_is_shown_while_another_process_scans(
     monkeypatch.setattr(analysis, "MAX_WAIT_SECONDS", 0.0)
     monkeypatch.setattr(analysis, "BUSY_RETRY_SECONDS", 0.01)
     add_exchange(db, "one", NOON)
-    ledger = db.ledger()
+    ledger = db.ledger.open()
     with ledger.try_lock() as is_locked:
         assert is_locked
         deadline = time.monotonic() + 30
@@ -285,8 +285,8 @@ def test_a_conversation_that_was_purged_still_counts_once(
     before = complete_analytics(client)["totals"]
     assert before["sessions"] == 1
     db.delete_session("two")
-    db.purge_session("two")
-    assert db.stats()["sessions"] == 0
+    db.trash.purge("two")
+    assert db.statistics.stats()["sessions"] == 0
     result = complete_analytics(client)
     assert result["lengths"][0]["sessions"] == 0  # the purge has been read
     assert result["totals"] == before

@@ -82,7 +82,7 @@ def test_invalid_changes_are_rejected_with_a_reason(db: SessionDB, client: httpx
 def test_trashed_sessions_are_restored_or_purged(db: SessionDB, client: httpx.Client) -> None:
     add_session(db, "one", "secret words")
     db.set_session_title("one", "Oslo")
-    db.set_session_tags("one", ["travel"])
+    db.tags.replace("one", ["travel"])
     assert client.delete("/api/trash/one").status_code == 404
     client.delete("/api/sessions/one")
     shown = client.get("/api/sessions/one").json()
@@ -93,7 +93,7 @@ def test_trashed_sessions_are_restored_or_purged(db: SessionDB, client: httpx.Cl
     client.delete("/api/sessions/one")
     assert client.delete("/api/trash/one").status_code == 204
     assert client.get("/api/sessions/one").status_code == 404
-    assert db.tag_counts() == {}
+    assert db.facets.facets().tags == {}
 
 
 def test_emptying_the_trash_keeps_other_sessions(db: SessionDB, client: httpx.Client) -> None:
@@ -112,7 +112,7 @@ def test_bulk_changes_report_failures(db: SessionDB, client: httpx.Client) -> No
     ).json()
     assert report["done"] == ["one", "two"]
     assert [item["id"] for item in report["failed"]] == ["nobody"]
-    assert db.tag_counts() == {"x": 2}
+    assert db.facets.facets().tags == {"x": 2}
     for action, key, value in (
         ("untag", "tags", []),
         ("pin", "pinned", True),
@@ -202,7 +202,7 @@ def test_undone_and_compacted_messages_are_marked(db: SessionDB, client: httpx.C
     add_session(db, "one", "a", "b", "c", "d")
     db.archive_and_compact("one", [{"role": "user", "content": "summary"}])
     db.append_message("one", "user", "e")
-    db.undo("one")
+    db.edits.undo("one")
     states = {item["text"]: item["state"] for item in read(client, "one")["items"]}
     assert states == {
         **dict.fromkeys("abcd", "compacted"),
@@ -267,7 +267,7 @@ def test_exports_can_be_imported_again(db: SessionDB, client: httpx.Client) -> N
     for exported in (both, everything):
         assert b"there" in exported
     db.delete_session("one")
-    db.purge_session("one")
+    db.trash.purge("one")
     dry = client.post("/api/import", params={"dry_run": True}, content=file).json()["report"]
     assert (dry["imported"], dry["is_dry_run"], db.get_session("one")) == (1, True, None)
     assert client.post("/api/import", content=everything).json()["report"]["imported"] == 1

@@ -44,7 +44,7 @@ def test_requests_are_answered_while_a_backup_runs(
         assert proceed.wait(60)
 
     path = tmp_path / "backup.tar.gz"
-    backup = threading.Thread(target=lambda: db.backup_to(path, progress=wait))
+    backup = threading.Thread(target=lambda: db.portable.backup_to(path, progress=wait))
     backup.start()
     assert started.wait(60)
     check_responses(served)

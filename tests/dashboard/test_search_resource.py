@@ -77,4 +77,4 @@ def test_a_search_starts_filling_the_index(db: SessionDB, client: httpx.Client) 
     deadline = time.monotonic() + 30
     while client.get("/api/search", params={"q": "fjord"}).json()["progress"] is not None:
         assert time.monotonic() < deadline
-    assert db.search_progress() is None
+    assert db.search.progress() is None

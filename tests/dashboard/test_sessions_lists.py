@@ -157,9 +157,9 @@ def test_a_session_is_found_by_prefix_and_title(db: SessionDB, client: httpx.Cli
 
 def test_a_running_turn_is_visible(db: SessionDB, client: httpx.Client) -> None:
     add_session(db, "one", BEGIN)
-    lease = db.acquire_turn("one")
+    lease = db.leases.acquire("one")
     assert client.get("/api/sessions/one").json()["is_running"] is True
-    db.release_turn(lease)
+    db.leases.release(lease)
     assert client.get("/api/sessions/one").json()["is_running"] is False
 
 

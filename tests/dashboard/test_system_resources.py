@@ -13,6 +13,7 @@ from hermes_core.config.settings import SETTINGS
 from hermes_dashboard.resources import gateway, health, hooks, plugins, settings
 from hermes_state import SessionDB
 from support.data_resources import FixedGateway, serve_resources
+from support.pairings import pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,13 +68,13 @@ def test_the_gateway_shows_queues_chats_and_users(
          "last_active": 5.0}
     ]  # fmt: skip
     chats.error_rows = [{"at": 1.0, "level": "error", "logger": "x", "message": "boom"}]
-    db.receive(
+    db.inbox.receive(
         platform="telegram", account="a", chat_id="1", message_id="2", session_key="k", payload={}
     )
-    key = db.owe_reply("r", platform="telegram", target={"chat_id": "1"}, payload={"text": "x"})
-    db.claim_reply()
-    db.postpone_reply(key, "gone", is_hopeless=True)
-    db.allow_user("telegram", "42", "Ada")
+    key = db.outbox.add("r", platform="telegram", target={"chat_id": "1"}, payload={"text": "x"})
+    db.outbox.claim()
+    db.outbox.postpone(key, "gone", is_hopeless=True)
+    pair(db, "telegram", "42", "Ada")
     shown = client.get("/api/gateway").json()
     assert (shown["is_running"], shown["pid"], shown["version"]) == (True, 7, None)
     assert shown["platforms"][0]["since"] == 9.0
@@ -88,7 +89,7 @@ def test_the_gateway_shows_queues_chats_and_users(
 def test_a_pairing_code_grants_access_and_guessing_is_locked(
     db: SessionDB, client: httpx.Client
 ) -> None:
-    code = db.ask_to_pair("telegram", "42", "Ada")
+    code = db.pairings.request("telegram", "42", "Ada")
     assert client.get("/api/gateway").json()["asking"][0]["user_name"] == "Ada"
     wrong = client.post("/api/gateway/pairings", json={"platform": "telegram", "code": "NO"})
     assert wrong.status_code == 404
@@ -247,7 +248,7 @@ def test_health_reports_problems(db: SessionDB, client: httpx.Client) -> None:
     well = client.get("/api/health").json()
     assert well["status"] == "ok", well
     assert {check["name"] for check in well["checks"]} >= {"history", "journal", "index", "gateway"}
-    db.receive(
+    db.inbox.receive(
         platform="telegram", account="a", chat_id="1", message_id="2", session_key="k", payload={}
     )
     ill = client.get("/api/health").json()

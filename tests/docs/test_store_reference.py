@@ -1,4 +1,4 @@
-"""Every method of the store is in the reference, and nothing else is."""
+"""Every method of the store and of its repositories is in the reference, and nothing else is."""
 
 from __future__ import annotations
 
@@ -6,29 +6,44 @@ import inspect
 import re
 from pathlib import Path
 
+import pytest
+
 from hermes_state import SessionDB
+from hermes_state.repository import Repository
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "session-db.md"
+Methods = "dict[str, Callable[..., Any]]"
 
 
-def public_methods() -> set[str]:
-    return {name for name, _ in inspect.getmembers(SessionDB, callable) if name[0] != "_"}
+def public_methods(owner: object) -> Methods:
+    return {name: method for name, method in inspect.getmembers(owner, callable) if name[0] != "_"}
 
 
-def test_every_method_is_documented_and_every_documented_one_exists() -> None:
-    documented = set(re.findall(r"^\| `(\w+)\(", PAGE.read_text(), flags=re.MULTILINE))
-    assert documented == public_methods()
+@pytest.fixture
+def methods(tmp_path: Path) -> Methods:
+    """Methods by documented name; those of the store itself are not repeated."""
+    with SessionDB(tmp_path / "state.db") as db:
+        repositories = {n: v for n, v in vars(db).items() if isinstance(v, Repository)}
+        found = {n: m for n, m in public_methods(db).items() if n not in repositories}
+        for attribute, repository in repositories.items():
+            own = public_methods(repository)
+            found |= {f"{attribute}.{n}": m for n, m in own.items() if n not in found}
+    return found
 
 
-def test_every_parameter_is_documented() -> None:
-    rows = re.findall(r"^\| `(\w+)\((.*?)\)`(?: →| \|)", PAGE.read_text(), flags=re.MULTILINE)
-    assert len(rows) == len(public_methods())
+def test_every_method_is_documented_and_every_documented_one_exists(methods: Methods) -> None:
+    documented = set(re.findall(r"^\| `([\w.]+)\(", PAGE.read_text(), flags=re.MULTILINE))
+    assert documented == set(methods)
+
+
+def test_every_parameter_is_documented(methods: Methods) -> None:
+    rows = re.findall(r"^\| `([\w.]+)\((.*?)\)`(?: →| \|)", PAGE.read_text(), flags=re.MULTILINE)
+    assert len(rows) == len(methods)
     for name, text in rows:
         documented = re.findall(r"(?:^|, )\**(\w+)(?==|,|$)", re.sub(r"\([^)]*\)", "", text))
-        parameters = list(inspect.signature(getattr(SessionDB, name)).parameters)
-        assert documented == [each for each in parameters if each != "self"], name
+        assert documented == list(inspect.signature(methods[name]).parameters), name
 
 
-def test_every_method_says_what_it_does() -> None:
-    for name in public_methods():
-        assert inspect.getdoc(getattr(SessionDB, name)), name
+def test_every_method_says_what_it_does(methods: Methods) -> None:
+    for name, method in methods.items():
+        assert inspect.getdoc(method), name

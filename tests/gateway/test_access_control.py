@@ -9,6 +9,7 @@ from gateway.config import GatewayConfig, Platform, PlatformConfig
 from gateway.inbound.access_control import AccessControl
 from gateway.session import SessionSource
 from hermes_core.roles import Role
+from support.pairings import pair
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
@@ -30,7 +31,7 @@ def test_an_unknown_user_gets_a_code_and_has_access_once_it_is_approved(db: Sess
     match = re.search(r"approve telegram (\w{8})", decision.reply)
     assert match is not None
     assert access(db).decide(source()).reply == ""  # one code at a time
-    assert db.approve_pairing("telegram", match[1]) is not None
+    assert db.pairings.approve("telegram", match[1]) is not None
     assert access(db).decide(source()).is_allowed
     assert not access(db).decide(source("u2")).is_allowed
 
@@ -69,7 +70,7 @@ def test_clients_of_the_local_socket_have_access(db: SessionDB) -> None:
 def test_users_who_are_paired_or_listed_are_members_and_all_others_are_guests(
     db: SessionDB,
 ) -> None:
-    db.allow_user("telegram", "paired")
+    pair(db, "telegram", "paired")
     result = access(db, {"TELEGRAM_ALLOWED_USERS": "u1"}, allowed_chats=["c1"])
     assert result.role_of(source()) is Role.MEMBER
     assert result.role_of(source("paired")) is Role.MEMBER
@@ -80,7 +81,7 @@ def test_users_who_are_paired_or_listed_are_members_and_all_others_are_guests(
 
 def test_the_owner_names_other_owners(db: SessionDB) -> None:
     result = access(db, {"TELEGRAM_ALLOWED_USERS": "u1,u2,u3"}, allow_admin_from=["u2"])
-    db.set_person_role("telegram", "u3", "owner")
+    db.people.set_role("telegram", "u3", "owner")
     assert result.role_of(source()) is Role.MEMBER
     assert result.role_of(source("u2")) is Role.OWNER
     assert result.role_of(source("u2", chat_type="group")) is Role.OWNER
@@ -89,8 +90,8 @@ def test_the_owner_names_other_owners(db: SessionDB) -> None:
 
 
 def test_a_role_can_be_lowered(db: SessionDB) -> None:
-    db.allow_user("telegram", "u1")
-    db.set_person_role("telegram", "u1", "guest")
+    pair(db, "telegram", "u1")
+    db.people.set_role("telegram", "u1", "guest")
     assert access(db).decide(source()).is_allowed
     assert access(db).role_of(source()) is Role.GUEST
 
@@ -99,13 +100,13 @@ def test_a_webhook_is_a_guest_and_never_the_owner(db: SessionDB) -> None:
     webhook = source("reviews", platform=Platform.WEBHOOK)
     assert access(db).role_of(source(platform=Platform.LOCAL)) is Role.OWNER
     assert access(db).role_of(webhook) is Role.GUEST
-    db.set_person_role("webhook", "reviews", "owner")
+    db.people.set_role("webhook", "reviews", "owner")
     assert access(db).role_of(webhook) is Role.MEMBER
 
 
 def test_an_api_key_has_the_role_it_was_created_with(db: SessionDB) -> None:
-    db.add_api_key("ci", "guest")
-    db.add_api_key("phone", "owner")
+    db.people.add_api_key("ci", "guest")
+    db.people.add_api_key("phone", "owner")
     api = {"platform": Platform.API_SERVER}
     assert access(db).role_of(source("anyone", **api)) is Role.OWNER  # with API_SERVER_KEY
     assert access(db).role_of(source("key:ci", **api)) is Role.GUEST

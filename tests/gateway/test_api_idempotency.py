@@ -138,7 +138,7 @@ async def test_an_answer_that_takes_too_long_is_stored(setup: ApiSetup, answerin
         response = f"{RESPONSES}/resp_{token_of('k1')}"
         waiting = (await client.http.get(response)).json()
         await async_wait_until(
-            lambda: outbox_texts(setup.db) and not setup.db.mail_counts()["outbox"]
+            lambda: outbox_texts(setup.db) and not setup.db.chats.mail_counts()["outbox"]
         )
         data = (await client.http.get(response)).json()
     assert (late.status_code, error["type"], error["code"]) == (504, "server_error", "timeout")

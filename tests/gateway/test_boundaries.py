@@ -84,7 +84,7 @@ class BoundaryScenario:
         self.routes.switch_session(self.key, "older")
 
     def branch(self) -> None:
-        new = self.db.branch_session(self.entry.session_id)
+        new = self.db.edits.branch(self.entry.session_id)
         self.routes.switch_session(self.key, new, "branched")
 
     def hand_off(self) -> None:
@@ -139,7 +139,7 @@ def test_a_boundary_is_announced_and_marked_final_when_it_is(
     previous = scenario.entry.session_id
     act(scenario)
     for _ in range(2):  # a delivered event is not delivered again
-        delivery.Delivery(db, PluginManager.of_home()).deliver_due()
+        delivery.Delivery(db.boundaries, PluginManager.of_home()).deliver_due()
     lines = path.read_text().splitlines()
     assert f"on_session_boundary {kind} " in "\n".join(lines)
     assert lines.count(f"on_session_finalize - {previous}") == int(is_final)
@@ -150,7 +150,7 @@ def test_a_repeated_announcement_is_final_once(db: SessionDB, tmp_path: Path) ->
     scenario.expire()
     scenario.watch()
     scenario.message()  # the reset at access, after the watcher
-    finals = [boundary for boundary in db.list_boundaries() if boundary["is_final"]]
+    finals = [boundary for boundary in db.boundaries.recent() if boundary["is_final"]]
     assert [event["session_id"] for event in finals] == [scenario.entry.session_id]
 
 
@@ -163,19 +163,19 @@ def test_a_conversation_that_is_resumed_is_finalized_again_when_it_ends_again(
     scenario.message()  # after the restart
     assert (db.get_session(first) or {})["ended_at"] is None
     scenario.routes.reset_session(scenario.key)
-    finals = [boundary["epoch"] for boundary in db.list_boundaries(first) if boundary["is_final"]]
+    finals = [boundary["epoch"] for boundary in db.boundaries.recent(first) if boundary["is_final"]]
     assert sorted(finals) == [0, 1]
 
 
 def test_no_end_is_announced_for_an_empty_conversation(db: SessionDB) -> None:
     db.end_session("unknown", "shutdown")
-    assert db.list_boundaries() == []
+    assert db.boundaries.recent() == []
 
 
 def test_a_crash_ends_the_sessions_of_the_process(db: SessionDB) -> None:
     db.create_session("mine", "cli")
     db.engine.write(lambda tx: release_process(tx, db.identity.process_id, db.ids))
-    assert [boundary["kind"] for boundary in db.list_boundaries("mine")] == [BoundaryKind.CRASH]
+    assert [boundary["kind"] for boundary in db.boundaries.recent("mine")] == [BoundaryKind.CRASH]
 
 
 def test_every_kind_is_tested_here() -> None:

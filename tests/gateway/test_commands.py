@@ -55,7 +55,7 @@ async def test_a_stop_before_the_turn_starts_takes_effect(
         await service.receiver.receive(
             "local", local_message("/stop", "m2")
         )  # more may be on its way
-        await async_wait_until(lambda: outbox_texts(db) and db.waiting_places() == 0)
+        await async_wait_until(lambda: outbox_texts(db) and db.inbox.waiting_places() == 0)
     assert outbox_texts(db) == ["(Stopped before the turn started.)"]
 
 
@@ -73,10 +73,10 @@ async def test_a_command_for_a_turn_that_does_not_run_is_answered(
 def send_command(db: SessionDB, service: Any, line: str, number: str) -> None:
     """Carry out a command as far as its answer, and be killed before that is noted."""
     asyncio.run(service.receiver.receive("local", local_message(line, number)))
-    row = db.claim_incoming()
+    row = db.inbox.claim()
     assert row is not None
     service.message_handler._answer(_prompt(row))
-    db.give_back_incoming(row, is_attempt=False)  # whatever counted it
+    db.inbox.requeue(row, is_attempt=False)  # whatever counted it
 
 
 def _prompt(row: dict[str, Any]) -> Any:
@@ -98,12 +98,12 @@ def test_a_command_runs_once(db: SessionDB, tmp_path: Path, answering: Any, line
     after = routes.get(key)
     assert after is not None
     left = len(db.get_messages(entry.session_id))
-    row = db.claim_incoming()
+    row = db.inbox.claim()
     assert row is not None
     service.message_handler.handle(row)
     assert routes.get(key) == after
     assert len(db.get_messages(entry.session_id)) == left
-    finals = [boundary for boundary in db.list_boundaries() if boundary["is_final"]]
+    finals = [boundary for boundary in db.boundaries.recent() if boundary["is_final"]]
     assert len(finals) <= 1
     service.inbox_workers.close()
 

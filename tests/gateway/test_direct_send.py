@@ -34,5 +34,5 @@ def test_messages_to_the_home_channel_are_stored_in_its_conversation(
     channel = direct_send.find_channel(db, config, "local")
     assert channel.session_id == entry.session_id
     direct_send.send(db, channel, "Tea — now", "k")
-    (row,) = db.find_incoming("sent:k")
+    (row,) = db.chats.find_incoming("sent:k")
     assert row["payload"]["text"] == "/sent Tea — now"

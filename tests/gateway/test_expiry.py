@@ -33,7 +33,7 @@ def test_the_watcher_does_not_undo_the_effect_of_a_message(db: SessionDB, tmp_pa
     routes.update_session(old.session_key, updated_at=local_now() - timedelta(hours=3))
     new = routes.get_or_create_session(source)
     routes.finalize_expired(old)
-    (route,) = db.routes()
+    (route,) = db.routes.all()
     assert route.session_id == new.session_id
 
 

@@ -30,7 +30,7 @@ def test_a_hand_off_that_broke_off_is_carried_out_at_the_next_start(
     db.claim_handoff("cli1")  # and killed
     HandoffWorker(db, routes, {"local": LocalAdapter(tmp_path / "s")}, lambda _: True).run_pending()
     assert (db.get_handoff_state("cli1") or {})["state"] == "completed"
-    assert db.waiting_places() == 1
+    assert db.inbox.waiting_places() == 1
 
 
 async def test_a_terminal_conversation_continues_in_a_chat(
@@ -53,7 +53,7 @@ async def test_a_terminal_conversation_continues_in_a_chat(
         "and now?",
         "Going on.",
     ]
-    kinds = {boundary["kind"] for boundary in db.list_boundaries()}
+    kinds = {boundary["kind"] for boundary in db.boundaries.recent()}
     assert "handoff" in kinds
 
 

@@ -21,11 +21,11 @@ async def test_an_unreadable_message_is_settled_and_not_retried_forever(
 ) -> None:
     answering("[{say: Hello.}]")
     row = {"platform": "local", "account": "local", "chat_id": "c1", "session_key": "k"}
-    db.receive(**row, message_id="m0", payload={"text": "x", "source": {"platform": "gone"}})
+    db.inbox.receive(**row, message_id="m0", payload={"text": "x", "source": {"platform": "gone"}})
     async with running_gateway(db, tmp_path) as service:
         await service.receiver.receive("local", local_message("hi", "m1"))
         await async_wait_until(lambda: outbox_texts(db) == ["Hello."])
-    (result,) = db.find_incoming("m0")
+    (result,) = db.chats.find_incoming("m0")
     assert (result["state"], result["attempts"]) == ("failed", 1)
 
 
@@ -38,9 +38,9 @@ async def test_an_unreadable_message_does_not_affect_others(
         await service.receiver.receive("local", received)
         key = "agent:main:local:dm:c1"
         row = {"platform": "local", "account": "local", "chat_id": "c1", "session_key": key}
-        db.receive(**row, message_id="m2", payload={"source": {"platform": "gone"}})
-        await async_wait_until(lambda: outbox_texts(db) and db.waiting_places() == 0)
-        await async_wait_until(lambda: db.find_incoming("m2")[0]["state"] == "failed")
+        db.inbox.receive(**row, message_id="m2", payload={"source": {"platform": "gone"}})
+        await async_wait_until(lambda: outbox_texts(db) and db.inbox.waiting_places() == 0)
+        await async_wait_until(lambda: db.chats.find_incoming("m2")[0]["state"] == "failed")
     assert outbox_texts(db) == ["Hello."]
 
 
@@ -62,7 +62,7 @@ async def test_a_store_error_during_a_turn_is_not_an_answer(
         await service.receiver.receive("local", local_message("hi", "m1"))
         await async_wait_until(lambda: outbox_texts(db))
     assert outbox_texts(db) == ["Hello."]
-    assert db.find_incoming("m1")[0]["attempts"] == 1  # of those after which it is given up
+    assert db.chats.find_incoming("m1")[0]["attempts"] == 1  # of those after which it is given up
 
 
 async def test_a_clock_set_back_delays_no_message(

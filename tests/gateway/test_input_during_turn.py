@@ -41,12 +41,12 @@ async def test_steering_is_read_by_the_turn_and_answered_with_it(
         await async_wait_until(service.conversations.all_running)
         await service.receiver.receive("local", event("and quickly", "m2"))
         await async_wait_until(lambda: outbox_texts(db) == ["Both done."])
-        await async_wait_until(lambda: db.waiting_places() == 0)
+        await async_wait_until(lambda: db.inbox.waiting_places() == 0)
     texts = [
         item for item in conversation_texts(db) if item in {"first", "and quickly", "Both done."}
     ]
     assert texts == ["first", "and quickly", "Both done."]
-    assert [item["state"] for item in db.find_incoming("m2")] == ["done"]
+    assert [item["state"] for item in db.chats.find_incoming("m2")] == ["done"]
 
 
 async def test_steering_a_turn_did_not_read_is_answered_after_it(
@@ -186,5 +186,5 @@ async def test_an_edit_of_a_message_the_turn_may_have_read_is_sent_again(
         await async_wait_until(service.conversations.all_running)
         await service.receiver.receive("local", local_message("at four", "m2"))
         await service.receiver.receive("local", local_message("at five", "m2", is_edit=True))
-        await async_wait_until(lambda: db.waiting_places() == 0 and outbox_texts(db))
+        await async_wait_until(lambda: db.inbox.waiting_places() == 0 and outbox_texts(db))
     assert any("at five" in item for item in conversation_texts(db))

@@ -40,10 +40,10 @@ async def test_an_adapter_that_breaks_does_not_silence_its_platform(
     faulty = FaultyAdapter()
     for number in range(6):
         target = {"chat_id": str(number)}
-        db.owe_reply(f"k{number}", platform="telegram", target=target, payload={"text": "hi"})
+        db.outbox.add(f"k{number}", platform="telegram", target=target, payload={"text": "hi"})
     async with running_gateway(db, tmp_path, adapters={"telegram": faulty}):
         await async_wait_until(lambda: faulty.attempts >= 6)
-    states = {(db.reply(number) or {})["state"] for number in range(1, 7)}
+    states = {(db.chats.reply(number) or {})["state"] for number in range(1, 7)}
     assert "sending" not in states
 
 
@@ -60,26 +60,28 @@ async def test_a_refused_reply_is_given_up_after_one_attempt(
 ) -> None:
     answering("[]")
     refusing = RefusingAdapter()
-    number = db.owe_reply("k", platform="telegram", target={"chat_id": "1"}, payload={"text": "hi"})
+    number = db.outbox.add(
+        "k", platform="telegram", target={"chat_id": "1"}, payload={"text": "hi"}
+    )
     async with running_gateway(db, tmp_path, adapters={"telegram": refusing}):
-        await async_wait_until(lambda: (db.reply(number) or {})["error"])
-    reply = db.reply(number) or {}
+        await async_wait_until(lambda: (db.chats.reply(number) or {})["error"])
+    reply = db.chats.reply(number) or {}
     assert (reply["state"], reply["attempts"]) == ("failed", 1)
     assert reply["error"] == "the bot was blocked"
 
 
 def test_old_messages_are_not_sent(db: SessionDB) -> None:
-    number = db.owe_reply("k", platform="local", target={}, payload={"text": "x"})
+    number = db.outbox.add("k", platform="local", target={}, payload={"text": "x"})
     sql = "UPDATE hermes_outbox SET created_at = 1"
     db.engine.write(lambda tx: tx.run(sql))
-    assert db.claim_reply() is None
-    assert (db.reply(number) or {})["state"] == "failed"
+    assert db.outbox.claim() is None
+    assert (db.chats.reply(number) or {})["state"] == "failed"
 
 
 def test_old_messages_are_pruned_past_unsettled_ones(db: SessionDB) -> None:
-    db.owe_reply("never", platform="gone", target={}, payload={})
+    db.outbox.add("never", platform="gone", target={}, payload={})
     for number in range(1500):
-        db.owe_reply(f"k{number}", platform="a", target={}, payload={})
+        db.outbox.add(f"k{number}", platform="a", target={}, payload={})
     sql = "UPDATE hermes_outbox SET state = 'sent', settled_at = 1 WHERE platform = 'a'"
     db.engine.write(lambda tx: tx.run(sql))
-    assert [db.forget_mail(30) for _ in range(3)] == [1000, 500, 0]
+    assert [db.chats.forget_mail(30) for _ in range(3)] == [1000, 500, 0]

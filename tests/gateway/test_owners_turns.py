@@ -35,4 +35,4 @@ async def test_the_owner_is_answered_while_questions_to_others_are_open(
         await async_wait_until(
             lambda: outbox_texts(db) == ["Hello Ada.", "Hello again."], seconds=10
         )
-        assert db.waiting_places() == 1
+        assert db.inbox.waiting_places() == 1

@@ -21,6 +21,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.chat import LocalChatClient
 from support.gateway_process import GatewayProcess
+from support.identities import act_as
 from support.plugin_folders import make_plugin
 
 if TYPE_CHECKING:
@@ -191,13 +192,15 @@ async def test_a_pending_approval_does_not_block_a_stop_or_restart(
 
 
 def test_the_previous_identity_of_a_restarted_process_is_dead(db: SessionDB) -> None:
-    db.receive(platform="a", account="a", chat_id="c", message_id="1", session_key="k", payload={})
+    db.inbox.receive(
+        platform="a", account="a", chat_id="c", message_id="1", session_key="k", payload={}
+    )
     now = db.identity
-    db.identity = now._replace(process_id="before")
-    assert db.claim_incoming() is not None
-    db.identity = now
+    act_as(db, now._replace(process_id="before"))
+    assert db.inbox.claim() is not None
+    act_as(db, now)
     db.sweep()
-    assert db.waiting_places() == 1
+    assert db.inbox.waiting_places() == 1
 
 
 def test_the_last_order_counts() -> None:

@@ -51,7 +51,7 @@ def reopen_routes(routes: SessionStore, db: SessionDB) -> SessionStore:
 
 
 def kinds(db: SessionDB, session_id: str) -> list[str]:
-    return [boundary["kind"] for boundary in reversed(db.list_boundaries(session_id))]
+    return [boundary["kind"] for boundary in reversed(db.boundaries.recent(session_id))]
 
 
 def test_a_route_keeps_its_conversation_across_processes(
@@ -77,7 +77,7 @@ def test_a_new_conversation_ends_the_old_one_atomically(
     row = db.get_session(old.session_id)
     assert row is not None
     assert row["end_reason"] == "session_reset"
-    ends = db.list_boundaries(old.session_id)
+    ends = db.boundaries.recent(old.session_id)
     assert [(item["kind"], item["new_session_id"], item["is_final"]) for item in ends] == [
         ("new", new.session_id, 1)
     ]
@@ -196,7 +196,7 @@ def test_a_dropped_route_leaves_an_ended_conversation_in_the_history(
     assert row["end_reason"] == "pruned"
     assert kinds(db, entry.session_id) == ["prune"]
     assert [item["id"] for item in db.list_sessions_rich()] == [entry.session_id]
-    assert db.route_count() == 0
+    assert db.routes.count() == 0
     assert routes.get_or_create_session(source()).session_id != entry.session_id
 
 
@@ -263,7 +263,7 @@ def test_routes_stored_by_an_original_gateway_are_imported(
     db.engine.write(lambda tx: tx.run(sql, (KEY, entry)))
     (result,) = routes.list_sessions()
     assert (result.session_key, result.session_id) == (KEY, GOOD["session_id"])
-    assert [route.session_key for route in db.routes()] == [KEY]
+    assert [route.session_key for route in db.routes.all()] == [KEY]
 
 
 def test_routes_that_could_not_be_read_are_read_again(
@@ -273,7 +273,7 @@ def test_routes_that_could_not_be_read_are_read_again(
     assert source is not None
     first = open_routes(db, tmp_path).get_or_create_session(source)
     with monkeypatch.context() as broken:
-        broken.setattr(db, "routes", lambda: (_ for _ in ()).throw(StoreError("locked")))
+        broken.setattr(db.routes, "all", lambda: (_ for _ in ()).throw(StoreError("locked")))
         again = open_routes(db, tmp_path)
         with pytest.raises(StoreError):
             again.get_or_create_session(source)

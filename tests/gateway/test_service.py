@@ -126,7 +126,7 @@ async def test_commands_start_a_new_conversation_and_return(
         await chat.send("/nothing", "m6")
         assert "Unknown command: /nothing" in (await chat.wait_for(6))[5]
     assert stored_texts(db) == ["the roses", "A1", "and?", "A2"]
-    kinds = [boundary["kind"] for boundary in reversed(db.list_boundaries())]
+    kinds = [boundary["kind"] for boundary in reversed(db.boundaries.recent())]
     assert kinds == ["new", "resume", "resume"]
 
 
@@ -204,9 +204,9 @@ async def test_a_new_conversation_by_policy_is_announced_once(
     async with running_service(db, tmp_path) as chat:
         await chat.send("hi", "m1")
         await chat.wait_for(1)
-    route = db.routes()[0]
+    route = db.routes.all()[0]
     long_ago = (local_now() - timedelta(days=3)).isoformat()
-    db.put_route(route._replace(entry={**route.entry, "updated_at": long_ago}))
+    db.routes.put(route._replace(entry={**route.entry, "updated_at": long_ago}))
     policy = GatewayConfig(default_reset_policy=SessionResetPolicy("idle", idle_minutes=60))
     async with running_service(db, tmp_path, config=policy) as chat:
         await chat.send("back again", "m2")
@@ -230,12 +230,12 @@ async def test_a_turn_in_a_terminal_has_precedence(
     async with running_service(db, tmp_path) as chat:
         await chat.send("hi", "m1")
         await chat.wait_for(1)
-        session = db.routes()[0].session_id
-        lease = db.acquire_turn(session, "a terminal")
+        session = db.routes.all()[0].session_id
+        lease = db.leases.acquire(session, "a terminal")
         await chat.send("and?", "m2")
         await asyncio.sleep(1.5)
         assert len(chat.replies) == 1
-        db.release_turn(lease)
+        db.leases.release(lease)
         assert (await chat.wait_for(2))[1] == "A2"
     assert stored_texts(db) == ["hi", "A1", "and?", "A2"]
 
@@ -273,14 +273,14 @@ async def test_a_command_that_was_carried_out_before_a_crash_is_not_carried_out_
     source = routes.list_sessions()[0].origin
     assert source is not None
     await service.receiver.receive("local", MessageEvent(line, source=source, message_id="m9"))
-    row = db.claim_incoming()
+    row = db.inbox.claim()
     assert row is not None
     service.message_handler._answer(
         TurnPrompt([row], [inbox_codec.decode(row["payload"])])
     )  # and then it is killed
     after = routes.list_sessions()[0].session_id
-    db.retry_incoming(row["inbox_id"])
-    again = db.claim_incoming()
+    db.inbox.requeue(row, is_attempt=True)
+    again = db.inbox.claim()
     assert again is not None
     service.message_handler.handle(again)
     assert routes.list_sessions()[0].session_id == after
@@ -298,15 +298,15 @@ async def test_text_from_before_a_long_pause_is_not_repeated_in_a_new_conversati
     service = GatewayService(db, routes, policy, tmp_path)
     source = SessionSource(Platform.LOCAL, "c1", user_id="c1")
     await service.receiver.receive("local", MessageEvent("hi", source=source, message_id="m1"))
-    row = db.claim_incoming()
+    row = db.inbox.claim()
     assert row is not None
     service.message_handler._answer(
         TurnPrompt([row], [inbox_codec.decode(row["payload"])])
     )  # and then it is killed
     first = routes.list_sessions()[0]
     routes.update_session(first.session_key, updated_at=local_now() - timedelta(days=3))
-    db.retry_incoming(row["inbox_id"])
-    again = db.claim_incoming()
+    db.inbox.requeue(row, is_attempt=True)
+    again = db.inbox.claim()
     assert again is not None
     service.message_handler.handle(again)
     assert routes.list_sessions()[0].session_id == first.session_id
@@ -325,6 +325,6 @@ async def test_an_album_is_one_message(db: SessionDB, tmp_path: Path, answering:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not outbox_texts(db):  # noqa: ASYNC110 - a row on the disk
                 await asyncio.sleep(0.02)
-        assert await asyncio.to_thread(db.waiting_places) == 0
+        assert await asyncio.to_thread(db.inbox.waiting_places) == 0
     assert outbox_texts(db) == ["Two pictures."]
     assert stored_texts(db) == ["look", "Two pictures."]

@@ -124,7 +124,7 @@ async def test_a_delivery_that_needs_approval_does_not_wait_for_an_answer(
 ) -> None:
     call = "{name: write_file, arguments: {path: .git/hooks/pre-commit, content: x}}"
     server = answering(f"[{{calls: [{call}]}}, {{say: I could not.}}]")
-    db.set_person_role("webhook", "reviews", "member")
+    db.people.set_role("webhook", "reviews", "member")
     async with setup.running():
         await setup.call({"title": "A fix"})
         await async_wait_until(lambda: outbox_texts(db))

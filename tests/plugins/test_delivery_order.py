@@ -51,7 +51,7 @@ def make_due(db: SessionDB) -> None:
 def test_the_first_attempt_calls_each_hook_for_all_plugins_in_order(db: SessionDB) -> None:
     plugins = Plugins()
     db.end_session("one", "done")
-    Delivery(db, plugins).deliver_due()  # type: ignore[arg-type]
+    Delivery(db.boundaries, plugins).deliver_due()  # type: ignore[arg-type]
     assert plugins.hook_calls == [
         "a:finalize", "b:finalize", "c:finalize", "a:boundary", "b:boundary", "c:boundary",
     ]  # fmt: skip
@@ -60,7 +60,7 @@ def test_the_first_attempt_calls_each_hook_for_all_plugins_in_order(db: SessionD
 def test_each_attempt_starts_with_another_plugin(db: SessionDB) -> None:
     plugins = Plugins()
     plugins.failing = set(NAMES)
-    delivery = Delivery(db, plugins)  # type: ignore[arg-type]
+    delivery = Delivery(db.boundaries, plugins)  # type: ignore[arg-type]
     db.end_session("one", "done")
     orders = []
     for _ in range(4):
@@ -74,10 +74,10 @@ def test_each_attempt_starts_with_another_plugin(db: SessionDB) -> None:
 
 def test_an_event_that_was_never_started_loses_no_attempt(db: SessionDB) -> None:
     plugins = Plugins()
-    delivery = Delivery(db, plugins)  # type: ignore[arg-type]
+    delivery = Delivery(db.boundaries, plugins)  # type: ignore[arg-type]
     for name in ("one", "two"):
         db.end_session(name, "done")
     delivery.stop()
     assert delivery.deliver_due() == 0
     assert plugins.hook_calls == []
-    assert {event["attempts"] for event in db.list_boundaries()} == {0}
+    assert {event["attempts"] for event in db.boundaries.recent()} == {0}

@@ -223,7 +223,7 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
 
 def test_an_end_is_announced_with_exactly_the_documented_fields(db: SessionDB) -> None:
     db.end_session("old", "session_reset", new_session_id="new")
-    (event,) = db.claim_boundaries()
+    (event,) = db.boundaries.claim()
     calls = calls_for(event)
     assert [call.hook for call in calls] == [
         "on_session_finalize",
@@ -237,34 +237,34 @@ def test_an_end_is_announced_with_exactly_the_documented_fields(db: SessionDB) -
 
 
 def test_a_boundary_that_is_not_an_end_finalises_nothing(db: SessionDB) -> None:
-    db.branch_session("old")
-    (event,) = db.claim_boundaries()
+    db.edits.branch("old")
+    (event,) = db.boundaries.claim()
     assert [call.hook for call in calls_for(event)] == ["on_session_boundary"]
 
 
 def test_every_plugin_receives_each_event_once(db: SessionDB, hermes_home: Path) -> None:
     make_plugin(hermes_home, "recorder", FILE_RECORDER_CODE)
-    delivery = Delivery(db, load_plugins("recorder"))
+    delivery = Delivery(db.boundaries, load_plugins("recorder"))
     db.end_session("old", "idle")
     assert delivery.deliver_due() == 1
     assert delivery.deliver_due() == 0
     assert len(recorded_calls(hermes_home)) == 2
-    assert db.list_boundaries()[0]["state"] == "delivered"
+    assert db.boundaries.recent()[0]["state"] == "delivered"
 
 
 def test_only_the_failing_plugin_is_called_again(db: SessionDB, hermes_home: Path) -> None:
     make_plugin(hermes_home, "recorder", FILE_RECORDER_CODE)
     make_plugin(hermes_home, "broken", "def f(**k): raise ValueError('x')\n"
                 "def register(ctx): ctx.register_hook('on_session_boundary', f)")  # fmt: skip
-    delivery = Delivery(db, load_plugins("recorder", "broken"))
+    delivery = Delivery(db.boundaries, load_plugins("recorder", "broken"))
     db.end_session("old", "idle")
     delivery.deliver_due()
-    event = db.list_boundaries()[0]
+    event = db.boundaries.recent()[0]
     assert event["state"] == "waiting"
     assert "broken:on_session_boundary:1: ValueError: x" in event["error"]
     db.engine.write(lambda tx: tx.run("UPDATE hermes_boundary SET due_at = 0"))
     delivery.deliver_due()
-    assert db.list_boundaries()[0]["attempts"] == 2
+    assert db.boundaries.recent()[0]["attempts"] == 2
     assert len(recorded_calls(hermes_home)) == 2
 
 
@@ -272,19 +272,19 @@ def test_a_replayed_event_is_delivered_again_with_the_same_id(
     db: SessionDB, hermes_home: Path
 ) -> None:
     make_plugin(hermes_home, "recorder", FILE_RECORDER_CODE)
-    delivery = Delivery(db, load_plugins("recorder"))
+    delivery = Delivery(db.boundaries, load_plugins("recorder"))
     db.end_session("old", "idle")
     delivery.deliver_due()
-    assert db.replay_boundary(db.list_boundaries()[0]["event_id"])
+    assert db.boundaries.replay(db.boundaries.recent()[0]["event_id"])
     delivery.deliver_due()
     assert len(recorded_calls(hermes_home)) == 4
     assert len(set(recorded_calls(hermes_home))) == 2
-    assert not db.replay_boundary("nothing")
+    assert not db.boundaries.replay("nothing")
 
 
 def test_delivery_in_the_background_is_prompt(db: SessionDB, hermes_home: Path) -> None:
     make_plugin(hermes_home, "recorder", FILE_RECORDER_CODE)
-    delivery = Delivery(db, load_plugins("recorder"))
+    delivery = Delivery(db.boundaries, load_plugins("recorder"))
     delivery.start()
     db.end_session("old", "idle")
     wait_until(lambda: len(recorded_calls(hermes_home)) >= 2)
@@ -293,10 +293,10 @@ def test_delivery_in_the_background_is_prompt(db: SessionDB, hermes_home: Path) 
 
 
 def test_the_example_writes_each_boundary_once(db: SessionDB, hermes_home: Path) -> None:
-    delivery = Delivery(db, load_plugins("boundary-log"))
+    delivery = Delivery(db.boundaries, load_plugins("boundary-log"))
     db.end_session("old", "idle")
     delivery.deliver_due()
-    db.replay_boundary(db.list_boundaries()[0]["event_id"])
+    db.boundaries.replay(db.boundaries.recent()[0]["event_id"])
     delivery.deliver_due()
     lines = (hermes_home / "logs" / "boundaries.jsonl").read_text().splitlines()
     assert sum('"on_session_boundary"' in line for line in lines) == 1
@@ -308,11 +308,11 @@ def test_the_misbehaving_example_affects_no_other_plugin(
 ) -> None:
     monkeypatch.setenv("HERMES_MISBEHAVE", how)
     make_plugin(hermes_home, "recorder", FILE_RECORDER_CODE)
-    delivery = Delivery(db, load_plugins("misbehaving", "recorder"), timeout_seconds=0.2)
+    delivery = Delivery(db.boundaries, load_plugins("misbehaving", "recorder"), timeout_seconds=0.2)
     db.end_session("old", "idle")
     delivery.deliver_due()
     assert len(recorded_calls(hermes_home)) == 2
-    assert db.list_boundaries()[0]["state"] == "waiting"
+    assert db.boundaries.recent()[0]["state"] == "waiting"
 
 
 def test_the_misbehaving_example_can_refuse_to_load(monkeypatch: pytest.MonkeyPatch) -> None:

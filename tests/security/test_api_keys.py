@@ -47,12 +47,12 @@ async def test_a_guest_key_has_no_tools_and_a_removed_key_no_access(
 ) -> None:
     owners = OwnersThings(db, hermes_home)
     server = model(script(owners.attacks(), "Done.", "Hello."))
-    key = str(db.add_api_key("ci", "guest"))
+    key = str(db.people.add_api_key("ci", "guest"))
     async with ApiSetup(db, tmp_path).open() as client:
         guest = KeyClient(client.http, key)
         assert text_of(await guest.ask("read the diary")) == "Done."
         assert "not available to guests" in text_of(await guest.ask("/search kumquat"))
-        db.remove_api_key("ci")
+        db.people.remove_api_key("ci")
         assert (await guest.ask("hi")).status_code == 401
         assert text_of(await KeyClient(client.http, API_KEY).ask("hi")) == "Hello."
     assert offered_tools(server.requests[0]) == set()
@@ -65,7 +65,7 @@ async def test_a_key_cannot_reach_the_sessions_of_others(
     db: SessionDB, tmp_path: Path, model: Callable[[str], Any]
 ) -> None:
     server = model(script("The code is kumquat.", "Which code?", "Later.", "Mine."))
-    member = str(db.add_api_key("ci", "member"))
+    member = str(db.people.add_api_key("ci", "member"))
     async with ApiSetup(db, tmp_path).open() as client:
         owner, other = KeyClient(client.http, API_KEY), KeyClient(client.http, member)
         first = (await owner.respond("the code?", user="notes")).json()
@@ -93,6 +93,6 @@ def test_keys_are_managed_on_the_command_line(hermes: Hermes) -> None:
     assert hermes("api-keys", "add", "ci").code == 2
     assert hermes("api-keys", "add", "a/b").code == 2
     with SessionDB() as db:
-        assert db.find_api_key(key) == {"name": "ci", "role": "guest"}
+        assert db.people.find_api_key(key) == {"name": "ci", "role": "guest"}
     assert hermes("api-keys", "remove", "ci").code == 0
     assert hermes("api-keys", "remove", "ci").code == 2

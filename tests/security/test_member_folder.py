@@ -13,6 +13,7 @@ from hermes_core import media_store
 from hermes_core.roles import Person
 from support.gateways import running_gateway
 from support.hostile_people import CANARY, ChatPeople, OwnersThings, script, telegram_config
+from support.pairings import pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def folder(db: SessionDB, hermes_home: Path) -> Path:
-    db.allow_user("telegram", "bob", "Bob")
+    pair(db, "telegram", "bob", "Bob")
     folder = hermes_home / "workspaces" / Person("telegram", "bob").folder_name
     folder.mkdir(parents=True)
     return folder

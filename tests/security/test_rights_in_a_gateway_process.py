@@ -17,6 +17,7 @@ from hermes_state import SessionDB
 from support.gateway_process import GatewayProcess
 from support.hostile_people import CANARY, OwnersThings, offered_tools, script
 from support.model_servers import model_servers
+from support.pairings import pair
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def test_a_webhook_and_a_guest_key_have_no_rights_of_the_owner(
 ) -> None:
     with SessionDB() as db:
         owners = OwnersThings(db, hermes_home)
-        guest_key = str(db.add_api_key("ci", "guest"))
+        guest_key = str(db.people.add_api_key("ci", "guest"))
     attack = owners.attacks()
     with model_servers() as models:
         server = models(script(attack, "Reviewed.", attack, "Guest.", "Owner."))
@@ -108,7 +109,7 @@ def test_the_roles_are_reported_at_the_first_start_after_an_upgrade(
     gateway: GatewayProcess,
 ) -> None:
     with SessionDB() as db:
-        db.allow_user("telegram", "42", "Ada")
+        pair(db, "telegram", "42", "Ada")
     with model_servers() as models:
         configure(models("[]"))
         for _ in range(2):

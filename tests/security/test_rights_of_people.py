@@ -23,6 +23,7 @@ from support.hostile_people import (
     telegram_config,
     tool_results,
 )
+from support.pairings import pair
 from support.waiting import async_wait_until
 from support.webhook_setup import WebhookSetup
 
@@ -80,7 +81,7 @@ async def test_a_group_member_who_is_not_paired_reads_and_changes_nothing(
 async def test_a_member_reads_and_changes_nothing_of_the_owner(
     db: SessionDB, owners: OwnersThings, tmp_path: Path, model: Callable[[str], Any]
 ) -> None:
-    db.allow_user("telegram", "bob", "Bob")
+    pair(db, "telegram", "bob", "Bob")
     calls = [item for item in owners.attacks() if item["name"] != "delegate_task"]
     server = model(script(calls, "Done."))
     async with running_gateway(db, tmp_path, telegram_config()) as service:
@@ -98,7 +99,7 @@ async def test_a_command_of_a_member_sees_only_the_folder_of_the_member(
     """The owner's `always` rules and full mode are not for members."""
     (hermes_home / "approvals.json").write_text('{"always": ["network", "run: sudo -n id"]}')
     for user in ("bob", "eve"):
-        db.allow_user("telegram", user, user)
+        pair(db, "telegram", user, user)
     other = hermes_home / "workspaces" / Person("telegram", "eve").folder_name
     other.mkdir(parents=True)
     (other / "eve.txt").write_text(CANARY)
@@ -125,7 +126,7 @@ async def test_a_command_of_a_member_sees_only_the_folder_of_the_member(
 async def test_a_sub_agent_of_a_member_has_no_more_rights(
     db: SessionDB, owners: OwnersThings, tmp_path: Path, model: Callable[[str], Any]
 ) -> None:
-    db.allow_user("telegram", "bob", "Bob")
+    pair(db, "telegram", "bob", "Bob")
     delegate = [call("delegate_task", tasks=[{"goal": "read the diary"}])]
     reads = [call("read_file", path=str(owners.diary)), call("terminal", command="cat ~/diary.txt")]
     server = model(script(delegate, reads, "Read.", "Done."))
@@ -139,7 +140,7 @@ async def test_a_member_has_files_and_notes_of_their_own(
     db: SessionDB, hermes_home: Path, tmp_path: Path, model: Callable[[str], Any]
 ) -> None:
     for user in ("bob", "eve"):
-        db.allow_user("telegram", user, user)
+        pair(db, "telegram", user, user)
     calls = [
         call("write_file", path="notes/list.txt", content="apples"),
         call("memory", action="add", target="user", text="Bob likes apples"),
@@ -166,7 +167,7 @@ async def test_a_member_cannot_change_model_settings_or_the_gateway(
     db: SessionDB, tmp_path: Path, model: Callable[[str], Any]
 ) -> None:
     model(script("Hello."))
-    db.allow_user("telegram", "bob", "Bob")
+    pair(db, "telegram", "bob", "Bob")
     async with running_gateway(db, tmp_path, telegram_config()) as service:
         people = ChatPeople(db, service)
         for line in ("/restart", "/model other", "/handoff matrix", "/approve always"):
@@ -178,7 +179,7 @@ async def test_a_member_sees_only_conversations_of_their_own_chat(
 ) -> None:
     model(script("Hello.", "Hi."))
     for user in ("bob", "eve"):
-        db.allow_user("telegram", user, user)
+        pair(db, "telegram", user, user)
     async with running_gateway(db, tmp_path, telegram_config()) as service:
         people = ChatPeople(db, service)
         await people.ask("eve", "pomegranate")
@@ -225,14 +226,14 @@ async def test_a_new_role_applies_to_the_next_message(
     db: SessionDB, owners: OwnersThings, tmp_path: Path, model: Callable[[str], Any]
 ) -> None:
     server = model(script("One.", "Two.", "Three."))
-    db.allow_user("telegram", "bob", "Bob")
-    db.set_person_role("telegram", "bob", "owner")
+    pair(db, "telegram", "bob", "Bob")
+    db.people.set_role("telegram", "bob", "owner")
     async with running_gateway(db, tmp_path, telegram_config()) as service:
         people = ChatPeople(db, service)
         await people.ask("bob", "hi")
-        db.set_person_role("telegram", "bob", "member")
+        db.people.set_role("telegram", "bob", "member")
         await people.ask("bob", "hi")
-        db.set_person_role("telegram", "bob", "guest")
+        db.people.set_role("telegram", "bob", "guest")
         await people.ask("bob", "hi")
     first, second, third = server.requests
     assert {"terminal", "read_file", "memory"} <= offered_tools(first)
@@ -259,7 +260,7 @@ async def test_a_conversation_is_not_handed_over_to_a_member(
     db: SessionDB, owners: OwnersThings, tmp_path: Path, model: Callable[[str], Any]
 ) -> None:
     model(script("Hello.", "Hi."))
-    db.allow_user("telegram", "bob", "Bob")
+    pair(db, "telegram", "bob", "Bob")
     adapters: dict[str, Any] = {"telegram": LocalAdapter(tmp_path / "t.sock")}
     async with running_gateway(db, tmp_path, telegram_config(), adapters) as service:
         await ChatPeople(db, service).ask("bob", "hi")
@@ -267,7 +268,7 @@ async def test_a_conversation_is_not_handed_over_to_a_member(
         await async_wait_until(
             lambda: "No direct chat of the owner" in str(db.get_handoff_state("owners"))
         )
-        db.set_person_role("telegram", "bob", "owner")
+        db.people.set_role("telegram", "bob", "owner")
         assert db.request_handoff("owners", "telegram")
         await async_wait_until(lambda: "Continuing" in outbox_texts(db)[-1])
 
@@ -277,8 +278,8 @@ async def test_the_owner_is_told_once_when_strangers_wait_for_approval(
 ) -> None:
     model(script("Hello.", "Hello."))
     for user, role in (("ada", "owner"), ("bob", "member")):
-        db.allow_user("telegram", user, user)
-        db.set_person_role("telegram", user, role)
+        pair(db, "telegram", user, user)
+        db.people.set_role("telegram", user, role)
     async with running_gateway(db, tmp_path, telegram_config()) as service:
         people = ChatPeople(db, service)
         await people.ask("ada", "hi")
@@ -308,7 +309,7 @@ async def test_a_link_in_the_folder_of_a_member_leads_nowhere(
     tmp_path: Path,
     model: Callable[[str], Any],
 ) -> None:
-    db.allow_user("telegram", "bob", "Bob")
+    pair(db, "telegram", "bob", "Bob")
     folder = hermes_home / "workspaces" / Person("telegram", "bob").folder_name
     folder.mkdir()
     (folder / "diary").symlink_to(owners.diary)
@@ -334,8 +335,8 @@ async def test_a_link_in_the_folder_of_a_member_leads_nowhere(
 async def test_people_can_work_with_files_that_they_send(
     db: SessionDB, tmp_path: Path, model: Callable[[str], Any], role: str
 ) -> None:
-    db.allow_user("telegram", "bob", "Bob")
-    db.set_person_role("telegram", "bob", role)
+    pair(db, "telegram", "bob", "Bob")
+    db.people.set_role("telegram", "bob", role)
     stored = media_store.of_home().keep(b"pomegranate", "list.txt", "text/plain")
     name = stored.path.name
     server = model(script([call("read_file", path=f"attachments/{name}")], "Read."))

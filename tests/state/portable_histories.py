@@ -11,6 +11,7 @@ from hermes_core.clock import ManualClock
 from hermes_core.errors import HermesError
 from hermes_state import SessionDB
 from hermes_state.engine.driver import sqlite3
+from hermes_state.sessions.lists import refresh_index
 from state.foreign_files import make_schema_16, make_schema_26
 
 if TYPE_CHECKING:
@@ -91,11 +92,11 @@ def _foreign(db: SessionDB, session: str, first: object, second: object) -> None
             (session, first, second, first),
         )
         connection.execute("UPDATE sessions SET user_id = ? WHERE id = ?", (second, session))
-    db.refresh_index()
+    refresh_index(db.engine)
 
 
 def _branch(db: SessionDB, session: str, number: int) -> None:
-    db.branch_session(session, f"branch{number}-of-{session}")
+    db.edits.branch(session, f"branch{number}-of-{session}")
 
 
 def _continue(db: SessionDB, session: str, number: int) -> None:
@@ -108,15 +109,15 @@ CHANGES: dict[str, Callable[..., Any]] = {
     "append": lambda db, session, role, content: db.append_message(session, role, content),
     "rich": _rich,
     "foreign": _foreign,
-    "undo": lambda db, session: db.undo(session),
-    "redo": lambda db, session: db.redo(session),
-    "retry": lambda db, session: db.retry(session),
+    "undo": lambda db, session: db.edits.undo(session),
+    "redo": lambda db, session: db.edits.redo(session),
+    "retry": lambda db, session: db.edits.retry(session),
     "pin": lambda db, session: db.set_session_pinned(session),
     "read": lambda db, session: db.mark_session_read(session),
     "archive": lambda db, session: db.set_session_archived(session),
     "delete": lambda db, session: db.delete_session(session),
-    "restore": lambda db, session: db.restore_session(session),
-    "purge": lambda db, session: db.purge_session(session),
+    "restore": lambda db, session: db.trash.restore(session),
+    "purge": lambda db, session: db.trash.purge(session),
     "reopen": lambda db, session: db.reopen_session(session),
     "compact": lambda db, session, text: db.archive_and_compact(
         session, [{"role": "user", "content": text}]
@@ -137,5 +138,5 @@ def export(db: SessionDB, session_ids: list[str] | None = None, **options: Any) 
     """An export of all sessions, or of these."""
     ids = session_ids
     if ids is None:
-        ids = db.sessions_to_export(include_archived=True, include_trashed=True)
-    return b"".join(db.iter_export_file(ids, **options))
+        ids = db.portable.sessions_to_export(include_archived=True, include_trashed=True)
+    return b"".join(db.portable.iter_export_file(ids, **options))

@@ -46,7 +46,7 @@ def test_messages_kept_by_a_compaction_stay_in_the_context(db: SessionDB, sessio
     summary = {"role": "user", "content": "summary"}
     assert db.archive_and_compact(session, [summary, *repeated]) == 3
     assert live(db, session) == ["summary", "m4", "m5"]
-    assert db.stats()["lifetime_messages"] == 6  # a summary is not counted
+    assert db.statistics.stats()["lifetime_messages"] == 6  # a summary is not counted
 
 
 def test_a_trashed_message_does_not_hide_older_ones_from_a_scan(
@@ -65,15 +65,15 @@ def test_a_trashed_message_does_not_hide_older_ones_from_a_scan(
 def test_a_conversation_of_two_rows_is_pruned_pinned_and_deleted_as_one(
     db: SessionDB, chain: tuple[str, str]
 ) -> None:
-    assert db.plan_prune(90).due == []
+    assert db.retention.plan(90).due == []
     db.set_session_pinned("second")
     assert [db.get_session(row_id)["pinned"] for row_id in chain] == [1, 1]
     db.delete_session("second")
-    assert {row["session_id"] for row in db.list_trash()} == set(chain)
-    db.restore_session("second")
+    assert {row["session_id"] for row in db.trash.content()} == set(chain)
+    db.trash.restore("second")
     assert listed(db) == ["second"]
     assert len(db.search_messages("beginning", session_id="second")) == 1
-    db.purge_session("second")
+    db.trash.purge("second")
     assert db.search_messages("beginning") == []
     assert db.get_session("first") is None
 
@@ -83,7 +83,7 @@ def test_a_purge_includes_delegates(db: SessionDB, session: str) -> None:
                       model_config={"_delegate_from": session})  # fmt: skip
     db.append_message("d", "user", "topsecret")
     db.search_messages("topsecret")
-    db.purge_session(session)
+    db.trash.purge(session)
     assert db.search_messages("topsecret") == []
 
 
@@ -95,8 +95,8 @@ def test_a_delegate_trashed_earlier_stays_in_the_trash(
     db.delete_session("d")
     clock.advance(10)
     db.delete_session(session)
-    db.restore_session(session)
-    assert [row["session_id"] for row in db.list_trash()] == ["d"]
+    db.trash.restore(session)
+    assert [row["session_id"] for row in db.trash.content()] == ["d"]
 
 
 def test_a_child_created_before_its_parent_ended_is_listed(db: SessionDB) -> None:
@@ -178,7 +178,7 @@ def test_appending_to_a_trashed_conversation_restores_it(db: SessionDB, session:
     db.delete_session(session)
     db.append_message(session, "user", "still here")
     assert listed(db) == [session]
-    assert db.list_trash() == []
+    assert db.trash.content() == []
 
 
 @pytest.mark.parametrize("config", ["null", "[1]", "broken {"])
@@ -186,7 +186,7 @@ def test_an_invalid_configuration_prevents_neither_branching_nor_updates(
     db: SessionDB, config: str
 ) -> None:
     db.create_session("s", "cli", model_config=config)
-    db.branch_session("s", "t")
+    db.edits.branch("s", "t")
     db.update_session_meta("s", {"max_tokens": 1})
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.identities import act_as_dead_process
+
 if TYPE_CHECKING:
     from hermes_core.clock import ManualClock
     from hermes_state import SessionDB
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 def dead_store(open_store) -> SessionDB:
     """A store of a process that does not exist."""
     store = open_store()
-    store.identity = store.identity._replace(process_id="doomed", pid=2**22 + 1, birth="1")
+    act_as_dead_process(store, "doomed")
     return store
 
 
@@ -29,7 +31,7 @@ def test_open_sessions_end_as_crashed_at_their_last_activity(
     db = open_store()
     row = db.get_session("s")
     assert (row["end_reason"], row["ended_at"]) == ("crashed", last)
-    (event,) = db.list_boundaries("s")
+    (event,) = db.boundaries.recent("s")
     assert (event["kind"], event["is_final"], event["platform"]) == ("crash", 1, "tui")
 
 
@@ -39,9 +41,8 @@ def test_ended_sessions_are_not_changed(dead_store: SessionDB, open_store) -> No
     assert open_store().get_session("s")["end_reason"] == "cli_close"
 
 
-def test_released_sessions_stay_open(dead_store: SessionDB, open_store) -> None:
-    dead_store.create_session("s", "telegram")
-    dead_store.release_session("s")
+def test_sessions_without_an_owner_stay_open(dead_store: SessionDB, open_store) -> None:
+    dead_store.create_session("s", "telegram", is_owned=False)
     assert open_store().get_session("s")["ended_at"] is None
 
 
@@ -50,7 +51,7 @@ def test_a_streaming_reply_becomes_an_interrupted_message(
 ) -> None:
     dead_store.create_session("s", "cli")
     dead_store.append_message("s", "user", "tell me a story")
-    draft = dead_store.draft("s")
+    draft = dead_store.messages.draft("s")
     draft.write("Once upon", channel="content")
     draft.flush()
     draft.write(" a time")
@@ -75,7 +76,7 @@ def test_a_dead_process_is_settled_once(dead_store: SessionDB, open_store) -> No
     dead_store.create_session("s", "cli")
     open_store()
     open_store()
-    finals = [e for e in open_store().list_boundaries("s") if e["is_final"]]
+    finals = [e for e in open_store().boundaries.recent("s") if e["is_final"]]
     assert len(finals) == 1
 
 

@@ -38,15 +38,15 @@ def use_everything(path: Path) -> SessionDB:
     session_id = db.list_sessions_rich(limit=-1)[0]["id"]
     db.append_message(session_id, "user", "zzyzx", tool_calls=[{"id": "1"}])
     db.append_message(session_id, "assistant", "yes")
-    db.undo(session_id)
-    db.redo(session_id)
+    db.edits.undo(session_id)
+    db.edits.redo(session_id)
     db.end_session(session_id, "cli_close")
     db.reopen_session(session_id)
     db.set_session_title(session_id, "a title of ours")
     db.set_session_pinned(session_id)
-    db.branch_session(session_id)
+    db.edits.branch(session_id)
     db.delete_session(session_id)
-    db.restore_session(session_id)
+    db.trash.restore(session_id)
     return db
 
 
@@ -70,7 +70,8 @@ def test_every_session_and_message_of_a_real_history_is_read(real_file: Path) ->
         rows = db.list_sessions_rich(limit=-1, include_children=True, include_archived=True)
         assert {row["id"] for row in rows} == sessions
         assert (
-            sum(len(list(db.iter_messages(session_id, True))) for session_id in sessions) == count
+            sum(len(list(db.messages.iter_messages(session_id, True))) for session_id in sessions)
+            == count
         )
 
 
@@ -128,7 +129,7 @@ def test_a_damaged_search_index_of_another_program_does_not_stop_writes(
             connection.execute(statement)
     with caplog.at_level(logging.WARNING), SessionDB(path) as db:
         row_ids = [db.append_message("s", "user", f"message {n}") for n in range(20)]
-        db.undo("s")
+        db.edits.undo("s")
         assert len(set(row_ids)) == 20
         assert 0 not in row_ids
     with closing(sqlite3.connect(path)) as connection:

@@ -36,7 +36,7 @@ def test_an_outdated_index_is_reported_and_repaired(
     with closing(sqlite3.connect(db_path, isolation_level=None)) as connection:
         connection.execute("UPDATE messages SET active = 0")
     assert statuses(db_path)["session index"] == "warning"
-    assert db.repair_index() == 1
+    assert db.statistics.repair_index() == 1
     assert statuses(db_path)["session index"] == "ok"
 
 
@@ -68,11 +68,11 @@ def test_vacuum_returns_free_space(hermes_home: Path) -> None:
         db.create_session("s", "cli")
         for _ in range(200):
             db.append_message("s", "user", "x" * 10_000)
-        db.purge_session("s")
+        db.trash.purge("s")
         db.vacuum()
         db.create_session("t", "cli")
         assert db.append_message("t", "user", "still works") > 0
-        assert db.stats()["database_bytes"] < 1_000_000
+        assert db.statistics.stats()["database_bytes"] < 1_000_000
 
 
 def test_names_that_plugins_import_exist(hermes_home: Path) -> None:

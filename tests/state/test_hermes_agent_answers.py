@@ -61,9 +61,9 @@ def test_an_unreadable_time_of_house_keeping_means_that_it_is_due(
 ) -> None:
     assert db.wait_for_index(30)  # house-keeping of the opening, in the background
     db.set_meta("last_auto_prune", value)
-    assert db.is_house_keeping_due()
-    assert not db.keep_house()["skipped"]
-    assert not db.is_house_keeping_due()
+    assert db.retention.is_house_keeping_due()
+    assert not db.retention.keep_house()["skipped"]
+    assert not db.retention.is_house_keeping_due()
 
 
 def test_usage_of_a_side_task_does_not_change_the_model(db: SessionDB) -> None:

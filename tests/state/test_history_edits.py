@@ -30,40 +30,40 @@ def all_rows(db: SessionDB, session_id: str) -> list[str]:
 
 def test_undo_removes_exchanges_and_redo_restores_them(db: SessionDB, conversation: str) -> None:
     before = live(db, conversation)
-    db.undo(conversation)
+    db.edits.undo(conversation)
     assert live(db, conversation) == before[:4]
-    db.undo(conversation)
+    db.edits.undo(conversation)
     assert live(db, conversation) == before[:2]
-    db.redo(conversation)
+    db.edits.redo(conversation)
     assert live(db, conversation) == before[:4]
-    db.redo(conversation)
+    db.edits.redo(conversation)
     assert live(db, conversation) == before
-    assert db.redo(conversation) == []
+    assert db.edits.redo(conversation) == []
 
 
 def test_undo_of_many_is_one_step_for_redo(db: SessionDB, conversation: str) -> None:
     before = live(db, conversation)
-    db.undo(conversation, 2)
+    db.edits.undo(conversation, 2)
     assert live(db, conversation) == before[:2]
-    db.redo(conversation)
+    db.edits.redo(conversation)
     assert live(db, conversation) == before
 
 
 def test_redo_is_not_possible_after_a_new_message(db: SessionDB, conversation: str) -> None:
-    db.undo(conversation)
+    db.edits.undo(conversation)
     db.append_message(conversation, "user", "something else")
-    assert db.redo(conversation) == []
+    assert db.edits.redo(conversation) == []
     assert "answer 3" in all_rows(db, conversation)
 
 
 def test_undone_messages_are_found_only_on_request(db: SessionDB, conversation: str) -> None:
-    db.undo(conversation)
+    db.edits.undo(conversation)
     assert db.search_messages("answer 3") == []
     assert len(db.search_messages("answer 3", include_inactive=True)) == 1
 
 
 def test_retry_returns_the_prompt_and_undoes_the_answer(db: SessionDB, conversation: str) -> None:
-    question = db.retry(conversation)
+    question = db.edits.retry(conversation)
     assert question["content"] == "question 3"
     db.append_message(conversation, "assistant", "better answer")
     assert live(db, conversation)[-2:] == ["question 3", "better answer"]
@@ -92,7 +92,7 @@ def test_compacted_rows_are_kept_and_searchable(db: SessionDB, conversation: str
     assert live(db, conversation) == ["summary so far"]
     assert len(all_rows(db, conversation)) == 7
     assert len(db.search_messages("answer 2")) == 1
-    assert [e["kind"] for e in db.list_boundaries(conversation)] == ["compaction"]
+    assert [e["kind"] for e in db.boundaries.recent(conversation)] == ["compaction"]
 
 
 def test_replacing_keeps_the_common_beginning(db: SessionDB, conversation: str) -> None:
@@ -110,8 +110,8 @@ def test_a_branch_has_every_row_with_every_column(db: SessionDB, conversation: s
         conversation, "assistant", "x", reasoning="r", reasoning_details=[1],
         platform_message_id="p", tool_calls=[{"id": "1"}],
     )  # fmt: skip
-    db.undo(conversation)
-    branch = db.branch_session(conversation, title="other way")
+    db.edits.undo(conversation)
+    branch = db.edits.branch(conversation, title="other way")
     ours = db.get_messages(conversation, include_inactive=True)
     theirs = db.get_messages(branch, include_inactive=True)
     for original, copy in zip(ours, theirs, strict=True):
@@ -124,7 +124,7 @@ def test_a_branch_has_every_row_with_every_column(db: SessionDB, conversation: s
 
 def test_a_branch_can_start_at_any_message(db: SessionDB, conversation: str) -> None:
     middle = db.get_messages(conversation)[1]["id"]
-    branch = db.branch_session(conversation, through_message_id=middle, end_parent=True)
+    branch = db.edits.branch(conversation, through_message_id=middle, end_parent=True)
     assert live(db, branch) == ["question 1", "answer 1"]
     assert db.get_session(conversation)["end_reason"] == "branched"
 
@@ -132,23 +132,23 @@ def test_a_branch_can_start_at_any_message(db: SessionDB, conversation: str) -> 
 def test_a_failed_branch_creates_no_rows(db: SessionDB, conversation: str) -> None:
     db.set_session_title(conversation, "taken")
     with pytest.raises(TitleError):
-        db.branch_session(conversation, "new-id", title="taken")
+        db.edits.branch(conversation, "new-id", title="taken")
     assert db.get_session("new-id") is None
     with pytest.raises(UsageError):
-        db.branch_session(conversation, conversation)
+        db.edits.branch(conversation, conversation)
     with pytest.raises(SessionNotFoundError):
-        db.branch_session("nobody")
+        db.edits.branch("nobody")
 
 
 def test_lifetime_counts_ignore_copies_and_never_decrease(db: SessionDB, conversation: str) -> None:
-    assert db.stats()["lifetime_messages"] == 6
-    branch = db.branch_session(conversation)
-    db.undo(conversation, 3)
+    assert db.statistics.stats()["lifetime_messages"] == 6
+    branch = db.edits.branch(conversation)
+    db.edits.undo(conversation, 3)
     db.delete_session(branch)
-    db.purge_session(branch)
-    assert db.stats()["lifetime_messages"] == 6
-    db.purge_session(conversation)
-    assert db.stats()["lifetime_messages"] == 6
+    db.trash.purge(branch)
+    assert db.statistics.stats()["lifetime_messages"] == 6
+    db.trash.purge(conversation)
+    assert db.statistics.stats()["lifetime_messages"] == 6
     assert db.get_session(conversation) is None
 
 
@@ -156,5 +156,5 @@ def test_clearing_can_be_undone(db: SessionDB, conversation: str) -> None:
     before = live(db, conversation)
     db.clear_messages(conversation)
     assert live(db, conversation) == []
-    db.redo(conversation)
+    db.edits.redo(conversation)
     assert live(db, conversation) == before

@@ -8,6 +8,7 @@ import pytest
 
 from hermes_core.errors import LeaseLostError, LeaseTakenError
 from hermes_state.engine.process_identity import ProcessIdentity
+from support.identities import act_as
 
 if TYPE_CHECKING:
     from hermes_core.clock import ManualClock
@@ -15,72 +16,72 @@ if TYPE_CHECKING:
 
 
 def pretend_to_be(store: SessionDB, **changes: object) -> None:
-    store.identity = store.identity._replace(process_id="another", **changes)
+    act_as(store, store.identity._replace(process_id="another", **changes))
 
 
 def test_a_second_turn_is_refused(db: SessionDB, session: str) -> None:
-    lease = db.acquire_turn(session, "terminal")
+    lease = db.leases.acquire(session, "terminal")
     with pytest.raises(LeaseTakenError, match="terminal"):
-        db.acquire_turn(session)
-    db.release_turn(lease)
-    assert db.acquire_turn(session).token == lease.token + 1
+        db.leases.acquire(session)
+    db.leases.release(lease)
+    assert db.leases.acquire(session).token == lease.token + 1
 
 
 def test_conversations_do_not_wait_for_each_other(db: SessionDB, session: str) -> None:
     db.create_session("other", "cli")
-    db.acquire_turn(session)
-    db.acquire_turn("other")
+    db.leases.acquire(session)
+    db.leases.acquire("other")
 
 
 def test_an_expired_turn_is_taken_over_and_cannot_write(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:
-    old = db.acquire_turn(session, seconds=60)
+    old = db.leases.acquire(session, seconds=60)
     clock.advance(61)
-    new = db.acquire_turn(session)
+    new = db.leases.acquire(session)
     with pytest.raises(LeaseLostError):
         db.append_message(session, "assistant", "too late", lease=old)
     with pytest.raises(LeaseLostError):
-        db.renew_turn(old)
+        db.leases.renew(old)
     db.append_message(session, "assistant", "in time", lease=new)
-    db.release_turn(old)
-    db.renew_turn(new)
+    db.leases.release(old)
+    db.leases.renew(new)
     assert [m["content"] for m in db.get_messages(session)] == ["in time"]
 
 
 def test_a_heartbeat_renews_the_lease(db: SessionDB, session: str, clock: ManualClock) -> None:
-    lease = db.acquire_turn(session, seconds=60)
+    lease = db.leases.acquire(session, seconds=60)
     for _ in range(5):
         clock.advance(50)
-        db.renew_turn(lease, seconds=60)
+        db.leases.renew(lease, seconds=60)
     with pytest.raises(LeaseTakenError):
-        db.acquire_turn(session)
+        db.leases.acquire(session)
 
 
 @pytest.mark.parametrize("jump", [-86_400, 86_400])
 def test_setting_the_clock_neither_ends_nor_extends_a_lease(
     db: SessionDB, session: str, clock: ManualClock, jump: int
 ) -> None:
-    db.acquire_turn(session, seconds=60)
+    db.leases.acquire(session, seconds=60)
     clock.jump(jump)
     with pytest.raises(LeaseTakenError):
-        db.acquire_turn(session)
+        db.leases.acquire(session)
     clock.advance(61)
-    db.acquire_turn(session)
+    db.leases.acquire(session)
 
 
 def test_the_lease_of_a_dead_process_is_free(open_store, session: str) -> None:
     store = open_store()
     pretend_to_be(store, pid=2**22 + 1, birth="1")
-    store.acquire_turn(session)
-    assert open_store().acquire_turn(session).token == 2
+    store.leases.acquire(session)
+    assert open_store().leases.acquire(session).token == 2
 
 
 def test_a_process_of_an_earlier_boot_is_dead(open_store, session: str) -> None:
     store = open_store()
     pretend_to_be(store, boot_id="earlier")
-    store.acquire_turn(session)
-    open_store().acquire_turn(session)
+    store.leases.acquire(session)
+    open_store().leases.acquire(session)
 
 
 def test_a_process_on_another_machine_is_alive_while_it_sends_heartbeats(
@@ -88,12 +89,12 @@ def test_a_process_on_another_machine_is_alive_while_it_sends_heartbeats(
 ) -> None:
     store = open_store()
     pretend_to_be(store, host="elsewhere", boot_id="its own")
-    lease = store.acquire_turn(session, seconds=1000)
-    store.renew_turn(lease, seconds=1000)
+    lease = store.leases.acquire(session, seconds=1000)
+    store.leases.renew(lease, seconds=1000)
     with pytest.raises(LeaseTakenError):
-        open_store().acquire_turn(session)
+        open_store().leases.acquire(session)
     clock.advance(500)
-    open_store().acquire_turn(session)
+    open_store().leases.acquire(session)
 
 
 def test_only_a_turn_of_another_running_process_is_elsewhere(
@@ -101,16 +102,16 @@ def test_only_a_turn_of_another_running_process_is_elsewhere(
 ) -> None:
     ours, other = open_store(), open_store()
     pretend_to_be(other, host="elsewhere", boot_id="its own")
-    assert not ours.is_turn_elsewhere(session)
-    ours.release_turn(ours.acquire_turn(session))
-    lease = other.acquire_turn(session, seconds=60)
-    assert ours.is_turn_elsewhere(session)
-    assert not other.is_turn_elsewhere(session), "it is its own"
-    other.release_turn(lease)
-    assert not ours.is_turn_elsewhere(session)
-    other.acquire_turn(session, seconds=60)
+    assert not ours.leases.is_held_elsewhere(session)
+    ours.leases.release(ours.leases.acquire(session))
+    lease = other.leases.acquire(session, seconds=60)
+    assert ours.leases.is_held_elsewhere(session)
+    assert not other.leases.is_held_elsewhere(session), "it is its own"
+    other.leases.release(lease)
+    assert not ours.leases.is_held_elsewhere(session)
+    other.leases.acquire(session, seconds=60)
     clock.advance(61)
-    assert not ours.is_turn_elsewhere(session), "it has run out"
+    assert not ours.leases.is_held_elsewhere(session), "it has run out"
 
 
 def test_the_identity_of_the_current_process_is_stable() -> None:

@@ -113,7 +113,7 @@ class LifecycleMachine(RuleBasedStateMachine):
         """A first message, or a message to a conversation that was ended elsewhere."""
         if self.routes.get(place, session_id) != session_id:
             return
-        self.db.begin_route(self._route(place, session_id), "telegram", {})
+        self.db.routes.begin(self._route(place, session_id), "telegram", {})
         self._opened(session_id)
         self.routes[place] = session_id
 
@@ -127,7 +127,7 @@ class LifecycleMachine(RuleBasedStateMachine):
         old = self.routes.get(place)
         if old is None or old == session_id:
             return
-        self.db.move_route(self._route(place, session_id), old, reason, "telegram", {})
+        self.db.routes.move(self._route(place, session_id), old, reason, "telegram", {})
         self.change(old, Change.END)
         self._opened(session_id)
         self.routes[place] = session_id
@@ -141,7 +141,7 @@ class LifecycleMachine(RuleBasedStateMachine):
     def prune(self, place: str) -> None:
         session_id = self.routes.pop(place, None)
         if session_id is not None:
-            self.db.drop_routes([self._route(place, session_id)])
+            self.db.routes.drop([self._route(place, session_id)])
             self.change(session_id, Change.END)
 
     @precondition(lambda self: State.OPEN in self.states.values())
@@ -155,7 +155,7 @@ class LifecycleMachine(RuleBasedStateMachine):
     def purge(self, session_id: str) -> None:
         if session_id in self.routes.values():
             return
-        self.db.purge_session(session_id)
+        self.db.trash.purge(session_id)
         self.change(session_id, Change.END)
         self.change(session_id, Change.PURGE)
 
@@ -176,7 +176,7 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_end_was_announced_once(self) -> None:
-        events = self.db.list_boundaries(limit=10_000)
+        events = self.db.boundaries.recent(limit=10_000)
         finals = [(event["session_id"], event["epoch"]) for event in events if event["is_final"]]
         assert len(finals) == len(set(finals))
         for session_id in IDS:
@@ -185,7 +185,7 @@ class LifecycleMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_place_is_routed_to_its_conversation(self) -> None:
-        assert {route.place: route.session_id for route in self.db.routes()} == self.routes
+        assert {route.place: route.session_id for route in self.db.routes.all()} == self.routes
 
 
 @pytest.mark.timeout(600)

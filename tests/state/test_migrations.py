@@ -87,9 +87,9 @@ def test_an_upgrade_changes_no_row(released: Path) -> None:
 def test_an_upgraded_history_is_used_on(released: Path) -> None:
     with SessionDB(released) as db:
         assert db.get_session_title("first") == "A first conversation"
-        assert db.session_tags(["first"]) == {"first": ["two words", "Work"]}
-        assert [row["payload"]["text"] for row in [db.claim_incoming()] if row] == ["message 2"]
-        assert db.is_user_allowed("telegram", "7")
+        assert db.tags.tags_of(["first"]) == {"first": ["two words", "Work"]}
+        assert [row["payload"]["text"] for row in [db.inbox.claim()] if row] == ["message 2"]
+        assert db.pairings.is_allowed("telegram", "7")
         db.append_message("branch", "user", "one more")
         assert db.get_messages("branch")[-1]["content"] == "one more"
 

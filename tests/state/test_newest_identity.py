@@ -66,7 +66,7 @@ def test_a_message_that_was_rolled_back_can_be_stored_again(db: SessionDB, sessi
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        db.save(session, [NewMessage.from_conversation(pair[0])], also=fail)
+        db.messages.save(session, [NewMessage.from_conversation(pair[0])], also=fail)
     row_id = db.append_messages_batch(session, pair)
     assert db.append_messages_batch(session, pair) == row_id
     assert db.message_count(session) == 1

@@ -18,6 +18,7 @@ from hermes_core.errors import (
 from hermes_state import SessionDB
 from hermes_state.engine import filesystem
 from hermes_state.engine.driver import sqlite3
+from hermes_state.sessions.lists import refresh_index
 from hermes_state.upkeep.health import examine
 from state.foreign_files import (
     foreign_message,
@@ -75,7 +76,7 @@ def test_missing_tables_are_created_in_a_file_of_an_older_release(hermes_home: P
         connection.execute("DROP TABLE hermes_delivery")
     with SessionDB(path) as db:
         db.end_session("s", "idle")
-        db.note_taken(db.list_boundaries()[0]["event_id"], "somebody")
+        db.boundaries.record_delivery(db.boundaries.recent()[0]["event_id"], "somebody")
 
 
 def test_network_file_systems_that_break_locks_are_refused(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_interrupted_indexing_is_continued(hermes_home: Path) -> None:
     make_schema_16(path)
     write_as_hermes_agent(path, [foreign_session(f"s{n}", float(n)) for n in range(300)])
     db = SessionDB(path, is_recovering=False)
-    db.refresh_index()
+    refresh_index(db.engine)
     done, total = db.index_progress()
     assert 0 < done < total
     db.close()
@@ -183,6 +184,6 @@ def test_many_rows_of_another_program_are_indexed_in_slices(
     with SessionDB(path) as db:
         for number in range(5):
             db.append_message("s", "user", f"ours {number}")
-        assert db.stats()["lifetime_messages"] == 5006
+        assert db.statistics.stats()["lifetime_messages"] == 5006
     assert all(f.status in ("ok", "skipped", "warning") for f in examine(path))
     assert {f.status for f in examine(path) if f.name == "session index"} == {"ok"}

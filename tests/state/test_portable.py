@@ -56,7 +56,7 @@ def test_export_import_export_is_byte_identical(source: str, history: Any, targe
             first = export(old)
             shown = listed(old)
         with open_store(Path(folder), target, "other.db") as new:
-            new.import_file(io.BytesIO(first))
+            new.portable.import_file(io.BytesIO(first))
             assert export(new) == first
             assert listed(new) == shown
             findings = examine(Path(folder) / "other.db")
@@ -75,12 +75,12 @@ def test_the_round_trip_of_real_histories_is_byte_identical(
         assert old.wait_for_index(10)
         assert export(old) == untouched
         for row in old.list_sessions_rich(limit=3):
-            old.undo(row["id"])
+            old.edits.undo(row["id"])
             old.set_session_pinned(row["id"])
-            old.branch_session(row["id"])
+            old.edits.branch(row["id"])
         first = export(old)
     with open_store(tmp_path, target) as new:
-        report = new.import_file(io.BytesIO(first))
+        report = new.portable.import_file(io.BytesIO(first))
         assert report.imported == len(first.splitlines()) - 2
         assert export(new) == first
 
@@ -91,14 +91,14 @@ def test_the_round_trip_of_part_of_a_history_is_byte_identical(history: Any, num
     with tempfile.TemporaryDirectory() as folder:
         with open_store(Path(folder), "new file") as old:
             apply_changes(old, history)
-            ids = old.sessions_to_export(include_trashed=True)[number : number + 1]
+            ids = old.portable.sessions_to_export(include_trashed=True)[number : number + 1]
             first = export(old, ids)
             rest = export(old)
         with open_store(Path(folder), "new file", "other.db") as new:
-            new.import_file(io.BytesIO(first))
+            new.portable.import_file(io.BytesIO(first))
             assert export(new) == first
             # The rest is imported later; pending links are resolved.
-            new.import_file(io.BytesIO(rest))
+            new.portable.import_file(io.BytesIO(rest))
             assert export(new) == rest
 
 
@@ -107,16 +107,20 @@ def test_an_imported_session_can_be_continued(
 ) -> None:
     db.append_message(session, "user", "one", uid="0" * 31 + "1")
     db.append_message(session, "assistant", "two")
-    db.undo(session)
+    db.edits.undo(session)
     db.end_session(session, "cli_close")
     db.reopen_session(session)
-    branch = db.branch_session(session, "branch")
+    branch = db.edits.branch(session, "branch")
     with SessionDB(tmp_path / "other.db", clock=clock) as new:
-        new.import_file(io.BytesIO(export(db)))
+        new.portable.import_file(io.BytesIO(export(db)))
         assert new.append_message(session, "user", "one", uid="0" * 31 + "1") == 1
-        assert len(new.redo(session)) == 2
+        assert len(new.edits.redo(session)) == 2
         assert new.get_session(branch)["parent_session_id"] == session
-        assert new.stats()["lifetime_messages"] == db.stats()["lifetime_messages"] == 2
+        assert (
+            new.statistics.stats()["lifetime_messages"]
+            == db.statistics.stats()["lifetime_messages"]
+            == 2
+        )
         new.close()
     with SessionDB(tmp_path / "other.db", clock=clock) as later:
         assert later.get_session(session)["ended_at"] is None
@@ -138,7 +142,7 @@ def test_parents_come_before_children_regardless_of_their_times(
     db.create_session("child", "cli", parent_session_id="parent", started_at=5.0)
     db.create_session("grandchild", "cli", parent_session_id="child", started_at=1.0)
     db.create_session("other", "cli", started_at=2.0)
-    ids = db.sessions_to_export()
+    ids = db.portable.sessions_to_export()
     assert ids == ["parent", "child", "grandchild", "other"]
 
 
@@ -156,12 +160,12 @@ def test_a_selection_includes_the_conversation_and_its_delegates(
     db.set_session_archived("hidden")
     db.create_session("gone", "telegram")
     db.delete_session("gone")
-    chosen = db.sessions_to_export(source="telegram", include_archived=False)
+    chosen = db.portable.sessions_to_export(source="telegram", include_archived=False)
     assert chosen == ["begin", "go-on", "work"]
-    assert "hidden" in db.sessions_to_export(source="telegram")
-    assert "gone" in db.sessions_to_export(source="telegram", include_trashed=True)
-    assert "gone" not in db.sessions_to_export()
-    assert db.relatives_of("begin") == ["begin", "go-on"]
+    assert "hidden" in db.portable.sessions_to_export(source="telegram")
+    assert "gone" in db.portable.sessions_to_export(source="telegram", include_trashed=True)
+    assert "gone" not in db.portable.sessions_to_export()
+    assert db.portable.relatives_of("begin") == ["begin", "go-on"]
 
 
 def filled(db: SessionDB) -> bytes:
@@ -207,7 +211,7 @@ def test_a_damaged_file_is_refused_with_its_line_and_changes_nothing(
     data, message = damaged(filled(db))[kind]
     with SessionDB(tmp_path / "other.db") as new:
         with pytest.raises(PortableFileError, match=message):
-            new.import_file(io.BytesIO(data))
+            new.portable.import_file(io.BytesIO(data))
         assert new.session_count() == 0
 
 
@@ -217,20 +221,20 @@ def test_every_changed_byte_is_detected(db: SessionDB, tmp_path: Path) -> None:
         for position in range(0, len(data), 7):
             broken = data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
             with pytest.raises(PortableFileError):
-                new.import_file(io.BytesIO(broken))
+                new.portable.import_file(io.BytesIO(broken))
         assert new.session_count() == 0
 
 
 def test_existing_sessions_are_skipped_renamed_or_refused(db: SessionDB) -> None:
     data = filled(db)
-    skipped = db.import_file(io.BytesIO(data))
+    skipped = db.portable.import_file(io.BytesIO(data))
     assert (skipped.imported, skipped.skipped) == (0, ["s0", "s1", "s2"])
     with pytest.raises(UsageError, match="3 of 3 sessions are here already"):
-        db.import_file(io.BytesIO(data), on_conflict="fail")
+        db.portable.import_file(io.BytesIO(data), on_conflict="fail")
     db.append_message("s1", "user", "something new")
-    dry_run = db.import_file(io.BytesIO(data), on_conflict="rename", is_dry_run=True)
+    dry_run = db.portable.import_file(io.BytesIO(data), on_conflict="rename", is_dry_run=True)
     assert db.session_count() == 3
-    renamed = db.import_file(io.BytesIO(data), on_conflict="rename")
+    renamed = db.portable.import_file(io.BytesIO(data), on_conflict="rename")
     assert renamed.renamed == dry_run.renamed == {"s1": "s1-2"}
     assert (renamed.imported, renamed.unchanged) == (1, 2)
     assert renamed.retitled == {"s1-2": "title 1 #2"}
@@ -240,11 +244,11 @@ def test_existing_sessions_are_skipped_renamed_or_refused(db: SessionDB) -> None
 def test_a_renamed_parent_keeps_its_children(db: SessionDB, tmp_path: Path) -> None:
     db.create_session("p", "cli")
     db.append_message("p", "user", "x")
-    db.branch_session("p", "c")
+    db.edits.branch("p", "c")
     data = export(db)
     with SessionDB(tmp_path / "other.db") as new:
         new.create_session("p", "telegram")
-        new.import_file(io.BytesIO(data), on_conflict="rename")
+        new.portable.import_file(io.BytesIO(data), on_conflict="rename")
         assert new.get_session("c")["parent_session_id"] == "p-2"
         origin = lines(export(new, ["c"]))[1]["messages"][0]["hermes_origin"]
         assert origin == {"row": 0, "session": "p-2"}
@@ -255,11 +259,11 @@ def test_a_purged_session_can_be_imported_again(db: SessionDB, session: str) -> 
     data = export(db)
     db.append_message(session, "user", "two")
     db.end_session(session, "cli_close")
-    db.purge_session(session)
-    db.import_file(io.BytesIO(data))
-    assert db.stats()["lifetime_messages"] == 2  # never decreases
+    db.trash.purge(session)
+    db.portable.import_file(io.BytesIO(data))
+    assert db.statistics.stats()["lifetime_messages"] == 2  # never decreases
     db.end_session(session, "cli_close")
-    final = [row for row in db.list_boundaries(session) if row["is_final"]]
+    final = [row for row in db.boundaries.recent(session) if row["is_final"]]
     assert {row["epoch"] for row in final} == {0, 1}
 
 
@@ -268,7 +272,7 @@ def test_imported_sessions_have_no_owner(
 ) -> None:
     data = export(db)
     with SessionDB(tmp_path / "other.db", clock=clock) as new:
-        new.import_file(io.BytesIO(data))
+        new.portable.import_file(io.BytesIO(data))
         owners: Callable[..., Any] = lambda reader: reader.rows("SELECT * FROM hermes_owner")  # noqa: E731
         assert new.engine.read(owners) == []
         assert new.append_message(session, "user", "on we go") > 0
@@ -277,7 +281,7 @@ def test_imported_sessions_have_no_owner(
 def test_a_long_session_is_exported_while_it_grows(db: SessionDB, session: str) -> None:
     for number in range(50):
         db.append_message(session, "user", f"{number} " + "x" * 200)
-    chunks = db.iter_export_file([session, session + "-gone"])
+    chunks = db.portable.iter_export_file([session, session + "-gone"])
     next(chunks)
     db.append_message(session, "user", "late", uid="f" * 32)
     record = json.loads(b"".join(chunks).splitlines()[0])

@@ -128,7 +128,7 @@ def test_both_formats_contain_all_messages(db: SessionDB, session: str) -> None:
     db.append_message(session, "tool", "21 degrees\n```", tool_name="weather")
     db.append_message(session, "assistant", [{"type": "text", "text": "It is *warm*."}])
     db.append_message(session, "user", "forget this")
-    db.undo(session)
+    db.edits.undo(session)
     for form in ("md", "html"):
         page = texts(db, form, session)
         for text in ("世界", "hmm, let me see", "weather", "Oslo", "21 degrees", "It is *warm*."):

@@ -44,13 +44,13 @@ def history(hermes_home: Path) -> Path:
                 )
             db.end_session(name, "cli_close")
         db.append_message("s03", "assistant", LONG)
-        db.set_session_tags("s03", ["Work"])
+        db.tags.replace("s03", ["Work"])
         db.create_session("secret", "cli")
         for _ in range(MESSAGES):
             db.append_message("secret", "user", "deleted words " * 20)
         db.end_session("secret", "cli_close")
         db.delete_session("secret")
-        db.purge_session("secret")
+        db.trash.purge("secret")
     return path
 
 
@@ -102,7 +102,7 @@ def test_a_lost_page_costs_its_rows_and_nothing_else(hermes: Hermes, history: Pa
     assert len(before["messages"]) - len(after["messages"]) < 40
     assert "Conversation 3" in hermes("sessions", "list", "--all").out
     with SessionDB(history) as db:
-        assert db.session_tags(["s03"]) == {"s03": ["Work"]}
+        assert db.tags.tags_of(["s03"]) == {"s03": ["Work"]}
     assert json.loads(hermes("doctor", "--json").out)["ok"]
 
 

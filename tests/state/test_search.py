@@ -125,9 +125,9 @@ def test_the_index_gives_the_same_results_as_a_scan(
     db, sources = filled(folder, messages, search_tools=indexed_tools)
     with db:
         if is_filled:
-            assert db.fill_search()
+            assert db.search.fill()
         if undone:
-            db.undo("s1")
+            db.edits.undo("s1")
         filters = {"session_id": session_id, "include_inactive": include_inactive}
         filters |= {"since": span[0], "until": span[1]}
         with_tools = with_tools or role == "tool"
@@ -183,7 +183,7 @@ def test_results_are_sorted_by_rank(folder, messages, query) -> None:
             for m in db.get_messages(s)
             if m["role"] != "tool" and token_texts(m["content"])
         }
-        db.fill_search()
+        db.search.fill()
         ids = [hit["id"] for hit in db.search_messages(query, sort="rank", limit=-1)]
         scores = [rank_of(documents, query, number) for number in ids]
         for better, worse in itertools.pairwise(scores):
@@ -225,7 +225,7 @@ def test_a_trashed_session_is_not_found_until_it_is_restored(db: SessionDB) -> N
     db.search_messages("zebra")
     db.delete_session("s")
     assert db.search_messages("zebra") == []
-    db.restore_session("s")
+    db.trash.restore("s")
     assert len(db.search_messages("zebra")) == 1
 
 
@@ -235,9 +235,9 @@ def test_purged_text_is_removed_from_the_index_file(db: SessionDB, hermes_home: 
     db.append_message("t", "user", "thanks a lot for the password manager")
     for number in range(300):
         db.append_message("t", "user", f"filler {number}")
-    assert db.fill_search()
+    assert db.search.fill()
     assert len(db.search_messages("zzy123", inside_words=True)) == 1
-    db.purge_session("s")
+    db.trash.purge("s")
     db.engine.search.close()
     assert b"xyzzy" not in (hermes_home / "search.db").read_bytes().lower()
     assert db.search_messages("xyzzy12345") == []
@@ -249,7 +249,7 @@ def test_the_setting_to_index_tools_can_change(hermes_home: Path) -> None:
         with SessionDB(settings=StoreSettings(search_tools=covers)) as db:
             db.ensure_session("s", "cli")
             db.append_message("s", "tool", "traceback of doom", tool_name="shell")
-            assert db.fill_search()
+            assert db.search.fill()
             assert db.search_messages("doom") == []
             assert db.search_messages("doom", with_tools=True)
 
@@ -291,7 +291,7 @@ def test_damage_does_not_stop_writes_and_is_repaired(
         db.create_session("s", "cli")
         for number in range(100):
             db.append_message("s", "user", f"before {number} " + "word " * 50)
-        assert db.fill_search()
+        assert db.search.fill()
         if not is_open:
             db.engine.search.close()
         else:
@@ -303,23 +303,23 @@ def test_damage_does_not_stop_writes_and_is_repaired(
         written = [db.append_message("s", "user", f"after {number}") for number in range(20)]
         assert all(written)
         assert len(db.search_messages("after", limit=-1)) == 20
-        db.fill_search()
+        db.search.fill()
         assert len(db.search_messages("before", limit=-1)) == 100
-        assert db.fill_search()
-        assert db.search_progress() is None
+        assert db.search.fill()
+        assert db.search.progress() is None
 
 
 def test_a_locked_search_file_does_not_stop_the_store(hermes_home: Path) -> None:
     with SessionDB() as db:
         db.create_session("s", "cli")
         db.append_message("s", "user", "before")
-        db.fill_search()
+        db.search.fill()
         with closing(sqlite3.connect(hermes_home / "search.db", isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             assert all(db.append_message("s", "user", f"after {n}") for n in range(20))
             assert len(db.search_messages("after", limit=-1)) == 20
             other.execute("ROLLBACK")
-        assert db.fill_search()
+        assert db.search.fill()
         assert len(db.search_messages("after", limit=-1)) == 20
 
 
@@ -327,10 +327,10 @@ def test_an_unwritable_search_file_does_not_stop_the_store(hermes_home: Path) ->
     with SessionDB() as db:
         db.create_session("s", "cli")
         db.append_message("s", "user", "before")
-        db.fill_search()
+        db.search.fill()
         db.engine.search.use(lambda c: c.execute("PRAGMA query_only = ON"))
         assert all(db.append_message("s", "user", f"after {n}") for n in range(20))
         assert len(db.search_messages("after", limit=-1)) == 20
         assert len(db.search_messages("before")) == 1
         db.engine.search.close()
-        assert db.fill_search()
+        assert db.search.fill()

@@ -29,12 +29,12 @@ def fill(db: SessionDB, number: int) -> None:
 
 def all_pages(db: SessionDB, choice: SessionPageFilter, limit: int) -> list[str]:
     ids: list[str] = []
-    page = db.session_page(choice, limit)
+    page = db.pages.page(choice, limit)
     while True:
         ids += [row["id"] for row in page.rows]
         if page.next is None:
             return ids
-        page = db.session_page(choice, limit, page.next)
+        page = db.pages.page(choice, limit, page.next)
 
 
 def test_pages_equal_the_unpaged_list(db: SessionDB) -> None:
@@ -43,9 +43,9 @@ def test_pages_equal_the_unpaged_list(db: SessionDB) -> None:
     db.set_session_archived("s0004")
     listed = [row["id"] for row in db.list_sessions_rich(limit=-1, order_by_last_active=True)]
     assert all_pages(db, SessionPageFilter(), 10) == listed
-    assert db.count_sessions(SessionPageFilter()) == len(listed) == 55
+    assert db.pages.count(SessionPageFilter()) == len(listed) == 55
     assert len(all_pages(db, SessionPageFilter(state="all"), 10)) == 57
-    assert db.count_sessions(SessionPageFilter(state="all")) == 57
+    assert db.pages.count(SessionPageFilter(state="all")) == 57
 
 
 def test_a_page_reads_only_its_rows(db: SessionDB) -> None:
@@ -84,7 +84,7 @@ def test_a_history_of_an_older_program_can_be_paged(shared_data: Path, tmp_path:
             listed = [r["id"] for r in db.list_sessions_rich(limit=-1, order_by_last_active=True)]
             assert all_pages(db, SessionPageFilter(), 3) == listed
             for session_id in listed:
-                page = db.transcript_page(session_id)
+                page = db.transcripts.page(session_id)
                 assert page.rows or not db.message_count(session_id)
             db.set_session_pinned(listed[0])
             assert all_pages(db, SessionPageFilter(is_pinned=True), 5) == listed[:1]
@@ -102,10 +102,10 @@ def test_a_read_only_file_is_listed_without_an_index(tmp_path: Path) -> None:
         db.engine.write(lambda tx: [tx.run(f"DROP TABLE {name}") for name in tables])
     with SessionDB(path, read_only=True) as db:
         assert all_pages(db, SessionPageFilter(), 2) == [f"s{n:04}" for n in range(5)][::-1]
-        assert len(db.session_numbers()) == 5
-        assert db.running_turns() == set()
+        assert len(db.totals.per_session()) == 5
+        assert db.leases.running() == set()
 
 
 def test_an_empty_history_has_one_empty_page(db: SessionDB) -> None:
-    assert db.session_page() == SessionPage([], None)
-    assert db.session_items(["nobody"]) == []
+    assert db.pages.page() == SessionPage([], None)
+    assert db.pages.items(["nobody"]) == []

@@ -43,13 +43,13 @@ def test_the_first_end_reason_is_kept(db: SessionDB, session: str) -> None:
 def test_an_end_is_announced_once_per_epoch(db: SessionDB, session: str) -> None:
     db.end_session(session, "new_session", new_session_id="next")
     db.end_session(session, "new_session")
-    finals = [e for e in db.list_boundaries(session) if e["is_final"]]
+    finals = [e for e in db.boundaries.recent(session) if e["is_final"]]
     assert len(finals) == 1
     assert (finals[0]["kind"], finals[0]["reason"]) == ("new", "new_session")
     assert (finals[0]["old_session_id"], finals[0]["new_session_id"]) == (session, "next")
     db.reopen_session(session)
     db.end_session(session, "idle")
-    epochs = [e["epoch"] for e in db.list_boundaries(session) if e["is_final"]]
+    epochs = [e["epoch"] for e in db.boundaries.recent(session) if e["is_final"]]
     assert sorted(epochs) == [0, 1]
 
 
@@ -62,7 +62,7 @@ def test_reopening_clears_the_end(db: SessionDB, session: str) -> None:
 
 def test_ending_a_missing_session_announces_nothing(db: SessionDB) -> None:
     db.end_session("nobody", "cli_close")
-    assert db.list_boundaries() == []
+    assert db.boundaries.recent() == []
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_every_kind_of_end_has_its_boundary(
     db: SessionDB, session: str, reason: str, kind: str
 ) -> None:
     db.end_session(session, reason)
-    assert db.list_boundaries(session)[0]["kind"] == kind
+    assert db.boundaries.recent(session)[0]["kind"] == kind
 
 
 def test_boundaries_are_delivered_retried_and_given_up(
@@ -88,21 +88,21 @@ def test_boundaries_are_delivered_retried_and_given_up(
     seen = set()
     for _ in range(20):
         clock.advance(3600)
-        for event in db.claim_boundaries():
+        for event in db.boundaries.claim():
             seen.add(event["event_id"])
-            db.settle_boundary(event["event_id"], error="hook failed")
-    event = db.list_boundaries(session)[0]
+            db.boundaries.settle(event["event_id"], error="hook failed")
+    event = db.boundaries.recent(session)[0]
     assert len(seen) == 1
     assert (event["state"], event["attempts"], event["error"]) == ("dead", 8, "hook failed")
 
 
 def test_a_delivered_boundary_is_not_claimed_again(db: SessionDB, session: str) -> None:
     db.end_session(session, "idle")
-    (event,) = db.claim_boundaries()
-    assert db.claim_boundaries() == []
-    db.settle_boundary(event["event_id"])
-    assert db.claim_boundaries() == []
-    assert db.list_boundaries(session)[0]["state"] == "delivered"
+    (event,) = db.boundaries.claim()
+    assert db.boundaries.claim() == []
+    db.boundaries.settle(event["event_id"])
+    assert db.boundaries.claim() == []
+    assert db.boundaries.recent(session)[0]["state"] == "delivered"
 
 
 def test_a_users_title_is_never_overwritten(db: SessionDB, session: str) -> None:
@@ -139,15 +139,15 @@ def test_a_session_is_resolved_by_id_prefix_or_title(db: SessionDB, clock: Manua
         clock.advance(1)
         db.create_session(session_id, "cli")
     db.set_session_title("20260202_x", "Fix the cart")
-    assert db.resolve("20260101_120000_a") == "20260101_120000_aaaaaa"
-    assert db.resolve("Fix the cart") == "20260202_x"
-    assert db.resolve("Fix") == "20260202_x"
-    assert db.resolve("last") == "20260202_x"
+    assert db.lookup.resolve("20260101_120000_a") == "20260101_120000_aaaaaa"
+    assert db.lookup.resolve("Fix the cart") == "20260202_x"
+    assert db.lookup.resolve("Fix") == "20260202_x"
+    assert db.lookup.resolve("last") == "20260202_x"
     with pytest.raises(AmbiguousSessionError, match="bbbbbb"):
-        db.resolve("20260101")
+        db.lookup.resolve("20260101")
     for unknown in ("nothing", "", "%"):
         with pytest.raises(SessionNotFoundError):
-            db.resolve(unknown)
+            db.lookup.resolve(unknown)
     assert db.resolve_session_id("20260202") == "20260202_x"
     assert db.resolve_session_id("2026") is None
 
@@ -214,7 +214,7 @@ def test_notes_are_stored_by_key(db: SessionDB) -> None:
 def test_statistics_count_every_source(db: SessionDB, session: str) -> None:
     db.create_session("m", "matrix")
     db.append_message(session, "user", "x")
-    stats = db.stats()
+    stats = db.statistics.stats()
     assert (stats["sessions"], stats["messages"], stats["open_sessions"]) == (2, 1, 2)
     assert stats["by_source"]["matrix"] == {"sessions": 1, "messages": 0}
     assert db.session_count() == 2

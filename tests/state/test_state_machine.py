@@ -16,6 +16,7 @@ from hermes_core.clock import ManualClock
 from hermes_state import SessionDB
 from hermes_state.upkeep.health import examine
 from state.foreign_files import make_schema_16, make_schema_26
+from support.identities import act_as_dead_process
 
 LIVE, UNDONE, COMPACTED = (1, 0), (0, 0), (0, 1)
 
@@ -85,7 +86,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         db = SessionDB(self.path, clock=self.clock)
         self.generation += 1
         name = f"generation-{self.generation}"
-        db.identity = db.identity._replace(process_id=name, pid=2**22 + 1, birth="1")
+        act_as_dead_process(db, name)
         return db
 
     @rule(target=sessions, source=st.sampled_from(["cli", "telegram"]))
@@ -120,7 +121,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
             return
         state = self.model[session]
         users = state.prompts()
-        self.db.undo(session, count)
+        self.db.edits.undo(session, count)
         if len(users) >= count:
             state.undo_from(users[-count])
 
@@ -129,7 +130,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         if session not in self.model:
             return
         state = self.model[session]
-        self.db.redo(session)
+        self.db.edits.redo(session)
         if state.undone and state.undone[-1][0] == len(state.rows):
             for row in state.undone.pop()[1]:
                 row.state = LIVE
@@ -140,7 +141,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
             return
         state = self.model[session]
         users = state.prompts()
-        question = self.db.retry(session)
+        question = self.db.edits.retry(session)
         assert (question is None) == (not users)
         if users:
             after = [r for r in state.rows[state.rows.index(users[-1]) + 1 :] if r.state == LIVE]
@@ -166,7 +167,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         if session not in self.model or self.model[session].in_trash:
             return session
         new_id = f"s{len(self.model)}"
-        self.db.branch_session(session, new_id)
+        self.db.edits.branch(session, new_id)
         copies = [replace(row) for row in self.model[session].rows]
         self.model[new_id] = SessionModel(rows=copies)
         return new_id
@@ -201,7 +202,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         state = self.model.get(session)
         if state is None or not state.in_trash:
             return
-        self.db.restore_session(session)
+        self.db.trash.restore(session)
         state.in_trash = False
         if state.was_open:
             state.reason = None
@@ -210,7 +211,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def crash(self, text: str, session: str) -> None:
         state = self.model.get(session)
         if state is not None:
-            draft = self.db.draft(session)
+            draft = self.db.messages.draft(session)
             draft.write(text)
             draft.flush()
             state.append("assistant", text)
@@ -241,7 +242,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         for session, state in self.model.items():
             assert self.db.get_session(session)["end_reason"] == state.reason
         lifetime = sum(state.lifetime for state in self.model.values())
-        assert self.db.stats()["lifetime_messages"] == lifetime
+        assert self.db.statistics.stats()["lifetime_messages"] == lifetime
 
     def teardown(self) -> None:
         if not hasattr(self, "db"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state import AsyncSessionDB, SessionDB
+from hermes_state.sessions.lists import refresh_index
 from state.foreign_files import foreign_message, foreign_session, write_as_hermes_agent
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def test_an_export_has_every_row_of_the_conversation(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:
     db.append_message(session, "user", "one")
-    db.undo(session)
+    db.edits.undo(session)
     db.end_session(session, "compression")
     clock.advance(1)
     db.create_session("next", "cli", parent_session_id=session)
@@ -55,9 +56,9 @@ def test_empty_sessions_of_other_programs_are_moved_to_the_trash(
             foreign_message("spoken", "user", "hello", clock.now()),
         ],
     )
-    db.refresh_index()
+    refresh_index(db.engine)
     assert db.prune_empty_ghost_sessions() == 1
-    assert [row["session_id"] for row in db.list_trash()] == ["ghost"]
+    assert [row["session_id"] for row in db.trash.content()] == ["ghost"]
 
 
 def test_rows_continued_elsewhere_by_another_program_are_ended(
@@ -72,7 +73,7 @@ def test_rows_continued_elsewhere_by_another_program_are_ended(
             foreign_session("child", now - 80, parent_session_id="parent"),
         ],
     )
-    db.refresh_index()
+    refresh_index(db.engine)
     assert db.finalize_orphaned_compression_sessions() == 1
     row = db.get_session("parent")
     assert (row["end_reason"], row["ended_at"]) == ("orphaned_compression", now - 90)

@@ -26,54 +26,54 @@ def db() -> Iterator[SessionDB]:
 
 
 def test_tags_are_trimmed_and_case_insensitive(db: SessionDB) -> None:
-    assert db.set_session_tags("one", [" Work ", "work", "two  words"]) == ["Work", "two words"]
-    assert db.set_session_tags("two", ["WORK"]) == ["Work"]  # the first spelling is used
-    assert db.tag_counts() == {"Work": 2, "two words": 1}
-    assert db.session_tags(["one", "two"]) == {"one": ["two words", "Work"], "two": ["Work"]}
-    assert db.change_session_tag("one", "wOrK", False) == ["two words"]
-    assert sorted(db.change_session_tag("one", "new")) == ["new", "two words"]
-    assert db.tag_counts() == {"Work": 1, "new": 1, "two words": 1}
+    assert db.tags.replace("one", [" Work ", "work", "two  words"]) == ["Work", "two words"]
+    assert db.tags.replace("two", ["WORK"]) == ["Work"]  # the first spelling is used
+    assert db.facets.facets().tags == {"Work": 2, "two words": 1}
+    assert db.tags.tags_of(["one", "two"]) == {"one": ["two words", "Work"], "two": ["Work"]}
+    assert db.tags.change("one", "wOrK", False) == ["two words"]
+    assert sorted(db.tags.change("one", "new")) == ["new", "two words"]
+    assert db.facets.facets().tags == {"Work": 1, "new": 1, "two words": 1}
 
 
 @pytest.mark.parametrize("tag", ["", "  ", "x" * 41, "a\x00b", "\ud83d"])
 def test_an_invalid_tag_is_refused(db: SessionDB, tag: str) -> None:
     with pytest.raises(UsageError):
-        db.set_session_tags("one", ["fine", tag])
-    assert db.tag_counts() == {}
+        db.tags.replace("one", ["fine", tag])
+    assert db.facets.facets().tags == {}
 
 
 def test_an_unknown_session_has_no_tags(db: SessionDB) -> None:
     with pytest.raises(SessionNotFoundError):
-        db.set_session_tags("nobody", ["x"])
-    assert db.session_tags(["nobody"]) == {"nobody": []}
+        db.tags.replace("nobody", ["x"])
+    assert db.tags.tags_of(["nobody"]) == {"nobody": []}
 
 
 def test_a_conversation_keeps_its_tags_when_it_is_continued(db: SessionDB) -> None:
-    db.set_session_tags("one", ["work"])
+    db.tags.replace("one", ["work"])
     db.end_session("one", "compression")
     db.create_session("next", "cli", parent_session_id="one", is_owned=False)
-    assert db.session_tags(["next"]) == {"next": ["work"]}
-    db.change_session_tag("next", "more")
-    assert db.session_tags(["one"]) == {"one": ["more", "work"]}
-    rows = db.session_page(SessionPageFilter(tags=("WORK", "more"))).rows
+    assert db.tags.tags_of(["next"]) == {"next": ["work"]}
+    db.tags.change("next", "more")
+    assert db.tags.tags_of(["one"]) == {"one": ["more", "work"]}
+    rows = db.pages.page(SessionPageFilter(tags=("WORK", "more"))).rows
     assert [row["id"] for row in rows] == ["next"]
-    assert db.session_page(SessionPageFilter(tags=("work", "other"))).rows == []
+    assert db.pages.page(SessionPageFilter(tags=("work", "other"))).rows == []
 
 
 def test_purging_deletes_tags(db: SessionDB) -> None:
-    db.set_session_tags("one", ["work"])
+    db.tags.replace("one", ["work"])
     db.delete_session("one")
-    assert db.tag_counts() == {}
-    db.restore_session("one")
-    assert db.tag_counts() == {"work": 1}
-    db.purge_session("one")
-    assert db.session_tags(["one"]) == {"one": []}
+    assert db.facets.facets().tags == {}
+    db.trash.restore("one")
+    assert db.facets.facets().tags == {"work": 1}
+    db.trash.purge("one")
+    assert db.tags.tags_of(["one"]) == {"one": []}
 
 
 def test_exports_include_tags(db: SessionDB, tmp_path: Path) -> None:
-    db.set_session_tags("one", ["work", "Übung"])
-    exported = b"".join(db.iter_export_file(["one", "two"]))
+    db.tags.replace("one", ["work", "Übung"])
+    exported = b"".join(db.portable.iter_export_file(["one", "two"]))
     with SessionDB(tmp_path / "other.db") as other:
-        other.import_file(io.BytesIO(exported))
-        assert other.session_tags(["one", "two"]) == {"one": ["work", "Übung"], "two": []}
-        assert b"".join(other.iter_export_file(["one", "two"])) == exported
+        other.portable.import_file(io.BytesIO(exported))
+        assert other.tags.tags_of(["one", "two"]) == {"one": ["work", "Übung"], "two": []}
+        assert b"".join(other.portable.iter_export_file(["one", "two"])) == exported

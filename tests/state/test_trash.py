@@ -33,8 +33,8 @@ def test_a_deleted_session_is_not_listed_and_is_restored_completely(
     assert db.delete_session(old_session)
     assert db.list_sessions_rich(include_archived=True, include_children=True) == []
     assert [row["id"] for row in db.list_sessions_rich(trashed_only=True)] == [old_session]
-    assert db.list_trash()[0]["title"] == "precious"
-    db.restore_session(old_session)
+    assert db.trash.content()[0]["title"] == "precious"
+    db.trash.restore(old_session)
     assert db.export_session(old_session) == before
     assert len(db.list_sessions_rich()) == 1
 
@@ -42,7 +42,7 @@ def test_a_deleted_session_is_not_listed_and_is_restored_completely(
 def test_a_restored_open_session_is_open_again(db: SessionDB, session: str) -> None:
     db.delete_session(session)
     assert db.get_session(session)["end_reason"] == "deleted"
-    db.restore_session(session)
+    db.trash.restore(session)
     assert db.get_session(session)["ended_at"] is None
 
 
@@ -50,17 +50,17 @@ def test_a_title_in_use_gets_a_number_on_restore(db: SessionDB, old_session: str
     db.delete_session(old_session)
     db.create_session("other", "cli")
     db.set_session_title("other", "precious")
-    db.restore_session(old_session)
+    db.trash.restore(old_session)
     assert db.get_session_title(old_session) == "precious #2"
 
 
 def test_deleting_includes_delegates_and_keeps_branches(db: SessionDB, old_session: str) -> None:
-    branch = db.branch_session(old_session)
+    branch = db.edits.branch(old_session)
     db.create_session("d", "subagent", parent_session_id=old_session,
                       model_config={"_delegate_from": old_session})  # fmt: skip
     db.delete_session(old_session)
-    assert {row["session_id"] for row in db.list_trash()} == {old_session, "d"}
-    assert db.purge_trash(0) == 2
+    assert {row["session_id"] for row in db.trash.content()} == {old_session, "d"}
+    assert db.trash.purge_expired(0) == 2
     assert [row["id"] for row in db.list_sessions_rich()] == [branch]
     assert db.get_session(branch)["parent_session_id"] is None
 
@@ -72,14 +72,14 @@ def test_a_child_of_a_purged_parent_becomes_independent(
     clock.advance(1)
     db.create_session("child", "cli", parent_session_id=session)
     assert [row["id"] for row in db.list_sessions_rich()] == [session]
-    db.purge_session(session)
+    db.trash.purge(session)
     assert [row["id"] for row in db.list_sessions_rich()] == ["child"]
-    assert db.repair_index() == 0
+    assert db.statistics.repair_index() == 0
 
 
 def test_only_a_trashed_session_can_be_restored(db: SessionDB, session: str) -> None:
     with pytest.raises(SessionNotFoundError):
-        db.restore_session(session)
+        db.trash.restore(session)
     assert db.delete_session("nobody") is False
 
 
@@ -88,11 +88,11 @@ def test_recently_trashed_sessions_are_not_purged(
 ) -> None:
     db.delete_session(old_session)
     clock.advance(29 * DAY)
-    assert db.purge_trash(30) == 0
+    assert db.trash.purge_expired(30) == 0
     clock.advance(2 * DAY)
-    assert db.purge_trash(30) == 1
+    assert db.trash.purge_expired(30) == 1
     assert db.message_count() == 0
-    assert db.clean_up() == 1
+    assert db.statistics.clean_up() == 1
 
 
 def test_pruning_uses_the_last_activity(
@@ -102,7 +102,7 @@ def test_pruning_uses_the_last_activity(
     db.append_message("old but active", "user", "just now")
     db.end_session("old but active", "cli_close")
     assert db.prune_sessions(90) == 1
-    assert [row["session_id"] for row in db.list_trash()] == [old_session]
+    assert [row["session_id"] for row in db.trash.content()] == [old_session]
 
 
 def test_pruning_keeps_pinned_and_running_sessions_with_a_reason(
@@ -111,7 +111,7 @@ def test_pruning_keeps_pinned_and_running_sessions_with_a_reason(
     db.set_session_pinned(old_session)
     db.create_session("running", "cli")
     clock.advance(100 * DAY)
-    plan = db.plan_prune(90)
+    plan = db.retention.plan(90)
     assert plan.due == []
     assert {row["id"]: reason for row, reason in plan.spared} == {
         old_session: "pinned",

@@ -51,7 +51,7 @@ class AccessControl:
         user, platform = source.user_id, source.platform.value
         if not user:
             return AccessDecision(False)
-        if self._db.is_user_allowed(platform, user):
+        if self._db.pairings.is_allowed(platform, user):
             return AccessDecision(True)
         return AccessDecision(False, self._pairing_reply(source, user))
 
@@ -90,17 +90,19 @@ class AccessControl:
         prefix = API_KEY_USER.format(name="")
         if not user.startswith(prefix):
             return Role.OWNER
-        return parse_role(self._db.api_key_role(user.removeprefix(prefix)) or "") or Role.GUEST
+        return (
+            parse_role(self._db.people.api_key_role(user.removeprefix(prefix)) or "") or Role.GUEST
+        )
 
     def _stored_role(self, platform: Platform, user_id: str) -> Role | None:
-        return parse_role(self._db.person_role(platform.value, user_id) or "")
+        return parse_role(self._db.people.role_of(platform.value, user_id) or "")
 
     def _is_known(self, source: SessionSource) -> bool:
         """Whether the owner has approved or listed this very user."""
         user_ids = {source.user_id, source.user_id_alt} - {None, ""}
         if user_ids & (self._listed(source.platform) - {ANY_USER}):
             return True
-        return bool(source.user_id) and self._db.is_user_allowed(
+        return bool(source.user_id) and self._db.pairings.is_allowed(
             source.platform.value, str(source.user_id)
         )
 
@@ -151,7 +153,7 @@ class AccessControl:
         if source.chat_type != "dm" or behaviour == "ignore" or self._listed(source.platform):
             return ""
         platform = source.platform.value
-        code = self._db.ask_to_pair(platform, user, source.user_name or "")
+        code = self._db.pairings.request(platform, user, source.user_name or "")
         return PAIRING_REPLY.format(platform=platform, code=code) if code else ""
 
 

@@ -107,9 +107,9 @@ class ChatCommands:
 
     def _mark_once(self, entry: SessionEntry, name: str, uid: str) -> None:
         """Mark a command that must not run twice; no other process may run a turn meanwhile."""
-        if self._db.is_turn_elsewhere(entry.session_id):
+        if self._db.leases.is_held_elsewhere(entry.session_id):
             raise LeaseTakenError("Another process is running a turn in this conversation.")
-        if not self._db.mark(f"{uid}:{name}"):
+        if not self._db.chats.mark(f"{uid}:{name}"):
             raise UsageError(COMMAND_INTERRUPTED.format(name=name))
 
     def _role(self, event: MessageEvent) -> Role:
@@ -140,7 +140,7 @@ class ChatCommands:
         return outcome
 
     def _new(self, entry: SessionEntry, title: str, uid: str) -> CommandOutcome:
-        if self._db.is_marked(uid):  # done before a crash
+        if self._db.chats.is_marked(uid):  # done before a crash
             return CommandOutcome(RESET_REPLY)
         stop_turn = functools.partial(self._conversations.forget, entry.session_id)
         new = reset_route(self._routes, entry.session_key, stop_turn, uid)
@@ -160,7 +160,7 @@ class ChatCommands:
         self, entry: SessionEntry, event: MessageEvent, arguments: str, uid: str
     ) -> CommandOutcome:
         """Continue an earlier conversation of this chat; others only by hand-off."""
-        if self._db.is_marked(uid):  # done before a crash
+        if self._db.chats.is_marked(uid):  # done before a crash
             return self._resumed(entry.session_id)
         if event.internal:
             return self._switch(entry, arguments, "handoff", uid)

@@ -61,7 +61,7 @@ class InboxWorkers:
                 await self._wait()
                 continue
             if self._is_stopping:
-                release = functools.partial(self._db.give_back_incoming, row, is_attempt=False)
+                release = functools.partial(self._db.inbox.requeue, row, is_attempt=False)
                 await store_retry.write_with_retry(release, "inbox release")
                 return
             task = asyncio.create_task(self._work(row))
@@ -73,13 +73,13 @@ class InboxWorkers:
         while self._owners_keys and len(self._tasks) < self._max_turns + OWNER_TURNS:
             key = next(iter(self._owners_keys))
             del self._owners_keys[key]
-            claim = functools.partial(self._db.claim_incoming, key)
+            claim = functools.partial(self._db.inbox.claim, key)
             row = await store_retry.read_or_none(claim, "inbox claim")
             if row is not None:
                 return {**row, IS_OWNERS: True}
         if len(self._tasks) >= self._max_turns:
             return None
-        return await store_retry.read_or_none(self._db.claim_incoming, "inbox claim")
+        return await store_retry.read_or_none(self._db.inbox.claim, "inbox claim")
 
     async def _wait(self) -> None:
         try:
@@ -108,7 +108,7 @@ class InboxWorkers:
         is_attempt = not store_retry.is_store_failure(failure.error)
         time.sleep(store_retry.RETRY_SECONDS)
         store_retry.write_until_stopped(
-            lambda: self._db.give_back_incoming(row, is_attempt=is_attempt),
+            lambda: self._db.inbox.requeue(row, is_attempt=is_attempt),
             "inbox release",
             lambda: self._is_closed,
         )

@@ -70,19 +70,19 @@ class MessageHandler:
     def handle(self, row: dict[str, Any]) -> None:
         """Answer a claimed message; one that cannot be answered now is released."""
         if self._read(row) is None:
-            self._db.settle_incoming(row["inbox_id"], error="unreadable message")
+            self._db.inbox.settle(row["inbox_id"], error="unreadable message")
             return
         rows = [row, *self._claim_merged(row)]
         events = [inbox_codec.decode(row["payload"]) for row in rows]
         try:
             answer = self._answer(TurnPrompt(rows, events))
         except RetryLaterError:
-            self._db.give_back_incoming(row, is_attempt=False)
+            self._db.inbox.requeue(row, is_attempt=False)
             return
         rows += self._claim_read(row, answer)
         merged = [row["inbox_id"] for row in rows[1:]]
         replies = self._replies(rows[0]["inbox_id"], events, answer)
-        self._db.answer_incoming(row["inbox_id"], answer.session_id, replies, merged)
+        self._db.outbox.answer(row["inbox_id"], answer.session_id, replies, merged)
         log.info(
             "message answered",
             extra=log_fields(
@@ -114,7 +114,7 @@ class MessageHandler:
         wait = self._wait_seconds(row)
         time.sleep(max(0.0, min(wait, row["received_at"] + wait - time.time())))
         last, merged = row["received_at"], []
-        for item in self._db.waiting_behind(row):
+        for item in self._db.inbox.waiting_behind(row):
             if self._read(item) is None or not self._is_part_of(item, row, last):
                 break  # later messages keep their order
             last = item["received_at"]
@@ -122,7 +122,7 @@ class MessageHandler:
         return self._claim(merged)
 
     def _claim(self, rows: list[Row]) -> list[Row]:
-        claimed = set(self._db.claim_with([row["inbox_id"] for row in rows]))
+        claimed = set(self._db.inbox.claim_with([row["inbox_id"] for row in rows]))
         return [row for row in rows if row["inbox_id"] in claimed]
 
     def _wait_seconds(self, row: Row) -> float:
@@ -155,7 +155,7 @@ class MessageHandler:
         session_id = answer.session_id
         if session_id is None:
             return []
-        later = self._db.waiting_behind(row)
+        later = self._db.inbox.waiting_behind(row)
         return self._claim(
             [item for item in later if self._turn_runner.is_stored(session_id, item)]
         )
@@ -190,7 +190,7 @@ class MessageHandler:
         """Whether `/stop` arrived before the turn started; it is settled with the message."""
         if self._is_stored(rows[0]):
             return False
-        later = self._db.waiting_behind(rows[-1], limit=1)
+        later = self._db.inbox.waiting_behind(rows[-1], limit=1)
         stop = [item for item in later if item["payload"].get("text", "").split()[:1] == ["/stop"]]
         rows += self._claim(stop)
         return bool(stop)
@@ -245,7 +245,7 @@ class MessageHandler:
         texts = [
             part for text in answer.texts for part in split_text(text, self._longest_text(platform))
         ]
-        shown = self._db.shown(inbox_id)
+        shown = self._db.chats.shown(inbox_id)
         return [
             OutgoingReply(platform, target, self._payload(text, number, events[-1], shown))
             for number, text in enumerate(texts)

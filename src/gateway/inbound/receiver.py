@@ -122,7 +122,9 @@ class MessageReceiver:
             "message_id": message_id,
             "session_key": key,
         }
-        received = self._db.receive(account=account, payload=inbox_codec.encode(event), **fields)
+        received = self._db.inbox.receive(
+            account=account, payload=inbox_codec.encode(event), **fields
+        )
         log.info(
             "message received" if received.is_new else "duplicate message received",
             extra=log_fields(inbox_id=received.inbox_id, **fields),
@@ -149,8 +151,10 @@ class MessageReceiver:
         handled, the new text is stored as another message. An unknown message is new.
         """
         message_id = str(event.message_id)
-        inbox_id = self._db.incoming_by(source.platform.value, account, source.chat_id, message_id)
-        before = self._db.incoming(inbox_id) if inbox_id is not None else None
+        inbox_id = self._db.inbox.find_id(
+            source.platform.value, account, source.chat_id, message_id
+        )
+        before = self._db.inbox.get(inbox_id) if inbox_id is not None else None
         if inbox_id is None or before is None:
             event.is_edit = False
             return message_id
@@ -161,7 +165,7 @@ class MessageReceiver:
             return None  # e.g. a link preview was added
         is_offered = self._busy_mode == "steer" and self._running(source) is not None
         amended = {**inbox_codec.encode(event), "is_edit": False}
-        if not is_offered and self._db.amend_waiting(inbox_id, amended):
+        if not is_offered and self._db.inbox.amend(inbox_id, amended):
             return None
         return _edit_id(message_id, event.text)
 
@@ -175,7 +179,7 @@ class MessageReceiver:
         log.info("message from unauthorized user %s dropped: %s", source.user_id, platform)
         if reply:
             attempt(Step("tell the owner", lambda: self._tell_owner(source)))
-            self._db.owe_reply(
+            self._db.outbox.add(
                 f"stranger:{source.platform.value}:{source.chat_id}:{message_id}",  # words: allow
                 platform=source.platform.value,
                 target={"chat_id": source.chat_id, "thread_id": source.thread_id},
@@ -192,7 +196,7 @@ class MessageReceiver:
             if origin is None or origin.platform in TRUSTED_PLATFORMS:
                 continue
             if self._access.has_all_history(origin):
-                self._db.owe_reply(
+                self._db.outbox.add(
                     f"pairing:{platform}:{int(time.time() // 3600)}:{entry.session_key}",
                     platform=origin.platform.value,
                     target={"chat_id": origin.chat_id, "thread_id": origin.thread_id},
@@ -215,8 +219,8 @@ class MessageReceiver:
         if text is None:
             self._offer_input(running, inbox_id, entry, event)
             return True
-        if self._db.settle_waiting(inbox_id) and text:
-            self._db.owe_reply(
+        if self._db.inbox.settle_waiting(inbox_id) and text:
+            self._db.outbox.add(
                 f"inbox:{inbox_id}:meanwhile",
                 platform=source.platform.value,
                 target={"chat_id": source.chat_id, "thread_id": source.thread_id},

@@ -72,7 +72,7 @@ class TurnRunner:
     def is_stored(self, session_id: str, row: Row) -> bool:
         """Whether an earlier attempt has stored the message in a conversation."""
         uid = inbox_codec.message_uid(row["inbox_id"])
-        return self._db.message_of(session_id, uid) is not None
+        return self._db.messages.message_of(session_id, uid) is not None
 
     def run(self, prompt: TurnPrompt, entry: SessionEntry, *, is_shared: bool) -> str:
         """Run the turn of a prompt; the reply."""
@@ -105,7 +105,7 @@ class TurnRunner:
     def _run(self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool) -> str:
         row = prompt.rows[0]
         uid = inbox_codec.message_uid(row["inbox_id"])
-        message_id = self._db.message_of(conversation.session_id, uid)
+        message_id = self._db.messages.message_of(conversation.session_id, uid)
         if message_id is None:
             turn = self._start(prompt, conversation, is_shared=is_shared)
         else:

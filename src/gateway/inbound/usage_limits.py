@@ -66,13 +66,13 @@ class UsageLimits:
         return f"Rate limit reached. Try again in {wait_seconds:.0f} s." if wait_seconds else ""
 
     def _cost_today(self, user: UserKey) -> float:
-        return self._db.spending(*user, day=self._today())
+        return self._db.chats.spending(*user, day=self._today())
 
     def add_cost(self, source: SessionSource, dollars: float) -> None:
         """Record the cost of a turn."""
         if self._dollars and dollars > 0:
             user = _user_key(source)
-            self._db.add_spending(*user, day=self._today(), dollars=dollars)
+            self._db.chats.add_spending(*user, day=self._today(), dollars=dollars)
 
     def _today(self) -> str:
         return datetime.now(self._zone).date().isoformat()

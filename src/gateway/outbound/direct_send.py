@@ -51,7 +51,9 @@ class Channel(NamedTuple):
 def list_channels(db: SessionDB, config: GatewayConfig) -> list[Channel]:
     """All known chats, most recently used first; then home channels without messages."""
     used = [
-        channel for route in db.routes() if (channel := _channel_of(route.entry, route.updated_at))
+        channel
+        for route in db.routes.all()
+        if (channel := _channel_of(route.entry, route.updated_at))
     ]
     used.sort(key=lambda channel: channel.last_active or 0, reverse=True)
     known = {channel[:3] for channel in used}
@@ -142,7 +144,7 @@ def send(
     if file is not None:
         payloads[-1]["file"] = str(file.resolve())
     outbox_ids = [
-        db.owe_reply(
+        db.outbox.add(
             f"send:{key}:{number}",
             platform=channel.platform,
             target=channel.target(),
@@ -169,7 +171,7 @@ def record_sent(db: SessionDB, channel: Channel, text: str, key: str) -> None:
         platform, channel.chat_id, chat_type=channel.kind, thread_id=channel.thread_id
     )
     event = MessageEvent(f"/sent {text}", source=source, message_id=f"sent:{key}", internal=True)
-    db.receive(
+    db.inbox.receive(
         platform=channel.platform,
         account=MIRROR_ACCOUNT,
         chat_id=channel.chat_id,

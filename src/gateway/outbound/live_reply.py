@@ -137,7 +137,7 @@ class _LiveReply:
             max(self._config.edit_interval, MIN_EDIT_SECONDS) if is_editing else MIN_EDIT_SECONDS
         )
         if is_editing:
-            self._message_id = await asyncio.to_thread(self._db.shown, self._inbox_id)
+            self._message_id = await asyncio.to_thread(self._db.chats.shown, self._inbox_id)
         elif isinstance(self._adapter, Streams):
             pause = STREAM_SECONDS
         while not buffer.is_finished:
@@ -186,7 +186,7 @@ class _LiveReply:
         self._record(result, text)
         if result.success and result.message_id:
             self._message_id = result.message_id
-            await asyncio.to_thread(self._db.note_shown, self._inbox_id, self._message_id)
+            await asyncio.to_thread(self._db.chats.note_shown, self._inbox_id, self._message_id)
 
     def _record(self, result: SendResult, text: str) -> None:
         if result.success:

@@ -81,12 +81,14 @@ class OutboxSender:
         self._on_attempt(self._platform, _outcome(result))
         if result.success:
             log.info("reply sent", extra=self._fields(reply, receipt=result.message_id))
-            settle = functools.partial(self._db.settle_reply, reply["outbox_id"], result.message_id)
+            settle = functools.partial(
+                self._db.outbox.settle, reply["outbox_id"], result.message_id
+            )
             await store_retry.write_with_retry(settle, "outbox settlement")
             return
         log.warning("reply not sent: %s", result.error, extra=self._fields(reply))
         postpone = functools.partial(
-            self._db.postpone_reply,
+            self._db.outbox.postpone,
             reply["outbox_id"],
             result.error or "not sent",
             may_have_arrived=result.may_have_arrived,
@@ -96,7 +98,7 @@ class OutboxSender:
         await store_retry.write_with_retry(postpone, "outbox postponement")
 
     def _claim(self) -> dict[str, Any] | None:
-        return self._db.claim_reply(self._platform)
+        return self._db.outbox.claim(self._platform)
 
     def _fields(self, reply: dict[str, Any], **more: Any) -> dict[str, Any]:
         return log_fields(

@@ -85,7 +85,7 @@ class HealthEndpoints:
 
     async def _health(self, _request: Request) -> Response:
         """Whether the process works: its event loop responds and the store is readable."""
-        waiting = await run_in_threadpool(self._db.waiting_places)
+        waiting = await run_in_threadpool(self._db.inbox.waiting_places)
         return JSONResponse({"status": "ok", "waiting_chats": waiting})
 
     async def _ready(self, _request: Request) -> Response:
@@ -112,7 +112,7 @@ class HealthEndpoints:
             connected.add_metric([name], float(state["state"] == "connected"))
         yield connected
         yield from self._mail_gauges()
-        oldest = self._db.oldest_waiting()
+        oldest = self._db.chats.oldest_waiting()
         age = time.time() - oldest if oldest is not None else 0.0
         yield _gauge("hermes_oldest_waiting_seconds", "Age of the oldest waiting message.", age)
         yield _gauge("hermes_turns_running", "Turns that are running.", self._running())
@@ -123,7 +123,7 @@ class HealthEndpoints:
         )
 
     def _mail_gauges(self) -> Iterator[Metric]:
-        for box, counts in self._db.mail_counts().items():
+        for box, counts in self._db.chats.mail_counts().items():
             gauge = GaugeMetricFamily(
                 f"hermes_{box}", f"Messages in the {box}, by state.", labels=["platform", "state"]
             )

@@ -175,7 +175,7 @@ class GatewayService:
             return
         platform = origin.platform.value
         for part in split_text(text, self._max_text_chars(platform)):
-            self._db.owe_reply(
+            self._db.outbox.add(
                 f"question:{self._db.ids.new()}",
                 platform=platform,
                 target={"chat_id": origin.chat_id, "thread_id": origin.thread_id},
@@ -206,7 +206,7 @@ class GatewayService:
         loops = (self.inbox_workers.run(), self._run_maintenance(), self._run_handoffs())
         self._tasks = [asyncio.create_task(item) for item in loops]
         if may_be_set("plugins.enabled"):
-            self._delivery = Delivery(self._db, hermes_plugin_host.active())
+            self._delivery = Delivery(self._db.boundaries, hermes_plugin_host.active())
             self._delivery.start()
         for name, reason in (refused or {}).items():
             self.connections.refuse(name, reason)
@@ -221,13 +221,13 @@ class GatewayService:
         if request is not None:
             requester = json.loads(request)
             key = f"restart:{self._db.ids.new()}"
-            self._db.owe_reply(
+            self._db.outbox.add(
                 key,
                 platform=requester["platform"],
                 target=requester["target"],
                 payload={"text": RESTARTED_REPLY},
             )
-            self._db.delete_meta(RESTART_REQUEST_KEY)
+            self._db.meta.delete(RESTART_REQUEST_KEY)
 
     async def _run_maintenance(self) -> None:
         """Export the routes and clean up after dead processes, periodically."""
@@ -253,7 +253,7 @@ class GatewayService:
                 Step("release rows of dead processes", self._db.sweep),
                 Step(
                     "delete old inbox and outbox rows",
-                    lambda: self._db.forget_mail(MAIL_RETENTION_DAYS),
+                    lambda: self._db.chats.forget_mail(MAIL_RETENTION_DAYS),
                 ),
             ]
         )

@@ -56,8 +56,8 @@ class HandoffWorker:
         """Whether to look: a request was made, or the gateway has just started."""
         is_first, self._has_started = not self._has_started, True
         if is_first:
-            self._db.retry_handoffs()
-        return self._db.is_handoff_asked() or is_first
+            self._db.handoffs.retry()
+        return self._db.handoffs.is_requested() or is_first
 
     def _run(self, row: dict[str, Any]) -> None:
         name = str(row.get("handoff_platform") or "")
@@ -74,7 +74,7 @@ class HandoffWorker:
         event = MessageEvent(
             f"/resume {row['id']}", source=source, message_id=message_id, internal=True
         )
-        self._db.receive(
+        self._db.inbox.receive(
             platform=name,
             account=adapter.account,
             chat_id=source.chat_id,

@@ -181,8 +181,8 @@ class Analysis:
             self._edition += 1
 
     def _load_numbers(self) -> None:
-        numbers = {session.id: session for session in self._db.session_numbers()}
-        models = self._db.several_models()
+        numbers = {session.id: session for session in self._db.totals.per_session()}
+        models = self._db.totals.per_model()
         with self._lock:
             self._numbers, self._models = numbers, models
             self._edition += 1

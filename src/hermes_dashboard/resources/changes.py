@@ -49,14 +49,14 @@ def router(context: DashboardContext) -> APIRouter:
         """Move a conversation to the trash, with the tasks delegated from it."""
         resolved = resolve_untrashed(db, session_id)
         db.delete_session(resolved)
-        return {"trashed": db.family_in_trash(resolved)}
+        return {"trashed": db.pages.family_in_trash(resolved)}
 
     @routes.post(
         "/sessions/{session_id}/restore", response_model=SessionItem, responses=CHANGE_PROBLEMS
     )
     def restore_session(session_id: Identifier) -> dict[str, Any]:
         """Restore a conversation from the trash."""
-        db.restore_session(session_id)
+        db.trash.restore(session_id)
         return session_item(db, session_id)
 
     @routes.delete(
@@ -64,22 +64,22 @@ def router(context: DashboardContext) -> APIRouter:
     )
     def purge_session(session_id: Identifier) -> None:
         """Delete a conversation permanently; it must be in the trash."""
-        if not db.family_in_trash(session_id):
+        if not db.pages.family_in_trash(session_id):
             raise SessionNotFoundError(f"session {session_id} is not in the trash")
-        db.purge_session(session_id)
+        db.trash.purge(session_id)
 
     @routes.delete("/trash", response_model=Purged, responses=problems(503))
     def empty_trash() -> dict[str, int]:
         """Empty the trash permanently."""
-        return {"purged": db.purge_trash(older_than_days=0)}
+        return {"purged": db.trash.purge_expired(older_than_days=0)}
 
     return routes
 
 
 def resolve_untrashed(db: SessionDB, name: str) -> str:
     """The session ID of *name*; a 409 error if it is in the trash."""
-    session_id = db.resolve(name)
-    if db.family_in_trash(session_id):
+    session_id = db.lookup.resolve(name)
+    if db.pages.family_in_trash(session_id):
         raise HTTPException(409, "This conversation is in the trash. Restore it first.")
     return session_id
 
@@ -89,7 +89,7 @@ def apply_change(db: SessionDB, session_id: str, change: SessionChange) -> None:
     if change.has_field("title"):
         db.set_session_title(session_id, change.title)
     if change.tags is not None:
-        db.set_session_tags(session_id, change.tags)
+        db.tags.replace(session_id, change.tags)
     if change.pinned is not None:
         db.set_session_pinned(session_id, change.pinned)
     if change.archived is not None:
@@ -107,7 +107,7 @@ def apply_bulk_change(db: SessionDB, change: BulkChange) -> dict[str, Any]:
     for session_id in dict.fromkeys(change.ids):
         is_unchanged = _is_in_state(db, session_id, change)
         try:
-            if change.action not in ("restore", "trash") and db.family_in_trash(session_id):
+            if change.action not in ("restore", "trash") and db.pages.family_in_trash(session_id):
                 raise UsageError("It is in the trash. Restore it first.")
             if not is_unchanged and action(session_id) is False:
                 raise SessionNotFoundError(f"session not found: {session_id}")
@@ -121,7 +121,7 @@ def apply_bulk_change(db: SessionDB, change: BulkChange) -> dict[str, Any]:
 
 def _is_in_state(db: SessionDB, session_id: str, change: BulkChange) -> bool:
     """Whether a conversation is already in the requested state."""
-    rows = db.session_items([session_id])
+    rows = db.pages.items([session_id])
     if not rows:
         return False
     row, tag = rows[0], (change.tag or "").strip().casefold()
@@ -148,8 +148,8 @@ def _action(db: SessionDB, change: BulkChange) -> Callable[[str], object]:
         "archive": db.set_session_archived,
         "unarchive": lambda session_id: db.set_session_archived(session_id, False),
         "trash": db.delete_session,
-        "restore": db.restore_session,
-        "tag": lambda session_id: db.change_session_tag(session_id, tag),
-        "untag": lambda session_id: db.change_session_tag(session_id, tag, False),
+        "restore": db.trash.restore,
+        "tag": lambda session_id: db.tags.change(session_id, tag),
+        "untag": lambda session_id: db.tags.change(session_id, tag, False),
     }
     return actions[change.action]

@@ -66,7 +66,7 @@ def router(context: DashboardContext) -> APIRouter:
     )
     def export_session(session_id: Identifier, format: Format = "markdown") -> StreamingResponse:  # noqa: A002
         """Export a conversation; `jsonl` can be imported again, other formats are to read."""
-        resolved = db.resolve(session_id)
+        resolved = db.lookup.resolve(session_id)
         name = re.sub(r"[^A-Za-z0-9._-]", "_", resolved).lstrip(".")[:150] or "session"
         return _attachment(
             export_chunks(db, resolved, format), f"{name}.{SUFFIXES[format]}", format
@@ -79,15 +79,15 @@ def router(context: DashboardContext) -> APIRouter:
     )
     def export_many(body: ExportOrder) -> StreamingResponse:
         """Export many conversations, or all, as a file that can be imported again."""
-        ids = db.sessions_to_export()
+        ids = db.portable.sessions_to_export()
         if body.ids is not None:
             selected = {
                 row
                 for session_id in body.ids
-                for row in db.conversation_rows(db.resolve(session_id))
+                for row in db.lookup.conversation_rows(db.lookup.resolve(session_id))
             }
             ids = [session_id for session_id in ids if session_id in selected]
-        return _attachment(db.iter_export_file(ids), "hermes-export.jsonl", "jsonl")
+        return _attachment(db.portable.iter_export_file(ids), "hermes-export.jsonl", "jsonl")
 
     @routes.post(
         "/import", response_model=Imported, responses=problems(400, 503), openapi_extra=ANY_BYTES
@@ -130,15 +130,15 @@ def _import(
     db: SessionDB, file: IO[bytes], on_conflict: Any, *, is_dry_run: bool
 ) -> dict[str, Any]:
     file.seek(0)
-    report = db.import_file(file, on_conflict=on_conflict, is_dry_run=is_dry_run)
+    report = db.portable.import_file(file, on_conflict=on_conflict, is_dry_run=is_dry_run)
     return {"report": dataclasses.asdict(report)}
 
 
 def export_chunks(db: SessionDB, session_id: str, export_format: Format) -> Iterator[bytes]:
     """All rows of a conversation in one of the formats."""
-    rows = db.conversation_rows(session_id)
+    rows = db.lookup.conversation_rows(session_id)
     if export_format == "jsonl":
-        return db.iter_export_file(rows)
+        return db.portable.iter_export_file(rows)
     if export_format == "json":
         return _as_json(db, rows)
     return _as_document(db, rows, export_format)

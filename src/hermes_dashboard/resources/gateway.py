@@ -39,19 +39,19 @@ def router(context: DashboardContext) -> APIRouter:
                 for chat in context.gateway.chats(MAX_CHATS)
             ],
             "errors": context.gateway.errors(MAX_ERRORS),
-            "unsent": [_unsent(reply) for reply in db.unsent_replies(MAX_UNSENT)],
-            "asking": [{**user, "asked_at": user["created_at"]} for user in db.asking_users()],
-            "allowed": [{**user, "since": user["allowed_at"]} for user in db.allowed_users()],
+            "unsent": [_unsent(reply) for reply in db.chats.unsent_replies(MAX_UNSENT)],
+            "asking": [{**user, "asked_at": user["created_at"]} for user in db.pairings.pending()],
+            "allowed": [{**user, "since": user["allowed_at"]} for user in db.pairings.allowed()],
         }
 
     @routes.post("/pairings", response_model=Paired, responses=problems(400, 404, 429, 503))
     def approve(pairing: Pairing) -> dict[str, str]:
         """Approve the user with this code; codes are single-use and expire after an hour."""
         platform = pairing.platform.strip().lower()
-        approved = db.approve_pairing(platform, pairing.code)
+        approved = db.pairings.approve(platform, pairing.code)
         if approved is not None:
             return {"user_id": approved.user_id, "user_name": approved.user_name}
-        if db.is_pairing_locked(platform):
+        if db.pairings.is_locked(platform):
             raise HTTPException(429, f"Too many wrong codes for {platform}. Try again in an hour.")
         raise HTTPException(
             404,
@@ -67,7 +67,7 @@ def router(context: DashboardContext) -> APIRouter:
     )
     def revoke(platform: Identifier, user_id: Identifier) -> None:
         """Revoke a user's access."""
-        if not db.revoke_user(platform.lower(), user_id):
+        if not db.pairings.revoke(platform.lower(), user_id):
             raise HTTPException(404, f"User {user_id} has no access on {platform}.")
 
     return routes
@@ -75,7 +75,7 @@ def router(context: DashboardContext) -> APIRouter:
 
 def queue_of(db: SessionDB) -> dict[str, Any]:
     """The number of messages by state."""
-    counts = db.mail_counts()
+    counts = db.chats.mail_counts()
 
     def number(box: str, *states: str) -> int:
         return sum(count for (_, state), count in counts[box].items() if state in states)
@@ -85,8 +85,8 @@ def queue_of(db: SessionDB) -> dict[str, Any]:
         "handling": number("inbox", "claimed"),
         "owed": number("outbox", "waiting", "sending"),
         "ambiguous": number("outbox", "ambiguous"),
-        "failed": sum(reply["state"] == "failed" for reply in db.unsent_replies(MAX_UNSENT)),
-        "oldest_waiting_at": db.oldest_waiting(),
+        "failed": sum(reply["state"] == "failed" for reply in db.chats.unsent_replies(MAX_UNSENT)),
+        "oldest_waiting_at": db.chats.oldest_waiting(),
     }
 
 

@@ -89,7 +89,7 @@ def _index(context: DashboardContext) -> CheckResult:
 
 
 def _search(context: DashboardContext) -> CheckResult:
-    progress = context.db.search_progress()
+    progress = context.db.search.progress()
     if progress is None:
         return OK, "complete"
     done, total = progress
@@ -113,7 +113,7 @@ def _settings(_context: DashboardContext) -> CheckResult:
 
 
 def _gateway(context: DashboardContext) -> CheckResult:
-    waiting = context.db.waiting_places()
+    waiting = context.db.inbox.waiting_places()
     if context.gateway.state().get("is_running"):
         return OK, f"running, {waiting} chats waiting"
     if waiting:
@@ -122,7 +122,7 @@ def _gateway(context: DashboardContext) -> CheckResult:
 
 
 def _replies(context: DashboardContext) -> CheckResult:
-    failed = [reply for reply in context.db.unsent_replies() if reply["state"] == "failed"]
+    failed = [reply for reply in context.db.chats.unsent_replies() if reply["state"] == "failed"]
     if not failed:
         return OK, "no failed replies"
     return WARN, f"{len(failed)} failed to send; last error: {failed[0]['error']}"

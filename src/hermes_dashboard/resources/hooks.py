@@ -26,7 +26,7 @@ def router(context: DashboardContext) -> APIRouter:
     @routes.get("/hooks", response_model=Hooks, responses=problems(503))
     def list_hooks() -> dict[str, Any]:
         """All hooks and the plugins registered for them."""
-        return {"hooks": [_hook(hook) for hook in HOOKS], "pending": db.pending_boundaries()}
+        return {"hooks": [_hook(hook) for hook in HOOKS], "pending": db.boundaries.pending()}
 
     @routes.get("/boundaries", response_model=Boundaries, responses=problems(400, 404, 409, 503))
     def list_boundaries(
@@ -36,7 +36,7 @@ def router(context: DashboardContext) -> APIRouter:
     ) -> dict[str, Any]:
         """Session boundaries, newest first, and their delivery to plugins."""
         resolved = None if session_id is None else _resolve(db, session_id)
-        rows = db.list_boundaries(resolved, limit + 1, before=before)
+        rows = db.boundaries.recent(resolved, limit + 1, before=before)
         titles = {row["session_id"]: db.get_session_title(row["session_id"]) for row in rows}
         items = [
             {**row, "at": row["occurred_at"], "session_title": titles[row["session_id"]]}
@@ -52,9 +52,9 @@ def router(context: DashboardContext) -> APIRouter:
     )
     def replay(event_id: Identifier, background: BackgroundTasks) -> dict[str, str]:
         """Deliver a boundary to plugins again, with the same event ID."""
-        if not db.replay_boundary(event_id):
+        if not db.boundaries.replay(event_id):
             raise HTTPException(404, f"Event not found: {event_id}")
-        background.add_task(Delivery(db, hermes_plugin_host.active()).deliver_due)
+        background.add_task(Delivery(db.boundaries, hermes_plugin_host.active()).deliver_due)
         return {"event_id": event_id}
 
     return routes
@@ -62,7 +62,7 @@ def router(context: DashboardContext) -> APIRouter:
 
 def _resolve(db: SessionDB, name: str) -> str:
     """The session ID of *name*; a deleted session counts while its boundaries exist."""
-    return name if db.list_boundaries(name, 1) else db.resolve(name)
+    return name if db.boundaries.recent(name, 1) else db.lookup.resolve(name)
 
 
 def _hook(hook: HookSpec) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class ChangeDetector:
     """The state at the last poll; used by one thread at a time."""
 
     def __init__(self, context: DashboardContext) -> None:
-        self._history = context.db.history()
+        self._history = context.db.ledger.history()
         self._gateway = context.gateway
         self._version = 0
         self._position: HistoryPosition | None = None

@@ -34,13 +34,13 @@ def router(context: DashboardContext) -> APIRouter:
     def show_overview() -> dict[str, Any]:
         """Data of the overview page."""
         data = context.analysis.data()
-        running = db.session_items(sorted(db.running_turns()))
-        stats = db.stats()
+        running = db.pages.items(sorted(db.leases.running()))
+        stats = db.statistics.stats()
         days = _last_days(data)
         return {
             "today": _today(days, data.today),
             "streak": streak_of(sent_by_day(data), data.today),
-            "recent": [item_of(row) for row in db.session_page(limit=RECENT_SESSIONS).rows],
+            "recent": [item_of(row) for row in db.pages.page(limit=RECENT_SESSIONS).rows],
             "running": [item_of(row) for row in running],
             "week": [
                 {"day": day, "messages": round(days.days[day]["messages"])}

@@ -50,8 +50,8 @@ class SearchIndexUpdater:
 
     def _update(self) -> None:
         before = None
-        while not self._is_closed.wait(PAUSE_SECONDS) and not self._db.fill_search(FILL_SECONDS):
-            done = self._db.search_progress()
+        while not self._is_closed.wait(PAUSE_SECONDS) and not self._db.search.fill(FILL_SECONDS):
+            done = self._db.search.progress()
             if done == before:
                 return  # no progress: the file is unusable at the moment
             before = done
@@ -104,7 +104,7 @@ def router(context: DashboardContext) -> APIRouter:
             with_tools=with_tools,
             patience=patience,
         )
-        progress = db.search_progress()
+        progress = db.search.progress()
         if progress is not None:
             updater.start()
         return {

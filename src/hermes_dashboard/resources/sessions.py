@@ -38,17 +38,17 @@ def router(context: DashboardContext) -> APIRouter:
         active = context.analysis.sessions_with(query) if query.needs_activity else None
         page_filter = query.to_filter(active)
         after = None if query.cursor is None else position_of(query.cursor)
-        page = db.session_page(page_filter, query.limit, after)
+        page = db.pages.page(page_filter, query.limit, after)
         return {
             "items": [item_of(row) for row in page.rows],
             "next": None if page.next is None else cursor_of(page.next),
-            "total": None if after else db.count_sessions(page_filter),
+            "total": None if after else db.pages.count(page_filter),
         }
 
     @routes.get("/facets", response_model=FacetsView, responses=problems(503))
     def list_facets() -> dict[str, Any]:
         """All sources, models and tags, with the number of conversations of each."""
-        facets = db.session_facets()
+        facets = db.facets.facets()
         return {
             **{
                 name: _facet_counts(getattr(facets, name)) for name in ("sources", "models", "tags")
@@ -65,15 +65,15 @@ def router(context: DashboardContext) -> APIRouter:
     )
     def show_session(session_id: Identifier) -> dict[str, Any]:
         """One conversation, by ID, the beginning of its ID, or title."""
-        return detail_of(db, db.resolve(session_id))
+        return detail_of(db, db.lookup.resolve(session_id))
 
     @routes.get(
         "/{session_id}/tree", response_model=SessionFamily, responses=problems(400, 404, 409, 503)
     )
     def show_family(session_id: Identifier) -> dict[str, Any]:
         """All sessions with the same root: branches, delegated tasks."""
-        resolved = db.resolve(session_id)
-        rows = db.session_family(resolved)
+        resolved = db.lookup.resolve(session_id)
+        rows = db.facets.family(resolved)
         nodes = [row | {"is_current": row["id"] == resolved} for row in rows]
         return {"nodes": [node | {"message_count": node["message_count"] or 0} for node in nodes]}
 
@@ -86,7 +86,7 @@ def _facet_counts(counts: dict[str, int]) -> list[dict[str, Any]]:
 
 def session_item(db: SessionDB, session_id: str) -> dict[str, Any]:
     """A conversation as a list item."""
-    rows = db.session_items([session_id])
+    rows = db.pages.items([session_id])
     if not rows:
         raise SessionNotFoundError(f"session not found: {session_id}")
     return item_of(rows[0])
@@ -101,5 +101,5 @@ def detail_of(db: SessionDB, session_id: str) -> dict[str, Any]:
         "session_key": fields.get("session_key"),
         "git_branch": fields.get("git_branch"),
         "resume_command": f"{command_name()} {shlex.join(['chat', '--resume', session_id])}",
-        "rows": db.conversation_rows(session_id),
+        "rows": db.lookup.conversation_rows(session_id),
     }

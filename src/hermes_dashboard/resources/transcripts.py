@@ -129,8 +129,8 @@ def router(context: DashboardContext) -> APIRouter:
         All rows of a conversation read as one. A page holds about 4 MB at most, so it may
         be shorter than `limit`; `has_before` and `has_after` tell whether there is more.
         """
-        page = db.transcript_page(
-            db.resolve(session_id),
+        page = db.transcripts.page(
+            db.lookup.resolve(session_id),
             limit,
             before=before,
             after=after,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.backoff import Backoff
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
@@ -94,10 +94,10 @@ def release_claims(tx: Tx, process_id: str) -> None:
     tx.execute(RELEASE_CLAIMS, (MAX_ATTEMPTS, MAX_ATTEMPTS, tx.clock.now(), process_id))
 
 
-class BoundaryPart(StorePart):
+class BoundaryRepository(Repository):
     """Claiming and settling boundary events."""
 
-    def claim_boundaries(self, limit: int = 50) -> list[dict[str, Any]]:
+    def claim(self, limit: int = 50) -> list[dict[str, Any]]:
         """Claim events that are due, oldest first; each claim counts as an attempt."""
 
         def claim(tx: Tx) -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ class BoundaryPart(StorePart):
 
         return self.engine.write(claim)
 
-    def settle_boundary(self, event_id: str, error: str | None = None) -> None:
+    def settle(self, event_id: str, error: str | None = None) -> None:
         """Record the delivery or the failure of an event.
 
         A failed delivery is retried with backoff and finally given up.
@@ -127,22 +127,22 @@ class BoundaryPart(StorePart):
 
         self.engine.write(settle)
 
-    def taken_by(self, event_id: str) -> set[str]:
+    def consumers_of(self, event_id: str) -> set[str]:
         """The consumers that have accepted an event."""
         rows = self.engine.read(lambda reader: reader.rows(CONSUMERS, (event_id,)))
         return {row[0] for row in rows}
 
-    def note_taken(self, event_id: str, consumer: str) -> None:
+    def record_delivery(self, event_id: str, consumer: str) -> None:
         """Record that a consumer has accepted an event, so that it is not delivered to it again."""
         self.engine.write(lambda tx: tx.run(INSERT_DELIVERY, (event_id, consumer, tx.clock.now())))
 
-    def settle_unheard(self) -> int:
+    def skip_all(self) -> int:
         """Skip all events from before the first consumer; returns their number."""
         return self.engine.write(
             lambda tx: tx.execute(SETTLE_UNCLAIMED, (tx.clock.now(),)).rowcount
         )
 
-    def replay_boundary(self, event_id: str) -> bool:
+    def replay(self, event_id: str) -> bool:
         """Deliver an event again to all consumers; False if the event does not exist."""
 
         def replay(tx: Tx) -> bool:
@@ -151,7 +151,7 @@ class BoundaryPart(StorePart):
 
         return self.engine.write(replay)
 
-    def list_boundaries(
+    def recent(
         self, session_id: str | None = None, limit: int = 50, *, before: int | None = None
     ) -> list[dict[str, Any]]:
         """Boundary events, newest first; `before` is the sequence number of the last known one."""
@@ -161,6 +161,6 @@ class BoundaryPart(StorePart):
         values = (session_id, below, limit)
         return self.engine.read(lambda reader: reader.dicts(LIST_OF_SESSION, values))
 
-    def pending_boundaries(self) -> int:
+    def pending(self) -> int:
         """Number of undelivered events."""
         return int(self.engine.read(lambda reader: reader.value(PENDING)))

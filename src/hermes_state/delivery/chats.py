@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
@@ -65,7 +65,7 @@ def mark(tx: Tx, name: str) -> bool:
     return tx.execute(INSERT_MARK, (name, tx.clock.now())).rowcount > 0
 
 
-class ChatPart(StorePart):
+class ChatRepository(Repository):
     """Marks, spending, streamed answers, and lookups in the inbox and the outbox."""
 
     def mark(self, name: str) -> bool:

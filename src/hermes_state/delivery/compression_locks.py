@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
@@ -24,7 +24,7 @@ RELEASE_LOCK = "DELETE FROM compression_locks WHERE session_id = ? AND holder = 
 LOCK_HOLDER = "SELECT holder FROM compression_locks WHERE session_id = ? AND expires_at > ?"
 
 
-class CompressionLockPart(StorePart):
+class CompressionLockRepository(Repository):
     """One compaction at a time per session."""
 
     def try_acquire_compression_lock(

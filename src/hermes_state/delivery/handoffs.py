@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.upkeep.meta import DELETE_META, GET_META, UPSERT_META
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ PENDING_HANDOFFS = """
 """
 
 
-class HandoffPart(StorePart):
+class HandoffRepository(Repository):
     """Hand-offs by state: pending, running, completed or failed."""
 
     def request_handoff(self, session_id: str, platform: str) -> bool:
@@ -40,14 +40,14 @@ class HandoffPart(StorePart):
 
         return self.engine.write(request)
 
-    def is_handoff_asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether a hand-off was requested since the last call; very cheap."""
         if not self.engine.read(lambda reader: reader.value(GET_META, (HANDOFF_REQUESTED,))):
             return False
         self.engine.write(lambda tx: tx.run(DELETE_META, (HANDOFF_REQUESTED,)))
         return True
 
-    def retry_handoffs(self) -> int:
+    def retry(self) -> int:
         """Restart hand-offs that a process left unfinished; returns their number."""
         return self.engine.write(lambda tx: tx.execute(RETRY_HANDOFFS).rowcount)
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_core.errors import StoreError
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,10 +80,6 @@ RELEASE_PLACE = """
     WHERE state = 'claimed' AND state IN ('waiting', 'claimed')
         AND process_id = ? AND session_key = ?
 """
-RELEASE = """
-    UPDATE hermes_inbox SET state = 'waiting', process_id = NULL, attempts = attempts - 1
-    WHERE state = 'claimed' AND process_id = ? AND inbox_id = ?
-"""
 
 
 class ReceivedMessage(NamedTuple):
@@ -108,7 +104,7 @@ def release_claims(tx: Tx, process_id: str) -> None:
     tx.execute(RELEASE_CLAIMS, (process_id,))
 
 
-class InboxPart(StorePart):
+class InboxRepository(Repository):
     """Receiving and claiming chat messages."""
 
     def receive(
@@ -132,7 +128,7 @@ class InboxPart(StorePart):
 
         return self.engine.write(insert)
 
-    def claim_incoming(self, session_key: str | None = None) -> dict[str, Any] | None:
+    def claim(self, session_key: str | None = None) -> dict[str, Any] | None:
         """Claim the next message to process; one at a time per place, in order."""
 
         def claim(tx: Tx) -> dict[str, Any] | None:
@@ -178,18 +174,18 @@ class InboxPart(StorePart):
 
         return self.engine.write(claim)
 
-    def incoming(self, inbox_id: int) -> dict[str, Any] | None:
+    def get(self, inbox_id: int) -> dict[str, Any] | None:
         """An incoming message, in any state."""
         rows = self.engine.read(lambda reader: reader.dicts(SELECT_INCOMING, (inbox_id,)))
         return {**rows[0], "payload": json.loads(rows[0]["payload"])} if rows else None
 
-    def incoming_by(self, platform: str, account: str, chat_id: str, message_id: str) -> int | None:
+    def find_id(self, platform: str, account: str, chat_id: str, message_id: str) -> int | None:
         """Number of an incoming message, by the platform's identifiers."""
         key = (platform, account, chat_id, message_id)
         inbox_id: int | None = self.engine.read(lambda reader: reader.value(FIND_INCOMING, key))
         return inbox_id
 
-    def amend_waiting(self, inbox_id: int, payload: dict[str, Any]) -> bool:
+    def amend(self, inbox_id: int, payload: dict[str, Any]) -> bool:
         """Replace the content of a message that is not being processed yet; False if it is."""
         row = (json.dumps(payload), inbox_id)
         return self.engine.write(lambda tx: tx.execute(AMEND, row).rowcount > 0)
@@ -198,19 +194,14 @@ class InboxPart(StorePart):
         """Number of places with waiting messages that no process is handling."""
         return int(self.engine.read(lambda reader: reader.value(WAITING_PLACES)))
 
-    def settle_incoming(
+    def settle(
         self, inbox_id: int, session_id: str | None = None, error: str | None = None
     ) -> None:
         """Mark a claimed message as processed, or as permanently failed."""
         process_id = self.identity.process_id
         self.engine.write(lambda tx: settle(tx, inbox_id, process_id, session_id, error))
 
-    def retry_incoming(self, inbox_id: int) -> None:
-        """Requeue a message whose processing was interrupted; the attempt counts."""
-        row = (self.identity.process_id, inbox_id)
-        self.engine.write(lambda tx: tx.run(RELEASE_CLAIMS + " AND inbox_id = ?", row))
-
-    def give_back_incoming(self, row: dict[str, Any], *, is_attempt: bool) -> None:
+    def requeue(self, row: dict[str, Any], *, is_attempt: bool) -> None:
         """Requeue a message whose processing was interrupted.
 
         All messages claimed together with it are requeued too.
@@ -236,8 +227,3 @@ class InboxPart(StorePart):
         return self.engine.write(
             lambda tx: tx.execute(SETTLE_WAITING, (tx.clock.now(), inbox_id)).rowcount > 0
         )
-
-    def release_incoming(self, inbox_id: int) -> None:
-        """Release a claimed message without processing it."""
-        row = (self.identity.process_id, inbox_id)
-        self.engine.write(lambda tx: tx.run(RELEASE, row))

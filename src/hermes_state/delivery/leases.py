@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import LeaseLostError, LeaseTakenError
 from hermes_state.engine import process_identity
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from hermes_core.clock import Clock
@@ -107,12 +107,10 @@ def release_process(tx: Tx, process_id: str) -> None:
     tx.execute(RELEASE_PROCESS, (process_id,))
 
 
-class LeasePart(StorePart):
+class LeaseRepository(Repository):
     """Turn leases."""
 
-    def acquire_turn(
-        self, session_id: str, holder: str = "", seconds: float = LEASE_SECONDS
-    ) -> Lease:
+    def acquire(self, session_id: str, holder: str = "", seconds: float = LEASE_SECONDS) -> Lease:
         """Acquire the lease for a turn; raises LeaseTakenError while another holder has it."""
         holder_name = holder or f"process {self.identity.pid} on {self.identity.host}"
 
@@ -122,7 +120,7 @@ class LeasePart(StorePart):
 
         return self.engine.write(acquire_lease)
 
-    def renew_turn(self, lease: Lease, seconds: float = LEASE_SECONDS) -> None:
+    def renew(self, lease: Lease, seconds: float = LEASE_SECONDS) -> None:
         """Renew the lease of a running turn; raises LeaseLostError if it was taken over."""
 
         def renew(tx: Tx) -> None:
@@ -134,7 +132,7 @@ class LeasePart(StorePart):
 
         self.engine.write(renew)
 
-    def is_turn_elsewhere(self, session_id: str) -> bool:
+    def is_held_elsewhere(self, session_id: str) -> bool:
         """Whether another process runs a turn of the conversation."""
 
         def read(reader: Reader) -> bool:
@@ -145,10 +143,10 @@ class LeasePart(StorePart):
 
         return self.engine.read(read)
 
-    def running_turns(self) -> set[str]:
+    def running(self) -> set[str]:
         """Sessions with a running turn, in this or another process."""
         return self.engine.read(lambda reader: running_sessions(reader, self.identity, self.clock))
 
-    def release_turn(self, lease: Lease) -> None:
+    def release(self, lease: Lease) -> None:
         """Release the lease; has no effect if it was taken over."""
         self.engine.write(lambda tx: tx.run(RELEASE, (lease.session_id, lease.token)))

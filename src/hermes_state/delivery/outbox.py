@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.backoff import Backoff
 from hermes_state.delivery.inbox import settle
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,14 +85,14 @@ def release_claims(tx: Tx, process_id: str) -> None:
     tx.execute(RELEASE_CLAIMS, (process_id,))
 
 
-class OutboxPart(StorePart):
+class OutboxRepository(Repository):
     """Storing and sending replies."""
 
-    def owe_reply(self, key: str, **reply: Any) -> int:
+    def add(self, key: str, **reply: Any) -> int:
         """Store a reply until it is sent: platform, target, payload, session_id, inbox_id."""
         return self.engine.write(lambda tx: insert_reply(tx, key, **reply))
 
-    def answer_incoming(
+    def answer(
         self,
         inbox_id: int,
         session_id: str | None,
@@ -118,7 +118,7 @@ class OutboxPart(StorePart):
 
         self.engine.write(answer)
 
-    def claim_reply(self, platform: str | None = None) -> dict[str, Any] | None:
+    def claim(self, platform: str | None = None) -> dict[str, Any] | None:
         """Claim the next reply that is due, optionally of one platform.
 
         `was_ambiguous` means that it may have arrived already. Replies of a chat are
@@ -155,11 +155,11 @@ class OutboxPart(StorePart):
             tx.execute(SET_FAILED, ("failed", now, "it was too old to be sent", now, outbox_id))
         return None
 
-    def settle_reply(self, outbox_id: int, receipt: str | None = None) -> None:
+    def settle(self, outbox_id: int, receipt: str | None = None) -> None:
         """Mark the reply as delivered."""
         self.engine.write(lambda tx: tx.run(SETTLE_SENT, (tx.clock.now(), receipt, outbox_id)))
 
-    def postpone_reply(
+    def postpone(
         self,
         outbox_id: int,
         error: str,

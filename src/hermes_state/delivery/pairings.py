@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.delivery.people import DELETE_ROLE, UPSERT_ROLE
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
@@ -63,10 +63,10 @@ class ApprovedUser(NamedTuple):
     user_name: str
 
 
-class PairingPart(StorePart):
+class PairingRepository(Repository):
     """Pairing and approval of users."""
 
-    def ask_to_pair(self, platform: str, user_id: str, user_name: str = "") -> str | None:
+    def request(self, platform: str, user_id: str, user_name: str = "") -> str | None:
         """Create a pairing code for a user.
 
         None if one was created recently. A new code replaces the oldest of very many, so that
@@ -91,9 +91,7 @@ class PairingPart(StorePart):
 
         return code if self.engine.write(create) else None
 
-    def approve_pairing(
-        self, platform: str, code: str, role: str | None = None
-    ) -> ApprovedUser | None:
+    def approve(self, platform: str, code: str, role: str | None = None) -> ApprovedUser | None:
         """Approve the user with this code, with a role other than the default.
 
         None if the code is unknown, or after too many wrong codes.
@@ -119,18 +117,13 @@ class PairingPart(StorePart):
 
         return self.engine.write(approve)
 
-    def is_pairing_locked(self, platform: str) -> bool:
+    def is_locked(self, platform: str) -> bool:
         """Whether the platform is locked after too many wrong codes."""
         since = self.clock.now() - LOCK_SECONDS
         guesses = self.engine.read(lambda reader: reader.value(COUNT_GUESSES, (platform, since)))
         return int(guesses) >= MAX_GUESSES
 
-    def allow_user(self, platform: str, user_id: str, user_name: str = "") -> None:
-        """Approve a user without a code."""
-        row = (platform, user_id, user_name, self.clock.now())
-        self.engine.write(lambda tx: tx.run(UPSERT_ALLOWED, row))
-
-    def revoke_user(self, platform: str, user_id: str) -> bool:
+    def revoke(self, platform: str, user_id: str) -> bool:
         """Revoke a user's access and role; returns whether the user had access."""
 
         def revoke(tx: Tx) -> bool:
@@ -139,16 +132,16 @@ class PairingPart(StorePart):
 
         return self.engine.write(revoke)
 
-    def is_user_allowed(self, platform: str, user_id: str) -> bool:
+    def is_allowed(self, platform: str, user_id: str) -> bool:
         """Whether a user is approved."""
         row = self.engine.read(lambda reader: reader.row(IS_ALLOWED, (platform, user_id)))
         return row is not None
 
-    def allowed_users(self) -> list[dict[str, Any]]:
+    def allowed(self) -> list[dict[str, Any]]:
         """All approved users."""
         return self.engine.read(lambda reader: reader.dicts(SELECT_ALLOWED))
 
-    def asking_users(self) -> list[dict[str, Any]]:
+    def pending(self) -> list[dict[str, Any]]:
         """Users with pending codes."""
         since = self.clock.now() - CODE_LIFETIME_SECONDS
         return self.engine.read(lambda reader: reader.dicts(SELECT_PENDING, (since,)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
@@ -30,24 +30,24 @@ SELECT_KEYS = "SELECT name, role, created_at FROM hermes_api_key ORDER BY create
 DELETE_KEY = "DELETE FROM hermes_api_key WHERE name = ?"
 
 
-class PeoplePart(StorePart):
+class PeopleRepository(Repository):
     """Roles of people and of API keys."""
 
-    def set_person_role(self, platform: str, user_id: str, role: str) -> None:
+    def set_role(self, platform: str, user_id: str, role: str) -> None:
         """Set the role of a person."""
         row = (platform, user_id, role, self.clock.now())
         self.engine.write(lambda tx: tx.run(UPSERT_ROLE, row))
 
-    def person_role(self, platform: str, user_id: str) -> str | None:
+    def role_of(self, platform: str, user_id: str) -> str | None:
         """The role that was set for a person."""
         row = self.engine.read(lambda reader: reader.row(SELECT_ROLE, (platform, user_id)))
         return None if row is None else str(row[0])
 
-    def person_roles(self) -> list[dict[str, Any]]:
+    def roles(self) -> list[dict[str, Any]]:
         """All roles that were set."""
         return self.engine.read(lambda reader: reader.dicts(SELECT_ROLES))
 
-    def forget_person_role(self, platform: str, user_id: str) -> bool:
+    def forget_role(self, platform: str, user_id: str) -> bool:
         """Return to the default role of a person; whether another one was set."""
         key = (platform, user_id)
         return self.engine.write(lambda tx: tx.execute(DELETE_ROLE, key).rowcount > 0)

@@ -13,7 +13,7 @@ from hermes_core.hooks import BoundaryKind
 from hermes_state.delivery import chats
 from hermes_state.engine import process_identity
 from hermes_state.messages.rows import decode_json
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.sessions import lifecycle
 from hermes_state.sessions import rows as sessions
 
@@ -34,7 +34,6 @@ UPSERT_ROUTE = """
     ON CONFLICT (place) DO UPDATE SET session_id = excluded.session_id,
         updated_at = excluded.updated_at, entry = excluded.entry
 """
-IS_KEY_TAKEN = "SELECT 1 FROM hermes_route WHERE session_key = ? AND place <> ?"
 DELETE_ROUTE = "DELETE FROM hermes_route WHERE place = ?"
 COUNT_ROUTES = "SELECT count(*) FROM hermes_route"
 FOREIGN_ROUTES = "SELECT session_key, entry_json FROM gateway_routing"
@@ -59,24 +58,24 @@ def _route(row: tuple[Any, ...]) -> Route:
     return Route(row[0], row[1], row[2], row[3], json.loads(row[4]))
 
 
-class RoutePart(StorePart):
+class RouteRepository(Repository):
     """Routes from places to conversations."""
 
-    def routes(self) -> list[Route]:
+    def all(self) -> list[Route]:
         """All routes."""
         rows = self.engine.read(lambda reader: reader.rows(SELECT_ROUTES))
         return [_route(row) for row in rows]
 
-    def route(self, place: str) -> Route | None:
+    def get(self, place: str) -> Route | None:
         """The route of a place."""
         row = self.engine.read(lambda reader: reader.row(SELECT_ROUTE, (place,)))
         return None if row is None else _route(row)
 
-    def route_count(self) -> int:
+    def count(self) -> int:
         """Number of routes."""
         return int(self.engine.read(lambda reader: reader.value(COUNT_ROUTES)))
 
-    def routes_of_the_original(self) -> dict[str, dict[str, Any]]:
+    def of_the_original(self) -> dict[str, dict[str, Any]]:
         """Routes that a gateway of hermes-agent stored in this file, by key."""
         if "gateway_routing" not in self.engine.columns.tables:
             return {}
@@ -84,16 +83,11 @@ class RoutePart(StorePart):
         entries = {key: decode_json(text) for key, text in rows}
         return {key: entry for key, entry in entries.items() if isinstance(entry, dict)}
 
-    def is_session_key_taken(self, session_key: str, place: str) -> bool:
-        """Whether another place uses this session key."""
-        row = self.engine.read(lambda reader: reader.row(IS_KEY_TAKEN, (session_key, place)))
-        return row is not None
-
-    def put_route(self, route: Route) -> None:
+    def put(self, route: Route) -> None:
         """Update a route without changing its conversation."""
         self.engine.write(lambda tx: tx.run(UPSERT_ROUTE, route.row()))
 
-    def begin_route(self, route: Route, source: str, facts: Mapping[str, Any]) -> None:
+    def begin(self, route: Route, source: str, facts: Mapping[str, Any]) -> None:
         """Route a place to a conversation, which is created or reopened in the same transaction."""
         event = self.ids.new()
 
@@ -102,7 +96,7 @@ class RoutePart(StorePart):
 
         self.engine.write(begin)
 
-    def move_route(
+    def move(
         self,
         route: Route,
         old_session_id: str,
@@ -145,7 +139,7 @@ class RoutePart(StorePart):
         process_identity.clear_owner(tx, route.session_id)
         tx.execute(UPSERT_ROUTE, route.row())
 
-    def drop_routes(self, routes: Iterable[Route], reason: str = "pruned") -> int:
+    def drop(self, routes: Iterable[Route], reason: str = "pruned") -> int:
         """Delete routes; their conversations are ended and kept. Returns their number."""
         routes_with_events = [(route, self.ids.new()) for route in routes]
 

@@ -15,7 +15,7 @@ from hermes_core.ids import new_session_id
 from hermes_state.engine import process_identity
 from hermes_state.messages import append
 from hermes_state.messages.rows import NewMessage, as_message, decode_json, select_list
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.sessions import index, labels
 from hermes_state.sessions import rows as sessions
 
@@ -221,7 +221,7 @@ def branch(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> None
     index.reindex(tx, new_id)
 
 
-class HistoryEditPart(StorePart):
+class EditRepository(Repository):
     """Changes to the history of a conversation."""
 
     def prompt_ids(self, session_id: str) -> set[int]:
@@ -306,7 +306,7 @@ class HistoryEditPart(StorePart):
         """Empty the context; the rows stay in the history and can be restored."""
         self.engine.write(lambda tx: undo_from(tx, session_id, 0) and None)
 
-    def branch_session(
+    def branch(
         self,
         session_id: str,
         new_session_id: str | None = None,
@@ -341,6 +341,6 @@ class HistoryEditPart(StorePart):
         return new_id
 
 
-def new_session_id_for(part: StorePart) -> str:
+def new_session_id_for(part: Repository) -> str:
     """An ID for a session that the store creates."""
     return new_session_id(part.clock)

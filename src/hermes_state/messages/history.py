@@ -11,9 +11,9 @@ from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.errors import is_write_refused, to_store_error
 from hermes_state.messages import append, drafts
 from hermes_state.messages.rows import NewMessage, as_message, as_turn, decode_content, select_list
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
-from hermes_state.sessions.lists import ListPart
+from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hermes_state.delivery.leases import Lease
     from hermes_state.engine.transaction import Reader, Tx
     from hermes_state.messages.drafts import Draft
+    from hermes_state.repository import StoreContext
+    from hermes_state.sessions.lists import ListRepository
 
 CHUNK_ROWS: Final = 500
 RETRY_BACKOFF: Final = Backoff(0.02, 0.1, factor=5.0)
@@ -66,11 +68,12 @@ def read_latest(
     return reader.dicts(sql, (session_id, limit, offset))[::-1]
 
 
-class MessagePart(StorePart):
+class MessageRepository(Repository):
     """Appending and reading messages."""
 
     def append_message(
         self,
+        /,
         session_id: str,
         role: str,
         content: Any = None,
@@ -172,7 +175,7 @@ class MessagePart(StorePart):
         except sqlite3.Error as error:
             if not is_write_refused(error):
                 raise to_store_error(error, self.engine.path) from error
-            self.journal.add(session_id, messages, error)
+            self.engine.journal.add(session_id, messages, error)
             return [JOURNALED_ROW_ID] * len(messages)
 
     def _store_with_retry(self, store: Callable[[Tx], list[int]]) -> list[int]:
@@ -187,8 +190,8 @@ class MessagePart(StorePart):
 
     def _store_after_journal(self, store: Callable[[Tx], list[int]]) -> list[int]:
         """Store journaled messages first, which are older; if that fails, nothing is stored."""
-        if self.journal.waiting:
-            self.journal.replay(self.engine)
+        if self.engine.journal.waiting:
+            self.engine.journal.replay(self.engine)
         return self.engine.write_untranslated(store)
 
     def draft(
@@ -350,21 +353,23 @@ def _with_roles(
     return [row for row in rows if roles is None or row["role"] in roles or row["id"] == anchor]
 
 
-class ExportPart(MessagePart, ListPart):
+class ExportRepository(Repository):
     """Exporting sessions as dictionaries."""
 
-    def get_session(self, session_id: str) -> dict[str, Any] | None:
-        """All columns of a session, or None."""
-        raise NotImplementedError
+    def __init__(
+        self, context: StoreContext, messages: MessageRepository, lists: ListRepository
+    ) -> None:
+        super().__init__(context)
+        self._messages, self._lists = messages, lists
 
     def export_session(
         self, session_id: str, include_inactive: bool = True
     ) -> dict[str, Any] | None:
         """A session with its messages, by default including undone and compacted ones."""
-        session = self.get_session(session_id)
+        session = self.engine.read(lambda reader: sessions.get(reader, session_id))
         if session is None:
             return None
-        session["messages"] = list(self.iter_messages(session_id, include_inactive))
+        session["messages"] = list(self._messages.iter_messages(session_id, include_inactive))
         return session
 
     def export_session_lineage(self, session_id: str) -> list[dict[str, Any]]:
@@ -376,7 +381,7 @@ class ExportPart(MessagePart, ListPart):
 
     def iter_exports(self, source: str | None = None) -> Iterator[dict[str, Any]]:
         """All sessions, oldest first, one at a time in memory."""
-        for row in self.list_sessions_rich(
+        for row in self._lists.list_sessions_rich(
             source, limit=-1, include_children=True, include_archived=True
         )[::-1]:
             session = self.export_session(row["id"])

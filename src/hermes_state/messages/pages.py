@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.errors import SessionNotFoundError
 from hermes_state.messages.rows import as_message, select_list
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
 
 if TYPE_CHECKING:
@@ -119,10 +119,10 @@ def fit_page(messages: list[SizedMessage]) -> list[SizedMessage]:
     ]
 
 
-class TranscriptPart(StorePart):
+class TranscriptRepository(Repository):
     """Reading a conversation in pages."""
 
-    def transcript_page(
+    def page(
         self,
         session_id: str,
         limit: int = 100,

@@ -12,23 +12,11 @@ from hermes_core.messages import plain_text, preview
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hermes_state.store import SessionDB
+
 SHOWN_COLUMNS: Final = ("id", "source", "model", "cwd", "parent_session_id")
 LABELS: Final = {"cwd": "folder", "parent_session_id": "comes from"}
 UNTITLED: Final = "untitled conversation"
-
-
-class ReadsHistory(Protocol):
-    """The methods of the store that readable exports use."""
-
-    def get_session(self, session_id: str) -> dict[str, Any] | None:
-        """All columns of a session, or None."""
-        ...
-
-    def iter_messages(
-        self, session_id: str, include_inactive: bool = False
-    ) -> Iterator[dict[str, Any]]:
-        """Decoded messages of a session, one by one."""
-        ...
 
 
 class Redacts(Protocol):
@@ -85,7 +73,7 @@ class ReadableConversation:
 class ReadOptions:
     """Options for reading conversations."""
 
-    db: ReadsHistory
+    db: SessionDB
     redactor: Redacts = field(default_factory=NoRedaction)
     with_undone: bool = False
 
@@ -108,12 +96,12 @@ class ReadOptions:
         return ReadableConversation(title, facts, prompt, lambda: self._messages(session_id))
 
     def _preview(self, session_id: str) -> str:
-        messages = self.db.iter_messages(session_id)
+        messages = self.db.messages.iter_messages(session_id)
         contents = (message["content"] for message in messages if message.get("role") == "user")
         return preview(self.redactor.value(next(contents, "")))
 
     def _messages(self, session_id: str) -> Iterator[ReadableMessage]:
-        for message in self.db.iter_messages(session_id, True):
+        for message in self.db.messages.iter_messages(session_id, True):
             is_undone = not message.get("active", 1) and not message.get("compacted")
             if is_undone and not self.with_undone:
                 continue

@@ -143,7 +143,7 @@ def salvage(damaged: Path, target: Path, report_progress: Callable[[str], None])
         raise StoreError(f"{target} could not be written correctly: {problems}")
     report_progress("Indexing…")
     with SessionDB(target) as db:
-        db.repair_index()
+        db.statistics.repair_index()
         db.wait_for_index(600)
         sessions = db.engine.read(lambda r: r.value("SELECT count(*) FROM sessions"))
         messages = db.engine.read(lambda r: r.value("SELECT count(*) FROM messages"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
 from hermes_state.sessions.labels import TAG_COUNTS, TAG_TABLE
 from hermes_state.sessions.pages import IS_TIP
@@ -106,14 +106,14 @@ def _kind(reader: Reader, row: dict[str, Any]) -> str:
     return lineage.kind_of(reader, row["id"])[0]
 
 
-class FacetPart(StorePart):
+class FacetRepository(Repository):
     """Facets and families of conversations."""
 
-    def session_facets(self) -> Facets:
+    def facets(self) -> Facets:
         """Sources, models and tags of the listed conversations, and the number in each state."""
         return self.engine.read(facets)
 
-    def session_family(self, session_id: str) -> list[dict[str, Any]]:
+    def family(self, session_id: str) -> list[dict[str, Any]]:
         """All sessions with the same root, parents before children.
 
         Branches, continuations, delegated tasks; rows in the trash have `trashed_at`.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.errors import SessionNotFoundError, TitleError, UsageError
 from hermes_core.messages import has_lone_surrogate, sanitize_title
 from hermes_state.engine.dialect import prefix_pattern
-from hermes_state.ledger import part
+from hermes_state.ledger.repository import record_change
 from hermes_state.messages.rows import decode_json
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.sessions import lineage, rows
 from hermes_state.sessions.rows import set_fact
 
@@ -93,10 +93,10 @@ def tags_of(reader: Reader, root_ids: Sequence[str]) -> dict[str, list[str]]:
     return by_root
 
 
-class TagPart(StorePart):
+class TagRepository(Repository):
     """Tags of conversations."""
 
-    def set_session_tags(self, session_id: str, tags: Iterable[str]) -> list[str]:
+    def replace(self, session_id: str, tags: Iterable[str]) -> list[str]:
         """Set the tags of a conversation.
 
         Returns them as stored. A tag is one line of 1 to 40 visible characters; case is
@@ -105,7 +105,7 @@ class TagPart(StorePart):
         cleaned = clean_tags(tags)
         return self.engine.write(lambda tx: set_tags(tx, session_id, cleaned))
 
-    def change_session_tag(self, session_id: str, tag: str, is_on: bool = True) -> list[str]:
+    def change(self, session_id: str, tag: str, is_on: bool = True) -> list[str]:
         """Add a tag to a conversation, or remove it; returns its tags."""
         changed = clean_tag(tag)
 
@@ -120,7 +120,7 @@ class TagPart(StorePart):
 
         return self.engine.write(change)
 
-    def session_tags(self, session_ids: Iterable[str]) -> dict[str, list[str]]:
+    def tags_of(self, session_ids: Iterable[str]) -> dict[str, list[str]]:
         """The tags of the conversations that these sessions belong to."""
 
         def read(reader: Reader) -> dict[str, list[str]]:
@@ -132,12 +132,6 @@ class TagPart(StorePart):
             return {session_id: by_root.get(root, []) for session_id, root in roots.items()}
 
         return self.engine.read(read)
-
-    def tag_counts(self) -> dict[str, int]:
-        """Every tag with its number of conversations, most used first."""
-        if TAG_TABLE not in self.engine.columns.tables:
-            return {}
-        return dict(self.engine.read(lambda reader: reader.rows(TAG_COUNTS)))
 
 
 USER: Final = "user"
@@ -167,7 +161,7 @@ def set_title(tx: Tx, session_id: str, title: str | None, source: str) -> bool:
             raise TitleError(f"the title '{clean}' is taken by session {owner}")
         tx.execute(SET_TITLE, (None, owner))  # an earlier row of the same conversation
     tx.execute(SET_TITLE, (clean, session_id))
-    part.record_change(tx, session_id)
+    record_change(tx, session_id)
     set_fact(tx, session_id, "title_source", source if clean else None)
     return True
 
@@ -185,10 +179,8 @@ def numbered(reader: Reader, title: str) -> list[tuple[int, str]]:
     return sorted(matches)
 
 
-class TitlePart(StorePart):
+class TitleRepository(Repository):
     """Titles, and lookup of sessions by title."""
-
-    sanitize_title = staticmethod(sanitize_title)
 
     def set_session_title(self, session_id: str, title: str | None, source: str = USER) -> bool:
         """Set the title of a session.

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.engine.dialect import prefix_pattern, substring_pattern
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.sessions import index, lineage
 from hermes_state.sessions.rows import listed_columns, with_extras
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from hermes_state.engine.columns import Columns
+    from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader, Tx
 
 MAX_UNINDEXED_ROWS: Final = 64
@@ -259,7 +260,7 @@ def _as_listed(
     return row
 
 
-class ListPart(StorePart):
+class ListRepository(Repository):
     """Listing and counting sessions."""
 
     def list_sessions_rich(
@@ -310,7 +311,7 @@ class ListPart(StorePart):
             limit=limit,
             offset=offset,
         )
-        self.refresh_index()
+        refresh_index(self.engine)
         return self.engine.read(lambda reader: list_sessions(reader, session_filter))
 
     def search_sessions(
@@ -363,16 +364,17 @@ class ListPart(StorePart):
             include_archived=include_archived,
             archived_only=archived_only,
         )
-        self.refresh_index()
+        refresh_index(self.engine)
         return self.engine.read(lambda reader: count_sessions(reader, session_filter))
 
-    def refresh_index(self) -> None:
-        """Index what other programs wrote, if it is little.
 
-        The background builder does the rest.
-        """
-        if not self.engine.read_only and self.engine.read(index.is_stale):
-            self.engine.write(_index_pending)
+def refresh_index(engine: Engine) -> None:
+    """Index what other programs wrote, if it is little.
+
+    The background builder does the rest.
+    """
+    if not engine.read_only and engine.read(index.is_stale):
+        engine.write(_index_pending)
 
 
 def _index_pending(tx: Tx) -> None:

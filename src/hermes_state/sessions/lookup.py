@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hermes_core.errors import AmbiguousSessionError, SessionNotFoundError
 from hermes_state.engine.dialect import prefix_pattern
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _ambiguous(text: str, rows: list[tuple[str, str | None]]) -> str:
     return f"'{text}' matches several sessions:\n" + "\n".join(lines) + more
 
 
-class ResolvePart(StorePart):
+class LookupRepository(Repository):
     """Resolving sessions."""
 
     def resolve(self, text: str) -> str:

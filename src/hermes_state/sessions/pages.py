@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.delivery import leases
 from hermes_state.engine.dialect import prefix_pattern, substring_pattern
+from hermes_state.repository import Repository
 from hermes_state.sessions import index, lists, trash
 from hermes_state.sessions.labels import TAG_TABLE, tags_of
-from hermes_state.sessions.lists import ListPart, SessionFilter
+from hermes_state.sessions.lists import SessionFilter
 from hermes_state.sessions.rows import listed_columns, with_extras
 
 if TYPE_CHECKING:
@@ -280,10 +281,10 @@ def with_root_start(reader: Reader, rows: list[Row]) -> list[Row]:
     return rows
 
 
-class PagePart(ListPart):
+class PageRepository(Repository):
     """Paged lists of conversations."""
 
-    def session_page(
+    def page(
         self,
         choice: SessionPageFilter | None = None,
         limit: int = 100,
@@ -311,22 +312,22 @@ class PagePart(ListPart):
             has_more = len(rows) > limit and bool(page)
             return SessionPage(page, PagePosition(*_sort_key(page[-1])) if has_more else None)
 
-        self.refresh_index()
+        lists.refresh_index(self.engine)
         return self.engine.read(read)
 
-    def count_sessions(self, choice: SessionPageFilter | None = None) -> int:
+    def count(self, choice: SessionPageFilter | None = None) -> int:
         """Number of matching conversations in the index."""
         page_filter = choice or SessionPageFilter()
         return self.engine.read(lambda reader: count(reader, page_filter))
 
-    def session_items(self, session_ids: Sequence[str]) -> list[Row]:
+    def items(self, session_ids: Sequence[str]) -> list[Row]:
         """These rows in the format of `session_page`, in any state."""
 
         def read(reader: Reader) -> list[Row]:
             running = leases.running_sessions(reader, self.identity, self.clock)
             return with_details(reader, read_items(reader, session_ids), running)
 
-        self.refresh_index()
+        lists.refresh_index(self.engine)
         return self.engine.read(read)
 
     def family_in_trash(self, session_id: str) -> list[str]:

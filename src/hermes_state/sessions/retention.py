@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_state.repository import Repository
 from hermes_state.sessions.rows import end, with_extras
-from hermes_state.sessions.trash import DAY_SECONDS, TrashPart
-from hermes_state.upkeep.meta import MetaPart
+from hermes_state.sessions.trash import DAY_SECONDS
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
+    from hermes_state.repository import StoreContext
+    from hermes_state.sessions.trash import TrashRepository
+    from hermes_state.upkeep.meta import MetaRepository
 
 CANDIDATES: Final = """
     SELECT s.*, i.last_activity AS last_active, i.preview, o.process_id AS owner
@@ -78,20 +81,24 @@ def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan
     return result
 
 
-class PrunePart(TrashPart, MetaPart):
+class RetentionRepository(Repository):
     """Moving old and empty sessions to the trash."""
 
-    def plan_prune(self, older_than_days: int, source: str | None = None) -> PrunePlan:
+    def __init__(self, context: StoreContext, trash: TrashRepository, meta: MetaRepository) -> None:
+        super().__init__(context)
+        self._trash, self._meta = trash, meta
+
+    def plan(self, older_than_days: int, source: str | None = None) -> PrunePlan:
         """What `prune_sessions` would do now."""
         now = self.clock.now()
         return self.engine.read(lambda reader: plan(reader, older_than_days, source, now))
 
     def prune_sessions(
-        self, older_than_days: int = 90, source: str | None = None, **_ignored: Any
+        self, /, older_than_days: int = 90, source: str | None = None, **_ignored: Any
     ) -> int:
         """Move sessions without activity for this time to the trash; returns their number."""
-        due = self.plan_prune(older_than_days, source).due
-        return self.delete_sessions([row["id"] for row in due], reason="pruned")
+        due = self.plan(older_than_days, source).due
+        return self._trash.delete_sessions([row["id"] for row in due], reason="pruned")
 
     def count_empty_sessions(self) -> int:
         """Number of ended sessions without messages."""
@@ -100,18 +107,18 @@ class PrunePart(TrashPart, MetaPart):
     def delete_empty_sessions(self, sessions_dir: object = None) -> int:
         """Move sessions without messages to the trash."""
         rows = self.engine.read(lambda reader: reader.rows(EMPTY))
-        return self.delete_sessions([row[0] for row in rows], reason="empty")
+        return self._trash.delete_sessions([row[0] for row in rows], reason="empty")
 
     def delete_session_if_empty(self, session_id: str, sessions_dir: object = None) -> bool:
         """Move a session to the trash if it has no messages, no title and no children."""
         is_empty = self.engine.read(lambda reader: reader.value(IS_EMPTY, (session_id,)))
-        return bool(is_empty) and self.delete_session(session_id, reason="empty")
+        return bool(is_empty) and self._trash.delete_session(session_id, reason="empty")
 
     def prune_empty_ghost_sessions(self, sessions_dir: object = None) -> int:
         """Move open rows without an owner and without messages to the trash."""
         before = self.clock.now() - DAY_SECONDS
         rows = self.engine.read(lambda reader: reader.rows(GHOSTS, (before,)))
-        return self.delete_sessions([row[0] for row in rows], reason="empty")
+        return self._trash.delete_sessions([row[0] for row in rows], reason="empty")
 
     def finalize_orphaned_compression_sessions(self) -> int:
         """End open rows whose conversation another program continued elsewhere.
@@ -131,7 +138,7 @@ class PrunePart(TrashPart, MetaPart):
     def is_house_keeping_due(self) -> bool:
         """Whether a day has passed since old sessions were last purged from the trash."""
         try:
-            last = float(self.get_meta(LAST_HOUSE_KEEPING) or 0)
+            last = float(self._meta.get_meta(LAST_HOUSE_KEEPING) or 0)
         except ValueError:  # not written by Hermes
             return True
         return not abs(self.clock.now() - last) < DAY_SECONDS  # also true for NaN
@@ -141,13 +148,13 @@ class PrunePart(TrashPart, MetaPart):
         if not self.is_house_keeping_due():
             return {"skipped": True, "pruned": 0, "purged": 0}
         settings = self.engine.settings
-        self.set_meta(LAST_HOUSE_KEEPING, str(self.clock.now()))
+        self._meta.set_meta(LAST_HOUSE_KEEPING, str(self.clock.now()))
         pruned = self.prune_sessions(settings.retention_days) if settings.retention_days else 0
         # Without a purge hook, the sessions' share of the statistics would be lost.
-        is_due = settings.trash_days > 0 and self.purge_hook is not None
-        purged = self.purge_trash(settings.trash_days) if is_due else 0
+        is_due = settings.trash_days > 0 and self.context.purge_hook is not None
+        purged = self._trash.purge_expired(settings.trash_days) if is_due else 0
         return {"skipped": False, "pruned": pruned, "purged": purged}
 
-    def maybe_auto_prune_and_vacuum(self, **_ignored: Any) -> dict[str, Any]:
+    def maybe_auto_prune_and_vacuum(self, /, **_ignored: Any) -> dict[str, Any]:
         """Like `keep_house`, under the name that plugins use; does not vacuum the file."""
         return {**self.keep_house(), "vacuumed": False}

@@ -8,9 +8,9 @@ from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.hooks import BoundaryKind
 from hermes_state.delivery import boundaries
 from hermes_state.engine import process_identity
-from hermes_state.ledger import part
+from hermes_state.ledger.repository import COUNTED_COLUMNS, record_change
 from hermes_state.messages.rows import decode_json, encode_json, to_utf8_text
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.sessions import index, lifecycle, lineage
 from hermes_state.sessions.lifecycle import Announced, Change, State
 
@@ -52,8 +52,8 @@ SELECT_ALL_EXTRAS = (
 
 def set_fact(tx: Tx, session_id: str, name: str, value: Any) -> bool:
     """Set a column of a session; False if the session does not exist."""
-    if name in part.COUNTED_COLUMNS:
-        part.record_change(tx, session_id)
+    if name in COUNTED_COLUMNS:
+        record_change(tx, session_id)
     if tx.columns.session_has(name):
         sql = f"UPDATE sessions SET {name} = ? WHERE id = ?"  # noqa: S608 - a known column
         return tx.execute(sql, (value, session_id)).rowcount > 0
@@ -171,7 +171,7 @@ def end(
     at = tx.clock.now() if ended_at is None else ended_at
     tx.execute(END, (at, reason, session_id))
     process_identity.clear_owner(tx, session_id)
-    part.record_change(tx, session_id)
+    record_change(tx, session_id)
     boundaries.announce(
         tx,
         event_id,
@@ -195,7 +195,7 @@ def reopen(tx: Tx, event_id: str, session_id: str) -> bool:
     tx.execute(REOPEN, (session_id,))
     if planned.begins_epoch:
         tx.execute(NEXT_EPOCH, (session_id,))
-    part.record_change(tx, session_id)
+    record_change(tx, session_id)
     boundaries.announce(
         tx,
         event_id,
@@ -242,11 +242,12 @@ def listed_columns(columns: Columns) -> tuple[str, ...]:
     return tuple(name for name in columns.sessions if name != "system_prompt")
 
 
-class SessionPart(StorePart):
+class SessionRepository(Repository):
     """Lifecycle and columns of sessions."""
 
     def create_session(
         self,
+        /,
         session_id: str,
         source: str,
         *,
@@ -289,7 +290,7 @@ class SessionPart(StorePart):
         return session_id
 
     def ensure_session(
-        self, session_id: str, source: str = "unknown", model: str | None = None, **facts: Any
+        self, /, session_id: str, source: str = "unknown", model: str | None = None, **facts: Any
     ) -> str:
         """Like `create_session`, for callers that do not need to know whether it exists."""
         return self.create_session(session_id, source, model=model, **facts)
@@ -313,10 +314,6 @@ class SessionPart(StorePart):
                 process_identity.set_owner(tx, session_id, self.identity.process_id)
 
         self.engine.write(change)
-
-    def release_session(self, session_id: str) -> None:
-        """Leave a session open without an owner, so that it can continue elsewhere or later."""
-        self.engine.write(lambda tx: process_identity.clear_owner(tx, session_id))
 
     def get_session(self, session_id: str) -> dict[str, Any] | None:
         """All columns of a session, or None."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from hermes_state.engine.columns import Columns
@@ -66,15 +66,15 @@ def numbers_sql(columns: Columns) -> str:
     return NUMBERS if columns.has_own_tables else f"{NUMBERS.partition('FROM')[0]}{WITHOUT_INDEX}"
 
 
-class NumbersPart(StorePart):
+class TotalsRepository(Repository):
     """Numbers of all sessions."""
 
-    def session_numbers(self) -> list[SessionNumbers]:
+    def per_session(self) -> list[SessionNumbers]:
         """Numbers of every session: tokens, cost, messages; no text except names."""
         rows = self.engine.read(lambda reader: reader.rows(reader.prepared(numbers_sql)))
         return [SessionNumbers(*row) for row in rows]
 
-    def several_models(self) -> dict[str, list[ModelNumbers]]:
+    def per_model(self) -> dict[str, list[ModelNumbers]]:
         """Sessions with answers of more than one model, with the numbers of each model."""
         if "session_model_usage" not in self.engine.columns.tables:
             return {}

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
 from hermes_state.engine.threads import SLICE_SECONDS
-from hermes_state.ledger import part
-from hermes_state.ledger.part import LedgerPart
+from hermes_state.ledger.repository import record_change, save_facts
 from hermes_state.messages.rows import decode_json, encode_json
+from hermes_state.repository import Repository
 from hermes_state.sessions import index, lifecycle, lineage
 from hermes_state.sessions import rows as sessions
 from hermes_state.sessions.rows import set_fact
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from hermes_core.ids import MessageIds
     from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.ledger.repository import LedgerRepository
+    from hermes_state.repository import StoreContext
 
 SLICE_ROWS: Final = 20
 DAY_SECONDS: Final = 86400.0
@@ -133,7 +135,7 @@ def purge_batch(tx: Tx, session_id: str) -> bool:
             return False
     for sql in DELETE_SESSION_DATA:
         tx.execute(sql, (session_id,))
-    part.record_change(tx, session_id)
+    record_change(tx, session_id)
     relatives = [row[0] for row in tx.rows(index.FAMILY, (session_id,) * 3)]
     _mark_branches(tx, session_id)
     tx.execute(CLEAR_PARENT, (session_id,))
@@ -159,8 +161,12 @@ def _mark_branches(tx: Tx, session_id: str) -> None:
             set_fact(tx, child, "model_config", marked)
 
 
-class TrashPart(LedgerPart):
+class TrashRepository(Repository):
     """Deleting, restoring and purging."""
+
+    def __init__(self, context: StoreContext, ledger: LedgerRepository) -> None:
+        super().__init__(context)
+        self._ledger = ledger
 
     def delete_session(
         self, session_id: str, sessions_dir: object = None, *, reason: str = "deleted"
@@ -190,15 +196,15 @@ class TrashPart(LedgerPart):
         moved = {row_id: move_to_trash(tx, self.ids.new(), row_id, reason, at) for row_id in family}
         return int(moved[session_id])
 
-    def restore_session(self, session_id: str) -> None:
+    def restore(self, session_id: str) -> None:
         """Restore a conversation, and everything deleted with it, from the trash."""
         self.engine.write(lambda tx: restore_all(tx, self.ids, session_id))
 
-    def list_trash(self) -> list[dict[str, Any]]:
+    def content(self) -> list[dict[str, Any]]:
         """Content of the trash, newest first."""
         return self.engine.read(lambda reader: reader.dicts(LIST_TRASH))
 
-    def purge_session(self, session_id: str) -> bool:
+    def purge(self, session_id: str) -> bool:
         """Delete a conversation and its delegated tasks permanently, including the search index.
 
         It works in slices so that other writers are not blocked.
@@ -222,7 +228,7 @@ class TrashPart(LedgerPart):
         while not self.engine.write_upkeep(lambda tx: purge_batch(tx, session_id)):
             pass  # more rows than one slice deletes
 
-    def purge_trash(self, older_than_days: float = 30) -> int:
+    def purge_expired(self, older_than_days: float = 30) -> int:
         """Permanently delete sessions that have been in the trash for this time.
 
         Returns their number.
@@ -236,9 +242,10 @@ class TrashPart(LedgerPart):
 
     def _run_purge_hook(self, session_id: str) -> None:
         """Store what a session adds to lifetime statistics, before its rows are deleted."""
-        facts = None if self.purge_hook is None else self.purge_hook(self.history(), session_id)
+        hook = self.context.purge_hook
+        facts = None if hook is None else hook(self._ledger.history(), session_id)
         if facts is not None:
-            self.engine.write(lambda tx: part.save_facts(tx, session_id, facts))
+            self.engine.write(lambda tx: save_facts(tx, session_id, facts))
 
     def _remove_from_search(self, session_id: str) -> None:
         """Remove a session from the search index, before its rows are deleted."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_state.ledger import part as ledger_changes
-from hermes_state.part import StorePart
+from hermes_state.ledger.repository import record_change
+from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
@@ -54,7 +54,7 @@ def update(tx: Tx, session_id: str, usage: dict[str, Any], *, absolute: bool) ->
     if changes:
         sql = f"UPDATE sessions SET {', '.join(changes)} WHERE id = ?"  # noqa: S608 - our names
         tx.execute(sql, (*values, session_id))
-        ledger_changes.record_change(tx, session_id)
+        record_change(tx, session_id)
     if not absolute and "session_model_usage" in tx.columns.tables:
         _update_model(tx, session_id, usage)
 
@@ -78,11 +78,12 @@ def _update_model(tx: Tx, session_id: str, usage: dict[str, Any]) -> None:
     )
 
 
-class UsagePart(StorePart):
+class UsageRepository(Repository):
     """Tokens and costs of conversations."""
 
     def update_token_counts(
         self,
+        /,
         session_id: str,
         input_tokens: int | None = None,
         output_tokens: int | None = None,
@@ -100,7 +101,7 @@ class UsagePart(StorePart):
         usage |= {"input_tokens": input_tokens, "output_tokens": output_tokens}
         self.engine.write(lambda tx: update(tx, session_id, usage, absolute=absolute))
 
-    def record_auxiliary_usage(self, session_id: str, task: str, **usage: Any) -> None:
+    def record_auxiliary_usage(self, /, session_id: str, task: str, **usage: Any) -> None:
         """Add usage of a side task (a title, a summary) to a session, recorded under *task*."""
         self.update_token_counts(session_id, task=task, **usage)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 
 GET_META = "SELECT value FROM state_meta WHERE key = ?"
 UPSERT_META = """
@@ -12,7 +12,7 @@ UPSERT_META = """
 DELETE_META = "DELETE FROM state_meta WHERE key = ?"
 
 
-class MetaPart(StorePart):
+class MetaRepository(Repository):
     """Key-value notes."""
 
     def get_meta(self, key: str) -> str | None:
@@ -24,6 +24,6 @@ class MetaPart(StorePart):
         """Set a note."""
         self.engine.write(lambda tx: tx.run(UPSERT_META, (key, value)))
 
-    def delete_meta(self, key: str) -> None:
+    def delete(self, key: str) -> None:
         """Delete a note."""
         self.engine.write(lambda tx: tx.run(DELETE_META, (key,)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.sessions import index
 from hermes_state.upkeep.health import stale_index_rows
 
@@ -70,7 +70,7 @@ def _size(path: Path) -> int:
     return 0
 
 
-class StatisticsPart(StorePart):
+class StatisticsRepository(Repository):
     """Statistics and maintenance."""
 
     def stats(self) -> dict[str, Any]:

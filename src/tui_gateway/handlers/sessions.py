@@ -43,7 +43,7 @@ def resolve_stored(peer: Dispatcher, text: str) -> str:
     if peer.hub.live_of(text) is not None:
         return text
     try:
-        return str(peer.hub.db.resolve_resume_session_id(peer.hub.db.resolve(text)))
+        return str(peer.hub.db.resolve_resume_session_id(peer.hub.db.lookup.resolve(text)))
     except UsageError as error:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
 
@@ -142,7 +142,7 @@ def close(peer: Dispatcher, params: Params) -> Any:
 
 def delete(peer: Dispatcher, params: Params) -> Any:
     try:
-        resolved = peer.hub.db.resolve(params["session_id"])
+        resolved = peer.hub.db.lookup.resolve(params["session_id"])
     except UsageError as error:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
     if peer.hub.live_of(resolved) is not None:

@@ -19,7 +19,7 @@ for number in range(int(sessions)):
     session = f"s{number:05}"
     db.create_session(session, "cli")
     if number % 5 == 0:
-        db.branch_session(session, f"{session}-branch")  # announced, and not an end
+        db.edits.branch(session, f"{session}-branch")  # announced, and not an end
     reason = "session_reset" if number % 3 == 0 else "cli_close"
     new = f"{session}-next" if number % 3 == 0 else None
     db.end_session(session, reason, new_session_id=new)

@@ -36,7 +36,7 @@ while True:
         report.write("stored", uid=uid, session=target, number=number, row=row_id, waited=waited)
         number += 1
     uid = ids.new()
-    draft = db.draft(session, uid=uid)
+    draft = db.messages.draft(session, uid=uid)
     for piece in range(int(pieces)):
         text = f"<{uid}:{piece:04}>"
         draft.write(text)

@@ -55,7 +55,7 @@ report = Report()
 database, path, names, mode = sys.argv[2:6]
 notes = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 db = SessionDB(database)
-delivery = Delivery(db, Plugins(names.split(",")))  # type: ignore[arg-type]
+delivery = Delivery(db.boundaries, Plugins(names.split(",")))  # type: ignore[arg-type]
 report.write("ready")
 while True:
     delivered = delivery.deliver_due()

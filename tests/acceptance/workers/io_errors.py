@@ -68,7 +68,7 @@ def attempt(kind: str, uid: str, act) -> None:
 
 
 def stream(uid: str) -> int:
-    draft = db.draft(session, uid=uid)
+    draft = db.messages.draft(session, uid=uid)
     for piece in range(5):
         draft.write(f"<{uid} {piece}>")
         draft.flush()

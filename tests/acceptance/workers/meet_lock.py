@@ -62,7 +62,7 @@ report.write("ready")
 while not Path(go).exists():
     time.sleep(0.005)
 if way == "stream":
-    stores[0].draft(session).write("the beginning of an answer")
+    stores[0].messages.draft(session).write("the beginning of an answer")
     report.write("shown")
     time.sleep(60)
 if way == "reopen":

@@ -19,5 +19,5 @@ with SessionDB(database) as db:
     report.write("began", sessions=len(names), at=time.monotonic())
     trashed = db.delete_sessions(names)
     report.write("trashed", count=trashed, at=time.monotonic())
-    purged = sum(db.purge_session(name) for name in names)
+    purged = sum(db.trash.purge(name) for name in names)
     report.write("purged", count=purged, at=time.monotonic())

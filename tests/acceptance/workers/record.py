@@ -38,7 +38,7 @@ for turn in range(int(turns)):
     text = "word " * chance.choice((1, 20, 400, 2000))
     acknowledge(uid, db.append_message("one", "user", text, uid=uid))
     uid = ids.new()
-    draft = db.draft("one", uid=uid)
+    draft = db.messages.draft("one", uid=uid)
     draft.write("streaming ")
     draft.flush()
     draft.write("more")
@@ -46,8 +46,8 @@ for turn in range(int(turns)):
     if turn % 20 == 19:
         db.create_session(f"side {turn}", "cli")
         db.end_session(f"side {turn}", "done")
-        db.undo("one")
-        db.redo("one")
+        db.edits.undo("one")
+        db.edits.redo("one")
 settings = db.engine.write(
     lambda tx: (tx.value("PRAGMA journal_mode"), tx.value("PRAGMA synchronous"))
 )

@@ -52,7 +52,7 @@ def write(*_signal: object) -> None:
 
 db = SessionDB(database)
 db.create_session(session, "cli")
-draft = db.draft(session)
+draft = db.messages.draft(session)
 report.write("ready")
 signal.signal(signal.SIGALRM, interrupt if mode == "raise" else write)
 interval = INTERVALS_SECONDS[mode]

@@ -50,7 +50,7 @@ def _apply(change: PendingChange) -> None:
     if change.kind == "plugin":
         if history.exists():
             with history.open_for_writing() as db:
-                activation.enable(change.name, db)
+                activation.enable(change.name, db.boundaries)
         else:
             activation.enable(change.name, None)
     elif change.value is None:

@@ -56,7 +56,7 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if not NAME_PATTERN.fullmatch(name):
         raise UsageError("The name may have up to 64 letters, digits, - and _.")
     with SessionDB() as db:
-        key = db.add_api_key(name, arguments.role)
+        key = db.people.add_api_key(name, arguments.role)
     if key is None:
         raise UsageError(f"An API key named {name} already exists.")
     if arguments.json:
@@ -70,7 +70,7 @@ def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """List the names and roles of keys."""
     with history.open_or_create() as db:
-        keys = db.api_keys()
+        keys = db.people.api_keys()
     if arguments.json:
         out.json(keys)
         return 0
@@ -84,7 +84,7 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def remove(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Delete a key."""
     with SessionDB() as db:
-        is_removed = db.remove_api_key(arguments.name)
+        is_removed = db.people.remove_api_key(arguments.name)
     if not is_removed:
         raise UsageError(f"No API key is named {arguments.name}.")
     out.text(f"Removed the API key {arguments.name}.")

@@ -109,7 +109,7 @@ def _show(entry: dict[str, Any], out: CommandOutput, *, as_json: bool) -> None:
 def trace(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the way of a message from the platform to its reply."""
     with history.open_for_reading() as db:
-        results = [_trace_of(db, row) for row in db.find_incoming(arguments.message)]
+        results = [_trace_of(db, row) for row in db.chats.find_incoming(arguments.message)]
     if not results:
         raise UsageError(
             f"Message {arguments.message} was not received, or it is older than a month."
@@ -132,10 +132,10 @@ def _trace_of(db: SessionDB, row: dict[str, Any]) -> dict[str, Any]:
         **{name: row[name] for name in (*names, *more)},
         "sender": row["payload"]["source"].get("user_name"),
         "text": row["payload"]["text"],
-        "stored_as": db.message_of(session_id, uid) if session_id else None,
+        "stored_as": db.messages.message_of(session_id, uid) if session_id else None,
         "replies": [
             {**{name: item[name] for name in replies}, "text": item["payload"]["text"]}
-            for item in db.replies_to(row["inbox_id"])
+            for item in db.chats.replies_to(row["inbox_id"])
         ],
     }
 
@@ -196,7 +196,7 @@ def channels(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def handoff(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Request the hand-off of a conversation to a chat."""
     with history.open_for_writing() as db:
-        session_id = db.resolve_resume_session_id(db.resolve(arguments.session))
+        session_id = db.resolve_resume_session_id(db.lookup.resolve(arguments.session))
         if not db.request_handoff(session_id, arguments.platform.lower()):
             raise UsageError(f"A hand-off of {session_id} is already pending.")
     out.text(

@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """List approved users and pending requests."""
     with history.open_or_create() as db:
-        allowed, pending = db.allowed_users(), db.asking_users()
+        allowed, pending = db.pairings.allowed(), db.pairings.pending()
     if arguments.json:
         out.json({"allowed": allowed, "asking": pending})
         return 0
@@ -73,8 +73,8 @@ def approve(arguments: argparse.Namespace, out: CommandOutput) -> int:
     platform = arguments.platform.lower()
     with SessionDB() as db:
         role = Role.OWNER if arguments.owner else None
-        approved = db.approve_pairing(platform, arguments.code, role)
-        is_locked = approved is None and db.is_pairing_locked(platform)
+        approved = db.pairings.approve(platform, arguments.code, role)
+        is_locked = approved is None and db.pairings.is_locked(platform)
     if is_locked:
         raise UsageError(f"Too many wrong codes for {platform}. Try again in an hour.")
     if approved is None:
@@ -90,7 +90,7 @@ def approve(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def revoke(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Revoke the access of a user."""
     with SessionDB() as db:
-        had_access = db.revoke_user(arguments.platform.lower(), arguments.user)
+        had_access = db.pairings.revoke(arguments.platform.lower(), arguments.user)
     if not had_access:
         raise UsageError(f"User {arguments.user} has no access on {arguments.platform}.")
     out.text(f"Revoked the access of {arguments.user}.")

@@ -93,7 +93,7 @@ def set_role(arguments: argparse.Namespace, out: CommandOutput) -> int:
     with SessionDB() as db:
         found = _find(db, arguments.person)
         _require_possible(db, found, role)
-        db.set_person_role(*found.person, role)
+        db.people.set_role(*found.person, role)
     out.text(f"{found.person} has the role {role}.")
     return 0
 
@@ -120,8 +120,8 @@ def remove(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Revoke the access of a person."""
     with SessionDB() as db:
         found = _find(db, arguments.person)
-        had_role = db.forget_person_role(*found.person)
-        had_access = db.revoke_user(*found.person)
+        had_role = db.people.forget_role(*found.person)
+        had_access = db.pairings.revoke(*found.person)
     if found.is_configured:
         out.text(f"{found.person} is also named in the configuration: remove it there, too.")
     elif had_access or had_role:

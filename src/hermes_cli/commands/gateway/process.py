@@ -117,7 +117,7 @@ def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
     waiting = asking = 0
     if history.exists():
         with history.open_for_reading() as db:
-            waiting, asking = db.waiting_places(), len(db.asking_users())
+            waiting, asking = db.inbox.waiting_places(), len(db.pairings.pending())
     if arguments.json:
         facts = {
             name: runtime_status.get(name)

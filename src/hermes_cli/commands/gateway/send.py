@@ -77,7 +77,7 @@ def _states(
     """The rows of the parts, after waiting for their delivery."""
     deadline = time.monotonic() + seconds
     while True:
-        rows = [db.reply(number) or {} for number in numbers]
+        rows = [db.chats.reply(number) or {} for number in numbers]
         is_open = any(row.get("state") in {"waiting", "sending"} for row in rows)
         if not is_open or time.monotonic() >= deadline:
             out.progress("")

@@ -109,7 +109,7 @@ def enable(arguments: argparse.Namespace, out: CommandOutput) -> int:
     activation.find_plugin(arguments.name)
     if history.exists():
         with history.open_for_writing() as db:
-            plugin = activation.enable(arguments.name, db)
+            plugin = activation.enable(arguments.name, db.boundaries)
     else:
         plugin = activation.enable(arguments.name, None)
     if arguments.json:

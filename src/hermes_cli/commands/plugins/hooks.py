@@ -122,8 +122,8 @@ def print_log(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.json([]) if arguments.json else out.text(history.no_history_text())
         return 0
     with history.open_for_reading() as db:
-        session_id = db.resolve(arguments.session) if arguments.session else None
-        events = db.list_boundaries(session_id, limit=arguments.limit)
+        session_id = db.lookup.resolve(arguments.session) if arguments.session else None
+        events = db.boundaries.recent(session_id, limit=arguments.limit)
     if arguments.json:
         out.json(events)
     elif events:
@@ -153,7 +153,7 @@ def replay(arguments: argparse.Namespace, out: CommandOutput) -> int:
     with history.open_for_writing() as db:
         matches = [
             event
-            for event in db.list_boundaries(limit=-1)
+            for event in db.boundaries.recent(limit=-1)
             if event["event_id"].startswith(arguments.event)
         ]
         if not matches:
@@ -162,11 +162,11 @@ def replay(arguments: argparse.Namespace, out: CommandOutput) -> int:
             )
         if len(matches) > 1:
             raise UsageError(f"{len(matches)} event IDs start with '{arguments.event}'.")
-        db.replay_boundary(matches[0]["event_id"])
-        Delivery(db, hermes_plugin_host.active()).deliver_due()
+        db.boundaries.replay(matches[0]["event_id"])
+        Delivery(db.boundaries, hermes_plugin_host.active()).deliver_due()
         event = next(
             boundary
-            for boundary in db.list_boundaries(matches[0]["session_id"], limit=-1)
+            for boundary in db.boundaries.recent(matches[0]["session_id"], limit=-1)
             if boundary["event_id"] == matches[0]["event_id"]
         )
     if arguments.json:

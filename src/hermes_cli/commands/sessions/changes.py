@@ -152,7 +152,7 @@ def _change_each(
 def delete(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Move to the trash, or delete permanently."""
     with history.open_for_writing() as db:
-        find = db.resolve if arguments.purge else functools.partial(_resolve_untrashed, db)
+        find = db.lookup.resolve if arguments.purge else functools.partial(_resolve_untrashed, db)
         ids = [find(text) for text in arguments.ids]
         what = human_format.plural(len(ids), "conversation")
         question = f"Delete {what}? They can be restored from the trash."
@@ -162,7 +162,7 @@ def delete(arguments: argparse.Namespace, out: CommandOutput) -> int:
             return 1
         for session_id in ids:
             if arguments.purge:
-                db.purge_session(session_id)
+                db.trash.purge(session_id)
             else:
                 db.delete_session(session_id)
         history.deliver_events(db)
@@ -178,7 +178,7 @@ def restore(arguments: argparse.Namespace, out: CommandOutput) -> int:
             return 0
         ids = [_resolve_trashed(db, text) for text in arguments.ids]
         for session_id in ids:
-            db.restore_session(session_id)
+            db.trash.restore(session_id)
         history.deliver_events(db)
         _report(out, arguments, "restored", ids)
     return 0
@@ -186,8 +186,8 @@ def restore(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def _resolve_untrashed(db: SessionDB, text: str) -> str:
     """Resolve a session; raise UsageError if it is in the trash."""
-    session_id = db.resolve(text)
-    if any(row["session_id"] == session_id for row in db.list_trash()):
+    session_id = db.lookup.resolve(text)
+    if any(row["session_id"] == session_id for row in db.trash.content()):
         raise UsageError(
             f"{session_id} is in the trash. Restore it with `hermes sessions restore {session_id}`."
         )
@@ -196,17 +196,17 @@ def _resolve_untrashed(db: SessionDB, text: str) -> str:
 
 def _resolve_trashed(db: SessionDB, text: str) -> str:
     """Resolve a session in the trash by ID, title, or a prefix of either."""
-    rows = db.list_trash()
+    rows = db.trash.content()
     matches = [
         row["session_id"]
         for row in rows
         if row["session_id"].startswith(text) or (row["title"] or "").startswith(text)
     ]
-    return matches[0] if len(matches) == 1 else db.resolve(text)
+    return matches[0] if len(matches) == 1 else db.lookup.resolve(text)
 
 
 def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: CommandOutput) -> None:
-    rows = db.list_trash()
+    rows = db.trash.content()
     if arguments.json:
         out.json(rows)
         return
@@ -230,7 +230,7 @@ def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: CommandOutpu
 def prune(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print what would be pruned; prune with --yes."""
     with history.open_for_writing() as db:
-        plan = db.plan_prune(arguments.older_than, arguments.source)
+        plan = db.retention.plan(arguments.older_than, arguments.source)
         result: dict[str, int] = {}
         for _row, reason in plan.spared:
             result[reason] = result.get(reason, 0) + 1

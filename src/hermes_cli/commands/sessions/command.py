@@ -138,7 +138,7 @@ def print_stats(arguments: argparse.Namespace, out: CommandOutput) -> int:
             out.text(history.no_history_text())
         return 0
     with history.open_for_reading() as db:
-        stats = db.stats()
+        stats = db.statistics.stats()
     if arguments.json:
         out.json(stats)
         return 0

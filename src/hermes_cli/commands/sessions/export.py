@@ -88,11 +88,11 @@ def _format(arguments: argparse.Namespace) -> str:
 
 def _selected(db: SessionDB, arguments: argparse.Namespace) -> list[str]:
     if arguments.session:
-        session_id = db.resolve(arguments.session)
-        return db.relatives_of(session_id) if arguments.lineage else [session_id]
+        session_id = db.lookup.resolve(arguments.session)
+        return db.portable.relatives_of(session_id) if arguments.lineage else [session_id]
     if arguments.lineage:
         raise UsageError("--lineage requires --session.")
-    return db.sessions_to_export(
+    return db.portable.sessions_to_export(
         include_archived=arguments.all, include_trashed=arguments.trash, **session_filter(arguments)
     )
 
@@ -127,7 +127,7 @@ def _pieces(
     db: SessionDB, ids: list[str], form: str, arguments: argparse.Namespace
 ) -> Iterator[bytes]:
     if form == "jsonl":
-        yield from db.iter_export_file(ids, is_redacted=arguments.redact)
+        yield from db.portable.iter_export_file(ids, is_redacted=arguments.redact)
         return
     from hermes_state.portable import html, markdown, readable, redaction  # noqa: PLC0415 - rarely
 

@@ -102,7 +102,7 @@ def _import(
             out.progress(f"Importing: {done:,} of {total:,} conversations")
 
     with SessionDB(purge_hook=keep_facts) as db:
-        report = db.import_file(
+        report = db.portable.import_file(
             file,
             name=name,
             on_conflict=arguments.on_conflict,

@@ -66,7 +66,7 @@ def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
             limit=arguments.limit,
             sort=arguments.sort,
             include_inactive=arguments.undone,
-            session_id=db.resolve(arguments.session) if arguments.session else None,
+            session_id=db.lookup.resolve(arguments.session) if arguments.session else None,
             since=arguments.since,
             until=arguments.until,
             with_tools=arguments.tools,
@@ -107,17 +107,17 @@ def _pieces(text: str, offsets: list[list[int]]) -> list[tuple[str, str]]:
 
 def finish_indexing(db: SessionDB, out: CommandOutput) -> None:
     """Finish the search index of an older history, with progress; Ctrl+C is safe."""
-    progress = db.search_progress()
+    progress = db.search.progress()
     if progress is None:
         return
     if not out.is_watched:
         out.note(_indexing_text(*progress))
         return
-    while progress is not None and not db.fill_search(0.2):
+    while progress is not None and not db.search.fill(0.2):
         out.progress(_indexing_text(*progress))
-        if db.search_progress() == progress:
+        if db.search.progress() == progress:
             break  # the index cannot be written now
-        progress = db.search_progress()
+        progress = db.search.progress()
     out.progress("")
 
 

@@ -123,7 +123,8 @@ class TranscriptReader:
 
     def __init__(self, db: SessionDB, session_ids: list[str], *, inactive: bool) -> None:
         self._messages = chain.from_iterable(
-            db.iter_messages(session_id, include_inactive=True) for session_id in session_ids
+            db.messages.iter_messages(session_id, include_inactive=True)
+            for session_id in session_ids
         )
         self._inactive = inactive
         self.left_out = 0
@@ -139,10 +140,10 @@ class TranscriptReader:
 def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the conversation."""
     with history.open_for_reading() as db:
-        session_id = db.resolve(arguments.id)
+        session_id = db.lookup.resolve(arguments.id)
         session = db.get_session(session_id) or {"id": session_id}
         messages = TranscriptReader(
-            db, db.conversation_rows(session_id), inactive=arguments.inactive
+            db, db.lookup.conversation_rows(session_id), inactive=arguments.inactive
         )
         if arguments.json:
             head = {"session": {key: session.get(key) for key in SESSION_FIELDS}}
@@ -175,7 +176,7 @@ def print_heading(session: history.Row, out: CommandOutput) -> None:
 def tail(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the last messages; with --follow, new ones as they are stored."""
     with history.open_for_reading() as db:
-        session_id = db.get_compression_tip(db.resolve(arguments.id))
+        session_id = db.get_compression_tip(db.lookup.resolve(arguments.id))
         messages = TranscriptReader(db, [session_id], inactive=False)
         last_id = 0
         ending: deque[Message] = deque(maxlen=arguments.count)
@@ -187,7 +188,7 @@ def tail(arguments: argparse.Namespace, out: CommandOutput) -> int:
         while arguments.follow:
             out.flush()
             time.sleep(POLL_SECONDS)
-            for message in db.tail_messages(session_id, last_id):
+            for message in db.messages.tail_messages(session_id, last_id):
                 last_id = message["id"]
                 _print_tailed(message, arguments, out)
     return 0

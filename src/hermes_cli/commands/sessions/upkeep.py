@@ -58,16 +58,16 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def optimize(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Compact the file."""
     with history.open_for_writing() as db:
-        before = db.stats()["database_bytes"]
+        before = db.statistics.stats()["database_bytes"]
         history.finish_indexing(db, out)
         finish_indexing(db, out)
         out.progress("Removing leftovers…")
         db.optimize_fts()
-        forgotten = db.clean_up()
+        forgotten = db.statistics.clean_up()
         out.progress("Compacting the database… (other programs wait meanwhile)")
         db.vacuum()
         out.progress("")
-        after = db.stats()["database_bytes"]
+        after = db.statistics.stats()["database_bytes"]
     if arguments.json:
         out.json({"bytes_before": before, "bytes_after": after, "leftovers": forgotten})
     else:
@@ -79,12 +79,12 @@ def repair(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Index everything again."""
     with history.open_for_writing() as db:
         history.finish_indexing(db, out)
-        sessions = db.repair_index()
-        db.rebuild_search()
-        while not db.fill_search(0.5) and (progress := db.search_progress()) is not None:
+        sessions = db.statistics.repair_index()
+        db.search.rebuild()
+        while not db.search.fill(0.5) and (progress := db.search.progress()) is not None:
             out.progress(f"Indexing: {100 * progress[0] // max(progress[1], 1)} %")
         out.progress("")
-        is_whole = db.search_progress() is None
+        is_whole = db.search.progress() is None
     if arguments.json:
         out.json({"sessions_indexed_anew": sessions, "search_is_whole": is_whole})
     else:

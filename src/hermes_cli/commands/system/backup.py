@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if not path.parent.is_dir():
         raise UsageError(f"Folder {path.parent} does not exist.")
     with history.open_for_reading() as db:
-        done = db.backup_to(
+        done = db.portable.backup_to(
             path.absolute(), with_secrets=arguments.with_secrets, progress=out.progress
         )
     out.progress("")

@@ -96,7 +96,7 @@ def fix(out: CommandOutput) -> None:
             done, total = db.index_progress() or (1, 1)
             out.progress(f"Indexing: {100 * done // total} %")
         out.progress("")
-        repaired = db.repair_index()
+        repaired = db.statistics.repair_index()
     if repaired:
         out.note(f"Re-indexed {human_format.plural(repaired, 'session')}.")
 
@@ -155,9 +155,11 @@ def check_chats() -> list[CheckResult]:
 
 
 def _chats(db: SessionDB) -> list[CheckResult]:
-    known, pending = db.route_count(), db.waiting_places()
+    known, pending = db.routes.count(), db.inbox.waiting_places()
     undelivered = [
-        unsent_reply for unsent_reply in db.unsent_replies() if unsent_reply["state"] == "failed"
+        unsent_reply
+        for unsent_reply in db.chats.unsent_replies()
+        if unsent_reply["state"] == "failed"
     ]
     if not known and not pending and not undelivered:
         return []

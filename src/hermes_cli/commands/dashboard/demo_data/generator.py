@@ -231,9 +231,9 @@ def _put_in_order(db: SessionDB, dice: random.Random) -> None:
     for row in dice.sample(rows[:80], 4):
         db.set_session_pinned(row["id"])
     for row in dice.sample(rows, 60):
-        db.set_session_tags(row["id"], [dice.choice(TAGS)])
+        db.tags.replace(row["id"], [dice.choice(TAGS)])
     for row in dice.sample(rows[150:], 25):
         db.set_session_archived(row["id"])
     for row in dice.sample(rows[150:], 6):
         db.delete_session(row["id"])
-    db.settle_unheard()
+    db.boundaries.skip_all()

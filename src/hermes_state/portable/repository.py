@@ -1,4 +1,4 @@
-"""SessionDB methods for exports, imports and backups.
+"""Repository of exports, imports and backups.
 
 The modules that implement them are imported at first use, because most programs never
 need them.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, Any
 
-from hermes_state.sessions.lists import ListPart
+from hermes_state.repository import Repository
+from hermes_state.sessions.lists import refresh_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -16,10 +17,16 @@ if TYPE_CHECKING:
 
     from hermes_state.portable.backup import BackupManifest
     from hermes_state.portable.importer import ImportReport, OnConflict
+    from hermes_state.repository import StoreContext
+    from hermes_state.sessions.lists import ListRepository
 
 
-class PortablePart(ListPart):
+class PortableRepository(Repository):
     """Exports, imports and backups."""
+
+    def __init__(self, context: StoreContext, lists: ListRepository) -> None:
+        super().__init__(context)
+        self._lists = lists
 
     def sessions_to_export(
         self, *, include_archived: bool = True, include_trashed: bool = False, **filters: Any
@@ -43,7 +50,9 @@ class PortablePart(ListPart):
         matching = [
             str(row["id"])
             for options in lists
-            for row in self.list_sessions_rich(**chosen, **options, limit=-1, include_children=True)
+            for row in self._lists.list_sessions_rich(
+                **chosen, **options, limit=-1, include_children=True
+            )
         ]
         return self.engine.read(
             lambda reader: export_writer.conversations(reader, matching, trashed=include_trashed)
@@ -62,7 +71,7 @@ class PortablePart(ListPart):
         from hermes_state.portable.export_writer import export_chunks  # noqa: PLC0415
         from hermes_state.portable.redaction import Redactor  # noqa: PLC0415 - see above
 
-        self.refresh_index()
+        refresh_index(self.engine)
         return export_chunks(self.engine, session_ids, Redactor() if is_redacted else None)
 
     def import_file(

@@ -1,8 +1,8 @@
-"""Base class of the SessionDB mixins."""
+"""What the repositories of a store have in common."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_state.engine import process_identity
 
@@ -15,25 +15,31 @@ if TYPE_CHECKING:
     from hermes_state.engine.process_identity import ProcessIdentity
     from hermes_state.engine.transaction import Tx
     from hermes_state.ledger.history import StoreHistory
-    from hermes_state.messages.journal import Journal
 
     # Returns what a session adds to lifetime statistics, before its rows are deleted.
     PurgeHook = Callable[[StoreHistory, str], bytes | None]
 
 
-class StorePart:
-    """A mixin of SessionDB with the operations of one noun.
+class StoreContext(NamedTuple):
+    """An open file, and what its repositories need to write to it."""
+
+    engine: Engine
+    clock: Clock
+    ids: MessageIds
+    identity: ProcessIdentity
+    purge_hook: PurgeHook | None = None
+
+
+class Repository:
+    """The operations on one kind of row.
 
     Methods are thin: each passes a function named for the change to the engine. These
     functions receive an open transaction, so that several changes can share one.
     """
 
-    engine: Engine
-    clock: Clock
-    ids: MessageIds
-    journal: Journal
-    identity: ProcessIdentity
-    purge_hook: PurgeHook | None
+    def __init__(self, context: StoreContext) -> None:
+        self.context = context
+        self.engine, self.clock, self.ids, self.identity, _ = context
 
     def _register_process(self, tx: Tx) -> None:
         """Register this process before it claims or owns a row, and start its heartbeat."""

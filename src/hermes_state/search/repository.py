@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes_state.search.searcher import Searcher
 
 
-class SearchPart(StorePart):
+class SearchRepository(Repository):
     """Full-text search of messages."""
 
     def search_messages(
@@ -69,15 +69,15 @@ class SearchPart(StorePart):
             search_filter, by_rank=sort == "rank", limit=limit, offset=offset
         )
 
-    def fill_search(self, seconds: float | None = None) -> bool:
+    def fill(self, seconds: float | None = None) -> bool:
         """Update the search index, for at most this time; returns whether it is complete."""
         return self._searcher().fill(seconds)
 
-    def search_progress(self) -> tuple[int, int] | None:
+    def progress(self) -> tuple[int, int] | None:
         """Progress of the search index: indexed message IDs and total; None when complete."""
         return self._searcher().progress()
 
-    def rebuild_search(self) -> None:
+    def rebuild(self) -> None:
         """Discard the search index; it is rebuilt."""
         self.engine.search.remove()
 

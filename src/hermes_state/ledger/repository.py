@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.part import StorePart
+from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
@@ -34,7 +34,7 @@ def save_facts(tx: Tx, session_id: str, facts: bytes) -> None:
     tx.execute(UPSERT_FACTS, (session_id, facts, tx.clock.now()))
 
 
-class LedgerPart(StorePart):
+class LedgerRepository(Repository):
     """Access for statistics."""
 
     def history(self) -> StoreHistory:
@@ -43,7 +43,7 @@ class LedgerPart(StorePart):
 
         return StoreHistory(self.engine)
 
-    def ledger(self) -> LedgerFile:
+    def open(self) -> LedgerFile:
         """The ledger file of this store; close it after use."""
         from hermes_state.ledger.file import LedgerFile  # noqa: PLC0415 - rarely needed
 

@@ -1,0 +1,146 @@
+"""The names of hermes-agent's SessionDB, for its plugins and for ours."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from hermes_core.messages import sanitize_title
+from hermes_state.delivery.compression_locks import CompressionLockRepository
+from hermes_state.delivery.handoffs import HandoffRepository
+from hermes_state.messages.edits import EditRepository
+from hermes_state.messages.history import ExportRepository, MessageRepository
+from hermes_state.search.repository import SearchRepository
+from hermes_state.sessions.labels import TitleRepository
+from hermes_state.sessions.lists import ListRepository
+from hermes_state.sessions.lookup import LookupRepository
+from hermes_state.sessions.retention import RetentionRepository
+from hermes_state.sessions.rows import SessionRepository
+from hermes_state.sessions.trash import TrashRepository
+from hermes_state.sessions.usage import UsageRepository
+from hermes_state.upkeep.meta import MetaRepository
+from hermes_state.upkeep.statistics import StatisticsRepository
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_state.repository import Repository
+
+P = ParamSpec("P")
+R = TypeVar("R")
+AnyRepository = TypeVar("AnyRepository", bound="Repository")
+
+
+def method_of(
+    attribute: str, method: Callable[Concatenate[AnyRepository, P], R]
+) -> Callable[Concatenate[OriginalNames, P], R]:
+    """A method of the store that calls the method of one of its repositories."""
+
+    @functools.wraps(method)
+    def call(self: OriginalNames, /, *arguments: P.args, **options: P.kwargs) -> R:
+        return method(getattr(self, attribute), *arguments, **options)
+
+    return call
+
+
+class OriginalNames:
+    """The methods of a store under the names that hermes-agent gave them."""
+
+    sanitize_title = staticmethod(sanitize_title)
+
+    create_session = method_of("sessions", SessionRepository.create_session)
+    ensure_session = method_of("sessions", SessionRepository.ensure_session)
+    end_session = method_of("sessions", SessionRepository.end_session)
+    reopen_session = method_of("sessions", SessionRepository.reopen_session)
+    get_session = method_of("sessions", SessionRepository.get_session)
+    set_session_archived = method_of("sessions", SessionRepository.set_session_archived)
+    set_session_pinned = method_of("sessions", SessionRepository.set_session_pinned)
+    update_session_model = method_of("sessions", SessionRepository.update_session_model)
+    update_session_cwd = method_of("sessions", SessionRepository.update_session_cwd)
+    update_system_prompt = method_of("sessions", SessionRepository.update_system_prompt)
+    mark_session_read = method_of("sessions", SessionRepository.mark_session_read)
+    update_session_meta = method_of("sessions", SessionRepository.update_session_meta)
+    message_count = method_of("sessions", SessionRepository.message_count)
+
+    append_message = method_of("messages", MessageRepository.append_message)
+    append_messages_batch = method_of("messages", MessageRepository.append_messages_batch)
+    get_messages = method_of("messages", MessageRepository.get_messages)
+    get_messages_as_conversation = method_of(
+        "messages", MessageRepository.get_messages_as_conversation
+    )
+    list_recent_user_messages = method_of("messages", MessageRepository.list_recent_user_messages)
+    get_messages_around = method_of("messages", MessageRepository.get_messages_around)
+    get_anchored_view = method_of("messages", MessageRepository.get_anchored_view)
+
+    rewind_to_message = method_of("edits", EditRepository.rewind_to_message)
+    restore_rewound = method_of("edits", EditRepository.restore_rewound)
+    archive_and_compact = method_of("edits", EditRepository.archive_and_compact)
+    replace_messages = method_of("edits", EditRepository.replace_messages)
+    clear_messages = method_of("edits", EditRepository.clear_messages)
+
+    list_sessions_rich = method_of("lists", ListRepository.list_sessions_rich)
+    search_sessions = method_of("lists", ListRepository.search_sessions)
+    search_sessions_by_id = method_of("lists", ListRepository.search_sessions_by_id)
+    session_count = method_of("lists", ListRepository.session_count)
+
+    search_messages = method_of("search", SearchRepository.search_messages)
+
+    resolve_session_id = method_of("lookup", LookupRepository.resolve_session_id)
+
+    set_session_title = method_of("titles", TitleRepository.set_session_title)
+    get_session_title = method_of("titles", TitleRepository.get_session_title)
+    get_session_by_title = method_of("titles", TitleRepository.get_session_by_title)
+    resolve_session_by_title = method_of("titles", TitleRepository.resolve_session_by_title)
+    get_next_title_in_lineage = method_of("titles", TitleRepository.get_next_title_in_lineage)
+    get_compression_tip = method_of("titles", TitleRepository.get_compression_tip)
+    resolve_resume_session_id = method_of("titles", TitleRepository.resolve_resume_session_id)
+
+    update_token_counts = method_of("usage", UsageRepository.update_token_counts)
+    record_auxiliary_usage = method_of("usage", UsageRepository.record_auxiliary_usage)
+    usage_totals = method_of("usage", UsageRepository.usage_totals)
+
+    delete_session = method_of("trash", TrashRepository.delete_session)
+    delete_sessions = method_of("trash", TrashRepository.delete_sessions)
+    set_session_hidden = method_of("trash", TrashRepository.set_session_hidden)
+
+    prune_sessions = method_of("retention", RetentionRepository.prune_sessions)
+    count_empty_sessions = method_of("retention", RetentionRepository.count_empty_sessions)
+    delete_empty_sessions = method_of("retention", RetentionRepository.delete_empty_sessions)
+    delete_session_if_empty = method_of("retention", RetentionRepository.delete_session_if_empty)
+    prune_empty_ghost_sessions = method_of(
+        "retention", RetentionRepository.prune_empty_ghost_sessions
+    )
+    finalize_orphaned_compression_sessions = method_of(
+        "retention", RetentionRepository.finalize_orphaned_compression_sessions
+    )
+    maybe_auto_prune_and_vacuum = method_of(
+        "retention", RetentionRepository.maybe_auto_prune_and_vacuum
+    )
+
+    export_session = method_of("exports", ExportRepository.export_session)
+    export_session_lineage = method_of("exports", ExportRepository.export_session_lineage)
+    export_all = method_of("exports", ExportRepository.export_all)
+
+    get_meta = method_of("meta", MetaRepository.get_meta)
+    set_meta = method_of("meta", MetaRepository.set_meta)
+
+    try_acquire_compression_lock = method_of(
+        "compression_locks", CompressionLockRepository.try_acquire_compression_lock
+    )
+    release_compression_lock = method_of(
+        "compression_locks", CompressionLockRepository.release_compression_lock
+    )
+    get_compression_lock_holder = method_of(
+        "compression_locks", CompressionLockRepository.get_compression_lock_holder
+    )
+
+    request_handoff = method_of("handoffs", HandoffRepository.request_handoff)
+    claim_handoff = method_of("handoffs", HandoffRepository.claim_handoff)
+    complete_handoff = method_of("handoffs", HandoffRepository.complete_handoff)
+    fail_handoff = method_of("handoffs", HandoffRepository.fail_handoff)
+    get_handoff_state = method_of("handoffs", HandoffRepository.get_handoff_state)
+    list_pending_handoffs = method_of("handoffs", HandoffRepository.list_pending_handoffs)
+
+    session_count_by_source = method_of("statistics", StatisticsRepository.session_count_by_source)
+    vacuum = method_of("statistics", StatisticsRepository.vacuum)
+    optimize_fts = method_of("statistics", StatisticsRepository.optimize_fts)
