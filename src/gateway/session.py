@@ -169,7 +169,7 @@ class SessionStore:
         """Store the entry; reopen its conversation if another process has ended it."""
         row = self._db.get_session(entry.session_id) if self._db is not None else None
         if self._db is None or (row is not None and row.get("ended_at") is None):
-            self._put(entry)
+            self._put_soon(entry)
             return
         entry.expiry_finalized = False
         source = entry.platform.value if entry.platform else "unknown"
@@ -285,7 +285,11 @@ class SessionStore:
 
     def touch(self, session_key: str) -> None:
         """Record activity in a chat: its idle time starts now."""
-        self.update_session(session_key, updated_at=local_now())
+        with self._lock:
+            entry = self.get(session_key)
+            if entry is not None:
+                entry.updated_at = local_now()
+                self._put_soon(entry)
 
     def set_busy_check(self, is_busy: Callable[[str], bool]) -> None:
         """Set the check for running turns; busy chats do not expire."""
@@ -303,6 +307,12 @@ class SessionStore:
         self._is_export_due = True
         if self._db is not None:
             self._db.routes.put(_route(entry))
+
+    def _put_soon(self, entry: SessionEntry) -> None:
+        """Store one entry with the next commit."""
+        self._is_export_due = True
+        if self._db is not None:
+            self._db.routes.put_soon(_route(entry))
 
     # Expiry
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.context.compaction import compact, is_due
 from hermes_agent.context.window import SUMMARIZED_NOTICE, ContextWindow
-from hermes_agent.conversation_store import ConversationStore
+from hermes_agent.conversation_store import ConversationStore, Prompt
 from hermes_agent.events import (
     Failed,
     Notice,
@@ -41,32 +41,40 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
+    from hermes_agent.turn import AnswerHook
     from hermes_agent.turn_hooks import HookInvoker
     from hermes_state import SessionDB
+    from hermes_state.delivery.leases import Lease
 
 RENEW_SECONDS: Final = 20.0
 
 
 @contextlib.contextmanager
 def renewing_lease(
-    renew: Callable[[], object], on_lost: Callable[[], object], seconds: float = RENEW_SECONDS
+    later: Callable[[float, Callable[[], object]], object],
+    renew: Callable[[], object],
+    on_lost: Callable[[], object],
+    seconds: float = RENEW_SECONDS,
 ) -> Iterator[None]:
-    """Renew the turn's lease while the body runs; *on_lost* is called when that fails."""
+    """Renew the turn's lease while the body runs; *on_lost* is called when that fails.
+
+    *later* runs a function after some seconds, in a thread that all turns share.
+    """
     is_over = threading.Event()
 
-    def renew_periodically() -> None:
-        while not is_over.wait(seconds):
-            if attempt(Step("renew the turn", renew)) is not None:
-                on_lost()
-                return
+    def renew_once() -> None:
+        if is_over.is_set():
+            return
+        if attempt(Step("renew the turn", renew)) is None:
+            later(seconds, renew_once)
+        elif not is_over.is_set():
+            on_lost()
 
-    thread = threading.Thread(target=renew_periodically, name="hermes-heartbeat", daemon=True)
-    thread.start()
+    later(seconds, renew_once)
     try:
         yield
     finally:
         is_over.set()
-        thread.join(timeout=5)
 
 
 CLOSE_SECONDS: Final = 1.0  # how long `close` waits for a cancelled review
@@ -102,12 +110,14 @@ class AIAgent:
         self._provider = provider
         self._toolbox = toolbox
         self._prompt = system_prompt
+        self._begun_with: str | None = None  # the system prompt at the start of the last turn
         self._announce = announce
         self._guard = guard
         self._on_finalize = on_finalize
         self._build_profile = (
             build_profile  # needs the model's window, which is probed as late as possible
         )
+        self._system: Message = {"role": "system", "content": system_prompt}
         self._warning = ""
         self._reviews = Reviews(review_turns, self._announce_review)
         self.on_review: Callable[[str], object] | None = None  # receives what was remembered
@@ -151,31 +161,46 @@ class AIAgent:
 
     # Turns
 
-    def turn(self, content: Any, **fields: Any) -> Iterator[Event]:
-        """Run a turn with a user message; yields its events, the last is TurnFinished."""
-        return self._run_turn(lambda turn, is_new: turn.run(content, is_first=is_new, **fields))
+    def turn(
+        self, content: Any, *, on_answer: AnswerHook | None = None, **fields: Any
+    ) -> Iterator[Event]:
+        """Run a turn with a user message; yields its events, the last is TurnFinished.
 
-    def resume(self) -> Iterator[Event]:
+        *on_answer* returns a change that is stored in the same transaction as the answer.
+        """
+        prompt = Prompt(content, fields)
+        return self._run_turn(
+            lambda turn, is_new, row_id: turn.run(
+                content, is_first=is_new, row_id=row_id, **fields
+            ),
+            on_answer,
+            prompt,
+        )
+
+    def resume(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
         """Continue an unfinished turn without a new user message."""
-        return self._run_turn(lambda turn, _is_new: turn.resume())
+        return self._run_turn(lambda turn, _is_new, _row_id: turn.resume(), on_answer)
 
-    def _run_turn(self, run: Callable[[Turn, bool], Iterator[Event]]) -> Iterator[Event]:
+    def _run_turn(
+        self,
+        run: Callable[[Turn, bool, int | None], Iterator[Event]],
+        on_answer: AnswerHook | None,
+        prompt: Prompt | None = None,
+    ) -> Iterator[Event]:
         self._cancel = Cancel()
         self.has_announced_end = False
         self._apply_profile()
-        is_new = self.conversation_store.begin(self._prompt)
         turn_id = self._store.ids.new()
         hooks = TurnHooks(self._announce, self._identity(turn_id))
-        if is_new:
-            hooks.session_started()
-        lease = self.conversation_store.acquire_turn(f"{self.platform}, {self.model}")
+        is_new, lease, row_id = self._begin(hooks, prompt)
         finished: TurnFinished | None = None
         last_usage = Usage()
-        turn = Turn(turn_id, self._dependencies(hooks), lease)
+        turn = Turn(turn_id, self._dependencies(hooks)._replace(on_answer=on_answer), lease)
         try:
-            with renewing_lease(lambda: self.conversation_store.renew_turn(lease), self._lose_turn):
+            later = self._store.engine.writer().later
+            with renewing_lease(later, turn.renew_lease, self._lose_turn):
                 yield from self._warn()
-                for event in run(turn, is_new):
+                for event in run(turn, is_new, row_id):
                     if isinstance(event, TurnFinished):
                         finished = event
                         self._session_messages = list(turn.messages)
@@ -187,7 +212,7 @@ class AIAgent:
                 if finished is not None and finished.end is TurnEnd.COMPLETE:
                     yield from self._compact_if_due(last_usage)
         finally:
-            self.conversation_store.release_turn(lease)
+            turn.release_lease()
             is_complete = finished is not None and finished.end is TurnEnd.COMPLETE
             is_stopped = finished is None or finished.end is TurnEnd.INTERRUPTED
             hooks.turn_ended(completed=is_complete, interrupted=is_stopped)
@@ -196,6 +221,19 @@ class AIAgent:
             if is_complete:
                 self._reviews.after_turn(turn, self._review_dependencies(hooks))
             yield finished
+
+    def _begin(self, hooks: TurnHooks, prompt: Prompt | None) -> tuple[bool, Lease, int | None]:
+        """Acquire the lease; whether the session is new, and the row of a prompt stored with it."""
+        store, holder = self.conversation_store, f"{self.platform}, {self.model}"
+        if prompt is not None and self._begun_with == self._prompt:
+            started = store.start_turn(holder, prompt)
+            if started is not None:
+                return False, started.lease, started.row_id
+        is_new = store.begin(self._prompt)
+        self._begun_with = self._prompt
+        if is_new:
+            hooks.session_started()
+        return is_new, store.acquire_turn(holder), None
 
     def _warn(self) -> Iterator[Event]:
         """Yield the warning about a small context window, once."""
@@ -258,11 +296,18 @@ class AIAgent:
             self.prompter,
             self._guard,
             self.cwd,
-            self._prompt,
+            self._system_message(),
             self._cancel,
             self._steering.pop_all,
             ContextWindow(self._provider, self._compress),
+            self.conversation_store.prepared,
         )
+
+    def _system_message(self) -> Message:
+        """The system prompt as a message; the same object as long as it does not change."""
+        if self._system["content"] != self._prompt:
+            self._system = {"role": "system", "content": self._prompt}
+        return self._system
 
     # Memory reviews
 
@@ -322,6 +367,7 @@ class AIAgent:
     def history_was_changed(self) -> None:
         """Drop the messages of the last turn after an undo or redo."""
         self._session_messages = None
+        self.conversation_store.forget_messages()
 
     def close(self) -> None:
         """Close connections; the conversation stays in the store."""

@@ -3,22 +3,47 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_agent.context.prepared import PreparedMessages
 from hermes_agent.context.repair import missing_results, repaired
+from hermes_state.messages import history_version
+from hermes_state.sessions import usage as token_counts
+from hermes_state.sessions.rows import set_fact
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_agent.messages import Message, ToolCall, Usage
     from hermes_state import SessionDB
     from hermes_state.delivery.leases import Lease
+    from hermes_state.engine.transaction import Tx
     from hermes_state.messages.drafts import Draft
+    from hermes_state.messages.history_version import HistoryVersion
 
 # Finish reasons of incomplete answers.
 UNFINISHED: Final = frozenset({"interrupted", "error", "crashed"})
 
 
+class Prompt(NamedTuple):
+    """A user message to be stored, with further columns."""
+
+    content: Any
+    fields: dict[str, Any]
+
+
+class StartedTurn(NamedTuple):
+    """The lease of a turn and the row of its prompt."""
+
+    lease: Lease
+    row_id: int
+
+
 class ConversationStore:
-    """One conversation in one store."""
+    """One conversation in one store.
+
+    The messages of the last turn are kept, so that the next turn need not read them again.
+    """
 
     def __init__(self, store: SessionDB, session_id: str, source: str, **fields: Any) -> None:
         self._store = store
@@ -26,6 +51,9 @@ class ConversationStore:
         self.session_id = session_id
         self._source = source
         self._fields = fields
+        self.prepared = PreparedMessages()
+        self._messages: list[Message] | None = None  # kept after a complete turn
+        self._version: HistoryVersion | None = None  # of the history at the end of that turn
 
     def begin(self, system_prompt: str = "") -> bool:
         """Create or reopen the session row; whether it is new.
@@ -43,8 +71,42 @@ class ConversationStore:
             self._store.update_system_prompt(self.session_id, system_prompt)
         return False
 
+    def start_turn(self, holder: str, prompt: Prompt) -> StartedTurn | None:
+        """Acquire the lease and store the prompt in one transaction.
+
+        None if the kept messages are not the current ones: then the history is to be read.
+        """
+        expected = self._version
+        if self._messages is None or expected is None:
+            return None
+        fields = {"role": "user", "content": prompt.content, **prompt.fields}
+        started = self._store.messages.start_turn(self.session_id, holder, fields, expected)
+        if started is None:
+            self.forget_messages()
+            return None
+        return StartedTurn(*started)
+
+    def take_messages(self) -> list[Message]:
+        """The kept messages; they are kept again when the turn is complete."""
+        messages = self._messages or []
+        self.forget_messages()
+        return messages
+
+    def keep_messages(self, messages: list[Message]) -> None:
+        """Keep the messages of a complete turn whose version was read with the answer."""
+        self._messages = messages if self._version is not None else None
+
+    def forget_messages(self) -> None:
+        """Read the history again in the next turn."""
+        self._messages = self._version = None
+
+    def read_version(self, tx: Tx) -> None:
+        """Remember the version of the history, in the transaction that stores the answer."""
+        self._version = history_version.read(tx, self.session_id)
+
     def history(self) -> list[Message]:
         """The messages for the model; unanswered tool calls get a stored result."""
+        self.forget_messages()
         messages = self._store.get_messages_as_conversation(self.session_id)
         for result in missing_results(messages):
             self._store.append_message(
@@ -110,22 +172,31 @@ class ConversationStore:
         """Replace the active messages; the others stay in the history."""
         return self._store.archive_and_compact(self.session_id, messages)
 
-    def add_usage(self, usage: Usage, model: str, **billing: Any) -> None:
-        """Add the tokens of a request, including failed ones."""
-        self._store.update_token_counts(
-            self.session_id,
-            input_tokens=usage.input,
-            output_tokens=usage.output,
-            cache_read_tokens=usage.cache_read,
-            cache_write_tokens=usage.cache_write,
-            reasoning_tokens=usage.reasoning,
-            api_call_count=1,
-            model=model,
-            **billing,
-        )
-        if self._model not in (None, model):  # another one answers instead
-            self._store.update_session_model(self.session_id, model)
+    def usage_change(self, usage: Usage, model: str, **billing: Any) -> Callable[[Tx], None]:
+        """The change that adds the tokens of a request, including failed ones."""
+        is_other = self._model not in (None, model)  # another one answers instead
         self._model = model
+        counts = {
+            "input_tokens": usage.input,
+            "output_tokens": usage.output,
+            "cache_read_tokens": usage.cache_read,
+            "cache_write_tokens": usage.cache_write,
+            "reasoning_tokens": usage.reasoning,
+            "api_call_count": 1,
+            "model": model,
+            **billing,
+        }
+
+        def record(tx: Tx) -> None:
+            token_counts.update(tx, self.session_id, counts, absolute=False)
+            if is_other:
+                set_fact(tx, self.session_id, "model", model)
+
+        return record
+
+    def write(self, change: Callable[[Tx], object]) -> None:
+        """Make a change in a transaction of its own."""
+        self._store.engine.write(change)
 
 
 def _missing(messages: list[Message], stored: list[Message]) -> list[Message]:

@@ -6,24 +6,34 @@ from the request and the streamed text, and marked as an estimate.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.context.window import estimate_tokens, tokens_in
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
 from hermes_agent.providers.known_models import find_known_model, is_loopback
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_agent.conversation_store import ConversationStore
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import ModelRequest, Usage
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.known_models import KnownModel
     from hermes_agent.providers.retry import FallbackProvider
+    from hermes_state.engine.transaction import Tx
 
 MILLION: Final = 1_000_000
 # Failures after the server has started to process the request.
 STARTED_FAILURES: Final = frozenset({FailureKind.CUT, FailureKind.TIMEOUT})
 FREE_API_MODES: Final = frozenset({"local", "script"})
+
+
+class SettledUsage(NamedTuple):
+    """The usage of a finished request and the change that records it; None if it cost nothing."""
+
+    usage: Usage
+    record: Callable[[Tx], None] | None
 
 
 class UsageMeter:
@@ -42,15 +52,22 @@ class UsageMeter:
         if isinstance(event, TextDelta | ReasoningDelta):
             self._streamed.append(event.text)
         elif isinstance(event, Retrying) and any(event.usage):
-            self._record(event.usage, None, is_estimate=False)
+            self._store.write(self._change(event.usage, None, is_estimate=False))
 
     def settle(self, last: Reply | Failed) -> Usage:
-        """Count the finished request; returns its usage."""
+        """Count and record the finished request; returns its usage."""
+        settled = self.settled(last)
+        if settled.record is not None:
+            self._store.write(settled.record)
+        return settled.usage
+
+    def settled(self, last: Reply | Failed) -> SettledUsage:
+        """Count the finished request; the caller records it."""
         usage = self._estimate(last.usage) if self._needs_estimate(last) else last.usage
-        is_estimate = usage != last.usage
-        if any(usage) or last.cost is not None:
-            self._record(usage, last.cost, is_estimate=is_estimate)
-        return usage
+        if not any(usage) and last.cost is None:
+            return SettledUsage(usage, None)
+        change = self._change(usage, last.cost, is_estimate=usage != last.usage)
+        return SettledUsage(usage, change)
 
     def _needs_estimate(self, last: Reply | Failed) -> bool:
         """Whether the provider's report is missing or incomplete."""
@@ -64,10 +81,12 @@ class UsageMeter:
         written = tokens_in("".join(self._streamed))
         return read._replace(output=max(read.output, written))
 
-    def _record(self, usage: Usage, cost: float | None, *, is_estimate: bool) -> None:
+    def _change(
+        self, usage: Usage, cost: float | None, *, is_estimate: bool
+    ) -> Callable[[Tx], None]:
         provider = self._provider_chain.current
         fields = billing_fields(usage, provider, cost, is_estimate=is_estimate)
-        self._store.add_usage(usage, provider.model, **fields)
+        return self._store.usage_change(usage, provider.model, **fields)
 
 
 def billing_fields(

@@ -46,6 +46,7 @@ class ModelRequest(NamedTuple):
     messages: list[Message]
     tools: list[dict[str, Any]]
     max_tokens: int | None = None
+    may_have_images: bool = True
 
 
 def answer_message(text: str, calls: tuple[ToolCall, ...]) -> Message:

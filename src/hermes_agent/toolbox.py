@@ -6,8 +6,10 @@ import json
 import queue
 import threading
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_agent.context.window import schema_tokens
 from hermes_agent.events import ToolFinished, ToolOutput, ToolStarted
 from hermes_agent.tools.base import ToolContext, failure
 from hermes_core.isolate import Step, attempt
@@ -62,7 +64,16 @@ class Toolbox:
 
     def schemas(self) -> list[dict[str, Any]]:
         """The schemas for the model."""
+        return self._schemas
+
+    @cached_property
+    def _schemas(self) -> list[dict[str, Any]]:
         return [tool.schema() for tool in self._tools.values()]
+
+    @cached_property
+    def schema_tokens(self) -> int:
+        """The approximate number of tokens of the schemas."""
+        return schema_tokens(self._schemas)
 
     def names(self) -> list[str]:
         """The names of the tools."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_agent.context.compaction import is_due
 from hermes_agent.context.repair import lost_result
-from hermes_agent.context.window import estimate_tokens
+from hermes_agent.context.window import estimate_tokens, message_tokens, tokens_in
 from hermes_agent.costs import UsageMeter
 from hermes_agent.events import (
     Failed,
@@ -32,11 +33,14 @@ from hermes_agent.messages import ModelRequest, Usage, answer_message, result_me
 from hermes_agent.providers.base import interrupted
 from hermes_agent.toolbox import TurnContext
 from hermes_agent.turn_control import join_texts, stored_identity
+from hermes_state.delivery import leases
+from hermes_state.messages.history import JOURNALED_ROW_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
+    from hermes_agent.context.prepared import PreparedMessages
     from hermes_agent.context.window import ContextWindow
     from hermes_agent.conversation_store import ConversationStore
     from hermes_agent.events import Event
@@ -47,7 +51,12 @@ if TYPE_CHECKING:
     from hermes_agent.turn_control import Cancel, SteeringInput
     from hermes_agent.turn_hooks import TurnHooks
     from hermes_state.delivery.leases import Lease
+    from hermes_state.engine.transaction import Tx
     from hermes_state.messages.drafts import Draft
+
+    Change = Callable[[Tx], object]
+    # Gets the text of the answer before it is stored; returns a change to be stored with it.
+    AnswerHook = Callable[[str], Change]
 
 MAX_REQUESTS: Final = 90
 OUT_OF_REQUESTS: Final = (
@@ -66,10 +75,12 @@ class TurnDependencies(NamedTuple):
     prompter: Prompter
     guard: Guard
     cwd: Path
-    system_prompt: str
+    system_message: Message
     cancel: Cancel
     pop_steering: Callable[[], list[SteeringInput]]  # removes and returns the steering input
     window: ContextWindow
+    prepared: PreparedMessages
+    on_answer: AnswerHook | None = None
 
 
 class Turn:
@@ -81,23 +92,43 @@ class Turn:
         self._lease = lease
         self.messages: list[Message] = []
         self._usage = Usage()
+        self._is_released = False
         self._plugin_context = ""
         self.prompt_index = 0  # index of the turn's prompt in the messages
 
-    def run(self, content: Any, *, is_first: bool, **fields: Any) -> Iterator[Event]:
-        """Run the turn; yields events, the last is TurnFinished."""
+    def renew_lease(self) -> None:
+        """Renew the turn's lease, unless it was released with the answer."""
+        if not self._is_released:
+            self._deps.store.renew_turn(self._lease)
+
+    def release_lease(self) -> None:
+        """Release the turn's lease, unless it was released with the answer."""
+        if not self._is_released:
+            self._deps.store.release_turn(self._lease)
+
+    def run(
+        self, content: Any, *, is_first: bool, row_id: int | None = None, **fields: Any
+    ) -> Iterator[Event]:
+        """Run the turn; yields events, the last is TurnFinished.
+
+        *row_id* is that of the prompt if it was stored with the lease.
+        """
         deps = self._deps
-        self.messages = deps.store.history()
+        if row_id is None:
+            self.messages = deps.store.history()
+            row_id = deps.store.add_prompt(content, self._lease, **fields)
+        else:
+            self.messages = deps.store.take_messages()
         self._plugin_context = deps.hooks.turn_started(
             content, list(self.messages), is_first=is_first
         )
-        row_id = deps.store.add_prompt(content, self._lease, **fields)
         self.prompt_index = len(self.messages)
         self.messages.append({"role": "user", "content": content})
         yield TurnStarted(deps.store.session_id, self._turn_id)
         yield MessageStored("user", row_id)
         finished = yield from self._loop()
         if finished.end is TurnEnd.COMPLETE:
+            deps.store.keep_messages(self.messages)
             deps.hooks.turn_completed(content, finished.text, list(self.messages))
         yield finished
 
@@ -141,33 +172,44 @@ class Turn:
 
     def request_messages(self) -> list[Message]:
         """The messages as sent to the model, with the system prompt."""
-        messages = self._deps.window.shortened(self.messages)
+        prepared = self._deps.prepared
+        prepared.update(self.messages, self._deps.window.max_characters)
+        messages = [self._deps.system_message, *prepared.messages]
         if self._plugin_context:
-            messages[self.prompt_index] = _with_context(
-                messages[self.prompt_index], self._plugin_context
-            )
-        return [{"role": "system", "content": self._deps.system_prompt}, *messages]
+            prompt = messages[self.prompt_index + 1]
+            messages[self.prompt_index + 1] = _with_context(prompt, self._plugin_context)
+        return messages
 
     def _request(self, tools: list[dict[str, Any]], number: int) -> ModelRequest:
         messages = self.request_messages()
         if number == MAX_REQUESTS:
             messages.append({"role": "user", "content": OUT_OF_REQUESTS})
-        return ModelRequest(messages, tools)
+        has_images = self._deps.prepared.may_have_images
+        return ModelRequest(messages, tools, may_have_images=has_images)
 
     def _request_within_window(
         self, tools: list[dict[str, Any]], number: int
     ) -> Generator[Event, None, Reply | Failed]:
         """Send a request; a conversation that is too long is shortened before or after it."""
         request = self._request(tools, number)
-        if self._deps.window.is_exceeded_by(request):
+        if self._deps.window.is_exceeded_by(self._size()):
             yield from self._free_up_context(request, number)
-        answer = yield from self._send_request(tools, number)
+            request = self._request(tools, number)
+        answer = yield from self._send_request(request, number)
         if not self._is_too_long(answer):
             return answer
         request = self._request(tools, number)
         self._deps.window.shrink(request)
         has_room = yield from self._free_up_context(request, number)
-        return (yield from self._send_request(tools, number)) if has_room else answer
+        if not has_room:
+            return answer
+        return (yield from self._send_request(self._request(tools, number), number))
+
+    def _size(self) -> int:
+        """The approximate number of tokens of the request."""
+        deps = self._deps
+        parts = message_tokens(deps.system_message), tokens_in(self._plugin_context)
+        return sum(parts) + deps.prepared.tokens + deps.toolbox.schema_tokens
 
     def _is_too_long(self, answer: Reply | Failed) -> bool:
         """Whether the request was rejected for its length and may be repeated."""
@@ -188,11 +230,10 @@ class Turn:
         return True
 
     def _send_request(
-        self, tools: list[dict[str, Any]], number: int
+        self, request: ModelRequest, number: int
     ) -> Generator[Event, None, Reply | Failed]:
         """Send one request, streamed into a draft; returns the stored answer or the failure."""
         deps = self._deps
-        request = self._request(tools, number)
         fields = self._request_fields(request, number)
         deps.hooks.request_started({**fields, "request": None})
         started_at = time.monotonic()
@@ -205,19 +246,19 @@ class Turn:
             meter.settle(interrupted())
             raise
         model = deps.provider.current.model
-        usage = meter.settle(last)
+        usage, record = meter.settled(last)
         self._usage += usage
         if isinstance(last, Reply):
-            row_id = draft.finish(
-                last.finish_reason,
-                content=last.text,
-                reasoning=last.reasoning or None,
-                tool_calls=[call.stored() for call in last.calls] or None,
-            )
+            changes: list[Change] = [] if record is None else [record]
+            if not last.calls and number < MAX_REQUESTS:
+                changes += self._final_changes(last, usage)
+            row_id = self._store_answer(draft, last, changes)
             self.messages.append(answer_message(last.text, last.calls))
             deps.hooks.request_completed(fields, usage, last.finish_reason, started_at)
         else:
             row_id = self._keep_partial(draft, last)
+            if record is not None:
+                deps.store.write(record)
             deps.hooks.request_failed(
                 fields, str(last), retryable=last.is_transient, started_at=started_at
             )
@@ -225,6 +266,34 @@ class Turn:
             yield MessageStored("assistant", row_id)
         yield UsageReport(usage, self._usage, model)
         return last
+
+    def _final_changes(self, reply: Reply, usage: Usage) -> list[Change]:
+        """The changes that are stored with the answer that ends the turn."""
+        changes: list[Change] = []
+        if self._deps.on_answer is not None:
+            changes.append(self._deps.on_answer(reply.text))
+        if not is_due(usage.context, self._deps.provider.current.window):
+            changes.append(lambda tx: leases.release(tx, self._lease))
+            changes.append(self._deps.store.read_version)
+            self._is_released = True  # from now on the lease is not renewed
+        return changes
+
+    def _store_answer(self, draft: Draft, reply: Reply, changes: list[Change]) -> int:
+        try:
+            row_id = draft.finish(
+                reply.finish_reason,
+                also=changes,
+                content=reply.text,
+                reasoning=reply.reasoning or None,
+                tool_calls=[call.stored() for call in reply.calls] or None,
+            )
+        except BaseException:
+            self._is_released = False
+            raise
+        if row_id == JOURNALED_ROW_ID:  # the message is kept in the journal, without the changes
+            for change in changes:
+                self._deps.store.write(change)
+        return row_id
 
     def _stream(
         self, request: ModelRequest, draft: Draft, meter: UsageMeter

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.tools.prompter import Prompter
+    from hermes_agent.turn import AnswerHook
     from hermes_conversation.agent_factory import AgentBundle, ConversationOptions
     from hermes_conversation.attachments import Picture
     from hermes_state import SessionDB
@@ -102,7 +103,7 @@ class Conversation:
         """Send a prompt with the attached pictures; yield the events of the turn.
 
         *media* are references to stored pictures. *fields* are stored with the message, e.g.
-        its identity or its ID on a platform.
+        its identity or its ID on a platform; `on_answer` is that of `AIAgent.turn`.
         """
         content = attachments.with_pictures(text, self.pictures, media)
         self.pictures = []
@@ -112,9 +113,9 @@ class Conversation:
                 self._title = ""
             yield event
 
-    def continue_turn(self) -> Iterator[Event]:
+    def continue_turn(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
         """Continue an interrupted turn without a new prompt."""
-        return self.agent.resume()
+        return self.agent.resume(on_answer)
 
     def attach(self, path: Path) -> Picture:
         """Attach a picture to the next prompt."""

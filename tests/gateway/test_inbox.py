@@ -71,8 +71,8 @@ async def test_a_clock_set_back_delays_no_message(
     answering("[{say: Hello.}]")
     async with running_gateway(db, tmp_path) as service:
         received = local_message("look", "m1", group_id="g")
-        await asyncio.to_thread(service.receiver._store, "local", received)
-        sql = "UPDATE hermes_inbox SET received_at = received_at + 3600"
-        db.engine.write(lambda tx: tx.run(sql))
-        service.inbox_workers.wake()
+        stored = await asyncio.to_thread(service.receiver._store, "local", received)
+        assert stored.claimed is not None
+        row = {**stored.claimed, "received_at": stored.claimed["received_at"] + 3600}
+        service.inbox_workers.start(row, is_owners=False)
         await async_wait_until(lambda: outbox_texts(db) == ["Hello."])

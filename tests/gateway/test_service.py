@@ -300,10 +300,9 @@ async def test_text_from_before_a_long_pause_is_not_repeated_in_a_new_conversati
     await service.receiver.receive("local", MessageEvent("hi", source=source, message_id="m1"))
     row = db.inbox.claim()
     assert row is not None
-    service.message_handler._answer(
-        TurnPrompt([row], [inbox_codec.decode(row["payload"])])
-    )  # and then it is killed
-    first = routes.list_sessions()[0]
+    first = routes.get_or_create_session(source)
+    prompt = TurnPrompt([row], [inbox_codec.decode(row["payload"])])
+    service._turn_runner.run(prompt, first, is_shared=False)  # and then it is killed
     routes.update_session(first.session_key, updated_at=local_now() - timedelta(days=3))
     db.inbox.requeue(row, is_attempt=True)
     again = db.inbox.claim()

@@ -152,7 +152,7 @@ def evaluate_all(force: bool = False) -> dict[str, Any]:
 def _source() -> HistorySource:
     from hermes_state import SessionDB  # noqa: PLC0415 - the current store class
 
-    if hasattr(SessionDB, "ledger"):
+    if hasattr(SessionDB, "index_progress"):  # our own store, not a stand-in for it
         return achievements.source()
     ledger = MemoryLedger()
     return HistorySource(lambda: PlainHistory(SessionDB()), lambda: ledger)

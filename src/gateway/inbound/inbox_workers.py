@@ -40,7 +40,7 @@ class InboxWorkers:
         self._owners_keys: dict[str, None] = {}  # chats in which the owner has written
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
-        self._is_stopping = self._is_closed = False
+        self._is_running = self._is_stopping = self._is_closed = False
 
     def __len__(self) -> int:
         """How many messages are being handled."""
@@ -52,8 +52,20 @@ class InboxWorkers:
             self._owners_keys[owners_key] = None
         self._wake.set()
 
+    def has_room(self, *, is_owners: bool) -> bool:
+        """Whether a message that arrives now can be handled at once."""
+        room = self._max_turns + (OWNER_TURNS if is_owners else 0)
+        return self._is_running and not self._is_stopping and len(self._tasks) < room
+
+    def start(self, row: dict[str, Any], *, is_owners: bool) -> None:
+        """Handle a claimed message."""
+        task = asyncio.create_task(self._work(row, is_owners=is_owners))
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
     async def run(self) -> None:
         """Handle messages until stopped."""
+        self._is_running = True
         while not self._is_stopping:
             self._wake.clear()
             row = await self._claim()
@@ -64,9 +76,7 @@ class InboxWorkers:
                 release = functools.partial(self._db.inbox.requeue, row, is_attempt=False)
                 await store_retry.write_with_retry(release, "inbox release")
                 return
-            task = asyncio.create_task(self._work(row))
-            self._tasks.add(task)
-            task.add_done_callback(self._finished)
+            self.start(row, is_owners=bool(row.pop(IS_OWNERS, False)))
 
     async def _claim(self) -> dict[str, Any] | None:
         """Claim the next message; those of the owner first."""
@@ -91,9 +101,8 @@ class InboxWorkers:
         self._tasks.discard(task)
         self._wake.set()
 
-    async def _work(self, row: dict[str, Any]) -> None:
+    async def _work(self, row: dict[str, Any], *, is_owners: bool) -> None:
         loop = asyncio.get_running_loop()
-        is_owners = row.pop(IS_OWNERS, False)
         await loop.run_in_executor(self._pool, self._handle_isolated, row)
         self._on_handled()
         if is_owners:  # more may have arrived in this chat

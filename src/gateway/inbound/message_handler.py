@@ -11,7 +11,8 @@ from gateway.inbound.turn_runner import LEASE_RETRY_SECONDS, RetryLaterError, Tu
 from gateway.outbound.chunks import split_text
 from hermes_core.errors import HermesError, LeaseTakenError, StoreError, UsageError
 from hermes_core.log_file import log_fields
-from hermes_state.delivery.outbox import OutgoingReply
+from hermes_state.delivery import outbox
+from hermes_state.delivery.outbox import OutgoingReply, ReplyBatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from gateway.routing.sources import SessionSource
     from gateway.session import SessionStore
     from hermes_state import SessionDB
+    from hermes_state.engine.transaction import Tx
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +48,7 @@ class ChatAnswer(NamedTuple):
 
     session_id: str | None
     texts: list[str]
+    delivered: ReplyBatch | None = None  # if it is stored already, with the turn's answer
 
 
 class MessageHandler:
@@ -79,18 +82,19 @@ class MessageHandler:
         except RetryLaterError:
             self._db.inbox.requeue(row, is_attempt=False)
             return
-        rows += self._claim_read(row, answer)
-        merged = [row["inbox_id"] for row in rows[1:]]
-        replies = self._replies(rows[0]["inbox_id"], events, answer)
-        self._db.outbox.answer(row["inbox_id"], answer.session_id, replies, merged)
+        batch = answer.delivered
+        if batch is None:
+            shown = self._db.chats.shown(row["inbox_id"])
+            batch = self._batch(TurnPrompt(rows, events), answer.session_id, answer.texts, shown)
+            self._db.outbox.answer(batch)
         log.info(
             "message answered",
             extra=log_fields(
                 inbox_id=row["inbox_id"],
-                merged=merged,
+                merged=[*batch.merged, *batch.read],
                 attempts=row["attempts"],
                 session_id=answer.session_id,
-                replies=len(replies),
+                replies=len(batch.replies),
             ),
         )
 
@@ -150,15 +154,15 @@ class MessageHandler:
         senders = [(item["payload"].get("source") or {}).get("user_id") for item in (one, row)]
         return senders[0] == senders[1]
 
-    def _claim_read(self, row: Row, answer: ChatAnswer) -> list[Row]:
-        """Claim the messages that arrived during the turn and were read by it."""
-        session_id = answer.session_id
+    def _read_by_turn(self, row: Row, session_id: str | None) -> list[int]:
+        """The messages that arrived during the turn and were read by it."""
         if session_id is None:
             return []
-        later = self._db.inbox.waiting_behind(row)
-        return self._claim(
-            [item for item in later if self._turn_runner.is_stored(session_id, item)]
-        )
+        return [
+            item["inbox_id"]
+            for item in self._db.inbox.waiting_behind(row)
+            if self._turn_runner.is_stored(session_id, item)
+        ]
 
     def _is_stored(self, row: Row) -> bool:
         entry = self._routes.get(row["session_key"])
@@ -179,12 +183,12 @@ class MessageHandler:
         if self._is_stopped(prompt.rows):
             return ChatAnswer(entry.session_id, [STOPPED_REPLY])
         note = self._reset_note(entry)
-        answer = self._run_turn(prompt, entry)
+        answer = self._run_turn(prompt, entry, note)
         if note:
             self._routes.update_session(entry.session_key, was_auto_reset=False)
         else:
             self._routes.touch(entry.session_key)
-        return ChatAnswer(entry.session_id, [*note, answer])
+        return answer
 
     def _is_stopped(self, rows: list[Row]) -> bool:
         """Whether `/stop` arrived before the turn started; it is settled with the message."""
@@ -195,8 +199,20 @@ class MessageHandler:
         rows += self._claim(stop)
         return bool(stop)
 
-    def _run_turn(self, prompt: TurnPrompt, entry: SessionEntry) -> str:
-        return self._turn_runner.run(prompt, entry, is_shared=self._routes.is_shared(entry))
+    def _run_turn(self, prompt: TurnPrompt, entry: SessionEntry, before: list[str]) -> ChatAnswer:
+        """Run a turn; its reply follows the texts *before*."""
+        delivered: list[ReplyBatch] = []
+        process_id = self._db.identity.process_id
+
+        def deliver(text: str, shown: str | None) -> Callable[[Tx], object]:
+            batch = self._batch(prompt, entry.session_id, [*before, text], shown)
+            delivered[:] = [batch]
+            return lambda tx: outbox.answer(tx, process_id, batch)
+
+        is_shared = self._routes.is_shared(entry)
+        text = self._turn_runner.run(prompt._replace(deliver=deliver), entry, is_shared=is_shared)
+        batch = delivered[0] if delivered else None
+        return ChatAnswer(entry.session_id, [*before, text], batch)
 
     def _entry(self, row: Row, event: MessageEvent) -> SessionEntry:
         """The conversation of a message: where it is stored already, or where policy puts it."""
@@ -217,7 +233,7 @@ class MessageHandler:
     def _run_command(self, prompt: TurnPrompt, entry: SessionEntry) -> ChatAnswer:
         row, event = prompt.rows[0], prompt.events[0]
         if self._is_stored(row):  # the prompt of a command such as /retry
-            return ChatAnswer(entry.session_id, [self._run_turn(prompt, entry)])
+            return self._run_turn(prompt, entry, [])
         try:
             outcome = self._commands.run(entry, event, inbox_codec.message_uid(row["inbox_id"]))
         except LeaseTakenError as error:  # another process is running a turn: wait for it
@@ -231,21 +247,27 @@ class MessageHandler:
         text = outcome.say or outcome.queue or outcome.steer
         if text:
             current = self._routes.get(entry.session_key) or entry
-            texts.append(self._run_turn(prompt._replace(text=text), current))
+            return self._run_turn(prompt._replace(text=text), current, texts)
         return ChatAnswer(entry.session_id, texts)
 
     # Replies
 
+    def _batch(
+        self, prompt: TurnPrompt, session_id: str | None, texts: list[str], shown: str | None
+    ) -> ReplyBatch:
+        """The replies with these texts, and the messages that they answer."""
+        inbox_id, *merged = [row["inbox_id"] for row in prompt.rows]
+        replies = self._replies(prompt.events, texts, shown)
+        read = self._read_by_turn(prompt.rows[0], session_id)
+        return ReplyBatch(inbox_id, session_id, replies, merged, read)
+
     def _replies(
-        self, inbox_id: int, events: list[MessageEvent], answer: ChatAnswer
+        self, events: list[MessageEvent], texts: list[str], shown: str | None
     ) -> list[OutgoingReply]:
         source = _source(events[0])
         platform = source.platform.value
         target = {"chat_id": source.chat_id, "thread_id": source.thread_id}
-        texts = [
-            part for text in answer.texts for part in split_text(text, self._longest_text(platform))
-        ]
-        shown = self._db.chats.shown(inbox_id)
+        texts = [part for text in texts for part in split_text(text, self._longest_text(platform))]
         return [
             OutgoingReply(platform, target, self._payload(text, number, events[-1], shown))
             for number, text in enumerate(texts)

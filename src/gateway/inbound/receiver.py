@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
 from gateway.inbound.access_control import TRUSTED_PLATFORMS
@@ -21,10 +21,11 @@ from hermes_core.log_file import log_fields
 from hermes_core.roles import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from gateway.inbound.access_control import AccessControl
     from gateway.inbound.commands import ChatCommands
+    from gateway.inbound.inbox_workers import InboxWorkers
     from gateway.platforms.base import Adapter, MessageEvent
     from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
@@ -44,6 +45,14 @@ WAITING_USER: Final = (
 WAITING_REACTION: Final = "👀"  # on a message that waits for the running turn
 
 
+class StoredMessage(NamedTuple):
+    """What happened to an incoming message; the default: nothing was stored."""
+
+    owners_key: str = ""  # the session key of a message of the owner
+    claimed: dict[str, Any] | None = None  # the row, if it is handled at once
+    is_waiting: bool = False  # for the running turn of its chat
+
+
 class MessageReceiver:
     """Checks and stores incoming messages; offers them to the running turn of their chat."""
 
@@ -54,7 +63,7 @@ class MessageReceiver:
         routes: SessionStore,
         conversations: ConversationCache,
         commands: ChatCommands,
-        wake: Callable[[str], object],
+        workers: InboxWorkers,
         adapters: Mapping[str, Adapter],
         busy_mode: BusyMode,
     ) -> None:
@@ -63,26 +72,22 @@ class MessageReceiver:
         self._routes = routes
         self._conversations = conversations
         self._commands = commands
-        self._wake = wake  # gets the session key of a message of the owner, else an empty text
+        self._workers = workers
         self._adapters = adapters
         self._busy_mode = busy_mode
         self._reactions: set[asyncio.Task[None]] = set()
 
     async def receive(self, account: str, event: MessageEvent) -> None:
         """Store a message; when this returns, it is on disk."""
-        is_waiting = await asyncio.to_thread(self._store, account, event)
-        self._wake(await asyncio.to_thread(self._owners_key, event))
-        if is_waiting:  # the platform need not wait for the reaction
+        stored = await asyncio.to_thread(self._store, account, event)
+        if stored.claimed is not None:
+            self._workers.start(stored.claimed, is_owners=bool(stored.owners_key))
+        else:
+            self._workers.wake(stored.owners_key)
+        if stored.is_waiting:  # the platform need not wait for the reaction
             task = asyncio.create_task(self._react(event))
             self._reactions.add(task)
             task.add_done_callback(self._reactions.discard)
-
-    def _owners_key(self, event: MessageEvent) -> str:
-        """The session key of a message of the owner; empty for others."""
-        source = event.source
-        if source is None or self._access.role_of(source) is not Role.OWNER:
-            return ""
-        return self._routes.key_of(source)
 
     async def _react(self, event: MessageEvent) -> None:
         """Show the sender that the message has arrived and waits."""
@@ -92,29 +97,41 @@ class MessageReceiver:
             reaction = adapter.react(source.chat_id, event.message_id, WAITING_REACTION)
             await attempt_async("add reaction", reaction)
 
-    def _store(self, account: str, event: MessageEvent) -> bool:
-        """Store a message; whether it waits for a running turn."""
+    def _store(self, account: str, event: MessageEvent) -> StoredMessage:
+        """Store a message, unless its sender has no access."""
         source = event.source
         if source is None or event.message_id is None:
             log.warning("message without source or ID dropped: %r", event.text[:80])
-            return False
+            return StoredMessage()
         if not self._access.is_for_agent(source, is_addressed=event.is_addressed):
-            return False
+            return StoredMessage()
         decision = self._access.decide(source)
         if not decision.is_allowed:
             self._drop(decision.reply, source, event.message_id)
-            return False
+            return StoredMessage()
         if source.platform not in {Platform.API_SERVER, Platform.WEBHOOK}:
             event.text = with_slash(event.text)
         message_id = self._apply_edit(account, event, source) if event.is_edit else event.message_id
-        if message_id is None:
-            return False
         key = self._routes.key_of(source)
-        received = self._insert(account, event, source, message_id, key)
-        return received.is_new and self._offer(received.inbox_id, key, event, source)
+        owners_key = key if self._access.role_of(source) is Role.OWNER else ""
+        if message_id is None:
+            return StoredMessage(owners_key)
+        has_room = self._workers.has_room(is_owners=bool(owners_key))
+        received = self._insert(account, event, source, message_id, key, claim=has_room)
+        if received.claimed is not None:
+            return StoredMessage(owners_key, received.claimed)
+        is_waiting = received.is_new and self._offer(received.inbox_id, key, event, source)
+        return StoredMessage(owners_key, is_waiting=is_waiting)
 
     def _insert(
-        self, account: str, event: MessageEvent, source: SessionSource, message_id: str, key: str
+        self,
+        account: str,
+        event: MessageEvent,
+        source: SessionSource,
+        message_id: str,
+        key: str,
+        *,
+        claim: bool,
     ) -> ReceivedMessage:
         fields = {
             "platform": source.platform.value,
@@ -123,7 +140,7 @@ class MessageReceiver:
             "session_key": key,
         }
         received = self._db.inbox.receive(
-            account=account, payload=inbox_codec.encode(event), **fields
+            account=account, payload=inbox_codec.encode(event), claim=claim, **fields
         )
         log.info(
             "message received" if received.is_new else "duplicate message received",

@@ -18,7 +18,7 @@ from hermes_core.errors import HermesError, LeaseTakenError, StoreError
 from hermes_core.roles import Right, may
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from gateway.inbound.questions import ChatQuestions
@@ -29,12 +29,20 @@ if TYPE_CHECKING:
     from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
     from hermes_agent.events import Event
+    from hermes_agent.turn import AnswerHook
     from hermes_conversation.conversation import Conversation
     from hermes_state import SessionDB
+    from hermes_state.engine.transaction import Tx
 
     Row = dict[str, Any]
+    # Gets the reply and the ID of the message that shows it; returns the change that delivers it,
+    # which is stored with the answer.
+    Deliver = Callable[[str, str | None], Callable[[Tx], object]]
 
 LEASE_RETRY_SECONDS: Final = 1.0
+CHECKED_SESSION: Final = "checked_session"
+STORED_ROW: Final = "stored_row"
+EMPTY_REPLY: Final = "(empty reply)"
 
 
 class RetryLaterError(Exception):
@@ -47,6 +55,7 @@ class TurnPrompt(NamedTuple):
     rows: list[Row]  # the first is answered, the others are merged into it
     events: list[MessageEvent]
     text: str = ""  # replaces the text of the messages
+    deliver: Deliver | None = None
 
 
 class TurnRunner:
@@ -71,8 +80,16 @@ class TurnRunner:
 
     def is_stored(self, session_id: str, row: Row) -> bool:
         """Whether an earlier attempt has stored the message in a conversation."""
-        uid = inbox_codec.message_uid(row["inbox_id"])
-        return self._db.messages.message_of(session_id, uid) is not None
+        return self._stored_row(session_id, row) is not None
+
+    def _stored_row(self, session_id: str, row: Row) -> int | None:
+        """The row of the message in a conversation; only this turn can store it from now on."""
+        if row.get(CHECKED_SESSION) != session_id:
+            uid = inbox_codec.message_uid(row["inbox_id"])
+            row[STORED_ROW] = self._db.messages.message_of(session_id, uid)
+            row[CHECKED_SESSION] = session_id
+        stored: int | None = row[STORED_ROW]
+        return stored
 
     def run(self, prompt: TurnPrompt, entry: SessionEntry, *, is_shared: bool) -> str:
         """Run the turn of a prompt; the reply."""
@@ -85,10 +102,11 @@ class TurnRunner:
         self._questions.start_turn(entry.session_key, requester or "")
         try:
             conversation = self._conversations.acquire(entry, source)
+            if source is None or not self._limits.counts_costs:
+                return self._run(prompt, conversation, is_shared=is_shared)
             cost_before = _cost(conversation)
             reply = self._run(prompt, conversation, is_shared=is_shared)
-            if source is not None:
-                self._limits.add_cost(source, _cost(conversation) - cost_before)
+            self._limits.add_cost(source, _cost(conversation) - cost_before)
         except LeaseTakenError as error:  # another process is running a turn: wait for it
             time.sleep(LEASE_RETRY_SECONDS)
             raise RetryLaterError from error
@@ -104,23 +122,32 @@ class TurnRunner:
 
     def _run(self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool) -> str:
         row = prompt.rows[0]
-        uid = inbox_codec.message_uid(row["inbox_id"])
-        message_id = self._db.messages.message_of(conversation.session_id, uid)
-        if message_id is None:
-            turn = self._start(prompt, conversation, is_shared=is_shared)
-        else:
+        message_id = self._stored_row(conversation.session_id, row)
+        if message_id is not None:
             later = self._db.get_messages(conversation.session_id, after_id=message_id)
             reply = _finished_reply(later)
             if reply is not None:
                 return reply
-            turn = conversation.continue_turn()
-        with self._live_replies.show(row["inbox_id"], prompt.events[-1]) as buffer:
+        is_retry = message_id is not None  # an earlier attempt may have shown text
+        with self._live_replies.show(
+            row["inbox_id"], prompt.events[-1], is_retry=is_retry
+        ) as buffer:
+            on_answer = _delivery_of(prompt, buffer)
+            if message_id is None:
+                turn = self._start(prompt, conversation, on_answer, is_shared=is_shared)
+            else:
+                turn = conversation.continue_turn(on_answer)
             last = _follow(turn, buffer)
         conversation.agent.pop_steering()  # unread steering stays in the inbox
         return self._reply_of(last)
 
     def _start(
-        self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool
+        self,
+        prompt: TurnPrompt,
+        conversation: Conversation,
+        on_answer: AnswerHook | None,
+        *,
+        is_shared: bool,
     ) -> Iterable[Event]:
         uid, *merged = [inbox_codec.message_uid(row["inbox_id"]) for row in prompt.rows]
         workspace = _workspace_for_files(conversation)
@@ -134,6 +161,7 @@ class TurnRunner:
             [image for attachment in attachments for image in attachment.images],
             uid=uid,
             aliases=merged,
+            on_answer=on_answer,
             platform_message_id=prompt.rows[0]["message_id"],
         )
 
@@ -146,7 +174,15 @@ class TurnRunner:
             return f"{last.text}\n\n(Stopped.)".strip()
         if last.end is events.TurnEnd.FAILED:
             return f"{last.text}\n\nThe turn failed: {last.error}".strip()
-        return last.text or "(empty reply)"
+        return last.text or EMPTY_REPLY
+
+
+def _delivery_of(prompt: TurnPrompt, buffer: ReplyBuffer) -> AnswerHook | None:
+    """What stores the delivery of the answer; the live reply ends before."""
+    deliver = prompt.deliver
+    if deliver is None:
+        return None
+    return lambda text: deliver(text or EMPTY_REPLY, buffer.finish())
 
 
 def _workspace_for_files(conversation: Conversation) -> Path | None:

@@ -68,6 +68,11 @@ class UsageLimits:
     def _cost_today(self, user: UserKey) -> float:
         return self._db.chats.spending(*user, day=self._today())
 
+    @property
+    def counts_costs(self) -> bool:
+        """Whether a limit on costs is set."""
+        return self._dollars > 0
+
     def add_cost(self, source: SessionSource, dollars: float) -> None:
         """Record the cost of a turn."""
         if self._dollars and dollars > 0:

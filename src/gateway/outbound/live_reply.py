@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import functools
 import logging
 import threading
 import time
@@ -18,7 +19,7 @@ from gateway.platforms.base import Edits, OutgoingMessage, Streams, Types
 from hermes_core.isolate import attempt_async
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from gateway.config import StreamingConfig
     from gateway.platforms.base import Adapter, MessageEvent, SendResult
@@ -30,6 +31,7 @@ TYPING_SECONDS: Final = 4.0  # platforms hide the indicator after five seconds o
 STOP_TIMEOUT_SECONDS: Final = 15.0
 MIN_EDIT_SECONDS: Final = 0.2
 STREAM_SECONDS: Final = 0.05
+START_SECONDS: Final = 0.05  # a faster reply is not shown before it is complete
 
 
 class ReplyBuffer:
@@ -39,7 +41,25 @@ class ReplyBuffer:
         self._lock = threading.Lock()
         self._text = ""
         self._earlier = ""
+        self._stop: Callable[[], object] | None = None
         self.is_finished = False
+        self.message_id: str | None = None  # the platform message that shows the text
+
+    def stop_with(self, stop: Callable[[], object]) -> bool:
+        """Set what ends the showing; False if the reply is finished already."""
+        with self._lock:
+            if not self.is_finished:
+                self._stop = stop
+            return not self.is_finished
+
+    def finish(self) -> str | None:
+        """End the showing; returns the ID of the message that shows the text."""
+        with self._lock:
+            self.is_finished = True
+            stop, self._stop = self._stop, None
+        if stop is not None:
+            stop()
+        return self.message_id
 
     def append(self, text: str) -> None:
         """Add text to the current message."""
@@ -81,8 +101,13 @@ class LiveReplies:
         self._loop = asyncio.get_running_loop()
 
     @contextlib.contextmanager
-    def show(self, inbox_id: int, event: MessageEvent) -> Iterator[ReplyBuffer]:
-        """Show the reply of a turn until the block ends; called from the turn's thread."""
+    def show(
+        self, inbox_id: int, event: MessageEvent, *, is_retry: bool = True
+    ) -> Iterator[ReplyBuffer]:
+        """Show the reply of a turn until the block ends; called from the turn's thread.
+
+        If this is a retry, an earlier attempt may have shown a part of the reply.
+        """
         buffer = ReplyBuffer()
         source = event.source
         adapter = self._adapters.get(source.platform.value) if source is not None else None
@@ -92,19 +117,34 @@ class LiveReplies:
         target = OutgoingMessage(
             source.chat_id, "", f"show:{inbox_id}", source.thread_id, event.message_id
         )
+        if is_retry:
+            buffer.message_id = self._db.chats.shown(inbox_id)
         reply = _LiveReply(self._db, adapter, self._config, inbox_id, target)
-        # A failure to show the reply must not fail the turn.
-        running = attempt_async("show live reply", reply.run(buffer))
-        future = asyncio.run_coroutine_threadsafe(running, self._loop)
+        start = functools.partial(self._start, reply, buffer)
+        self._loop.call_soon_threadsafe(self._loop.call_later, START_SECONDS, start)
         try:
             yield buffer
         finally:
-            buffer.is_finished = True
-            self._loop.call_soon_threadsafe(reply.stop)
+            buffer.finish()
+
+    def _start(self, reply: _LiveReply, buffer: ReplyBuffer) -> None:
+        """Start to show a reply that takes a while; called from the event loop."""
+        loop = self._loop
+        if loop is None:
+            return
+        ended: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(reply.stop)
             try:
-                future.result(STOP_TIMEOUT_SECONDS)
+                ended.result(STOP_TIMEOUT_SECONDS)
             except concurrent.futures.TimeoutError:
-                future.cancel()
+                loop.call_soon_threadsafe(task.cancel)
+
+        if buffer.stop_with(stop):
+            # A failure to show the reply must not fail the turn.
+            task = loop.create_task(attempt_async("show live reply", reply.run(buffer)))
+            task.add_done_callback(lambda _task: ended.set_result(None))
 
 
 class _LiveReply:
@@ -123,7 +163,6 @@ class _LiveReply:
         self._config = config
         self._inbox_id = inbox_id
         self._target = target
-        self._message_id: str | None = None
         self._shown = ""
         self._typed_at = 0.0
         self._not_before = 0.0
@@ -136,16 +175,14 @@ class _LiveReply:
         pause = (
             max(self._config.edit_interval, MIN_EDIT_SECONDS) if is_editing else MIN_EDIT_SECONDS
         )
-        if is_editing:
-            self._message_id = await asyncio.to_thread(self._db.chats.shown, self._inbox_id)
-        elif isinstance(self._adapter, Streams):
+        if not is_editing and isinstance(self._adapter, Streams):
             pause = STREAM_SECONDS
         while not buffer.is_finished:
             try:
                 await self._type()
                 await self._stream(buffer)
                 if is_editing:
-                    await self._show(buffer.text)
+                    await self._show(buffer)
             except OSError as error:
                 log.info("live reply not updated: %s", error)
             with contextlib.suppress(TimeoutError):
@@ -167,9 +204,9 @@ class _LiveReply:
         self._typed_at = now
         await adapter.typing(self._target.chat_id, self._target.thread_id)
 
-    async def _show(self, text: str) -> None:
+    async def _show(self, buffer: ReplyBuffer) -> None:
         """Show new text if there is enough of it and the platform allows another request."""
-        adapter = self._adapter
+        adapter, text = self._adapter, buffer.text
         max_chars = adapter.abilities.longest_text - len(self._config.cursor)
         visible = text[:max_chars]
         is_longer = len(visible) - len(self._shown) >= self._config.buffer_threshold
@@ -177,16 +214,15 @@ class _LiveReply:
         if not (is_longer or is_other) or time.monotonic() < self._not_before:
             return
         outgoing = self._target._replace(text=visible + self._config.cursor)
-        if self._message_id is None:
-            await self._send_first(await adapter.send(outgoing), visible)
+        if buffer.message_id is None:
+            result = await adapter.send(outgoing)
+            self._record(result, visible)
+            if result.success and result.message_id:
+                buffer.message_id = result.message_id
+                note = self._db.chats.note_shown
+                await asyncio.to_thread(note, self._inbox_id, result.message_id)
         elif isinstance(adapter, Edits):
-            self._record(await adapter.edit(outgoing, self._message_id), visible)
-
-    async def _send_first(self, result: SendResult, text: str) -> None:
-        self._record(result, text)
-        if result.success and result.message_id:
-            self._message_id = result.message_id
-            await asyncio.to_thread(self._db.chats.note_shown, self._inbox_id, self._message_id)
+            self._record(await adapter.edit(outgoing, buffer.message_id), visible)
 
     def _record(self, result: SendResult, text: str) -> None:
         if result.success:

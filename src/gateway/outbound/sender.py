@@ -47,32 +47,39 @@ class OutboxSender:
         self._adapter = adapter
         self._on_attempt = on_attempt  # gets the platform and the outcome
         self._is_connected = is_connected  # no attempt is used up while the platform is down
-        self._wake = asyncio.Event()
+        self._wakes = asyncio.Semaphore(0)
         self._is_stopping = False
 
     def wake(self) -> None:
-        """Look at the outbox now."""
-        self._wake.set()
+        """Look at the outbox now, in one of the tasks that wait."""
+        if self._wakes.locked():
+            self._wakes.release()
 
     def stop(self) -> None:
         """Stop once all due replies are sent."""
         self._is_stopping = True
-        self._wake.set()
+        self.wake()
 
     async def run(self) -> None:
-        """Send replies until stopped."""
+        """Send replies until stopped; several tasks may run this."""
+        has_more = False
         while True:
-            self._wake.clear()
             reply = None
             if self._is_connected():
-                reply = await store_retry.read_or_none(self._claim, "outbox claim")
+                claim = functools.partial(self._db.outbox.claim, self._platform, has_more=has_more)
+                reply = await store_retry.read_or_none(claim, "outbox claim")
+            has_more = reply is not None and reply["has_more"]
+            if has_more:
+                self.wake()
             if reply is not None:
                 await self._send(reply)
-                continue
+                if has_more:
+                    continue
             if self._is_stopping:
+                self.wake()  # the others stop, too
                 return
             try:
-                await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
+                await asyncio.wait_for(self._wakes.acquire(), POLL_SECONDS)
             except TimeoutError:
                 continue
 
@@ -81,10 +88,7 @@ class OutboxSender:
         self._on_attempt(self._platform, _outcome(result))
         if result.success:
             log.info("reply sent", extra=self._fields(reply, receipt=result.message_id))
-            settle = functools.partial(
-                self._db.outbox.settle, reply["outbox_id"], result.message_id
-            )
-            await store_retry.write_with_retry(settle, "outbox settlement")
+            self._db.outbox.settle(reply["outbox_id"], result.message_id)
             return
         log.warning("reply not sent: %s", result.error, extra=self._fields(reply))
         postpone = functools.partial(
@@ -96,9 +100,6 @@ class OutboxSender:
             is_hopeless=not result.retryable and not result.may_have_arrived,
         )
         await store_retry.write_with_retry(postpone, "outbox postponement")
-
-    def _claim(self) -> dict[str, Any] | None:
-        return self._db.outbox.claim(self._platform)
 
     def _fields(self, reply: dict[str, Any], **more: Any) -> dict[str, Any]:
         return log_fields(

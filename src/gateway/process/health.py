@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
@@ -116,6 +116,8 @@ class HealthEndpoints:
         age = time.time() - oldest if oldest is not None else 0.0
         yield _gauge("hermes_oldest_waiting_seconds", "Age of the oldest waiting message.", age)
         yield _gauge("hermes_turns_running", "Turns that are running.", self._running())
+        commits = "Transactions that the gateway has committed."
+        yield CounterMetricFamily("hermes_store_commits", commits, value=self._db.engine.commits)
         yield _gauge(
             "hermes_uptime_seconds",
             "Seconds since the gateway started.",

@@ -111,7 +111,7 @@ class GatewayService:
             routes,
             self.conversations,
             commands,
-            self.inbox_workers.wake,
+            self.inbox_workers,
             self.adapters,
             cast("BusyMode", settings.get_str("agent.busy_input")),
         )
@@ -282,6 +282,7 @@ class GatewayService:
         if self._delivery is not None:
             await asyncio.to_thread(self._delivery.stop)
         await asyncio.to_thread(attempt, Step("write sessions.json", self._routes.export_if_due))
+        await asyncio.to_thread(attempt, Step("store settlements", self._db.engine.flush))
 
     def _cancel_questions(self) -> None:
         """Interrupt turns that wait for an answer; they ask again after the next start."""

@@ -34,11 +34,16 @@ def tokens_in(text: str) -> int:
 
 def estimate_tokens(request: ModelRequest) -> int:
     """The approximate number of tokens of a request."""
-    tools = tokens_in(json.dumps(request.tools, ensure_ascii=False)) if request.tools else 0
-    return tools + sum(_message(message) for message in request.messages)
+    return schema_tokens(request.tools) + sum(map(message_tokens, request.messages))
 
 
-def _message(message: Message) -> int:
+def schema_tokens(schemas: list[dict[str, Any]]) -> int:
+    """The approximate number of tokens of tool schemas."""
+    return tokens_in(json.dumps(schemas, ensure_ascii=False)) if schemas else 0
+
+
+def message_tokens(message: Message) -> int:
+    """The approximate number of tokens of a message."""
     calls = message.get("tool_calls")
     called = tokens_in(json.dumps(calls, ensure_ascii=False)) if calls else 0
     return MESSAGE_TOKENS + called + _content(message.get("content"))
@@ -63,10 +68,11 @@ def max_result_characters(window: int) -> int:
 
 def with_short_results(messages: list[Message], characters: int) -> list[Message]:
     """The messages with the middle of long results omitted."""
-    return [_shorten(message, characters) for message in messages]
+    return [shorten(message, characters) for message in messages]
 
 
-def _shorten(message: Message, characters: int) -> Message:
+def shorten(message: Message, characters: int) -> Message:
+    """The message; of a long result, without the middle."""
     text = message.get("content")
     if message.get("role") != "tool" or not isinstance(text, str) or len(text) <= characters:
         return message
@@ -77,12 +83,12 @@ def _shorten(message: Message, characters: int) -> Message:
 
 def newest_that_fit(messages: list[Message], tokens: int) -> list[Message]:
     """The first message and the last ones that fit into *tokens*."""
-    if sum(map(_message, messages)) <= tokens or not messages:
+    if sum(map(message_tokens, messages)) <= tokens or not messages:
         return messages
-    remaining = tokens - _message(messages[0])
+    remaining = tokens - message_tokens(messages[0])
     tail: list[Message] = []
     for message in reversed(messages[1:]):
-        remaining -= _message(message)
+        remaining -= message_tokens(message)
         if remaining < 0:
             break
         tail.append(message)
@@ -111,15 +117,19 @@ class ContextWindow:
         self._divisor = 1
         self._is_exhausted = False
 
+    @property
+    def max_characters(self) -> int:
+        """The maximum length of a tool result."""
+        return max_result_characters(self._provider.current.window) // self._divisor
+
     def shortened(self, messages: list[Message]) -> list[Message]:
         """The messages with results shortened to their limit."""
-        limit = max_result_characters(self._provider.current.window)
-        return with_short_results(messages, limit // self._divisor)
+        return with_short_results(messages, self.max_characters)
 
-    def is_exceeded_by(self, request: ModelRequest) -> bool:
-        """Whether a request probably leaves too few tokens for the answer."""
+    def is_exceeded_by(self, tokens: int) -> bool:
+        """Whether a request of this size probably leaves too few tokens for the answer."""
         window = self._provider.current.window
-        return not self._is_exhausted and estimate_tokens(request) > window - reserve(window)
+        return not self._is_exhausted and tokens > window - reserve(window)
 
     def shrink(self, refused: ModelRequest) -> None:
         """Assume a smaller window after a rejected request."""

@@ -82,6 +82,7 @@ class Reviews:
         self._every = every  # in turns; 0 means never
         self._announce = announce  # receives one line about saved entries
         self._turns = 0  # not reviewed yet
+        self._counted = (0, 0)  # messages of the last turn, and the turns in them
         self._cancel = Cancel()
         self._thread: threading.Thread | None = None
 
@@ -98,7 +99,13 @@ class Reviews:
     def after_turn(self, turn: Turn, deps: ReviewDependencies) -> None:
         """Count a completed turn; starts a review every few turns."""
         self._turns += 1
-        before, after = turns_in(turn.messages[: turn.prompt_index]), turns_in(turn.messages)
+        if self._every <= 0:
+            return
+        known_length, before = self._counted
+        if known_length != turn.prompt_index:  # messages were compacted or undone
+            before = turns_in(turn.messages[: turn.prompt_index])
+        after = before + turns_in(turn.messages[turn.prompt_index :])
+        self._counted = (len(turn.messages), after)
         if is_due(before, after, self._every):
             self.start(deps, turn.request_messages())
 

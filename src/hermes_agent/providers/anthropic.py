@@ -10,7 +10,14 @@ import orjson
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import ToolCall, Usage
 from hermes_agent.providers.base import context_exceeded, interrupted, is_context_error
-from hermes_agent.providers.http_stream import StreamRequest, client_for, reopened, stream_events
+from hermes_agent.providers.http_stream import (
+    StreamRequest,
+    client_for,
+    encode,
+    endpoint,
+    reopened,
+    stream_events,
+)
 from hermes_agent.providers.known_models import find_known_model
 
 if TYPE_CHECKING:
@@ -44,6 +51,7 @@ class Anthropic:
         )
         self._headers = {"x-api-key": key, "anthropic-version": VERSION}
         self._client = client_for(base_url)
+        self._url = endpoint(base_url, "messages")
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
@@ -51,7 +59,9 @@ class Anthropic:
         if not cancel.is_requested:
             self._client = reopened(self._client)
         body = self._body(request)
-        post = StreamRequest(self, self._client, "messages", body, self._headers, reader.read)
+        post = StreamRequest(
+            self, self._client, self._url, encode(body), self._headers, reader.read
+        )
         yield from stream_events(post, cancel)
 
     def resolve_window(self) -> int:

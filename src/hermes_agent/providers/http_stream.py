@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import queue
 import socket
-import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx2
+import orjson
 
 from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.providers.base import http_failure, interrupted, timed_out, unreachable
 from hermes_agent.providers.known_models import is_loopback
+from hermes_core.daemon_threads import daemon_threads
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from hermes_agent.events import ProviderEvent
     from hermes_agent.providers.base import Provider
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 300.0
+KEEP_ALIVE_SECONDS: Final = 60.0
+# Compressed events would arrive late, because compression needs more data.
+STREAM_HEADERS: Final = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 MAX_ERROR_CHARACTERS: Final = 500
 
 
@@ -33,8 +38,8 @@ class StreamRequest(NamedTuple):
 
     provider: Provider
     client: httpx2.Client
-    path: str
-    body: dict[str, Any]
+    url: httpx2.URL
+    body: bytes  # JSON
     headers: dict[str, str]
     read: Callable[[Iterator[str]], Iterator[ProviderEvent]]
 
@@ -55,7 +60,7 @@ def stream_events(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent
             events.put(event)
 
     unsubscribe = cancel.on_request(lambda: events.put(interrupted()))
-    threading.Thread(target=pump, name="hermes-provider", daemon=True).start()
+    daemon_threads("hermes-provider").run(pump)
     try:
         while True:
             event = events.get()
@@ -69,17 +74,18 @@ def stream_events(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent
 def _stream(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
     provider = post.provider
     try:
-        with post.client.stream(
-            "POST", post.path, json=post.body, headers=post.headers
-        ) as response:
+        headers = {**post.headers, **STREAM_HEADERS}
+        with post.client.stream("POST", post.url, content=post.body, headers=headers) as response:
             unsubscribe = cancel.on_request(lambda: _abort(response))
             try:
                 if response.status_code != 200:
                     yield _http_error(provider, response)
                     return
-                yield from post.read(response.iter_lines())
+                yield from post.read(_lines(response.iter_raw()))
             finally:
                 unsubscribe()
+        if post.client.is_closed:  # meanwhile: nobody else closes a connection that is returned now
+            response.extensions["network_stream"].close()
     except httpx2.TimeoutException as error:
         is_connect = isinstance(error, httpx2.ConnectTimeout)
         yield timed_out(provider, CONNECT_SECONDS if is_connect else SILENCE_SECONDS)
@@ -89,6 +95,30 @@ def _stream(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         yield _connection_lost(provider, error, cancel)
 
 
+def _lines(chunks: Iterator[bytes]) -> Iterator[str]:
+    """The lines of a body that arrives in chunks."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.decode(errors="replace")
+    if rest:
+        yield rest.decode(errors="replace")
+
+
+def endpoint(base_url: str, path: str) -> httpx2.URL:
+    """The address of an operation of an API."""
+    return httpx2.URL(f"{base_url.rstrip('/')}/{path}")
+
+
+def encode(body: Mapping[str, Any]) -> bytes:
+    """A body as JSON; text that is not valid Unicode is escaped."""
+    try:
+        return orjson.dumps(body)
+    except TypeError:
+        return json.dumps(body).encode()
+
+
 def client_for(base_url: str) -> httpx2.Client:
     """Create a client for an endpoint; connections are reused between requests.
 
@@ -96,6 +126,7 @@ def client_for(base_url: str) -> httpx2.Client:
     """
     return httpx2.Client(
         base_url=base_url.rstrip("/") + "/",
+        limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
         timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
         verify=ssl_context(),
         trust_env=not is_loopback(base_url),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,8 @@ from hermes_agent.providers.base import context_exceeded, interrupted, is_contex
 from hermes_agent.providers.http_stream import (
     StreamRequest,
     client_for,
+    encode,
+    endpoint,
     reopened,
     ssl_context,
     stream_events,
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import ModelRequest
+    from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.turn_control import Cancel
 
 PROBE_SECONDS: Final = 0.5  # timeout of each request
@@ -117,6 +120,8 @@ class OpenAICompatible:
         self._extra = extra or {}
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = client_for(base_url)
+        self._url = endpoint(base_url, "chat/completions")
+        self._encoded = EncodedMessages()
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
@@ -124,9 +129,7 @@ class OpenAICompatible:
         if not cancel.is_requested:
             self._client = reopened(self._client)
         body = self._body(request)
-        post = StreamRequest(
-            self, self._client, "chat/completions", body, self._headers, reader.read
-        )
+        post = StreamRequest(self, self._client, self._url, body, self._headers, reader.read)
         yield from stream_events(post, cancel)
 
     def resolve_window(self) -> int:
@@ -140,10 +143,9 @@ class OpenAICompatible:
         """Close the connections."""
         self._client.close()
 
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
+    def _body(self, request: ModelRequest) -> bytes:
         body: dict[str, Any] = {
             "model": self.model,
-            "messages": [_wire_message(message) for message in request.messages],
             "stream": True,
             "stream_options": {"include_usage": True},
             **self._extra,
@@ -152,7 +154,8 @@ class OpenAICompatible:
             body["tools"] = request.tools
         if request.max_tokens:
             body["max_tokens"] = request.max_tokens
-        return body
+        messages = b",".join(self._encoded.of(request.messages))
+        return encode(body)[:-1] + b',"messages":[' + messages + b"]}"
 
 
 def _assumed_window(base_url: str, model: str) -> int:
@@ -164,6 +167,26 @@ def _wire_message(message: dict[str, Any]) -> dict[str, Any]:
     wire_message = {name: message[name] for name in SENT_FIELDS if message.get(name) is not None}
     wire_message.setdefault("content", "")
     return wire_message
+
+
+class EncodedMessages:
+    """The messages of the last request as JSON.
+
+    The next request of a conversation starts with the same objects, which are not encoded again.
+    """
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._encoded: list[bytes] = []
+
+    def of(self, messages: list[Message]) -> list[bytes]:
+        """Each message as JSON."""
+        before, encoded = self._messages, self._encoded
+        is_same = list(map(operator.is_, before, messages))
+        same = is_same.index(False) if False in is_same else len(is_same)
+        self._messages = messages
+        self._encoded = encoded[:same] + [encode(_wire_message(each)) for each in messages[same:]]
+        return self._encoded
 
 
 class _ChunkReader:
@@ -182,14 +205,15 @@ class _ChunkReader:
 
     def read(self, lines: Iterator[str]) -> Iterator[ProviderEvent]:
         """Convert the lines to events; the last one is a Reply or Failed."""
-        is_done = False
         for line in lines:
             if not line.startswith("data:"):
                 continue
             data = line[5:].strip()
             if data == DONE:
-                is_done = True
-                break
+                yield self._last_event(is_done=True)
+                for _ in lines:  # a connection is reused only after the end of the body
+                    pass
+                return
             try:
                 chunk = orjson.loads(data)
             except orjson.JSONDecodeError:
@@ -199,17 +223,19 @@ class _ChunkReader:
                 yield self._stream_error(chunk["error"])
                 return
             yield from self._handle(chunk)
+        yield self._last_event(is_done=False)
+
+    def _last_event(self, *, is_done: bool) -> Reply | Failed:
         if self._cancel.is_requested:
-            yield interrupted()._replace(usage=self._usage, cost=self._cost)
-        elif is_done or self._finish:
-            yield self._reply()
-        else:
-            yield Failed(
-                FailureKind.CUT,
-                f"The response from {self._name} ended early. Type /retry.",
-                is_transient=True,
-                usage=self._usage,
-            )
+            return interrupted()._replace(usage=self._usage, cost=self._cost)
+        if is_done or self._finish:
+            return self._reply()
+        return Failed(
+            FailureKind.CUT,
+            f"The response from {self._name} ended early. Type /retry.",
+            is_transient=True,
+            usage=self._usage,
+        )
 
     def _stream_error(self, error: Any) -> Failed:
         message = error.get("message") if isinstance(error, dict) else error

@@ -118,7 +118,12 @@ class FallbackProvider:
 
 def _with_images(request: ModelRequest) -> ModelRequest:
     """Embed the images of a request; stored messages hold only references to them."""
-    messages = [
-        {**message, "content": embed_media(message.get("content"))} for message in request.messages
+    if not request.may_have_images:
+        return request
+    embedded = [
+        message
+        if isinstance(message.get("content"), str)
+        else {**message, "content": embed_media(message.get("content"))}
+        for message in request.messages
     ]
-    return request._replace(messages=messages)
+    return request._replace(messages=embedded)

@@ -6,7 +6,9 @@ it can be compared with what was displayed.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -52,6 +54,12 @@ class ScriptServer:
     ) -> None:
         self._server.shutdown()
         self._server.server_close()
+        self._server.disconnect_all()
+
+    @property
+    def connections(self) -> int:
+        """How many connections were accepted."""
+        return len(self._server.accepted)
 
     def serve(self) -> None:
         """Serve in this thread, until the process ends."""
@@ -76,13 +84,27 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, owner: ScriptServer) -> None:
         self.owner = owner
+        self.accepted: list[socket.socket] = []
         super().__init__(("127.0.0.1", 0), _Handler)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a connection."""
+        connection, address = super().get_request()
+        self.accepted.append(connection)
+        return connection, address
+
+    def disconnect_all(self) -> None:
+        """End the connections that clients keep open."""
+        for connection in self.accepted:
+            with contextlib.suppress(OSError):  # closed already
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
     """Handles one connection."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: _Server
 
     def log_message(self, *_arguments: object) -> None:
@@ -112,16 +134,24 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(step.hang)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
+        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        self.close_connection = True
         try:
             if self.path.endswith("/messages"):
                 self._stream_events(body, number, step)
             else:
                 self._stream_chunks(body, number, step)
+            if step.cut:
+                self.close_connection = True
+            else:
+                self._write(b"")  # the end of the body
         except (BrokenPipeError, ConnectionResetError):
-            return  # the client has disconnected
+            self.close_connection = True  # the client has disconnected
+
+    def _write(self, data: bytes) -> None:
+        """Write one chunk of the body."""
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        self.wfile.flush()
 
     def _fail(self, fail: dict[str, Any]) -> None:
         status = int(fail.get("status", 500))
@@ -162,15 +192,14 @@ class _Handler(BaseHTTPRequestHandler):
         if step.cost is not None:
             tokens["cost"] = step.cost
         self._send_chunk({"choices": [], "usage": tokens})
-        self.wfile.write(b"data: [DONE]\n\n")
+        self._write(b"data: [DONE]\n\n")
 
     def _send_delta(self, delta: dict[str, Any]) -> None:
         self._send_chunk({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
 
     def _send_chunk(self, chunk: dict[str, Any]) -> None:
         data = {"id": "scripted", "object": "chat.completion.chunk", **chunk}
-        self.wfile.write(b"data: " + json.dumps(data).encode() + b"\n\n")
-        self.wfile.flush()
+        self._write(b"data: " + json.dumps(data).encode() + b"\n\n")
 
     def _stream_events(self, body: dict[str, Any], number: int, step: ScriptStep) -> None:
         """Stream a step in Anthropic's format."""
@@ -197,5 +226,4 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_event(self, kind: str, **fields: Any) -> None:
         data = json.dumps({"type": kind, **fields})
-        self.wfile.write(f"event: {kind}\ndata: {data}\n\n".encode())
-        self.wfile.flush()
+        self._write(f"event: {kind}\ndata: {data}\n\n".encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from hermes_core.errors import StoreError
 from hermes_state.repository import Repository
@@ -11,12 +11,16 @@ from hermes_state.repository import Repository
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_state.engine.transaction import Tx
+    from hermes_state.engine.transaction import Reader, Tx
 
 INSERT_INCOMING = """
     INSERT INTO hermes_inbox
         (platform, account, chat_id, message_id, session_key, payload, received_at, state)
     VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting') ON CONFLICT DO NOTHING
+"""
+IS_PLACE_BUSY = """
+    SELECT 1 FROM hermes_inbox
+    WHERE session_key = ? AND state IN ('waiting', 'claimed') AND inbox_id < ? LIMIT 1
 """
 FIND_INCOMING = """
     SELECT inbox_id FROM hermes_inbox
@@ -83,10 +87,11 @@ RELEASE_PLACE = """
 
 
 class ReceivedMessage(NamedTuple):
-    """Inbox ID of an incoming message, and whether it is new."""
+    """Inbox ID of an incoming message, whether it is new, and its row if it was claimed."""
 
     inbox_id: int
     is_new: bool
+    claimed: dict[str, Any] | None = None
 
 
 def settle(
@@ -97,6 +102,15 @@ def settle(
     row = (state, session_id, tx.clock.now(), error, inbox_id, process_id)
     if not tx.execute(SETTLE, row).rowcount:
         raise StoreError(f"incoming message {inbox_id} is not claimed by this process")
+
+
+def claim_waiting(tx: Tx, process_id: str, inbox_ids: Sequence[int]) -> list[int]:
+    """Claim those of the messages that still wait."""
+    return [
+        inbox_id
+        for inbox_id in inbox_ids
+        if tx.execute(CLAIM_WAITING, (process_id, inbox_id)).rowcount
+    ]
 
 
 def release_claims(tx: Tx, process_id: str) -> None:
@@ -116,37 +130,47 @@ class InboxRepository(Repository):
         message_id: str,
         session_key: str,
         payload: dict[str, Any],
+        claim: bool = False,
     ) -> ReceivedMessage:
-        """Store an incoming message; repeated deliveries are recognized."""
+        """Store an incoming message; repeated deliveries are recognized.
+
+        With *claim*, a new message is claimed at once, unless others of its place are unsettled.
+        """
         key = (platform, account, chat_id, message_id)
         text = json.dumps(payload)
 
         def insert(tx: Tx) -> ReceivedMessage:
             row = (*key, session_key, text, tx.clock.now())
             is_new = tx.execute(INSERT_INCOMING, row).rowcount > 0
-            return ReceivedMessage(int(tx.value(FIND_INCOMING, key)), is_new)
+            inbox_id = int(tx.value(FIND_INCOMING, key))
+            is_claimed = (
+                claim and is_new and tx.value(IS_PLACE_BUSY, (session_key, inbox_id)) is None
+            )
+            claimed = self._claim(tx, inbox_id) if is_claimed else None
+            return ReceivedMessage(inbox_id, is_new, claimed)
 
         return self.engine.write(insert)
+
+    def _claim(self, tx: Tx, inbox_id: int) -> dict[str, Any]:
+        self._register_process(tx)
+        tx.execute(CLAIM, (self.identity.process_id, inbox_id))
+        row = tx.dicts(SELECT_INCOMING, (inbox_id,))[0]
+        row["payload"] = json.loads(row["payload"])
+        return row
 
     def claim(self, session_key: str | None = None) -> dict[str, Any] | None:
         """Claim the next message to process; one at a time per place, in order."""
 
-        def claim(tx: Tx) -> dict[str, Any] | None:
-            inbox_id = tx.value(NEXT_INCOMING) if session_key is None else tx.value(
-                NEXT_OF_PLACE, (session_key,)
-            )  # fmt: skip
-            if inbox_id is None:
-                return None
-            self._register_process(tx)
-            tx.execute(CLAIM, (self.identity.process_id, inbox_id))
-            row = tx.dicts(SELECT_INCOMING, (inbox_id,))[0]
-            row["payload"] = json.loads(row["payload"])
-            return row
+        def find(reader: Reader) -> int | None:
+            if session_key is None:
+                return cast("int | None", reader.value(NEXT_INCOMING))
+            return cast("int | None", reader.value(NEXT_OF_PLACE, (session_key,)))
 
-        if (
-            session_key is None
-            and self.engine.read(lambda reader: reader.value(NEXT_INCOMING)) is None
-        ):
+        def claim(tx: Tx) -> dict[str, Any] | None:
+            inbox_id = find(tx)
+            return None if inbox_id is None else self._claim(tx, inbox_id)
+
+        if self.engine.read(find) is None:
             return None  # without acquiring the write lock
         return self.engine.write(claim)
 
@@ -164,15 +188,7 @@ class InboxRepository(Repository):
         if not inbox_ids:
             return []
 
-        def claim(tx: Tx) -> list[int]:
-            process_id = self.identity.process_id
-            return [
-                inbox_id
-                for inbox_id in inbox_ids
-                if tx.execute(CLAIM_WAITING, (process_id, inbox_id)).rowcount
-            ]
-
-        return self.engine.write(claim)
+        return self.engine.write(lambda tx: claim_waiting(tx, self.identity.process_id, inbox_ids))
 
     def get(self, inbox_id: int) -> dict[str, Any] | None:
         """An incoming message, in any state."""

@@ -107,6 +107,11 @@ def release_process(tx: Tx, process_id: str) -> None:
     tx.execute(RELEASE_PROCESS, (process_id,))
 
 
+def release(tx: Tx, lease: Lease) -> None:
+    """Release the lease, in the transaction that stores the turn's answer."""
+    tx.execute(RELEASE, (lease.session_id, lease.token))
+
+
 class LeaseRepository(Repository):
     """Turn leases."""
 
@@ -149,4 +154,4 @@ class LeaseRepository(Repository):
 
     def release(self, lease: Lease) -> None:
         """Release the lease; has no effect if it was taken over."""
-        self.engine.write(lambda tx: tx.run(RELEASE, (lease.session_id, lease.token)))
+        self.engine.write(lambda tx: release(tx, lease))

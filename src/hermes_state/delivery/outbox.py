@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.backoff import Backoff
+from hermes_state.delivery import inbox
 from hermes_state.delivery.inbox import settle
 from hermes_state.repository import Repository
 
@@ -35,6 +36,10 @@ NEXT_REPLY = """
             AND e.outbox_id < o.outbox_id AND e.platform = o.platform AND e.target = o.target)
     ORDER BY outbox_id LIMIT 1
 """
+HAS_UNSENT = """
+    SELECT 1 FROM hermes_outbox
+    WHERE state IN ('waiting', 'sending', 'ambiguous') AND state <> 'sending' LIMIT 1
+"""
 CLAIM_REPLY = "UPDATE hermes_outbox SET state = 'sending', process_id = ? WHERE outbox_id = ?"
 COUNT_ATTEMPT = "UPDATE hermes_outbox SET attempts = attempts + 1 WHERE outbox_id = ?"
 SELECT_REPLY = "SELECT * FROM hermes_outbox WHERE outbox_id = ?"
@@ -62,6 +67,16 @@ class OutgoingReply(NamedTuple):
     payload: dict[str, Any]
 
 
+class ReplyBatch(NamedTuple):
+    """The replies to a message and to those merged into it."""
+
+    inbox_id: int
+    session_id: str | None
+    replies: Sequence[OutgoingReply]
+    merged: Sequence[int] = ()
+    read: Sequence[int] = ()  # waiting messages that the turn has read
+
+
 def insert_reply(
     tx: Tx,
     key: str,
@@ -80,6 +95,23 @@ def insert_reply(
     return int(tx.value(FIND_REPLY, (key,)))
 
 
+def answer(tx: Tx, process_id: str, batch: ReplyBatch) -> None:
+    """Settle the messages that a turn has answered and store its replies."""
+    read = inbox.claim_waiting(tx, process_id, batch.read)
+    for inbox_id in (batch.inbox_id, *batch.merged, *read):
+        settle(tx, inbox_id, process_id, batch.session_id)
+    for number, reply in enumerate(batch.replies):
+        insert_reply(
+            tx,
+            f"inbox:{batch.inbox_id}:{number}",
+            platform=reply.platform,
+            target=reply.target,
+            payload=reply.payload,
+            session_id=batch.session_id,
+            inbox_id=batch.inbox_id,
+        )
+
+
 def release_claims(tx: Tx, process_id: str) -> None:
     """Requeue the replies that a dead process was sending."""
     tx.execute(RELEASE_CLAIMS, (process_id,))
@@ -92,37 +124,18 @@ class OutboxRepository(Repository):
         """Store a reply until it is sent: platform, target, payload, session_id, inbox_id."""
         return self.engine.write(lambda tx: insert_reply(tx, key, **reply))
 
-    def answer(
-        self,
-        inbox_id: int,
-        session_id: str | None,
-        replies: Sequence[OutgoingReply],
-        merged: Sequence[int] = (),
-    ) -> None:
+    def answer(self, batch: ReplyBatch) -> None:
         """Settle a message, and those merged into it, and store the replies, in one transaction."""
-        process_id = self.identity.process_id
+        self.engine.write(lambda tx: answer(tx, self.identity.process_id, batch))
 
-        def answer(tx: Tx) -> None:
-            for settled_id in (inbox_id, *merged):
-                settle(tx, settled_id, process_id, session_id)
-            for number, reply in enumerate(replies):
-                insert_reply(
-                    tx,
-                    f"inbox:{inbox_id}:{number}",
-                    platform=reply.platform,
-                    target=reply.target,
-                    payload=reply.payload,
-                    session_id=session_id,
-                    inbox_id=inbox_id,
-                )
-
-        self.engine.write(answer)
-
-    def claim(self, platform: str | None = None) -> dict[str, Any] | None:
+    def claim(
+        self, platform: str | None = None, *, has_more: bool = False
+    ) -> dict[str, Any] | None:
         """Claim the next reply that is due, optionally of one platform.
 
-        `was_ambiguous` means that it may have arrived already. Replies of a chat are
-        claimed in order.
+        `was_ambiguous` means that it may have arrived already, `has_more` that other replies
+        are unsent: pass it on, because the next reply of a chat is due when this one is
+        settled. Replies of a chat are claimed in order.
         """
         sql = NEXT_REPLY.format(platform="" if platform is None else "AND o.platform = ?")
         platform_values = () if platform is None else (platform,)
@@ -136,12 +149,13 @@ class OutboxRepository(Repository):
             tx.execute(CLAIM_REPLY, (self.identity.process_id, outbox_id))
             tx.execute(COUNT_ATTEMPT, (outbox_id,))
             row["was_ambiguous"] = row["state"] == "ambiguous"
+            row["has_more"] = tx.value(HAS_UNSENT) is not None
             row["attempts"] += 1
             row["target"], row["payload"] = json.loads(row["target"]), json.loads(row["payload"])
             return row
 
         due = (self.clock.now(), *platform_values)
-        if self.engine.read(lambda reader: reader.value(sql, due)) is None:
+        if not has_more and self.engine.read(lambda reader: reader.value(sql, due)) is None:
             return None  # without acquiring the write lock
         return self.engine.write(claim)
 
@@ -156,8 +170,11 @@ class OutboxRepository(Repository):
         return None
 
     def settle(self, outbox_id: int, receipt: str | None = None) -> None:
-        """Mark the reply as delivered."""
-        self.engine.write(lambda tx: tx.run(SETTLE_SENT, (tx.clock.now(), receipt, outbox_id)))
+        """Mark the reply as delivered, with the next commit."""
+        sent_at = self.clock.now()
+        self.engine.write_soon(
+            lambda tx: tx.run(SETTLE_SENT, (sent_at, receipt, outbox_id)), "settle a reply"
+        )
 
     def postpone(
         self,

@@ -83,6 +83,11 @@ class RouteRepository(Repository):
         entries = {key: decode_json(text) for key, text in rows}
         return {key: entry for key, entry in entries.items() if isinstance(entry, dict)}
 
+    def put_soon(self, route: Route) -> None:
+        """Update a route with the next commit, e.g. the time of its last message."""
+        row = route.row()
+        self.engine.write_soon(lambda tx: tx.run(UPSERT_ROUTE, row), "update a route")
+
     def put(self, route: Route) -> None:
         """Update a route without changing its conversation."""
         self.engine.write(lambda tx: tx.run(UPSERT_ROUTE, route.row()))

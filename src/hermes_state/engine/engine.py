@@ -25,7 +25,7 @@ from hermes_state.engine import (
 )
 from hermes_state.engine.columns import Columns, read_columns
 from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import to_store_error
+from hermes_state.engine.errors import is_write_refused, to_store_error
 from hermes_state.engine.file_guard import GUARD
 from hermes_state.engine.process_identity import ProcessIdentity
 from hermes_state.engine.reader_pool import ReaderPool, read_only_uri
@@ -49,6 +49,7 @@ log = logging.getLogger(__name__)
 CACHE_KIB: Final = 16 * 1024
 HEARTBEAT_SECONDS: Final = 30.0
 REPLACED_VERSION: Final = -1
+REFUSED_SECONDS: Final = 1.0  # until a deferred write is repeated
 CREATION_SECONDS: Final = 1.0  # until a file that is being created has content
 SIDE_FILES: Final = ("search.db", "statistics.db")  # derived from the history
 
@@ -118,6 +119,27 @@ class Engine:
         except sqlite3.Error as error:
             raise to_store_error(error, self.path) from error
 
+    def write_soon(self, work: Callable[[Tx], object], step: str) -> None:
+        """Run *work* with the next commit of this process; does not wait for it.
+
+        For changes that may be lost in a crash: nobody relies on them before they are on disk.
+        While the database refuses writes, the work is repeated.
+        """
+
+        def report(error: BaseException) -> None:
+            if isinstance(error, sqlite3.Error) and is_write_refused(error):
+                log.warning("%s: the database refuses the write (%s); trying again", step, error)
+                self.writer().later(REFUSED_SECONDS, lambda: self.write_soon(work, step))
+            else:
+                log.error("%s failed: %s", step, error)
+
+        self.writer().submit_soon(work, report)
+
+    def flush(self) -> None:
+        """Commit the changes of `write_soon` now."""
+        if self._writer is not None:
+            self._writer.flush()
+
     def write_upkeep(self, work: Callable[[Tx], T]) -> T:
         """Like `write`, for work in many steps: pauses so that other processes can write."""
         started = time.monotonic()
@@ -159,6 +181,11 @@ class Engine:
     def _beat(self, identity: ProcessIdentity) -> None:
         self.writer().later(HEARTBEAT_SECONDS, lambda: self._beat(identity))
         self.write(lambda tx: process_identity.register(tx, identity))
+
+    @property
+    def commits(self) -> int:
+        """Number of transactions that this process has committed."""
+        return 0 if self._writer is None else self._transaction.commits
 
     @property
     def has_written(self) -> bool:

@@ -51,7 +51,7 @@ class TimerThread:
         self._calls: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._sequence = itertools.count()
         self._is_started = False
-        self._is_stopping = False
+        self.is_stopping = False
         self._has_ended = False
         self._running = _thread.allocate_lock()  # held by the thread that runs
         self._end = _thread.allocate_lock()
@@ -64,13 +64,13 @@ class TimerThread:
 
     def later(self, seconds: float, task: Callable[[], object]) -> None:
         """Run *task* after *seconds*, or when the thread is stopped."""
-        if not self._is_stopping:
+        if not self.is_stopping:
             self._calls.put((time.monotonic() + seconds, next(self._sequence), task))
             self._ensure_thread()
 
     def stop(self, seconds: float) -> None:
         """Finish all tasks, end the thread, and wait for it at most *seconds*."""
-        self._is_stopping = True
+        self.is_stopping = True
         self._calls.put(None)
         if self._is_started and not self._has_ended:
             self._end.acquire(timeout=seconds)
@@ -92,9 +92,9 @@ class TimerThread:
         tasks: list[Task] = []
         while True:
             self._serve()
-            if tasks and (self._is_stopping or tasks[0][0] <= time.monotonic()):
+            if tasks and (self.is_stopping or tasks[0][0] <= time.monotonic()):
                 attempt(Step("a timed task of the store", heapq.heappop(tasks)[2]))
-            elif self._is_stopping and not tasks and self._calls.empty():
+            elif self.is_stopping and not tasks and self._calls.empty():
                 break
             else:
                 self._wait(tasks)

@@ -83,6 +83,8 @@ class Tx(Reader):
         self._catch_up = catch_up
         self._before_commit = before_commit
         self._version = -1
+        self.commits = 0
+        self.foreign_changes = 0  # how often other connections changed the file
         self._is_lost = False
         self._covered_before = 0
         self._watermark_before = 0
@@ -112,6 +114,7 @@ class Tx(Reader):
         self._watermark_before = self.watermark
         version = self.value("PRAGMA data_version")
         if version != self._version or self.is_behind:
+            self.foreign_changes += version != self._version
             self._version = version
             self.newest_uid = None
             self._catch_up(self)
@@ -120,6 +123,7 @@ class Tx(Reader):
         """Commit the transaction to disk."""
         self._before_commit(self)
         self.execute("COMMIT")
+        self.commits += 1
 
     def restore_covered(self) -> None:
         """Reset `covered` and `watermark` to their values at the start of the transaction."""

@@ -3,6 +3,8 @@
 A job is a function that receives an open transaction. `submit` returns after the
 transaction with the job's work is on disk. Jobs that wait at the same time share one
 commit; each runs in its own savepoint, so that a failing job rolls back only itself.
+`submit_soon` returns at once: its job shares the next commit, at the latest after a
+quarter of a second.
 
 The thread that finds the writer free becomes the leader and runs all waiting jobs. The
 main thread never leads, because signal handlers run there between any two bytecodes; it
@@ -13,9 +15,11 @@ write, can neither deadlock nor break a transaction.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import logging
 import os
 import threading
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
@@ -35,6 +39,7 @@ log = logging.getLogger(__name__)
 
 MAX_GROUP_JOBS = 128
 MAX_STOP_SECONDS = 30.0
+SOON_SECONDS = 0.25
 
 
 class WriteJob(Generic[T]):
@@ -62,12 +67,31 @@ class WriteJob(Generic[T]):
         return cast("T", self.result)
 
 
+class DeferredJob(WriteJob[object]):
+    """A job that no thread waits for; a failure is reported to *on_error*."""
+
+    __slots__ = ("_on_error", "due_at")
+
+    def __init__(
+        self, work: Callable[[Tx], object], on_error: Callable[[BaseException], object]
+    ) -> None:
+        super().__init__(work)
+        self._on_error = on_error
+        self.due_at = time.monotonic() + SOON_SECONDS
+
+    def finish(self) -> None:
+        """Report a failure."""
+        if self.error is not None:
+            self._on_error(self.error)
+
+
 class Writer:
     """Runs groups of jobs on the process's only writing connection."""
 
     def __init__(self, transaction: Tx) -> None:
         self._tx = transaction
         self._queue: deque[WriteJob[object]] = deque()
+        self._deferred: deque[DeferredJob] = deque()
         self._lead_lock = threading.Lock()
         self._leader = 0
         self._pid = os.getpid()
@@ -83,6 +107,33 @@ class Writer:
             self._lead_while_free()
         return job.outcome()
 
+    def submit_soon(
+        self, work: Callable[[Tx], object], on_error: Callable[[BaseException], object]
+    ) -> None:
+        """Run *work* with the next commit; jobs that are submitted later see its changes."""
+        self._check_is_usable()
+        self._deferred.append(DeferredJob(work, on_error))
+        if len(self._deferred) == 1:
+            self.later(SOON_SECONDS, self._run_deferred)
+
+    def flush(self) -> None:
+        """Run the deferred jobs now."""
+        if self._deferred:
+            self.submit(lambda _tx: None)
+
+    def _run_deferred(self) -> None:
+        """Run the deferred jobs if the oldest one is due, or the writer stops."""
+        first = next(iter(self._deferred), None)
+        if first is None:
+            return
+        seconds = first.due_at - time.monotonic()
+        if seconds > 0 and not self._timer_thread.is_stopping:
+            self.later(seconds, self._run_deferred)
+            return
+        with contextlib.suppress(IndexError):  # another thread has taken it
+            self._queue.append(self._deferred.popleft())
+            self._lead_while_free(blocking=True)
+
     def later(self, seconds: float, task: Callable[[], object]) -> None:
         """Run *task* on the timer thread after *seconds*, or when the writer stops."""
         self._timer_thread.later(seconds, task)
@@ -92,17 +143,21 @@ class Writer:
         self._timer_thread.stop(MAX_STOP_SECONDS)
         self._is_closed = True
         run_off_main_thread(self._lead_while_free)
+        run_off_main_thread(self._run_deferred)
 
     def _enqueue(self, work: Callable[[Tx], T]) -> WriteJob[T]:
+        self._check_is_usable()
+        job = WriteJob(work)
+        self._queue.append(cast("WriteJob[object]", job))
+        return job
+
+    def _check_is_usable(self) -> None:
         if self._is_closed:
             raise StoreError("the session store is closed")
         if os.getpid() != self._pid:
             raise StoreError("a forked process must open the session store again (SessionDB())")
         if self._leader == threading.get_ident():
             raise StoreError("a write was started from inside a write; return from it first")
-        job = WriteJob(work)
-        self._queue.append(cast("WriteJob[object]", job))
-        return job
 
     def _lead_while_free(self, *, blocking: bool = False) -> None:
         """Run all waiting jobs, unless another thread is already the leader."""
@@ -117,15 +172,20 @@ class Writer:
                 self._lead_lock.release()
 
     def _run_group(self) -> None:
-        group: list[WriteJob[object]] = []
-        while self._queue and len(group) < MAX_GROUP_JOBS:
-            group.append(self._queue.popleft())
-        if not group:
+        waiting: list[WriteJob[object]] = []
+        while self._queue and len(waiting) < MAX_GROUP_JOBS:
+            waiting.append(self._queue.popleft())
+        if not waiting:
             return
+        # Taken last and run first: a deferred job precedes the jobs submitted after it.
+        group = [*self._take_deferred(), *waiting]
         if len(group) == 1:
             self._run_alone(group[0])
         else:
             self._run_together(group)
+
+    def _take_deferred(self) -> list[DeferredJob]:
+        return [self._deferred.popleft() for _ in range(len(self._deferred))]
 
     def _run_alone(self, job: WriteJob[object]) -> None:
         self._try(job)

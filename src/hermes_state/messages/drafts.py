@@ -20,7 +20,7 @@ from hermes_state.messages import append
 from hermes_state.messages.rows import NewMessage, to_utf8_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.process_identity import ProcessIdentity
@@ -85,13 +85,28 @@ class Draft:
         """Write the pending text to disk now."""
         run_off_main_thread(self._checkpoint)
 
-    def finish(self, finish_reason: str = "stop", **fields: Any) -> int:
-        """Store the complete reply as a message and delete the draft; returns its row ID."""
+    def finish(
+        self,
+        finish_reason: str = "stop",
+        *,
+        also: Sequence[Callable[[Tx], object]] = (),
+        **fields: Any,
+    ) -> int:
+        """Store the complete reply as a message and delete the draft; returns its row ID.
+
+        The changes *also* are part of the same transaction.
+        """
         self._is_finished = True
         fields.setdefault("content", self.text())
         fields.setdefault("reasoning", self.text(REASONING) or None)
         message = {"role": "assistant", "finish_reason": finish_reason, **fields}
-        return self._save(message, lambda tx: delete_draft(tx, self._key))
+
+        def complete(tx: Tx) -> None:
+            delete_draft(tx, self._key)
+            for change in also:
+                change(tx)
+
+        return self._save(message, complete)
 
     def _arm(self, seconds: float) -> None:
         if not self._is_armed:

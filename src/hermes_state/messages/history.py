@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.backoff import Backoff
 from hermes_core.messages import preview
+from hermes_state.delivery import leases
 from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.errors import is_write_refused, to_store_error
-from hermes_state.messages import append, drafts
+from hermes_state.messages import append, drafts, history_version
 from hermes_state.messages.rows import NewMessage, as_message, as_turn, decode_content, select_list
 from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from hermes_state.delivery.leases import Lease
     from hermes_state.engine.transaction import Reader, Tx
     from hermes_state.messages.drafts import Draft
+    from hermes_state.messages.history_version import HistoryVersion
     from hermes_state.repository import StoreContext
     from hermes_state.sessions.lists import ListRepository
 
@@ -177,6 +179,31 @@ class MessageRepository(Repository):
                 raise to_store_error(error, self.engine.path) from error
             self.engine.journal.add(session_id, messages, error)
             return [JOURNALED_ROW_ID] * len(messages)
+
+    def start_turn(
+        self, session_id: str, holder: str, message: dict[str, Any], expected: HistoryVersion
+    ) -> tuple[Lease, int] | None:
+        """Acquire the turn's lease and store its prompt, if the history is at *expected*.
+
+        Returns the lease and the row ID; None if the history has changed.
+        """
+        aliases = message.pop("aliases", ())
+        new = NewMessage.from_fields(message, message.pop("uid", None))
+        new.ensure_uid(self.ids)
+
+        def start(tx: Tx) -> tuple[Lease, int] | None:
+            if history_version.read(tx, session_id) != expected:
+                return None
+            self._register_process(tx)
+            lease = leases.acquire(tx, session_id, holder, leases.LEASE_SECONDS, self.identity)
+            (row_id,) = append.append_all(tx, session_id, [new], lease.token)
+            for alias in aliases:
+                append.alias(tx, alias, row_id)
+            return lease, row_id
+
+        if self.engine.journal.waiting:
+            return None
+        return self.engine.write(start)
 
     def _store_with_retry(self, store: Callable[[Tx], list[int]]) -> list[int]:
         for failures in range(1, MAX_RETRIES + 1):

@@ -1,0 +1,98 @@
+"""Writes that share the next commit of the process."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_state import SessionDB
+from hermes_state.engine import writer
+from support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state.engine.transaction import Tx
+
+NOTE = "INSERT INTO state_meta (key, value) VALUES (?, ?)"
+MINUTE = 60.0
+
+
+def add_note(db: SessionDB, key: str) -> None:
+    db.engine.write_soon(lambda tx: tx.run(NOTE, (key, "x")), "add a note")
+
+
+def add_wrong_note(db: SessionDB) -> None:
+    db.engine.write_soon(lambda tx: tx.run("INSERT INTO nowhere VALUES (1)"), "add a wrong note")
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deferred writes wait for the next commit only."""
+    monkeypatch.setattr(writer, "SOON_SECONDS", MINUTE)
+
+
+@pytest.mark.usefixtures("patient")
+def test_several_deferred_writes_share_the_next_commit(db: SessionDB) -> None:
+    db.set_meta("first", "x")
+    before = db.engine.commits
+    for number in range(5):
+        add_note(db, f"note {number}")
+    assert db.engine.commits == before
+    assert db.get_meta("note 0") is None
+    db.set_meta("second", "x")
+    assert db.engine.commits == before + 1
+    assert db.get_meta("note 4") == "x"
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_later_write_sees_the_deferred_ones(db: SessionDB) -> None:
+    add_note(db, "note")
+    sql = "SELECT value FROM state_meta WHERE key = 'note'"
+    assert db.engine.write(lambda tx: tx.value(sql)) == "x"
+
+
+def test_a_deferred_write_does_not_wait_for_another_one_for_ever(db: SessionDB) -> None:
+    add_note(db, "note")
+    wait_until(lambda: db.get_meta("note") == "x")
+
+
+@pytest.mark.usefixtures("patient")
+def test_closing_the_store_stores_what_was_deferred(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "state.db") as db:
+        add_note(db, "note")
+    with SessionDB(tmp_path / "state.db") as db:
+        assert db.get_meta("note") == "x"
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_deferred_write_that_fails_harms_no_other(
+    db: SessionDB, caplog: pytest.LogCaptureFixture
+) -> None:
+    add_note(db, "before")
+    add_wrong_note(db)
+    add_note(db, "after")
+    with caplog.at_level(logging.ERROR):
+        db.set_meta("own", "x")
+    assert [db.get_meta(key) for key in ("before", "after", "own")] == ["x", "x", "x"]
+    assert "add a wrong note failed" in caplog.text
+
+
+def test_a_deferred_write_is_repeated_while_the_database_refuses_it(db: SessionDB) -> None:
+    db.set_meta("own", "x")
+
+    def set_size_limit(tx: Tx) -> int:
+        pages = int(tx.value("PRAGMA page_count"))
+        return int(tx.value(f"PRAGMA max_page_count = {pages}"))
+
+    db.engine.write(set_size_limit)
+    large = "x" * 100_000
+    db.engine.write_soon(lambda tx: tx.run(NOTE, ("large", large)), "add a large note")
+    is_refused = threading.Event()
+    assert not is_refused.wait(0.5)
+    assert db.get_meta("large") is None
+    db.engine.write(lambda tx: tx.value("PRAGMA max_page_count = 1000000"))
+    wait_until(lambda: db.get_meta("large") == large)
