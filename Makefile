@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Two processes per core: tests wait for programs, browsers and disks half of the time.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-PARALLEL := -n $(shell expr $(CORES) \* 2) --dist loadgroup
+PARALLEL := -n $(shell expr $(CORES) \* 2)
 # Tests that start few processes; `make check` runs them.
 QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/permissions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -12,6 +12,7 @@ from hypothesis import settings
 from hermes_state.engine import driver
 from support import signals, worker_coverage
 from support.command_line import Hermes, run_hermes
+from support.scheduling import GroupScheduling
 from support.synapse import Synapse, running_synapse
 
 if TYPE_CHECKING:
@@ -69,6 +70,12 @@ def shared_data() -> Path:
     if not path.is_dir():
         pytest.skip("no ../shared/data: histories of the original are not here")
     return path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
+    """Run the tests of a group in one worker."""
+    return GroupScheduling(config, log)
 
 
 def pytest_unconfigure() -> None:

@@ -54,10 +54,7 @@ class MessageSender:
             await asyncio.sleep(random.uniform(0, 0.1))
 
 
-WITH_SYNAPSE = pytest.param("matrix", marks=pytest.mark.xdist_group("synapse"))
-
-
-@pytest.fixture(params=["telegram", WITH_SYNAPSE, "discord", "slack"])
+@pytest.fixture(params=["telegram", "matrix", "discord", "slack"])
 async def chats(request: pytest.FixtureRequest) -> AsyncIterator[PlatformChats]:
     async with AsyncExitStack() as stack:
         if request.param == "matrix":

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 SESSIONS, MESSAGES = 500, 16_000
 
 
-pytestmark = pytest.mark.xdist_group("scan_faults")  # one history for all
-
-
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("scanned") / "state.db"

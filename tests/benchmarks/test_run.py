@@ -12,7 +12,6 @@ import pytest
 from figures import Figure
 from run import BENCHMARKS
 
-pytestmark = pytest.mark.xdist_group("benchmarks")  # one set of histories for all
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -37,12 +37,9 @@ REASON = missing_requirement()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Share two browsers and demos between all tests; skip where one is missing."""
-    own = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
-    files = sorted({item.path for item in own})
-    for item in own:
-        item.add_marker(pytest.mark.xdist_group(f"browser-{files.index(item.path) % 2}"))
-        if REASON is not None:
+    """Skip browser tests where no browser is installed."""
+    for item in items:
+        if REASON is not None and item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.skip(reason=REASON))
 
 

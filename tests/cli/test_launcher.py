@@ -17,7 +17,6 @@ import pytest
 from acceptance.campaign import IS_FULL
 from hermes_core import __version__
 
-pytestmark = pytest.mark.xdist_group("launcher")  # one prepared tree for all
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = f"hermes {__version__}\n"
 UV_ON_PATH = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from support.synapse import MatrixUser, Synapse
 
-pytestmark = pytest.mark.xdist_group("synapse")  # one Synapse for all
 NUMBERS = itertools.count()
 PICTURE = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"

@@ -1,0 +1,35 @@
+"""Which tests run in the same worker: those that share an expensive server or data.
+
+pytest-xdist 3.8 reads its `xdist_group` marks into an attribute that pytest 9.2 ignores, so
+`--dist loadgroup` distributes marked tests over all workers (pytest-xdist issue 1386).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from xdist.scheduler import LoadScopeScheduling
+
+# The first pattern that a test's id matches names its group. Groups with the most tests start
+# first. The two groups of browser tests need about the same CPU time.
+GROUPS: Final = {
+    "synapse": r"tests/gateway/test_matrix\.py|.*test_platform_kills\.py::.*\[matrix\]",
+    "launcher": r"tests/cli/test_launcher\.py",
+    "benchmarks": r"tests/benchmarks/test_run\.py",
+    "scan faults": r"tests/acceptance/test_scan_faults\.py",
+    "browser 1": r"tests/browser/test_(every_page|keyboard|transcripts|analytics|many_sessions)",
+    "browser 2": r"tests/browser/",
+}
+
+
+def group_of(test_id: str) -> str | None:
+    """The group of a test; None for a test that may run anywhere."""
+    return next((name for name, ids in GROUPS.items() if re.match(ids, test_id)), None)
+
+
+class GroupScheduling(LoadScopeScheduling):
+    """Sends the tests of a group to one worker, and every other test to any."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid) or nodeid
