@@ -17,7 +17,7 @@ PARALLEL := -n $(shell expr $(CORES) \* 2)
 QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/permissions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page system models synapse lint check test compiled clock coverage bench faults pictures lock clean
+.PHONY: help setup page system models synapse lint style types check test background tests pagetests compiled clock coverage bench faults pictures lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -56,24 +56,38 @@ synapse: setup
 	@$(BIN)/python tools/set_up_synapse.py || \
 		echo "note: Synapse could not be installed: tests of Matrix will be skipped"
 
-lint: page  ## style, format, types, layers, wording
+lint: style types  ## style, format, types, layers, wording
+
+style: page
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/python tools/check_words.py
+
+types: page
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/set_up_page.py check
-	$(BIN)/python tools/check_words.py
 
 check: lint  ## lint, types, unit and store tests: less than two minutes
 	$(BIN)/python -m pytest -q $(PARALLEL) $(QUICK)
 
-test: page system models synapse  ## lint, then every test
-	@$(MAKE) --no-print-directory -j 2 -O lint compiled
-	$(BIN)/python -m pytest $(PARALLEL)
+# The type checkers and the tests of the page use what the other tests leave of the cores.
+test:  ## lint and every test
+	@$(MAKE) --no-print-directory -j 3 page system models synapse
+	@$(MAKE) --no-print-directory style
+	@$(MAKE) --no-print-directory -j 2 background tests
 
-# The tests of the page, and the compiled tests, while the type checker uses one core.
-compiled: page
+background:
+	@nice $(MAKE) --no-print-directory -O types pagetests
+
+tests: compiled
+	$(BIN)/python tests/run_in_memory.py $(PARALLEL)
+
+pagetests: page
 	$(BIN)/python tools/set_up_page.py test
+
+# Compiled once: each of the test processes would compile the same modules.
+compiled: setup
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null
 
 clock: page system  ## the tests that read the clock, at three times of day in three time zones
