@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.page import Page
     from hermes_dashboard.plugins.apis import FindTabs
+    from hermes_dashboard.routes import ResourceRouter
 
 # Resources that need only the context; the first matching route handles a request.
 RESOURCES: Final = (
@@ -63,9 +64,14 @@ class Dashboard(FastAPI):
     """The application; the access gate is the outermost layer, around error handling too."""
 
     def __init__(self, access: Access, apis: PluginApis) -> None:
+        routers: list[ResourceRouter] = []
+
         @contextlib.asynccontextmanager
-        async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-            yield
+        async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+            async with contextlib.AsyncExitStack() as stack:
+                for router in routers:
+                    await stack.enter_async_context(router.lifespan_context(app))
+                yield
             await asyncio.to_thread(apis.close)
 
         super().__init__(
@@ -77,10 +83,19 @@ class Dashboard(FastAPI):
             redoc_url=None,
             default_response_class=errors.PlainJson,
         )
+        self._routers = routers
         self.access = access
         self.metrics = DashboardMetrics()
         self.shutdown_signal = ShutdownSignal()
         self._openapi_lock = threading.Lock()
+
+    def add_resource(self, router: ResourceRouter) -> None:
+        """Add the routes of a resource, and what it runs at start and end.
+
+        `include_router` would build the models of every route again at the first request.
+        """
+        self._routers.append(router)
+        self.router.routes.extend(router.routes)
 
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document; building it is slow, so it is built once."""
@@ -103,12 +118,12 @@ def create_app(
     app.add_middleware(
         GZipMiddleware, minimum_size=MIN_COMPRESSED_BYTES, compresslevel=COMPRESSION_LEVEL
     )
-    app.include_router(auth.router(access))
-    app.include_router(live.router(context, access, app.shutdown_signal, app.metrics))
-    app.include_router(chat.router(context, access, app.shutdown_signal, app.metrics))
-    app.include_router(plugin_tabs.router(apis))
+    app.add_resource(auth.router(access))
+    app.add_resource(live.router(context, access, app.shutdown_signal, app.metrics))
+    app.add_resource(chat.router(context, access, app.shutdown_signal, app.metrics))
+    app.add_resource(plugin_tabs.router(apis))
     for resource in RESOURCES:
-        app.include_router(resource.router(context))
+        app.add_resource(resource.router(context))
     _add_metrics(app)
     _add_description(app)
     app.mount(PREFIX, apis)  # after the built-in routes below the same path

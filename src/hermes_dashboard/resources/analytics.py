@@ -6,12 +6,13 @@ import contextlib
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from hermes_core.errors import UsageError
 from hermes_dashboard.analytics.charts import Span, Sums, analytics, first_day, progress_of
 from hermes_dashboard.models.analytics import Analytics, CalendarView
 from hermes_dashboard.models.text import problems
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,7 +46,7 @@ class AnalyticsCache:
         return {**cached[1][span], **progress_of(data)}
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The routes of analytics."""
     analysis = context.analysis
     cache = AnalyticsCache()
@@ -55,7 +56,7 @@ def router(context: DashboardContext) -> APIRouter:
         yield
         analysis.close()
 
-    routes = APIRouter(prefix="/api/analytics", tags=["analytics"], lifespan=lifespan)
+    routes = ResourceRouter("/api/analytics", tag="analytics", lifespan=lifespan)
 
     @routes.get("", response_model=Analytics, responses=problems(400, 503))
     def show_analytics(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi import HTTPException, Request, Response
 from pydantic import BaseModel, Field
 
 from hermes_core.command_name import with_command_name
 from hermes_dashboard.auth.gate import CALLER, cookies
 from hermes_dashboard.auth.tokens import COOKIE_SECONDS
 from hermes_dashboard.errors import PlainJson
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.auth.access import Access
@@ -52,9 +53,9 @@ class LoginLink(BaseModel):
     url: str
 
 
-def router(access: Access) -> APIRouter:
+def router(access: Access) -> ResourceRouter:
     """The routes under `/api/auth`."""
-    routes = APIRouter(prefix="/api/auth", tags=["auth"])
+    routes = ResourceRouter("/api/auth", tag="auth")
 
     @routes.post("/launch", status_code=204, responses=UNAUTHORIZED)
     def launch(body: Launch, request: Request) -> Response:

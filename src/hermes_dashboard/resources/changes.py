@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, HTTPException, Response
+from fastapi import HTTPException, Response
 
 from hermes_core.errors import HermesError, SessionNotFoundError, UsageError
 from hermes_dashboard.models.sessions import (
@@ -17,6 +17,7 @@ from hermes_dashboard.models.sessions import (
 )
 from hermes_dashboard.models.text import Identifier, problems
 from hermes_dashboard.resources.sessions import session_item
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 CHANGE_PROBLEMS = problems(400, 404, 409, 503)
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The routes that change conversations."""
-    routes = APIRouter(prefix="/api", tags=["sessions"])
+    routes = ResourceRouter("/api", tag="sessions")
     db = context.db
 
     @routes.post("/sessions/bulk", response_model=BulkReport, responses=problems(400, 503))

@@ -9,7 +9,7 @@ import os
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from fastapi import APIRouter, WebSocket
+from fastapi import WebSocket  # noqa: TC002 - FastAPI reads annotations
 from starlette.websockets import WebSocketDisconnect, WebSocketState
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
@@ -19,6 +19,7 @@ from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, UsageError
 from hermes_dashboard.auth.gate import SIGNED_OUT_CODE, SIGNED_OUT_REASON, wait_for_sign_out
+from hermes_dashboard.routes import ResourceRouter
 from hermes_dashboard.workspaces import ACCEPT_HOME
 from tui_gateway import daemon, frames
 
@@ -69,9 +70,9 @@ def router(
     access: Access,
     shutdown_signal: ShutdownSignal,
     metrics: DashboardMetrics,
-) -> APIRouter:
+) -> ResourceRouter:
     """The WebSocket route."""
-    routes = APIRouter(tags=["chat"])
+    routes = ResourceRouter(tag="chat")
     connector = DaemonConnector()
 
     @routes.websocket("/api/ws")

@@ -9,13 +9,14 @@ import re
 import tempfile
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, HTTPException, Path, Request
+from fastapi import HTTPException, Path, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import FileResponse, StreamingResponse
 
 from hermes_core import media_store
 from hermes_dashboard.models.files import ANY_BYTES, ExportOrder, Imported
 from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.routes import ResourceRouter
 from hermes_state.portable import html, markdown, readable
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ def file_response(*media_types: str) -> dict[int | str, dict[str, Any]]:
 MAX_MEMORY_BYTES: Final = 8 * 1024 * 1024
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The routes of files."""
-    routes = APIRouter(prefix="/api", tags=["files"])
+    routes = ResourceRouter("/api", tag="files")
     db = context.db
 
     @routes.get(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import APIRouter, HTTPException, Response
+from fastapi import HTTPException, Response
 
 from hermes_dashboard.models.system import GatewayState, Paired, Pairing
 from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
@@ -19,9 +20,9 @@ MAX_ERRORS: Final = 50
 MAX_UNSENT: Final = 50
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The routes of the gateway."""
-    routes = APIRouter(prefix="/api/gateway", tags=["gateway"])
+    routes = ResourceRouter("/api/gateway", tag="gateway")
     db = context.db
 
     @routes.get("", response_model=GatewayState, responses=problems(503))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import APIRouter
-
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, StoreError
 from hermes_dashboard.models.system import Health
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +25,9 @@ MIN_FREE_BYTES: Final = 1024**3
 GIGA: Final = 1024**3
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The route of the checks."""
-    routes = APIRouter(prefix="/api/health", tags=["health"])
+    routes = ResourceRouter("/api/health", tag="health")
 
     @routes.get("", response_model=Health)
     def show_health() -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, BackgroundTasks, HTTPException, Query
+from fastapi import BackgroundTasks, HTTPException, Query
 
 import hermes_plugin_host
 from hermes_core.hooks import HOOKS
 from hermes_dashboard.models.system import Boundaries, Hooks, Replayed
 from hermes_dashboard.models.text import MAX_ROW_ID, Identifier, problems
+from hermes_dashboard.routes import ResourceRouter
 from hermes_plugin_host.delivery import Delivery
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The routes of hooks and boundaries."""
-    routes = APIRouter(prefix="/api", tags=["hooks"])
+    routes = ResourceRouter("/api", tag="hooks")
     db = context.db
 
     @routes.get("/hooks", response_model=Hooks, responses=problems(503))

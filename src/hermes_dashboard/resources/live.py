@@ -10,13 +10,14 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from fastapi import APIRouter, Request
+from fastapi import Request  # noqa: TC002 - FastAPI reads annotations
 from starlette.responses import StreamingResponse
 
 from hermes_core import __version__
 from hermes_core.errors import StoreError
 from hermes_core.isolate import Step, attempt
 from hermes_dashboard.auth.gate import wait_for_sign_out
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -172,9 +173,9 @@ def router(
     access: Access,
     shutdown_signal: ShutdownSignal,
     metrics: DashboardMetrics,
-) -> APIRouter:
+) -> ResourceRouter:
     """The route of the stream."""
-    routes = APIRouter(tags=["live"])
+    routes = ResourceRouter(tag="live")
     live_events = LiveEvents(context)
 
     @routes.get(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from fastapi import APIRouter
 from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_agent.providers.default_model import save_choice
 from hermes_agent.providers.selection import OPENAI, OPENROUTER, ModelChoice
 from hermes_core.config.file import ConfigFile
 from hermes_dashboard.models.text import problems
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
@@ -58,9 +58,9 @@ class SavedModel(BaseModel):
     notes: list[str]
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The route of the list."""
-    routes = APIRouter(tags=["chat"])
+    routes = ResourceRouter(tag="chat")
 
     @routes.get("/api/models")
     def models() -> Models:

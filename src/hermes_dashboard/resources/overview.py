@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import APIRouter
-
 from hermes_achievements.evaluation.values import streaks
 from hermes_core import __version__
 from hermes_dashboard.analytics.charts import Span, Sums, sent_by_day
@@ -15,6 +13,7 @@ from hermes_dashboard.models.sessions import item_of
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.resources.gateway import queue_of
 from hermes_dashboard.resources.health import OK, run_checks
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.analytics.analysis import AnalyticsData
@@ -25,9 +24,9 @@ WEEK_DAYS: Final = 14
 MAX_STREAK_GAP_DAYS: Final = 2  # inactive days that do not end a streak
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The route of the overview."""
-    routes = APIRouter(prefix="/api/overview", tags=["overview"])
+    routes = ResourceRouter("/api/overview", tag="overview")
     db = context.db
 
     @routes.get("", response_model=Overview, responses=problems(503))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import APIRouter, HTTPException, Response
+from fastapi import HTTPException, Response
 
 from hermes_core.command_name import command_name
 from hermes_core.config.file import ConfigFile
@@ -17,6 +17,7 @@ from hermes_core.config.pending_text import facts_of
 from hermes_core.pending_changes import PendingChanges
 from hermes_dashboard.models.system import PendingChangeItem, PendingChangeList
 from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_core.pending_changes import PendingChange
@@ -30,9 +31,9 @@ NEEDS_CONFIRMATION: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The routes of pending changes."""
-    routes = APIRouter(prefix="/api/pending-changes", tags=["settings"])
+    routes = ResourceRouter("/api/pending-changes", tag="settings")
     changes = PendingChanges(context.home)
 
     @routes.get("", response_model=PendingChangeList)

@@ -6,11 +6,12 @@ import mimetypes
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 from pydantic import BaseModel
 from starlette.responses import FileResponse
 
 from hermes_dashboard.models.text import problems
+from hermes_dashboard.routes import ResourceRouter
 from hermes_dashboard.safe_path import resolve_inside
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ class PluginTab(BaseModel):
     error: str | None
 
 
-def router(apis: PluginApis) -> APIRouter:
+def router(apis: PluginApis) -> ResourceRouter:
     """The routes of the list and the files."""
-    routes = APIRouter(tags=["plugins"])
+    routes = ResourceRouter(tag="plugins")
 
     @routes.get("/api/dashboard/plugins")
     def listed() -> list[PluginTab]:

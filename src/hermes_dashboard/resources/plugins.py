@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import HTTPException, Path
 
 import hermes_plugin_host
 from hermes_core.config.file import ConfigFile
@@ -12,6 +12,7 @@ from hermes_core.pending_changes import PendingChanges
 from hermes_dashboard.models.system import PendingChangeItem, PluginItem, PluginList
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.resources.pending_changes import change_item
+from hermes_dashboard.routes import ResourceRouter
 from hermes_plugin_host import activation
 from hermes_plugin_host.discovery import discover
 from hermes_plugin_host.manager import Plugin
@@ -24,9 +25,9 @@ Name = Annotated[str, Path(min_length=1, max_length=150)]
 SWITCH_PROBLEMS: Final = problems(400, 404)
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The routes of plugins."""
-    routes = APIRouter(prefix="/api/plugins", tags=["plugins"])
+    routes = ResourceRouter("/api/plugins", tag="plugins")
     changes = PendingChanges(context.home)
     enabling: dict[str, Any] = {"response_model": PendingChangeItem, "responses": SWITCH_PROBLEMS}
 

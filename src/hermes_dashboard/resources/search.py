@@ -6,11 +6,12 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from hermes_core.isolate import Step, attempt
 from hermes_dashboard.models.sessions import Hits
 from hermes_dashboard.models.text import Timestamp, problems
+from hermes_dashboard.routes import ResourceRouter
 from hermes_state.search.candidates import Patience
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class SearchIndexUpdater:
             self._thread.join()
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The route of the search."""
     db = context.db
     updater = SearchIndexUpdater(db)
@@ -73,7 +74,7 @@ def router(context: DashboardContext) -> APIRouter:
         yield
         updater.close()
 
-    routes = APIRouter(prefix="/api/search", tags=["sessions"], lifespan=lifespan)
+    routes = ResourceRouter("/api/search", tag="sessions", lifespan=lifespan)
 
     @routes.get("", response_model=Hits, responses=problems(400, 503))
     def search(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from hermes_core.command_name import command_name
 from hermes_core.errors import SessionNotFoundError
@@ -18,15 +18,16 @@ from hermes_dashboard.models.sessions import (
     item_of,
 )
 from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The read-only routes below /api/sessions."""
-    routes = APIRouter(prefix="/api/sessions", tags=["sessions"])
+    routes = ResourceRouter("/api/sessions", tag="sessions")
     db = context.db
 
     @routes.get("", response_model=SessionPageView, responses=problems(400, 503))

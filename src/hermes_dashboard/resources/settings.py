@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 
 from hermes_core.config import values
 from hermes_core.config.file import ConfigFile
@@ -15,6 +15,7 @@ from hermes_dashboard.errors import PlainJson
 from hermes_dashboard.models.system import NewValue, SettingItem, SettingList
 from hermes_dashboard.models.text import Identifier, problems
 from hermes_dashboard.resources.pending_changes import NEEDS_CONFIRMATION, change_item
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_core.config.schema import Setting
@@ -29,9 +30,9 @@ ORIGINS: Final = {
 MODE_SETTING: Final = "agent.approvals"  # its choices are ordered: each allows more than the last
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The routes of settings."""
-    routes = APIRouter(prefix="/api/settings", tags=["settings"])
+    routes = ResourceRouter("/api/settings", tag="settings")
     changes = PendingChanges(context.home)
     responses = NEEDS_CONFIRMATION | problems(400, 404)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from hermes_achievements.classification.outcomes import classify_outcome, is_failure
 from hermes_achievements.classification.tool_kinds import operation_of
@@ -13,6 +13,7 @@ from hermes_core import media_store
 from hermes_core.messages import plain_text
 from hermes_dashboard.models.sessions import MessagePageView
 from hermes_dashboard.models.text import Identifier, MessageId, problems
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
@@ -106,9 +107,9 @@ def _has_failed(row: dict[str, Any], text: str) -> bool:
 Inactive = Annotated[bool, Query(description="Include undone messages.")]
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The route of the messages."""
-    routes = APIRouter(prefix="/api/sessions", tags=["sessions"])
+    routes = ResourceRouter("/api/sessions", tag="sessions")
     db = context.db
 
     @routes.get(

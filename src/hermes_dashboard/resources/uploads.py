@@ -9,7 +9,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import HTTPException, Query, Request
 from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from hermes_core import media_store
 from hermes_core.paths import FILE_MODE, private_folder
 from hermes_dashboard.models.files import ANY_BYTES
+from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,9 +45,9 @@ class Upload(BaseModel):
     is_image: bool
 
 
-def router(parts: DashboardContext) -> APIRouter:
+def router(parts: DashboardContext) -> ResourceRouter:
     """The one route."""
-    routes = APIRouter(tags=["chat"])
+    routes = ResourceRouter(tag="chat")
 
     @routes.post("/api/uploads", responses=RESPONSES, openapi_extra=ANY_BYTES)
     async def upload(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 from pydantic import BaseModel, Field
 
 from hermes_dashboard.models.text import Text, problems
+from hermes_dashboard.routes import ResourceRouter
 from hermes_dashboard.workspaces import HomeFolderError
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ class Workspace(BaseModel):
     path: Text
 
 
-def router(context: DashboardContext) -> APIRouter:
+def router(context: DashboardContext) -> ResourceRouter:
     """The routes of working folders."""
-    routes = APIRouter(prefix="/api/workspaces", tags=["chat"])
+    routes = ResourceRouter("/api/workspaces", tag="chat")
 
     @routes.get("", responses=problems(503))
     def list_workspaces() -> WorkspaceList:
