@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,14 @@ def pytest_collection() -> Iterator[None]:
     yield
     gc.freeze()
     gc.enable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse tests with the same id: pytest-xdist runs one of them."""
+    counts = Counter(item.nodeid for item in session.items)
+    doubled = [test_id for test_id, count in counts.items() if count > 1]
+    if doubled:
+        raise pytest.UsageError(f"Several tests have the id {doubled[0]}")
 
 
 @pytest.hookimpl(optionalhook=True)

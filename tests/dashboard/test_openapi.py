@@ -9,8 +9,9 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from support.waiting import PATIENCE_SECONDS
@@ -26,6 +27,7 @@ STREAMS = r"^/api/live$"  # a stream has no end to wait for
 SCHEMA = schemathesis.openapi.from_dict(
     json.loads((REFERENCE / "dashboard.openapi.json").read_text("utf-8"))
 ).exclude(path_regex=STREAMS)
+OPERATIONS = {each.ok().label: each.ok() for each in SCHEMA.get_all_operations()}
 
 
 def authorization(served: RunningDashboard) -> dict[str, str]:
@@ -33,22 +35,28 @@ def authorization(served: RunningDashboard) -> dict[str, str]:
     return {"Authorization": served.client.headers["Authorization"]}
 
 
-@SCHEMA.parametrize()
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-def test_declared_input_gets_a_declared_response(case: Any, served: RunningDashboard) -> None:
-    case.call_and_validate(
-        base_url=served.url,
-        headers=authorization(served),
-        excluded_checks=[positive_data_acceptance],
-        timeout=PATIENCE_SECONDS,
+# Schemathesis' own parametrization gives all operations the same test id under pytest 9.2, and
+# of tests with the same id pytest-xdist runs one.
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_declared_input_gets_a_declared_response(operation: str, served: RunningDashboard) -> None:
+    @given(case=OPERATIONS[operation].as_strategy())
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
     )
+    def check(case: Any) -> None:
+        case.call_and_validate(
+            base_url=served.url,
+            headers=authorization(served),
+            excluded_checks=[positive_data_acceptance],
+            timeout=PATIENCE_SECONDS,
+        )
+
+    check()
 
 
 def test_the_reference_matches_the_code() -> None:
