@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx2
 
@@ -21,6 +23,7 @@ from gateway.routing.sources import SessionSource
 from gateway.session import SessionStore
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
+from hermes_state.engine.driver import sqlite3
 from talks import served
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ MANY_ROUTES: Final = 100_000
 ROUTE_UPDATES: Final = 300
 CHAT_COUNT: Final = 1_000
 SINGLE_MESSAGES: Final = 60
+CHAT_MESSAGES: Final = 200
+COMMITS: Final = 500
 REPLY_WORDS: Final = 20
 START_SECONDS: Final = 60
 
@@ -86,10 +91,13 @@ def _load(context: BenchmarkContext) -> list[Figure]:
         config.set("llm.base_url", address)
         config.set("llm.model", "scripted")
         config.set("llm.window", "100000")
-        config.set("gateway.http_port", "0")
+        port = _free_port()
+        config.set("gateway.http_port", str(port))
+        config.set("memory.review_turns", "0")  # a review is a request of its own
         model = _model_seconds(address)
         with _gateway() as process:
             sequential = asyncio.run(_send_sequentially(context.rounds(SINGLE_MESSAGES)))
+            cost = asyncio.run(_cost_of_one_chat(process.pid, port, context.rounds(CHAT_MESSAGES)))
             before = _memory(process.pid)
             started = time.perf_counter()
             concurrent = asyncio.run(_send_concurrently(chats))
@@ -105,7 +113,63 @@ def _load(context: BenchmarkContext) -> list[Figure]:
         Figure(f"  update to reply p50 of {chats:,}", shares[0], "ms", p50),
         Figure(f"  update to reply p95 of {chats:,}", shares[1], "ms", p50),
         Figure("memory of an idle chat", used, "KB", limit=200),
+        Figure("commits per message of a chat", cost.commits, "", limit=4.5),
+        Figure("CPU per message of a chat", cost.milliseconds, "ms", _cpu_of_commit(context)),
     ]
+
+
+class MessageCost(NamedTuple):
+    """What one message of a chat costs the gateway."""
+
+    commits: float
+    milliseconds: float  # CPU
+
+
+async def _cost_of_one_chat(pid: int, port: int, count: int) -> MessageCost:
+    """Send messages to one chat, each after the reply to the one before."""
+    async with _Client() as client:
+        for number in range(count + 3):
+            if number == 3:  # the first ones create the conversation
+                before, seconds = await asyncio.to_thread(_commits, port), _cpu_seconds(pid)
+            await client.send("one", f"one-{number}")
+            await client.receive(number + 1)
+        spent = _cpu_seconds(pid) - seconds
+        commits = await asyncio.to_thread(_commits, port) - before
+    return MessageCost(commits / count, 1000 * spent / count)
+
+
+def _commits(port: int) -> float:
+    """The number of transactions that the gateway has committed, from its metrics."""
+    text = httpx2.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
+    lines = [line for line in text.splitlines() if line.startswith("hermes_store_commits_total")]
+    return float(lines[0].split()[-1])
+
+
+def _cpu_seconds(pid: int) -> float:
+    """CPU time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_of_commit(context: BenchmarkContext) -> float:
+    """CPU time of a bare insert and commit, in milliseconds."""
+    rounds = context.rounds(COMMITS)
+    with context.folder() as folder, closing(sqlite3.connect(folder / "bare.db")) as connection:
+        connection.isolation_level = None
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("CREATE TABLE message (id INTEGER PRIMARY KEY, text TEXT)")
+        started = time.process_time()
+        for _ in range(rounds):
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT INTO message (text) VALUES (?)", ("hello",))
+            connection.execute("COMMIT")
+        return 1000 * (time.process_time() - started) / rounds
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def _model_seconds(address: str) -> float:
@@ -156,9 +220,9 @@ class _Client:
     async def __aexit__(self, *_error: object) -> None:
         self._writer.close()
 
-    async def send(self, chat: str) -> None:
+    async def send(self, chat: str, message_id: str = "") -> None:
         self._sent[chat] = time.perf_counter()
-        await self._write({"chat": chat, "id": f"{chat}-1", "text": "hello"})
+        await self._write({"chat": chat, "id": message_id or f"{chat}-1", "text": "hello"})
 
     async def receive(self, count: int) -> None:
         """Read until *count* replies have arrived."""
