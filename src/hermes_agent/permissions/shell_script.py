@@ -144,11 +144,13 @@ class ShellParser:
         ):
             return ShellScript(is_parsed=False)
         root = _tree(text)
+        if root is None:
+            return ShellScript(is_parsed=False)
         if "\\\n" in text:
             if ("#" in text or "<<" in text) and not _is_sound(root, text):
                 return ShellScript(is_parsed=False)  # where lines are joined is not certain
             text = _joined_lines(root, text)
-            root = _tree(text)
+            root = _tree(text) or root
         return self._script(root) if _is_sound(root, text) else ShellScript(is_parsed=False)
 
     def _script(self, root: Node) -> ShellScript:
@@ -181,10 +183,18 @@ class ShellParser:
         return Values(known, self._home)
 
 
-def _tree(text: str) -> Node:
-    import tree_sitter_bash  # noqa: PLC0415 - only when a command is reviewed
-    from tree_sitter import Language, Parser  # noqa: PLC0415 - as above
+def is_available() -> bool:
+    """Whether commands can be parsed here: there is no wheel of the parser for musl on arm64."""
+    return _tree("true") is not None
 
+
+def _tree(text: str) -> Node | None:
+    """The tree of *text*; None without a parser."""
+    try:
+        import tree_sitter_bash  # noqa: PLC0415 - only when a command is reviewed
+        from tree_sitter import Language, Parser  # noqa: PLC0415 - as above
+    except ModuleNotFoundError:
+        return None
     return Parser(Language(tree_sitter_bash.language())).parse(text.encode()).root_node
 
 

@@ -1,6 +1,7 @@
 """`search_files`: ripgrep where it is installed, RE2 where it is not.
 
-Both search in linear time: no pattern can stall the program. ripgrep runs in the sandbox: a
+Both search in linear time: no pattern can stall the program. Without both (musl), Python's own
+expressions run in a process that is killed when it takes too long. ripgrep runs in the sandbox: a
 symbolic link that changes during the search does not lead it to a hidden file.
 """
 
@@ -30,9 +31,11 @@ from hermes_agent.tools.arguments import (
     text,
 )
 from hermes_agent.tools.base import Tool, success
+from hermes_agent.tools.bounded_regex import BoundedPattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Self
 
     from hermes_agent.sandbox.policy import SandboxPolicy
     from hermes_agent.tools.base import ToolContext
@@ -202,23 +205,47 @@ def _by_python(query: FileQuery, is_visible: Callable[[Path], bool]) -> Iterator
             if fnmatch.fnmatch(file.name, query.pattern) or fnmatch.fnmatch(str(file), wanted):
                 yield FileMatch(file, str(file))
         return
-    pattern = _compile(query.pattern)
-    for file in _files(query):
-        if not query.glob or _matches_glob(file, query):
-            yield from _matches(file, pattern, query, is_visible)
+    with _compile(query) as pattern:
+        for file in _files(query):
+            if not query.glob or _matches_glob(file, query):
+                yield from _matches(file, pattern, query, is_visible)
 
 
-def _compile(pattern: str) -> Any:
-    import re2  # noqa: PLC0415 - only where ripgrep is missing
-
+def _compile(query: FileQuery) -> LinearPattern | BoundedPattern:
+    try:
+        import re2  # noqa: PLC0415 - only where ripgrep is missing
+    except ModuleNotFoundError:
+        return BoundedPattern(query.pattern, lambda: query.is_over)
     options = re2.Options()
     options.log_errors = False
     try:
-        return re2.compile(pattern, options=options)
+        return LinearPattern(re2.compile(query.pattern, options=options), query)
     except re2.error as error:
         raise ToolError(
             f"`pattern` is not a valid regular expression (RE2 syntax): {_reason(error)}."
         ) from None
+
+
+class LinearPattern:
+    """A pattern of RE2."""
+
+    def __init__(self, pattern: Any, query: FileQuery) -> None:
+        self._search = pattern.search
+        self._query = query
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Nothing to release."""
+
+    def matching_lines(self, text: str) -> Iterator[tuple[int, str]]:
+        """Numbers and texts of the lines that match."""
+        for line_number, line in enumerate(text.splitlines(), 1):
+            if self._query.is_over:
+                return
+            if self._search(line):
+                yield line_number, line
 
 
 def _reason(error: Exception) -> str:
@@ -249,16 +276,16 @@ def _files(query: FileQuery) -> Iterator[Path]:
 
 
 def _matches(
-    file: Path, pattern: Any, query: FileQuery, is_visible: Callable[[Path], bool]
+    file: Path,
+    pattern: LinearPattern | BoundedPattern,
+    query: FileQuery,
+    is_visible: Callable[[Path], bool],
 ) -> Iterator[FileMatch]:
     data = _read_visible(file, is_visible)
-    if b"\0" in data[: files.SNIFF_BYTES]:
+    if b"\0" in data[: files.SNIFF_BYTES] or query.is_over:
         return
-    for line_number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
-        if query.is_over:
-            return
-        if pattern.search(line):
-            yield FileMatch(file, f"{file}:{line_number}:{line}")
+    for line_number, line in pattern.matching_lines(data.decode(errors="replace")):
+        yield FileMatch(file, f"{file}:{line_number}:{line}")
 
 
 def _read_visible(file: Path, is_visible: Callable[[Path], bool]) -> bytes:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import sys
 
 import pytest
+
+from hermes_agent.tools import bounded_regex
 
 RG = shutil.which("rg")
 
 
-@pytest.fixture(params=["ripgrep", "python"])
+@pytest.fixture(params=["ripgrep", "RE2", "without RE2"])
 def tree(bench, request, monkeypatch):
     if request.param == "ripgrep" and RG is None:
         pytest.skip("no ripgrep here")
-    if request.param == "python":
+    if request.param != "ripgrep":
         monkeypatch.setenv("PATH", "/nowhere")
+    if request.param == "without RE2":
+        monkeypatch.setitem(sys.modules, "re2", None)
     (bench.cwd / "src").mkdir()
     (bench.cwd / "src" / "a.py").write_text("import os\n\ndef find_me():\n    pass\n")
     (bench.cwd / "src" / "b.txt").write_text("find_me too\n")
@@ -78,12 +83,22 @@ def test_ripgrep_leaves_out_what_git_ignores(bench):
     assert bench("search_files", pattern="find_me")["count"] == 0
 
 
+@pytest.mark.parametrize("tree", ["ripgrep", "RE2"], indirect=True)
 def test_no_pattern_stalls_the_program(tree):
     """With backtracking this takes longer than the age of the universe."""
     (tree.cwd / "trap.txt").write_text("a" * 60 + "!\n")
     assert tree("search_files", pattern="(a+)+$", path="trap.txt")["count"] == 0
 
 
+@pytest.mark.parametrize("tree", ["without RE2"], indirect=True)
+def test_a_pattern_that_backtracks_for_ever_is_stopped_and_reported(tree, monkeypatch):
+    monkeypatch.setattr(bounded_regex, "MAX_SECONDS", 0.5)
+    (tree.cwd / "trap.txt").write_text("a" * 60 + "!\n")
+    assert "takes too long" in tree("search_files", pattern="(a+)+$", path="trap.txt")["error"]
+    assert tree("search_files", pattern="a+!", path="trap.txt")["count"] == 1
+
+
+@pytest.mark.parametrize("tree", ["ripgrep", "RE2"], indirect=True)
 def test_an_unsupported_pattern_is_an_error_for_the_model(tree):
     error = tree("search_files", pattern="(?<=find_)me")["error"]
     assert error

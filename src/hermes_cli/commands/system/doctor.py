@@ -79,6 +79,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.fix and state_db_path().exists() and not check_disk():
         fix(out)
     checks: list[Check] = [check_python(), check_config(), *check_disk(), check_sandbox()]
+    checks += check_command_analysis()
     checks += health.examine(state_db_path())
     checks += check_chats()
     failed = any(check.status == "failed" for check in checks)
@@ -141,6 +142,16 @@ def check_sandbox() -> CheckResult:
         return CheckResult("sandbox", "warning", f"{sandbox.name}; {sandbox.problem}", advice)
     detail = f"none; every command needs approval: {sandbox.problem}"
     return CheckResult("sandbox", "warning", detail, advice)
+
+
+def check_command_analysis() -> list[CheckResult]:
+    """Report a missing shell parser."""
+    from hermes_agent.permissions import shell_script  # noqa: PLC0415 - only for this check
+
+    if shell_script.is_available():
+        return []
+    detail = "not available on this system (no wheel of tree-sitter); every command needs approval"
+    return [CheckResult("command analysis", "warning", detail, "Use a system with glibc")]
 
 
 def check_chats() -> list[CheckResult]:
