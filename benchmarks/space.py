@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from figures import Figure
 from hermes_state import SessionDB
+from hermes_state.engine import driver
+from hermes_state.engine.reader_pool import read_only_uri
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from surroundings import BenchmarkContext
 
-# Sizes come from SQLite's dbstat, which pysqlite3 lacks and apsw has. A separate process reads
-# it, because a process must not load two copies of SQLite.
-READ_SIZES: Final = """
-import apsw, json, sys
-rows = apsw.Connection(sys.argv[1], flags=apsw.SQLITE_OPEN_READONLY).execute(
-    "SELECT m.tbl_name, sum(d.pgsize) FROM dbstat d JOIN sqlite_master m ON m.name = d.name"
-    " WHERE d.aggregate = TRUE GROUP BY 1")
-print(json.dumps(dict(rows)))
+SIZES: Final = """
+    SELECT m.tbl_name, sum(d.pgsize) FROM dbstat d JOIN sqlite_master m ON m.name = d.name
+    WHERE d.aggregate = TRUE GROUP BY 1
 """
 
 
 def bytes_by_table(path: Path) -> dict[str, int]:
     """Bytes of each table, including its indexes."""
-    command = [sys.executable, "-I", "-c", READ_SIZES, str(path)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    sizes: dict[str, int] = json.loads(done.stdout)
-    return sizes
+    with closing(driver.connect(read_only_uri(path), 10, uri=True)) as connection:
+        return dict(connection.execute(SIZES))
 
 
 def measure(context: BenchmarkContext) -> list[Figure]:

@@ -12,7 +12,8 @@ from acceptance.campaign import Contents, Worker, assert_healthy, size
 from hermes_state import SessionDB
 
 WRITE = "posix/io/rw/pwrite"
-SYNC = "posix/io/sync/fsync"
+SYNC = "posix/io/sync/fdatasync"  # of SQLite
+JOURNAL_SYNC = "posix/io/sync/fsync"
 JOURNAL = "posix/io/rw/write"
 
 pytestmark = [
@@ -56,7 +57,7 @@ def check(worker, state_db):
         ((WRITE,), 0.1),
         ((SYNC,), 0.05),
         ((SYNC,), 0.5),
-        ((WRITE, SYNC, JOURNAL), 0.2),
+        ((WRITE, SYNC, JOURNAL, JOURNAL_SYNC), 0.2),
     ],
     ids=["write 2 %", "write 10 %", "sync 5 %", "sync 50 %", "everything 20 %"],
 )
@@ -78,7 +79,7 @@ def test_a_kill_among_errors_loses_nothing(state_db, tmp_path, figures):
     injected = acknowledged = 0
     for number in range(kills):
         mount_point = state_db.parent / f"home{number}" / "state.db"
-        with suffer(tmp_path, mount_point, (WRITE, SYNC, JOURNAL), 0.2) as worker:
+        with suffer(tmp_path, mount_point, (WRITE, SYNC, JOURNAL, JOURNAL_SYNC), 0.2) as worker:
             worker.wait_for("ready")
             time.sleep(random.uniform(0.2, 2.0))
             worker.kill()

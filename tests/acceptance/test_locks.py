@@ -56,9 +56,9 @@ def test_a_process_of_the_command_line_maps_one_sqlite(hermes_home, tmp_path):
         assert worker.wait() == 0, worker.error_output()
         mapped = worker.reports("mapped")[0]
         assert mapped["code"] == 0
-        assert mapped["module"] == "pysqlite3"
+        assert mapped["module"] == "hermes_state.engine.dbapi"
         assert len(mapped["copies"]) == 1
-        assert "pysqlite3" in mapped["copies"][0]
+        assert "/apsw/" in mapped["copies"][0]
 
 
 def test_the_writer_uses_a_write_ahead_log_and_waits_for_the_disk(state_db):

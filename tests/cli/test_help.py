@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
 HEAVY = {
-    "asyncio", "dataclasses", "inspect", "json", "logging", "pathlib", "pysqlite3", "ruamel",
+    "asyncio", "dataclasses", "inspect", "json", "logging", "pathlib", "apsw", "ruamel",
     "shutil", "sqlite3", "subprocess", "wcwidth",
 }  # fmt: skip
 
@@ -111,7 +111,7 @@ def test_listing_imports_nothing_heavy(history: Path) -> None:
         [sys.executable, "-I", "-c", script], capture_output=True, check=True, text=True
     )
     modules = {name.partition(".")[0] for name in result.stderr.split()}
-    assert "pysqlite3" in modules
+    assert "apsw" in modules
     assert not modules & {"ruamel", "asyncio", "hypothesis", "importlib_metadata", "email"}
 
 

@@ -97,7 +97,7 @@ print("refused")
     assert done.stdout == "refused\n", done.stderr
 
 
-def test_a_plugin_that_imports_sqlite3_gets_pysqlite3(path: Path) -> None:
+def test_a_plugin_that_imports_sqlite3_gets_the_sqlite_of_the_store(path: Path) -> None:
     import sqlite3  # noqa: PLC0415 - as a plugin does
 
     assert sqlite3.sqlite_version_info >= (3, 51, 3)

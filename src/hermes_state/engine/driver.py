@@ -2,7 +2,8 @@
 
 Two copies of SQLite in one process do not see each other's locks: one of them deletes
 the other's write-ahead log, and acknowledged writes are lost without an error. So at
-process start `sqlite3` is replaced by pysqlite3 for Hermes, plugins and libraries.
+process start `sqlite3` is replaced by `hermes_state.engine.dbapi`, which uses the SQLite inside
+apsw, for Hermes, plugins and libraries.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from hermes_core.errors import SqliteTooOldError
 if TYPE_CHECKING:
     import sqlite3
 else:
-    import pysqlite3 as sqlite3
+    from hermes_state.engine import dbapi as sqlite3
 
 __all__ = ["check_version", "connect", "install", "is_safe_version", "set_busy_handler", "sqlite3"]
 
@@ -25,10 +26,9 @@ FIXED_VERSIONS = ((3, 51, 3), (3, 50, 7), (3, 44, 6))
 
 
 def install() -> None:
-    """Make every later `import sqlite3` of this process load pysqlite3."""
-    sys.modules["sqlite3"] = sqlite3
-    sys.modules["sqlite3.dbapi2"] = sqlite3.dbapi2
-    sys.modules["_sqlite3"] = sys.modules["pysqlite3._sqlite3"]
+    """Make every later `import sqlite3` of this process load the store's SQLite."""
+    for name in ("sqlite3", "sqlite3.dbapi2", "_sqlite3"):
+        sys.modules[name] = sqlite3
 
 
 def is_safe_version(version: tuple[int, ...]) -> bool:
@@ -44,8 +44,9 @@ def check_version(version: tuple[int, ...] | None = None) -> None:
     if not is_safe_version(current):
         text = ".".join(map(str, current))
         raise SqliteTooOldError(
-            f"SQLite {text} can corrupt session files; 3.51.3 or newer is needed. "
-            "Reinstall the locked dependencies (delete .venv and start ./hermes again)."
+            f"SQLite {text} can corrupt session files; 3.51.3 or newer is needed. It is part of "
+            "the package apsw. Run `pip install --only-binary apsw 'apsw>=3.51.3'` where Hermes is "
+            "installed; an apsw that was compiled here uses the SQLite of the system."
         )
 
 
@@ -67,17 +68,14 @@ def set_busy_handler(connection: sqlite3.Connection, seconds: float) -> None:
         time.sleep(0.001 + time.monotonic_ns() % 3_000_000 / 1e9)  # jitter
         return True
 
-    pysqlite3_connection: Any = connection  # the type stubs lack the method
-    pysqlite3_connection.set_busy_handler(retry)
+    own_connection: Any = connection  # the standard library's lacks the method
+    own_connection.set_busy_handler(retry)
 
 
 def connect(address: str, busy_seconds: float, *, uri: bool = False) -> sqlite3.Connection:
-    """Open a connection with explicit transactions that may be used by any thread."""
-    return sqlite3.connect(
-        address,
-        timeout=busy_seconds,
-        isolation_level=None,
-        check_same_thread=False,
-        cached_statements=512,
-        uri=uri,
+    """Open a connection with explicit transactions; threads may use it one after the other."""
+    connection = sqlite3.connect(
+        address, timeout=busy_seconds, isolation_level=None, cached_statements=512, uri=uri
     )
+    connection.execute("PRAGMA temp_store = MEMORY")  # no copies of messages in /tmp
+    return connection

@@ -13,10 +13,10 @@ import random
 import sys
 from pathlib import Path
 
-import pysqlite3
 from reporting import Report
 
 from hermes_state import SessionDB
+from hermes_state.engine.driver import sqlite3
 from hermes_state.upkeep.health import examine
 
 SECTOR_BYTES = 512
@@ -105,7 +105,7 @@ class Disk:
 
 def check_image(acknowledged: list[str]) -> tuple[str, int]:
     """Return 'ok' or the error, and the number of missing acknowledged messages."""
-    connection = pysqlite3.connect(database)
+    connection = sqlite3.connect(database)
     try:
         result = connection.execute("PRAGMA integrity_check").fetchall()
         if result != [("ok",)]:
@@ -117,7 +117,7 @@ def check_image(acknowledged: list[str]) -> tuple[str, int]:
             "SELECT lower(hex(u.uid)) FROM hermes_message u JOIN messages m ON m.id = u.message_id"
         ).fetchall()
         return "ok", len(set(acknowledged) - {row[0] for row in rows})
-    except pysqlite3.Error as error:
+    except sqlite3.Error as error:
         return str(error), 0
     finally:
         connection.close()

@@ -10,11 +10,11 @@ import random
 import sys
 from pathlib import Path
 
-import apsw_driver
+import recorded_files
 from reporting import Report
 
 database, synchronous, log_path, turns = sys.argv[2:6]
-files, log = apsw_driver.install(synchronous)
+files, log = recorded_files.install(synchronous)
 
 from hermes_core.clock import SystemClock  # noqa: E402 - the store takes the driver as it is
 from hermes_core.ids import MessageIds  # noqa: E402

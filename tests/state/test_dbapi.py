@@ -1,0 +1,76 @@
+"""The store's `sqlite3` behaves like the standard library's."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hermes_state.engine.driver import sqlite3
+
+PROGRAM = Path(__file__).with_name("sqlite_behaviour.py")
+
+
+def behaviour(kind: str, folder: Path) -> dict[str, list[object]]:
+    """What the program tells, by name; in a process of its own, which loads one SQLite."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-W", "ignore", str(PROGRAM), kind, str(folder)],
+        capture_output=True, check=False, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return {name: values for name, *values in map(json.loads, done.stdout.splitlines())}
+
+
+def test_it_behaves_like_the_standard_library(tmp_path: Path) -> None:
+    if importlib.machinery.PathFinder.find_spec("_sqlite3", sys.path) is None:
+        pytest.skip("this Python was built without sqlite3")
+    own = behaviour("own", tmp_path)
+    assert own == behaviour("interpreter", tmp_path)
+    assert len(own) > 50
+
+
+def test_a_connection_closes_its_open_cursors(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "a.db")
+    cursors = [
+        connection.execute("VALUES (1), (2)"),
+        connection.cursor().execute("VALUES (1), (2)"),
+    ]
+    assert [cursor.fetchone() for cursor in cursors] == [(1,), (1,)]
+    connection.close()
+    with pytest.raises(sqlite3.ProgrammingError):
+        cursors[0].fetchone()
+
+
+def test_a_file_name_that_is_not_utf_8_is_opened(tmp_path: Path) -> None:
+    name = os.fsencode(tmp_path) + b"/caf\xe9?#%.db"
+    with closing(sqlite3.connect(name)) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    assert b"caf\xe9?#%.db" in os.listdir(os.fsencode(tmp_path))  # noqa: PTH208 - bytes
+
+
+def test_a_pragma_is_not_run_again_for_its_description() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        cursor = connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA foreign_keys = OFF")
+        assert cursor.description is None
+        assert connection.execute("PRAGMA foreign_keys").fetchone() == (0,)
+
+
+def test_coverage_keeps_its_data_in_it(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("print(1)\n")
+    runner = PROGRAM.parents[1] / "run_with_coverage.py"
+    environment = {**os.environ, "COVERAGE_FILE": str(tmp_path / "data"), "COVERAGE_RCFILE": ""}
+    for arguments in (["run", "program.py"], ["report", "-m"]):
+        done = subprocess.run(
+            [sys.executable, str(runner), *arguments],
+            capture_output=True, check=False, text=True, cwd=tmp_path, env=environment,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert "program.py       1      0   100%" in done.stdout
