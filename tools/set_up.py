@@ -10,6 +10,8 @@ Standard library only: it runs before anything is installed.
 * An interrupted setup: the stamp (a copy of the installed lock file) is written last, and an
   environment without a stamp is deleted. The launcher compares stamp and lock file byte by
   byte, so an updated lock file installs again.
+* Only wheels are installed: a package that is compiled here may link a library of the system
+  (apsw an old SQLite). Where a package has no wheel and Hermes works without it, it is left out.
 * The source is added with a `.pth` file instead of an editable install: no build backend is
   needed, new modules need no reinstall, and the relative path survives moving the checkout.
 """
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -39,6 +42,12 @@ PYTHON = VENV / "bin" / "python"
 # uv uses the system certificates, as pip does; the variable differs by release.
 ENVIRONMENT = {**os.environ, "UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"}
 STAMPS = {"runtime": ("runtime",), "dev": ("runtime", "dev")}
+# Packages without a wheel for musl, by machine; docs/dependencies.md states what replaces them.
+# Environment markers in a lock file cannot tell musl from glibc.
+WITHOUT_MUSL_WHEEL = {
+    "x86_64": frozenset({"google-re2"}),
+    "aarch64": frozenset({"google-re2", "tree-sitter"}),
+}
 
 
 class SetUpError(Exception):
@@ -157,10 +166,32 @@ def pip_command(python: str) -> list[str]:
     return [*pip, "install", "--quiet", "--no-input"]
 
 
+def left_out() -> frozenset[str]:
+    """Packages that cannot be installed on this system."""
+    variables = sysconfig.get_config_vars("SOABI", "HOST_GNU_TYPE")
+    is_musl = any("musl" in str(value) for value in variables)
+    return WITHOUT_MUSL_WHEEL.get(platform.machine(), frozenset()) if is_musl else frozenset()
+
+
+def without(lock_text: str, names: frozenset[str]) -> str:
+    """The text of a lock file without some packages; hashes follow on indented lines."""
+    kept = []
+    is_kept = True
+    for line in lock_text.splitlines(keepends=True):
+        if not line.startswith((" ", "#")):
+            is_kept = line.partition("==")[0] not in names
+        if is_kept:
+            kept.append(line)
+    return "".join(kept)
+
+
 def install(lock: Path) -> None:
     """Install the pinned packages, each checked against its hash."""
-    count = sum("==" in line for line in lock.read_text("utf-8").splitlines())
-    pins = ["--require-hashes", "--no-deps", "-r", str(lock)]
+    text = without(lock.read_text("utf-8"), left_out())
+    count = sum("==" in line for line in text.splitlines())
+    installed = VENV / "to-install.lock"
+    installed.write_text(text, "utf-8")
+    pins = ["--only-binary", ":all:", "--require-hashes", "--no-deps", "-r", str(installed)]
     failure = None
     for installer in installers():
         try:
