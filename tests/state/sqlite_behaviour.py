@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import json
 import sys
-import threading
 from pathlib import Path
 
 kind, folder = sys.argv[1:3]
@@ -212,26 +211,6 @@ def values():
     db.close()
 
 
-def threads():
-    db = sqlite3.connect(file, check_same_thread=False)
-    db.execute("CREATE TABLE many (a)")
-
-    def work():
-        for number in range(200):
-            db.execute("INSERT INTO many VALUES (?)", (number,))
-            db.execute("SELECT count(*) FROM many").fetchone()
-            list(db.execute("SELECT * FROM many LIMIT 5"))
-
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    db.commit()
-    tell("threads", db.execute("SELECT count(*) FROM many").fetchone())
-    db.close()
-
-
-for part in (transactions, cursors, errors, functions, copies, values, threads):
+for part in (transactions, cursors, errors, functions, copies, values):
     part()
 tell("module", sqlite3.apilevel, sqlite3.paramstyle, sqlite3.complete_statement("SELECT 1;"))

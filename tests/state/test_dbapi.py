@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -46,6 +47,23 @@ def test_a_connection_closes_its_open_cursors(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(sqlite3.ProgrammingError):
         cursors[0].fetchone()
+
+
+def test_threads_that_share_a_connection_wait_for_each_other(tmp_path: Path) -> None:
+    """The standard library does so, with occasional errors under load."""
+    with closing(sqlite3.connect(tmp_path / "a.db", check_same_thread=False)) as connection:
+        connection.execute("CREATE TABLE t (a)")
+
+        def work() -> None:
+            for number in range(200):
+                connection.execute("INSERT INTO t VALUES (?)", (number,))
+                connection.execute("SELECT count(*) FROM t").fetchone()
+                list(connection.execute("SELECT * FROM t LIMIT 5"))
+
+        with ThreadPoolExecutor(4) as pool:
+            for result in [pool.submit(work) for _ in range(4)]:
+                result.result()
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (800,)
 
 
 def test_a_file_name_that_is_not_utf_8_is_opened(tmp_path: Path) -> None:
