@@ -130,10 +130,6 @@ class Cursor(apsw.Cursor):
         """The next *size* rows."""
         return list(islice(self, self.arraysize if size is None else size))
 
-    def close(self, force: bool = True) -> None:
-        """Release the statement, finished or not."""
-        super().close(force)
-
     def setinputsizes(self, _sizes: Any) -> None:
         """Part of the DB-API; does nothing."""
 

@@ -46,10 +46,6 @@ class SharedCursor(Cursor):
         with self.connection.lock:
             return super().fetchall()
 
-    def close(self, force: bool = True) -> None:
-        with self.connection.lock:
-            super().close(force)
-
 
 class SharedTextCursor(SharedCursor, TextCursor):
     """The same with another `text_factory`."""
