@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.machinery
 import json
 import os
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +17,10 @@ import pytest
 
 from hermes_state.engine.driver import sqlite3
 
+COUNTING = (
+    "WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n LIMIT 1000000)"
+    " SELECT value FROM n"
+)
 PROGRAM = Path(__file__).with_name("sqlite_behaviour.py")
 
 
@@ -64,6 +70,23 @@ def test_threads_that_share_a_connection_wait_for_each_other(tmp_path: Path) -> 
             for result in [pool.submit(work) for _ in range(4)]:
                 result.result()
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (800,)
+
+
+def test_cursors_can_be_released_while_another_thread_uses_the_connection() -> None:
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    held = [connection.execute("VALUES (1), (2)") for _ in range(50)]
+    classes = [sqlite3.Cursor, type(held[0])]
+    counts = [sys.getrefcount(each) for each in classes]
+    is_running = threading.Event()
+    connection.create_function("report", 0, is_running.set)
+    long_query = "SELECT report() UNION ALL SELECT max(value) FROM (" + COUNTING + ")"
+    with closing(connection), ThreadPoolExecutor(1) as pool:
+        done = pool.submit(lambda: connection.execute(long_query).fetchall())
+        assert is_running.wait(60)
+        held.clear()
+        assert done.result()[1] == (1_000_000,)
+    gc.collect()
+    assert all(sys.getrefcount(each) > 3 for each in classes), counts
 
 
 def test_a_file_name_that_is_not_utf_8_is_opened(tmp_path: Path) -> None:

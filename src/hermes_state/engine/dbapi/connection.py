@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
 
 import apsw
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 LEGACY_TRANSACTION_CONTROL: Final = -1
 OPEN_FLAGS: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 
-_cursor = cast("Callable[[apsw.Connection], Cursor]", apsw.Connection.cursor)
 _total_changes = apsw.Connection.total_changes
 
 
@@ -61,29 +60,23 @@ class Connection(apsw.Connection):
         self.detect_types = detect_types
         self.row_factory = None
         self._text_factory: Callable[[bytes], Any] = str
-        self.cursor_factory = self.cursor_classes[0]
+        self._cursor_class = self.cursor_classes[0]
 
     def execute(self, sql: str, parameters: Any = ()) -> Cursor:
         """Run a statement on a new cursor."""
-        return _cursor(self).execute(sql, parameters)
+        return self._cursor_class(self).execute(sql, parameters)
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> Cursor:
         """Run a statement once for each row of parameters."""
-        return _cursor(self).executemany(sql, rows)
+        return self._cursor_class(self).executemany(sql, rows)
 
     def executescript(self, script: str) -> Cursor:
         """Commit, then run all statements of a script."""
-        return _cursor(self).executescript(script)
+        return self._cursor_class(self).executescript(script)
 
     def cursor(self, factory: Callable[[Connection], Any] | None = None) -> Any:
         """A new cursor."""
-        if factory is None:
-            return _cursor(self)
-        usual, self.cursor_factory = self.cursor_factory, cast("Any", factory)
-        try:
-            return _cursor(self)  # the connection closes the cursors that it has made
-        finally:
-            self.cursor_factory = usual
+        return (factory or self._cursor_class)(self)
 
     def begin_implicitly(self) -> None:
         """Begin the transaction of a statement that changes rows."""
@@ -140,7 +133,7 @@ class Connection(apsw.Connection):
         if factory is not str and self.execute("PRAGMA encoding").fetchone()[0] != "UTF-8":
             raise NotSupportedError("text_factory is supported for UTF-8 databases only")
         self._text_factory = factory
-        self.cursor_factory = self.cursor_classes[factory is not str]
+        self._cursor_class = self.cursor_classes[factory is not str]
 
     def create_function(
         self, name: str, narg: int, func: Any, *, deterministic: bool = False

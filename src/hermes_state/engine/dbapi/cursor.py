@@ -1,6 +1,8 @@
 """Cursors of the DB-API.
 
-Rows are produced by apsw's own iterator: `map` and `repeat` call it without a step in Python.
+Each holds a cursor of apsw, whose own iterator produces the rows. It is not a subclass: apsw
+postpones the release of a cursor while another thread uses the connection, and then releases
+the class of an instance twice, which ends in a crash.
 """
 
 from __future__ import annotations
@@ -30,9 +32,7 @@ STATEMENT_START: Final = re.compile(
 CHANGING_KEYWORDS: Final = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 READING_KEYWORDS: Final = frozenset({"SELECT", "VALUES", "WITH"})
 
-_execute = apsw.Cursor.execute
-_executemany = apsw.Cursor.executemany
-_fetchone = apsw.Cursor.fetchone
+_new_cursor = apsw.Connection.cursor
 _next = apsw.Cursor.__next__
 _changes = apsw.Connection.changes
 _last_insert_rowid = apsw.Connection.last_insert_rowid
@@ -56,24 +56,27 @@ def decode_error(error: UnicodeDecodeError) -> OperationalError:
     return OperationalError(f"Could not decode to UTF-8: {error.reason}")
 
 
-class Cursor(apsw.Cursor):
+class Cursor:
     """A statement and its rows."""
 
     arraysize = 1
     rowcount = -1
     lastrowid: int | None = None
-    connection: Connection
     _statement: tuple[str, Any] | None = None
     _columns: Columns | None = None
     _row_factory: Any = None
 
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._rows = _new_cursor(connection)  # closed with the connection
+
     def execute(self, sql: str, parameters: Any = ()) -> Cursor:
         """Run a statement."""
         if changes_rows(sql):
-            return self._change(_execute, sql, parameters)
+            return self._change(self._rows.execute, sql, parameters)
         self._statement = (sql, parameters)
         self.rowcount = -1
-        _execute(self, sql, parameters)
+        self._rows.execute(sql, parameters)
         return self
 
     def _change(self, run: Callable[..., object], sql: str, parameters: Any) -> Cursor:
@@ -81,7 +84,7 @@ class Cursor(apsw.Cursor):
         if connection.isolation_level is not None:
             connection.begin_implicitly()
         self._statement = None
-        run(self, sql, parameters)
+        run(sql, parameters)
         self.rowcount = _changes(connection)
         self.lastrowid = _last_insert_rowid(connection)
         return self
@@ -89,14 +92,14 @@ class Cursor(apsw.Cursor):
     def executemany(self, sql: str, rows: Iterable[Any]) -> Cursor:
         """Run a statement once for each row of parameters."""
         before = self.connection.total_changes
-        self._change(_executemany, sql, rows)
+        self._change(self._rows.executemany, sql, rows)
         self.rowcount = self.connection.total_changes - before
         return self
 
     def executescript(self, script: str) -> Cursor:
         """Commit, then run all statements of a script."""
         self.connection.commit()
-        for _ in _execute(self, script):
+        for _ in self._rows.execute(script):
             pass
         return self
 
@@ -108,27 +111,32 @@ class Cursor(apsw.Cursor):
 
     def __iter__(self) -> Iterator[Any]:
         try:
-            yield from map(_next, repeat(self))
+            # Not `yield from` the rows: an abandoned loop would close the cursor.
+            yield from map(_next, repeat(self._rows))
         except UnicodeDecodeError as error:
             raise decode_error(error) from error
 
     def fetchone(self) -> Any:
         """The next row, or None."""
         try:
-            return _fetchone(self)
+            return self._rows.fetchone()
         except UnicodeDecodeError as error:
             raise decode_error(error) from error
 
     def fetchall(self) -> list[Any]:
         """All remaining rows."""
         try:
-            return list(map(_next, repeat(self)))
+            return self._rows.fetchall()
         except UnicodeDecodeError as error:
             raise decode_error(error) from error
 
     def fetchmany(self, size: int | None = None) -> list[Any]:
         """The next *size* rows."""
         return list(islice(self, self.arraysize if size is None else size))
+
+    def close(self) -> None:
+        """Release the statement, finished or not."""
+        self._rows.close(force=True)
 
     def setinputsizes(self, _sizes: Any) -> None:
         """Part of the DB-API; does nothing."""
@@ -144,7 +152,7 @@ class Cursor(apsw.Cursor):
     @row_factory.setter
     def row_factory(self, factory: Any) -> None:
         self._row_factory = factory
-        self.row_trace = row_tracer(factory, self.connection.detect_types)
+        self._rows.row_trace = row_tracer(factory, self.connection.detect_types)
 
     @property
     def description(self) -> Description | None:
@@ -157,7 +165,7 @@ class Cursor(apsw.Cursor):
         if self._columns is not None:
             return self._columns
         try:
-            return self.get_description()
+            return self._rows.get_description()
         except apsw.ExecutionCompleteError:
             statement = self._statement
         # A PRAGMA may take effect when it is prepared, so only queries are prepared again.
@@ -172,7 +180,7 @@ class Cursor(apsw.Cursor):
             found.append(cursor.get_description())
             return False
 
-        cursor = apsw.Cursor(self.connection)
+        cursor = _new_cursor(self.connection)
         cursor.exec_trace = refuse
         with contextlib.suppress(apsw.ExecTraceAbort):
             cursor.execute(sql, parameters)
@@ -188,11 +196,11 @@ class TextCursor(Cursor):
     def execute(self, sql: str, parameters: Any = ()) -> Cursor:
         """Run a statement."""
         self._columns = None
-        self.row_trace = None
+        self._rows.row_trace = None
         if keyword(sql) not in READING_KEYWORDS:
             return super().execute(sql, parameters)
         self._columns = self.describe(sql, parameters)
-        self.row_trace = self._decoded
+        self._rows.row_trace = self._decoded
         return super().execute(_as_bytes(sql, len(self._columns)), parameters)
 
     def _decoded(self, _cursor: apsw.Cursor, row: tuple[Any, ...]) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import apsw
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -49,8 +51,8 @@ def _row_statements(connection: Connection, table: str) -> Iterator[str]:
 
 def _plain_rows(connection: Connection, sql: str) -> list[tuple[Any, ...]]:
     """Rows as tuples, whatever row factory the connection has."""
-    cursor = connection.cursor()
-    cursor.row_trace = None
+    cursor = apsw.Connection.cursor(connection)
+    cursor.row_trace = lambda _cursor, row: row
     return list(cursor.execute(sql))
 
 

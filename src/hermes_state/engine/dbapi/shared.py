@@ -46,6 +46,10 @@ class SharedCursor(Cursor):
         with self.connection.lock:
             return super().fetchall()
 
+    def close(self) -> None:
+        with self.connection.lock:
+            super().close()
+
 
 class SharedTextCursor(SharedCursor, TextCursor):
     """The same with another `text_factory`."""
