@@ -92,10 +92,9 @@ def _load(context: BenchmarkContext) -> list[Figure]:
         config.set("llm.model", "scripted")
         config.set("llm.window", "100000")
         port = _free_port()
-        config.set("gateway.http_port", str(port))
         config.set("memory.review_turns", "0")  # a review is a request of its own
         model = _model_seconds(address)
-        with _gateway() as process:
+        with _gateway(port) as process:
             sequential = asyncio.run(_send_sequentially(context.rounds(SINGLE_MESSAGES)))
             cost = asyncio.run(_cost_of_one_chat(process.pid, port, context.rounds(CHAT_MESSAGES)))
             before = _memory(process.pid)
@@ -185,9 +184,10 @@ def _model_seconds(address: str) -> float:
 
 
 @contextmanager
-def _gateway() -> Iterator[subprocess.Popen[bytes]]:
+def _gateway(port: int) -> Iterator[subprocess.Popen[bytes]]:
     command = [sys.executable, "-P", "-m", "gateway.process.main"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    environment = {**os.environ, "HERMES_GATEWAY_HTTP_PORT": str(port)}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process:
         deadline = time.monotonic() + START_SECONDS
         while (status.read_runtime_status() or {}).get("gateway_state") != "running":
             assert time.monotonic() < deadline, "the gateway did not start"

@@ -115,5 +115,7 @@ def served(words: int = CHUNKS) -> Iterator[str]:
     command = [sys.executable, str(SERVER_SCRIPT), str(words)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.kill()
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()

@@ -87,6 +87,16 @@ def test_a_first_scan_climbs_and_badges_appear_meanwhile(
     assert not any(COUNTED.search(text) for text, _ in page.evaluate("window.bannerTexts"))
 
 
+def test_the_overview_shows_achievements_after_the_first_scan(db: SessionDB, page: Page) -> None:
+    for number in range(20):
+        db.create_session(f"s{number}", "cli", is_owned=False)
+        db.append_message(f"s{number}", "user", "Traceback (most recent call last): why?")
+        db.append_message(f"s{number}", "assistant", "Because.")
+    page.goto("/")
+    panel = page.get_by_role("region", name="Latest achievements")
+    expect(panel.get_by_role("listitem").first).to_be_visible()
+
+
 def test_new_achievements_are_shown_after_the_old_ones_with_a_notice(
     db: SessionDB, page: Page
 ) -> None:

@@ -19,6 +19,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.chat import LocalChatClient
 from support.model_servers import model_servers
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,14 @@ def send_and_wait(text: str, number: str, count: int = 1) -> list[str]:
 
 def test_a_message_is_followed_from_the_platform_to_its_reply(running: Any) -> None:
     assert send_and_wait("hi", "m-77") == ["Hello."]
-    (item,) = json.loads(running("gateway", "trace", "m-77", "--json").out)
+
+    def trace() -> Any:
+        (item,) = json.loads(running("gateway", "trace", "m-77", "--json").out)
+        return item
+
+    # That it was sent is stored with the next commit.
+    wait_until(lambda: [reply["state"] for reply in trace()["replies"]] == ["sent"])
+    item = trace()
     assert (item["text"], item["state"], item["attempts"]) == ("hi", "done", 1)
     assert [(reply["text"], reply["state"]) for reply in item["replies"]] == [("Hello.", "sent")]
     assert item["stored_as"] is not None

@@ -50,14 +50,14 @@ class Anthropic:
             window or (known_model.window if known_model is not None else 0) or DEFAULT_WINDOW
         )
         self._headers = {"x-api-key": key, "anthropic-version": VERSION}
-        self._client = client_for(base_url)
+        self._client = client_for(base_url, self)
         self._url = endpoint(base_url, "messages")
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
         reader = _EventReader(self.model, cancel)
         if not cancel.is_requested:
-            self._client = reopened(self._client)
+            self._client = reopened(self._client, self)
         body = self._body(request)
         post = StreamRequest(
             self, self._client, self._url, encode(body), self._headers, reader.read

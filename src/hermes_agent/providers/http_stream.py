@@ -7,6 +7,7 @@ import functools
 import json
 import queue
 import socket
+import weakref
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx2
@@ -119,18 +120,21 @@ def encode(body: Mapping[str, Any]) -> bytes:
         return json.dumps(body).encode()
 
 
-def client_for(base_url: str) -> httpx2.Client:
+def client_for(base_url: str, owner: object) -> httpx2.Client:
     """Create a client for an endpoint; connections are reused between requests.
 
-    A server on this machine is never reached through the proxy of the environment.
+    It is closed at the latest when *owner* is deleted. A server on this machine is never reached
+    through the proxy of the environment.
     """
-    return httpx2.Client(
+    client = httpx2.Client(
         base_url=base_url.rstrip("/") + "/",
         limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
         timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
         verify=ssl_context(),
         trust_env=not is_loopback(base_url),
     )
+    weakref.finalize(owner, client.close).atexit = False
+    return client
 
 
 @functools.cache
@@ -139,11 +143,11 @@ def ssl_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def reopened(client: httpx2.Client) -> httpx2.Client:
+def reopened(client: httpx2.Client, owner: object) -> httpx2.Client:
     """Return the client, or a new one if it was closed: a closed provider may be used again."""
     if not client.is_closed:
         return client
-    return client_for(str(client.base_url))
+    return client_for(str(client.base_url), owner)
 
 
 def _abort(response: httpx2.Response) -> None:

@@ -119,7 +119,7 @@ class OpenAICompatible:
         self.window = window or _assumed_window(base_url, model)
         self._extra = extra or {}
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = client_for(base_url)
+        self._client = client_for(base_url, self)
         self._url = endpoint(base_url, "chat/completions")
         self._encoded = EncodedMessages()
 
@@ -127,7 +127,7 @@ class OpenAICompatible:
         """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
         reader = _ChunkReader(self.name, self.model, cancel)
         if not cancel.is_requested:
-            self._client = reopened(self._client)
+            self._client = reopened(self._client, self)
         body = self._body(request)
         post = StreamRequest(self, self._client, self._url, body, self._headers, reader.read)
         yield from stream_events(post, cancel)

@@ -10,7 +10,6 @@ from urllib.parse import quote
 import apsw
 
 from hermes_state.engine.dbapi.cursor import Cursor, TextCursor
-from hermes_state.engine.dbapi.dump import dump_statements
 from hermes_state.engine.dbapi.errors import NotSupportedError
 from hermes_state.engine.dbapi.rows import row_tracer
 from hermes_state.engine.dbapi.values import CONVERSIONS
@@ -190,6 +189,8 @@ class Connection(apsw.Connection):
 
     def iterdump(self) -> Iterator[str]:
         """SQL statements that create a copy of the database."""
+        from hermes_state.engine.dbapi.dump import dump_statements  # noqa: PLC0415 - rarely needed
+
         return dump_statements(self)
 
     def blobopen(

@@ -8,6 +8,8 @@ import { useTexts } from "@/i18n";
 import { Icon } from "@/plugins/Icon";
 import classes from "./Overview.module.css";
 
+const FIRST_SCAN_MS = 3000;
+
 interface Unlock {
   id: string;
   name: string;
@@ -22,6 +24,8 @@ export function RecentUnlocks() {
     queryKey: ["overview", "unlocks"],
     queryFn: () => fetchJSON<Unlock[]>("/api/plugins/hermes-achievements/recent-unlocks?limit=5"),
     retry: false,
+    // The first request starts the first scan of the history; its results come later.
+    refetchInterval: (query) => (query.state.data?.length === 0 ? FIRST_SCAN_MS : false),
   });
   if (error || !data) return null;
   return (
