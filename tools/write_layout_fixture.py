@@ -48,7 +48,7 @@ def _chat(db: SessionDB) -> None:
     lease = db.leases.acquire("chat", "gateway")
     db.append_message("chat", "user", "message 1")
     db.append_message("chat", "assistant", "answer 1")
-    db.inbox.settle(claimed["inbox_id"], "chat")
+    db.inbox.settle(claimed.inbox_id, "chat")
     db.leases.release(lease)
     db.outbox.add("key-1", platform="telegram", target="7", payload={"text": "answer 1"})
     db.pairings.approve("telegram", str(db.pairings.request("telegram", "7", "Ann")))

@@ -266,9 +266,9 @@ def test_replies_that_waited_are_marked_not_blindly_sent(
     hermes("backup", "b.zip")
     hermes("restore", "b.zip", "--to", "elsewhere")
     with SessionDB(target_folder / "elsewhere" / "state.db") as db:
-        assert db.outbox.claim()["was_ambiguous"]
+        assert db.outbox.claim().was_ambiguous
     with SessionDB() as db:
-        assert not db.outbox.claim()["was_ambiguous"]
+        assert not db.outbox.claim().was_ambiguous
 
 
 def test_achievements_are_included_in_a_backup_and_restored(

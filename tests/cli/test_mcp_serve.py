@@ -92,7 +92,9 @@ async def test_sending_has_to_be_switched_on(hermes_home: Path, conversation_id:
         assert sent["channel"] == "telegram:1"
     with SessionDB(is_recovering=False) as db:
         (number,) = sent["kept_as"]
-        assert (db.chats.reply(number) or {})["payload"] == {"text": "hi"}
+        reply = db.chats.reply(number)
+        assert reply is not None
+        assert reply.payload == {"text": "hi"}
 
 
 def test_the_library_is_there_or_fetched(hermes: Any) -> None:

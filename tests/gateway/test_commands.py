@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_state import SessionDB
+    from hermes_state.delivery.inbox import IncomingMessage
 
 
 SLOW = "one two three four five six seven eight"
@@ -79,8 +80,8 @@ def send_command(db: SessionDB, service: Any, line: str, number: str) -> None:
     db.inbox.requeue(row, is_attempt=False)  # whatever counted it
 
 
-def _prompt(row: dict[str, Any]) -> Any:
-    return TurnPrompt([row], [inbox_codec.decode(row["payload"])])
+def _prompt(row: IncomingMessage) -> Any:
+    return TurnPrompt([row], [inbox_codec.decode(row.payload)])
 
 
 @pytest.mark.parametrize("line", ["/new", "/resume older", "/undo"])

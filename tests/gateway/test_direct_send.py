@@ -35,4 +35,4 @@ def test_messages_to_the_home_channel_are_stored_in_its_conversation(
     assert channel.session_id == entry.session_id
     direct_send.send(db, channel, "Tea — now", "k")
     (row,) = db.chats.find_incoming("sent:k")
-    assert row["payload"]["text"] == "/sent Tea — now"
+    assert row.payload["text"] == "/sent Tea — now"

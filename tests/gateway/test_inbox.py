@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hermes_core.errors import StoreError
@@ -26,7 +27,7 @@ async def test_an_unreadable_message_is_settled_and_not_retried_forever(
         await service.receiver.receive("local", local_message("hi", "m1"))
         await async_wait_until(lambda: outbox_texts(db) == ["Hello."])
     (result,) = db.chats.find_incoming("m0")
-    assert (result["state"], result["attempts"]) == ("failed", 1)
+    assert (result.state, result.attempts) == ("failed", 1)
 
 
 async def test_an_unreadable_message_does_not_affect_others(
@@ -40,7 +41,7 @@ async def test_an_unreadable_message_does_not_affect_others(
         row = {"platform": "local", "account": "local", "chat_id": "c1", "session_key": key}
         db.inbox.receive(**row, message_id="m2", payload={"source": {"platform": "gone"}})
         await async_wait_until(lambda: outbox_texts(db) and db.inbox.waiting_places() == 0)
-        await async_wait_until(lambda: db.chats.find_incoming("m2")[0]["state"] == "failed")
+        await async_wait_until(lambda: db.chats.find_incoming("m2")[0].state == "failed")
     assert outbox_texts(db) == ["Hello."]
 
 
@@ -62,7 +63,7 @@ async def test_a_store_error_during_a_turn_is_not_an_answer(
         await service.receiver.receive("local", local_message("hi", "m1"))
         await async_wait_until(lambda: outbox_texts(db))
     assert outbox_texts(db) == ["Hello."]
-    assert db.chats.find_incoming("m1")[0]["attempts"] == 1  # of those after which it is given up
+    assert db.chats.find_incoming("m1")[0].attempts == 1  # of those after which it is given up
 
 
 async def test_a_clock_set_back_delays_no_message(
@@ -73,6 +74,6 @@ async def test_a_clock_set_back_delays_no_message(
         received = local_message("look", "m1", group_id="g")
         stored = await asyncio.to_thread(service.receiver._store, "local", received)
         assert stored.claimed is not None
-        row = {**stored.claimed, "received_at": stored.claimed["received_at"] + 3600}
+        row = replace(stored.claimed, received_at=stored.claimed.received_at + 3600)
         service.inbox_workers.start(row, is_owners=False)
         await async_wait_until(lambda: outbox_texts(db) == ["Hello."])

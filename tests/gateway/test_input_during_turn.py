@@ -46,7 +46,7 @@ async def test_steering_is_read_by_the_turn_and_answered_with_it(
         item for item in conversation_texts(db) if item in {"first", "and quickly", "Both done."}
     ]
     assert texts == ["first", "and quickly", "Both done."]
-    assert [item["state"] for item in db.chats.find_incoming("m2")] == ["done"]
+    assert [item.state for item in db.chats.find_incoming("m2")] == ["done"]
 
 
 async def test_steering_a_turn_did_not_read_is_answered_after_it(

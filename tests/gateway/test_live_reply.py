@@ -149,4 +149,4 @@ async def test_a_failure_of_the_live_reply_does_not_affect_the_answer(
         await async_wait_until(lambda: outbox_texts(db))
     assert outbox_texts(db) == [SLOW]
     assert faulty.attempts == 1
-    assert db.chats.find_incoming("m1")[0]["attempts"] == 1
+    assert db.chats.find_incoming("m1")[0].attempts == 1

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import OutgoingMessage
     from hermes_state import SessionDB
+    from hermes_state.delivery.outbox import StoredReply
 
 
 class FaultyAdapter:
@@ -43,8 +44,14 @@ async def test_an_adapter_that_breaks_does_not_silence_its_platform(
         db.outbox.add(f"k{number}", platform="telegram", target=target, payload={"text": "hi"})
     async with running_gateway(db, tmp_path, adapters={"telegram": faulty}):
         await async_wait_until(lambda: faulty.attempts >= 6)
-    states = {(db.chats.reply(number) or {})["state"] for number in range(1, 7)}
+    states = {stored_reply(db, number).state for number in range(1, 7)}
     assert "sending" not in states
+
+
+def stored_reply(db: SessionDB, outbox_id: int) -> StoredReply:
+    reply = db.chats.reply(outbox_id)
+    assert reply is not None
+    return reply
 
 
 class RefusingAdapter(FaultyAdapter):
@@ -64,10 +71,10 @@ async def test_a_refused_reply_is_given_up_after_one_attempt(
         "k", platform="telegram", target={"chat_id": "1"}, payload={"text": "hi"}
     )
     async with running_gateway(db, tmp_path, adapters={"telegram": refusing}):
-        await async_wait_until(lambda: (db.chats.reply(number) or {})["error"])
-    reply = db.chats.reply(number) or {}
-    assert (reply["state"], reply["attempts"]) == ("failed", 1)
-    assert reply["error"] == "the bot was blocked"
+        await async_wait_until(lambda: stored_reply(db, number).error)
+    reply = stored_reply(db, number)
+    assert (reply.state, reply.attempts) == ("failed", 1)
+    assert reply.error == "the bot was blocked"
 
 
 def test_old_messages_are_not_sent(db: SessionDB) -> None:
@@ -75,7 +82,7 @@ def test_old_messages_are_not_sent(db: SessionDB) -> None:
     sql = "UPDATE hermes_outbox SET created_at = 1"
     db.engine.write(lambda tx: tx.run(sql))
     assert db.outbox.claim() is None
-    assert (db.chats.reply(number) or {})["state"] == "failed"
+    assert stored_reply(db, number).state == "failed"
 
 
 def test_old_messages_are_pruned_past_unsettled_ones(db: SessionDB) -> None:

@@ -276,7 +276,7 @@ async def test_a_command_that_was_carried_out_before_a_crash_is_not_carried_out_
     row = db.inbox.claim()
     assert row is not None
     service.message_handler._answer(
-        TurnPrompt([row], [inbox_codec.decode(row["payload"])])
+        TurnPrompt([row], [inbox_codec.decode(row.payload)])
     )  # and then it is killed
     after = routes.list_sessions()[0].session_id
     db.inbox.requeue(row, is_attempt=True)
@@ -301,7 +301,7 @@ async def test_text_from_before_a_long_pause_is_not_repeated_in_a_new_conversati
     row = db.inbox.claim()
     assert row is not None
     first = routes.get_or_create_session(source)
-    prompt = TurnPrompt([row], [inbox_codec.decode(row["payload"])])
+    prompt = TurnPrompt([row], [inbox_codec.decode(row.payload)])
     service._turn_runner.run(prompt, first, is_shared=False)  # and then it is killed
     routes.update_session(first.session_key, updated_at=local_now() - timedelta(days=3))
     db.inbox.requeue(row, is_attempt=True)

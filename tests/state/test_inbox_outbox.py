@@ -35,26 +35,26 @@ def test_messages_of_one_place_are_handled_in_order_one_at_a_time(db: SessionDB)
     receive(db, 3, chat="c2")
     first = db.inbox.claim()
     other = db.inbox.claim()
-    assert first["payload"] == {"text": "message 1"}
-    assert other["payload"] == {"text": "message 3"}
+    assert first.payload == {"text": "message 1"}
+    assert other.payload == {"text": "message 3"}
     assert db.inbox.claim() is None
-    db.inbox.settle(first["inbox_id"], session_id="s")
-    assert db.inbox.claim(first["session_key"])["payload"] == {"text": "message 2"}
+    db.inbox.settle(first.inbox_id, session_id="s")
+    assert db.inbox.claim(first.session_key).payload == {"text": "message 2"}
 
 
 def test_a_released_message_is_claimed_again(db: SessionDB) -> None:
     receive(db, 1)
     claimed = db.inbox.claim()
     db.inbox.requeue(claimed, is_attempt=False)
-    assert db.inbox.claim()["attempts"] == 1  # a release does not count as an attempt
+    assert db.inbox.claim().attempts == 1  # a release does not count as an attempt
 
 
 def test_waiting_messages_are_claimed_with_the_first(db: SessionDB) -> None:
     for number in (1, 2, 3):
         receive(db, number)
     first = db.inbox.claim()
-    following = [row["inbox_id"] for row in db.inbox.waiting_behind(first)]
-    assert following == [first["inbox_id"] + 1, first["inbox_id"] + 2]
+    following = [row.inbox_id for row in db.inbox.waiting_behind(first)]
+    assert following == [first.inbox_id + 1, first.inbox_id + 2]
     assert db.inbox.claim_with(following[:1]) == following[:1]
     assert db.inbox.claim_with(following) == following[1:]
     assert db.inbox.waiting_places() == 0
@@ -72,9 +72,9 @@ def test_a_message_that_another_process_has_claimed_cannot_be_settled(open_store
     receive(store, 1)
     claimed = other.inbox.claim()
     with pytest.raises(StoreError, match="not claimed"):
-        store.inbox.settle(claimed["inbox_id"])
-    assert store.inbox.get(claimed["inbox_id"])["state"] == "claimed"
-    other.inbox.settle(claimed["inbox_id"])
+        store.inbox.settle(claimed.inbox_id)
+    assert store.inbox.get(claimed.inbox_id).state == "claimed"
+    other.inbox.settle(claimed.inbox_id)
 
 
 def test_the_claims_of_a_dead_process_are_released(open_store) -> None:
@@ -83,12 +83,12 @@ def test_the_claims_of_a_dead_process_are_released(open_store) -> None:
     receive(store, 1)
     store.outbox.add("k", platform="telegram", target={"chat": 1}, payload={"text": "hi"})
     assert store.inbox.claim() is not None
-    assert store.outbox.claim()["was_ambiguous"] is False
+    assert store.outbox.claim().was_ambiguous is False
     next_store = open_store()
-    assert next_store.inbox.claim()["attempts"] == 2
+    assert next_store.inbox.claim().attempts == 2
     reply = next_store.outbox.claim()
-    assert reply["was_ambiguous"] is True
-    assert reply["payload"] == {"text": "hi"}
+    assert reply.was_ambiguous is True
+    assert reply.payload == {"text": "hi"}
 
 
 def test_a_reply_is_committed_with_its_turn(db: SessionDB, session: str) -> None:
@@ -99,13 +99,13 @@ def test_a_reply_is_committed_with_its_turn(db: SessionDB, session: str) -> None
         outbox.insert_reply(
             tx, "turn-1", platform="telegram", target={"chat": 1}, payload={"text": "hi"}
         )
-        inbox.settle(tx, claimed["inbox_id"], db.identity.process_id, session)
+        inbox.settle(tx, claimed.inbox_id, db.identity.process_id, session)
         raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError):
         db.engine.write(finish)
     assert db.outbox.claim() is None
-    db.inbox.settle(claimed["inbox_id"])
+    db.inbox.settle(claimed.inbox_id)
 
 
 def test_a_reply_is_stored_and_sent_once(db: SessionDB) -> None:
@@ -113,7 +113,7 @@ def test_a_reply_is_stored_and_sent_once(db: SessionDB) -> None:
     assert db.outbox.add("key", **reply) == db.outbox.add("key", **reply)
     claimed = db.outbox.claim()
     assert db.outbox.claim() is None
-    db.outbox.settle(claimed["outbox_id"], receipt="event-1")
+    db.outbox.settle(claimed.outbox_id, receipt="event-1")
     assert db.outbox.claim() is None
 
 
@@ -127,7 +127,7 @@ def count_attempts(
         claimed = db.outbox.claim()
         if claimed is not None:
             attempts += 1
-            number = claimed["outbox_id"]
+            number = claimed.outbox_id
             db.outbox.postpone(number, "no route", may_have_arrived=may_have_arrived)
             assert db.outbox.claim() is None
         clock.advance(seconds)
@@ -141,9 +141,9 @@ def test_a_reply_is_retried_for_days(db: SessionDB, clock: ManualClock) -> None:
 
 def test_after_a_week_a_reply_is_given_up(db: SessionDB, clock: ManualClock) -> None:
     assert count_attempts(db, clock, 86400, may_have_arrived=False) == 8
-    assert [row["state"] for row in db.chats.unsent_replies()] == ["failed"]
+    assert [row.state for row in db.chats.unsent_replies()] == ["failed"]
 
 
 def test_attempts_that_may_have_arrived_are_limited(db: SessionDB, clock: ManualClock) -> None:
     assert count_attempts(db, clock, 700, may_have_arrived=True) == 10
-    assert [row["state"] for row in db.chats.unsent_replies()] == ["failed"]
+    assert [row.state for row in db.chats.unsent_replies()] == ["failed"]

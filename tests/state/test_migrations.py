@@ -88,7 +88,7 @@ def test_an_upgraded_history_is_used_on(released: Path) -> None:
     with SessionDB(released) as db:
         assert db.get_session_title("first") == "A first conversation"
         assert db.tags.tags_of(["first"]) == {"first": ["two words", "Work"]}
-        assert [row["payload"]["text"] for row in [db.inbox.claim()] if row] == ["message 2"]
+        assert [row.payload["text"] for row in [db.inbox.claim()] if row] == ["message 2"]
         assert db.pairings.is_allowed("telegram", "7")
         db.append_message("branch", "user", "one more")
         assert db.get_messages("branch")[-1]["content"] == "one more"

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from gateway import store_retry
 from hermes_core.isolate import Step, attempt
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_state import SessionDB
+    from hermes_state.delivery.inbox import IncomingMessage
 
 MAX_CONCURRENT_TURNS: Final = 32
 OWNER_TURNS: Final = 4  # more, so that the turns of others cannot keep the owner waiting
 POLL_SECONDS: Final = 1.0
-IS_OWNERS: Final = "is_owners"  # of a row that was claimed for the owner
 
 
 class InboxWorkers:
@@ -28,7 +28,7 @@ class InboxWorkers:
     def __init__(
         self,
         db: SessionDB,
-        handle: Callable[[dict[str, Any]], None],
+        handle: Callable[[IncomingMessage], None],
         on_handled: Callable[[], object],
         max_turns: int = MAX_CONCURRENT_TURNS,
     ) -> None:
@@ -57,7 +57,7 @@ class InboxWorkers:
         room = self._max_turns + (OWNER_TURNS if is_owners else 0)
         return self._is_running and not self._is_stopping and len(self._tasks) < room
 
-    def start(self, row: dict[str, Any], *, is_owners: bool) -> None:
+    def start(self, row: IncomingMessage, *, is_owners: bool) -> None:
         """Handle a claimed message."""
         task = asyncio.create_task(self._work(row, is_owners=is_owners))
         self._tasks.add(task)
@@ -68,28 +68,30 @@ class InboxWorkers:
         self._is_running = True
         while not self._is_stopping:
             self._wake.clear()
-            row = await self._claim()
-            if row is None:
+            claimed = await self._claim()
+            if claimed is None:
                 await self._wait()
                 continue
+            row, is_owners = claimed
             if self._is_stopping:
                 release = functools.partial(self._db.inbox.requeue, row, is_attempt=False)
                 await store_retry.write_with_retry(release, "inbox release")
                 return
-            self.start(row, is_owners=bool(row.pop(IS_OWNERS, False)))
+            self.start(row, is_owners=is_owners)
 
-    async def _claim(self) -> dict[str, Any] | None:
-        """Claim the next message; those of the owner first."""
+    async def _claim(self) -> tuple[IncomingMessage, bool] | None:
+        """Claim the next message, those of the owner first; and whether it is one of them."""
         while self._owners_keys and len(self._tasks) < self._max_turns + OWNER_TURNS:
             key = next(iter(self._owners_keys))
             del self._owners_keys[key]
             claim = functools.partial(self._db.inbox.claim, key)
             row = await store_retry.read_or_none(claim, "inbox claim")
             if row is not None:
-                return {**row, IS_OWNERS: True}
+                return row, True
         if len(self._tasks) >= self._max_turns:
             return None
-        return await store_retry.read_or_none(self._db.inbox.claim, "inbox claim")
+        row = await store_retry.read_or_none(self._db.inbox.claim, "inbox claim")
+        return None if row is None else (row, False)
 
     async def _wait(self) -> None:
         try:
@@ -101,15 +103,15 @@ class InboxWorkers:
         self._tasks.discard(task)
         self._wake.set()
 
-    async def _work(self, row: dict[str, Any], *, is_owners: bool) -> None:
+    async def _work(self, row: IncomingMessage, *, is_owners: bool) -> None:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._pool, self._handle_isolated, row)
         self._on_handled()
         if is_owners:  # more may have arrived in this chat
-            self.wake(row["session_key"])
+            self.wake(row.session_key)
 
-    def _handle_isolated(self, row: dict[str, Any]) -> None:
-        inbox_id = row["inbox_id"]
+    def _handle_isolated(self, row: IncomingMessage) -> None:
+        inbox_id = row.inbox_id
         failure = attempt(Step(f"handle message {inbox_id}", lambda: self._handle(row)))
         if failure is None:
             return

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.inbound.commands import ChatCommands
-    from gateway.inbound.turn_runner import Row, TurnRunner
+    from gateway.inbound.turn_runner import TurnRunner
     from gateway.platforms.base import MessageEvent
     from gateway.routing.entries import SessionEntry
     from gateway.routing.sources import SessionSource
     from gateway.session import SessionStore
     from hermes_state import SessionDB
+    from hermes_state.delivery.inbox import IncomingMessage
     from hermes_state.engine.transaction import Tx
 
 log = logging.getLogger(__name__)
@@ -70,13 +71,13 @@ class MessageHandler:
         self._longest_text = longest_text  # by platform name
         self._max_attempts = max_attempts
 
-    def handle(self, row: dict[str, Any]) -> None:
+    def handle(self, row: IncomingMessage) -> None:
         """Answer a claimed message; one that cannot be answered now is released."""
         if self._read(row) is None:
-            self._db.inbox.settle(row["inbox_id"], error="unreadable message")
+            self._db.inbox.settle(row.inbox_id, error="unreadable message")
             return
         rows = [row, *self._claim_merged(row)]
-        events = [inbox_codec.decode(row["payload"]) for row in rows]
+        events = [inbox_codec.decode(row.payload) for row in rows]
         try:
             answer = self._answer(TurnPrompt(rows, events))
         except RetryLaterError:
@@ -84,88 +85,88 @@ class MessageHandler:
             return
         batch = answer.delivered
         if batch is None:
-            shown = self._db.chats.shown(row["inbox_id"])
+            shown = self._db.chats.shown(row.inbox_id)
             batch = self._batch(TurnPrompt(rows, events), answer.session_id, answer.texts, shown)
             self._db.outbox.answer(batch)
         log.info(
             "message answered",
             extra=log_fields(
-                inbox_id=row["inbox_id"],
+                inbox_id=row.inbox_id,
                 merged=[*batch.merged, *batch.read],
-                attempts=row["attempts"],
+                attempts=row.attempts,
                 session_id=answer.session_id,
                 replies=len(batch.replies),
             ),
         )
 
-    def _read(self, row: Row) -> MessageEvent | None:
+    def _read(self, row: IncomingMessage) -> MessageEvent | None:
         """The event of a row; None if it is unreadable, e.g. from a platform that was removed."""
         try:
-            return inbox_codec.decode(row["payload"])
+            return inbox_codec.decode(row.payload)
         except (ValueError, KeyError, TypeError) as error:
-            log.error("message %s is unreadable: %s", row["inbox_id"], error)
+            log.error("message %s is unreadable: %s", row.inbox_id, error)
             return None
 
     # Merging
 
-    def _claim_merged(self, row: Row) -> list[Row]:
+    def _claim_merged(self, row: IncomingMessage) -> list[IncomingMessage]:
         """Claim the messages that belong to this one: an album, a text sent in several parts.
 
         After an earlier attempt, these are the messages that were merged then.
         """
-        if row["payload"]["text"].startswith("/"):
+        if row.payload["text"].startswith("/"):
             return []
         wait = self._wait_seconds(row)
-        time.sleep(max(0.0, min(wait, row["received_at"] + wait - time.time())))
-        last, merged = row["received_at"], []
+        time.sleep(max(0.0, min(wait, row.received_at + wait - time.time())))
+        last, merged = row.received_at, []
         for item in self._db.inbox.waiting_behind(row):
             if self._read(item) is None or not self._is_part_of(item, row, last):
                 break  # later messages keep their order
-            last = item["received_at"]
+            last = item.received_at
             merged.append(item)
         return self._claim(merged)
 
-    def _claim(self, rows: list[Row]) -> list[Row]:
-        claimed = set(self._db.inbox.claim_with([row["inbox_id"] for row in rows]))
-        return [row for row in rows if row["inbox_id"] in claimed]
+    def _claim(self, rows: list[IncomingMessage]) -> list[IncomingMessage]:
+        claimed = set(self._db.inbox.claim_with([row.inbox_id for row in rows]))
+        return [row for row in rows if row.inbox_id in claimed]
 
-    def _wait_seconds(self, row: Row) -> float:
+    def _wait_seconds(self, row: IncomingMessage) -> float:
         """How long to wait for the rest of an album or of a text that the platform has split."""
-        payload = row["payload"]
+        payload = row.payload
         if payload.get("group_id"):
             return ALBUM_WAIT_SECONDS
-        longest = self._longest_text(row["platform"])
+        longest = self._longest_text(row.platform)
         return SPLIT_WAIT_SECONDS if len(payload["text"]) >= SPLIT_SHARE * longest else 0.0
 
-    def _is_part_of(self, one: Row, row: Row, last: float) -> bool:
+    def _is_part_of(self, one: IncomingMessage, row: IncomingMessage, last: float) -> bool:
         if self._is_stored(row):
             return self._is_stored(one)
-        is_close = one["received_at"] - last <= MERGE_SECONDS
+        is_close = one.received_at - last <= MERGE_SECONDS
         if not self._is_same_sender(one, row):
             return False
-        is_album = one["payload"].get("group_id") == row["payload"].get("group_id") is not None
-        return (is_close or is_album) and not one["payload"]["text"].startswith("/")
+        is_album = one.payload.get("group_id") == row.payload.get("group_id") is not None
+        return (is_close or is_album) and not one.payload["text"].startswith("/")
 
-    def _is_same_sender(self, one: Row, row: Row) -> bool:
+    def _is_same_sender(self, one: IncomingMessage, row: IncomingMessage) -> bool:
         """Whether a turn with the rights of one sender may contain the other's text."""
-        entry = self._routes.get(row["session_key"])
+        entry = self._routes.get(row.session_key)
         if entry is not None and self._routes.is_shared(entry):
             return True
-        senders = [(item["payload"].get("source") or {}).get("user_id") for item in (one, row)]
+        senders = [(item.payload.get("source") or {}).get("user_id") for item in (one, row)]
         return senders[0] == senders[1]
 
-    def _read_by_turn(self, row: Row, session_id: str | None) -> list[int]:
+    def _read_by_turn(self, row: IncomingMessage, session_id: str | None) -> list[int]:
         """The messages that arrived during the turn and were read by it."""
         if session_id is None:
             return []
         return [
-            item["inbox_id"]
+            item.inbox_id
             for item in self._db.inbox.waiting_behind(row)
             if self._turn_runner.is_stored(session_id, item)
         ]
 
-    def _is_stored(self, row: Row) -> bool:
-        entry = self._routes.get(row["session_key"])
+    def _is_stored(self, row: IncomingMessage) -> bool:
+        entry = self._routes.get(row.session_key)
         return entry is not None and self._turn_runner.is_stored(entry.session_id, row)
 
     # The reply
@@ -173,7 +174,7 @@ class MessageHandler:
     def _answer(self, prompt: TurnPrompt) -> ChatAnswer:
         row, event = prompt.rows[0], prompt.events[0]
         entry = self._entry(row, event)
-        if row["attempts"] > self._max_attempts:
+        if row.attempts > self._max_attempts:
             self._routes.suspend_session(entry.session_key)
             return ChatAnswer(
                 entry.session_id, [GIVEN_UP_REPLY.format(attempts=self._max_attempts)]
@@ -190,12 +191,12 @@ class MessageHandler:
             self._routes.touch(entry.session_key)
         return answer
 
-    def _is_stopped(self, rows: list[Row]) -> bool:
+    def _is_stopped(self, rows: list[IncomingMessage]) -> bool:
         """Whether `/stop` arrived before the turn started; it is settled with the message."""
         if self._is_stored(rows[0]):
             return False
         later = self._db.inbox.waiting_behind(rows[-1], limit=1)
-        stop = [item for item in later if item["payload"].get("text", "").split()[:1] == ["/stop"]]
+        stop = [item for item in later if item.payload.get("text", "").split()[:1] == ["/stop"]]
         rows += self._claim(stop)
         return bool(stop)
 
@@ -214,9 +215,9 @@ class MessageHandler:
         batch = delivered[0] if delivered else None
         return ChatAnswer(entry.session_id, [*before, text], batch)
 
-    def _entry(self, row: Row, event: MessageEvent) -> SessionEntry:
+    def _entry(self, row: IncomingMessage, event: MessageEvent) -> SessionEntry:
         """The conversation of a message: where it is stored already, or where policy puts it."""
-        known = self._routes.get(row["session_key"])
+        known = self._routes.get(row.session_key)
         if known is not None and (event.internal or self._is_stored(row)):
             return known  # however long ago that was: it is not stored twice
         return self._routes.get_or_create_session(_source(event))
@@ -235,7 +236,7 @@ class MessageHandler:
         if self._is_stored(row):  # the prompt of a command such as /retry
             return self._run_turn(prompt, entry, [])
         try:
-            outcome = self._commands.run(entry, event, inbox_codec.message_uid(row["inbox_id"]))
+            outcome = self._commands.run(entry, event, inbox_codec.message_uid(row.inbox_id))
         except LeaseTakenError as error:  # another process is running a turn: wait for it
             time.sleep(LEASE_RETRY_SECONDS)
             raise RetryLaterError from error
@@ -256,7 +257,7 @@ class MessageHandler:
         self, prompt: TurnPrompt, session_id: str | None, texts: list[str], shown: str | None
     ) -> ReplyBatch:
         """The replies with these texts, and the messages that they answer."""
-        inbox_id, *merged = [row["inbox_id"] for row in prompt.rows]
+        inbox_id, *merged = [row.inbox_id for row in prompt.rows]
         replies = self._replies(prompt.events, texts, shown)
         read = self._read_by_turn(prompt.rows[0], session_id)
         return ReplyBatch(inbox_id, session_id, replies, merged, read)

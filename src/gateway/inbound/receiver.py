@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
 from gateway.inbound.access_control import TRUSTED_PLATFORMS
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import ReceivedMessage
+    from hermes_state.delivery.inbox import IncomingMessage, ReceivedMessage
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class StoredMessage(NamedTuple):
     """What happened to an incoming message; the default: nothing was stored."""
 
     owners_key: str = ""  # the session key of a message of the owner
-    claimed: dict[str, Any] | None = None  # the row, if it is handled at once
+    claimed: IncomingMessage | None = None  # the row, if it is handled at once
     is_waiting: bool = False  # for the running turn of its chat
 
 
@@ -175,10 +175,10 @@ class MessageReceiver:
         if inbox_id is None or before is None:
             event.is_edit = False
             return message_id
-        if (before["payload"].get("source") or {}).get("user_id") != source.user_id:
+        if (before.payload.get("source") or {}).get("user_id") != source.user_id:
             event.is_edit = False  # a message is changed by its sender only
             return _edit_id(message_id, f"{source.user_id} {event.text}")
-        if before["payload"]["text"] == event.text:
+        if before.payload["text"] == event.text:
             return None  # e.g. a link preview was added
         is_offered = self._busy_mode == "steer" and self._running(source) is not None
         amended = {**inbox_codec.encode(event), "is_edit": False}

@@ -32,16 +32,14 @@ if TYPE_CHECKING:
     from hermes_agent.turn import AnswerHook
     from hermes_conversation.conversation import Conversation
     from hermes_state import SessionDB
+    from hermes_state.delivery.inbox import IncomingMessage
     from hermes_state.engine.transaction import Tx
 
-    Row = dict[str, Any]
     # Gets the reply and the ID of the message that shows it; returns the change that delivers it,
     # which is stored with the answer.
     Deliver = Callable[[str, str | None], Callable[[Tx], object]]
 
 LEASE_RETRY_SECONDS: Final = 1.0
-CHECKED_SESSION: Final = "checked_session"
-STORED_ROW: Final = "stored_row"
 EMPTY_REPLY: Final = "(empty reply)"
 
 
@@ -52,7 +50,7 @@ class RetryLaterError(Exception):
 class TurnPrompt(NamedTuple):
     """The input of a turn and the inbox messages it comes from."""
 
-    rows: list[Row]  # the first is answered, the others are merged into it
+    rows: list[IncomingMessage]  # the first is answered, the others are merged into it
     events: list[MessageEvent]
     text: str = ""  # replaces the text of the messages
     deliver: Deliver | None = None
@@ -78,24 +76,22 @@ class TurnRunner:
         self._transcribe = transcribe
         self.is_stopping = False
 
-    def is_stored(self, session_id: str, row: Row) -> bool:
+    def is_stored(self, session_id: str, row: IncomingMessage) -> bool:
         """Whether an earlier attempt has stored the message in a conversation."""
         return self._stored_row(session_id, row) is not None
 
-    def _stored_row(self, session_id: str, row: Row) -> int | None:
+    def _stored_row(self, session_id: str, row: IncomingMessage) -> int | None:
         """The row of the message in a conversation; only this turn can store it from now on."""
-        if row.get(CHECKED_SESSION) != session_id:
-            uid = inbox_codec.message_uid(row["inbox_id"])
-            row[STORED_ROW] = self._db.messages.message_of(session_id, uid)
-            row[CHECKED_SESSION] = session_id
-        stored: int | None = row[STORED_ROW]
-        return stored
+        if row.looked_up is None or row.looked_up[0] != session_id:
+            uid = inbox_codec.message_uid(row.inbox_id)
+            row.looked_up = (session_id, self._db.messages.message_of(session_id, uid))
+        return row.looked_up[1]
 
     def run(self, prompt: TurnPrompt, entry: SessionEntry, *, is_shared: bool) -> str:
         """Run the turn of a prompt; the reply."""
         source = prompt.events[0].source
         if source is not None and not self.is_stored(entry.session_id, prompt.rows[0]):
-            refusal = self._limits.refusal(source, prompt.rows[0]["inbox_id"])
+            refusal = self._limits.refusal(source, prompt.rows[0].inbox_id)
             if refusal:
                 return refusal
         requester = source.user_id if source is not None else None
@@ -129,9 +125,7 @@ class TurnRunner:
             if reply is not None:
                 return reply
         is_retry = message_id is not None  # an earlier attempt may have shown text
-        with self._live_replies.show(
-            row["inbox_id"], prompt.events[-1], is_retry=is_retry
-        ) as buffer:
+        with self._live_replies.show(row.inbox_id, prompt.events[-1], is_retry=is_retry) as buffer:
             on_answer = _delivery_of(prompt, buffer)
             if message_id is None:
                 turn = self._start(prompt, conversation, on_answer, is_shared=is_shared)
@@ -149,7 +143,7 @@ class TurnRunner:
         *,
         is_shared: bool,
     ) -> Iterable[Event]:
-        uid, *merged = [inbox_codec.message_uid(row["inbox_id"]) for row in prompt.rows]
+        uid, *merged = [inbox_codec.message_uid(row.inbox_id) for row in prompt.rows]
         workspace = _workspace_for_files(conversation)
         attachments = [
             read_attachments(event, self._transcribe, workspace) for event in prompt.events
@@ -162,7 +156,7 @@ class TurnRunner:
             uid=uid,
             aliases=merged,
             on_answer=on_answer,
-            platform_message_id=prompt.rows[0]["message_id"],
+            platform_message_id=prompt.rows[0].message_id,
         )
 
     def _reply_of(self, last: events.TurnFinished | None) -> str:
@@ -216,7 +210,7 @@ def _cost(conversation: Conversation) -> float:
     return float(row.get("actual_cost_usd") or row.get("estimated_cost_usd") or 0.0)
 
 
-def _finished_reply(rows: list[Row]) -> str | None:
+def _finished_reply(rows: list[dict[str, Any]]) -> str | None:
     """The reply in the messages after a prompt; None if it is not complete."""
     last = rows[-1] if rows else None
     if last is None or last["role"] != "assistant" or last["tool_calls"]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import Adapter
     from hermes_state import SessionDB
+    from hermes_state.delivery.outbox import StoredReply
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class OutboxSender:
             if self._is_connected():
                 claim = functools.partial(self._db.outbox.claim, self._platform, has_more=has_more)
                 reply = await store_retry.read_or_none(claim, "outbox claim")
-            has_more = reply is not None and reply["has_more"]
+            has_more = reply is not None and reply.has_more
             if has_more:
                 self.wake()
             if reply is not None:
@@ -83,17 +84,17 @@ class OutboxSender:
             except TimeoutError:
                 continue
 
-    async def _send(self, reply: dict[str, Any]) -> None:
+    async def _send(self, reply: StoredReply) -> None:
         result = await self._try(reply)
         self._on_attempt(self._platform, _outcome(result))
         if result.success:
             log.info("reply sent", extra=self._fields(reply, receipt=result.message_id))
-            self._db.outbox.settle(reply["outbox_id"], result.message_id)
+            self._db.outbox.settle(reply.outbox_id, result.message_id)
             return
         log.warning("reply not sent: %s", result.error, extra=self._fields(reply))
         postpone = functools.partial(
             self._db.outbox.postpone,
-            reply["outbox_id"],
+            reply.outbox_id,
             result.error or "not sent",
             may_have_arrived=result.may_have_arrived,
             after_seconds=result.retry_after,
@@ -101,25 +102,25 @@ class OutboxSender:
         )
         await store_retry.write_with_retry(postpone, "outbox postponement")
 
-    def _fields(self, reply: dict[str, Any], **more: Any) -> dict[str, Any]:
+    def _fields(self, reply: StoredReply, **more: Any) -> dict[str, Any]:
         return log_fields(
-            outbox_id=reply["outbox_id"],
-            inbox_id=reply["inbox_id"],
+            outbox_id=reply.outbox_id,
+            inbox_id=reply.inbox_id,
             platform=self._platform,
-            attempts=reply["attempts"],
+            attempts=reply.attempts,
             **more,
         )
 
-    async def _try(self, reply: dict[str, Any]) -> SendResult:
-        target, text = reply["target"], str(reply["payload"]["text"])
-        payload = reply["payload"]
+    async def _try(self, reply: StoredReply) -> SendResult:
+        target, text = reply.target, str(reply.payload["text"])
+        payload = reply.payload
         is_safe = self._adapter.abilities.idempotent or payload.get("in_place_of")
-        if reply["was_ambiguous"] and not is_safe:
+        if reply.was_ambiguous and not is_safe:
             text = DUPLICATE_NOTE + text
         outgoing = OutgoingMessage(
             str(target["chat_id"]),
             text,
-            reply["idempotency_key"],
+            reply.idempotency_key,
             target.get("thread_id"),
             payload.get("reply_to"),
             Path(payload["file"]) if payload.get("file") else None,

@@ -7,7 +7,7 @@ import functools
 import json
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import hermes_plugin_host
 from gateway import status
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gateway.session import SessionStore
     from hermes_conversation.pending_input import BusyMode
     from hermes_state import SessionDB
+    from hermes_state.delivery.inbox import IncomingMessage
 
 log = logging.getLogger(__name__)
 
@@ -144,9 +145,9 @@ class GatewayService:
     def _count_attempt(self, platform: str, outcome: str) -> None:
         self.metrics.sent.labels(platform, outcome).inc()
 
-    def _handle(self, row: dict[str, Any]) -> None:
+    def _handle(self, message: IncomingMessage) -> None:
         with self.metrics.turn_seconds.time():
-            self.message_handler.handle(row)
+            self.message_handler.handle(message)
 
     def _describe(self, entry: SessionEntry, sender: SessionSource | None) -> ChatDescription:
         """The description of a chat for the prompt, and the rights of a turn there.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException, Response
@@ -14,6 +15,7 @@ from hermes_dashboard.routes import ResourceRouter
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
+    from hermes_state.delivery.outbox import StoredReply
 
 MAX_CHATS: Final = 200
 MAX_ERRORS: Final = 50
@@ -86,12 +88,11 @@ def queue_of(db: SessionDB) -> dict[str, Any]:
         "handling": number("inbox", "claimed"),
         "owed": number("outbox", "waiting", "sending"),
         "ambiguous": number("outbox", "ambiguous"),
-        "failed": sum(reply["state"] == "failed" for reply in db.chats.unsent_replies(MAX_UNSENT)),
+        "failed": sum(reply.state == "failed" for reply in db.chats.unsent_replies(MAX_UNSENT)),
         "oldest_waiting_at": db.chats.oldest_waiting(),
     }
 
 
-def _unsent(row: dict[str, Any]) -> dict[str, Any]:
-    target = row["target"]
-    text = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
-    return {**row, "id": row["outbox_id"], "target": text}
+def _unsent(reply: StoredReply) -> dict[str, Any]:
+    target = json.dumps(reply.target, ensure_ascii=False)
+    return {**asdict(reply), "id": reply.outbox_id, "target": target}

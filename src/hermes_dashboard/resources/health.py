@@ -121,7 +121,7 @@ def _gateway(context: DashboardContext) -> CheckResult:
 
 
 def _replies(context: DashboardContext) -> CheckResult:
-    failed = [reply for reply in context.db.chats.unsent_replies() if reply["state"] == "failed"]
+    failed = [reply for reply in context.db.chats.unsent_replies() if reply.state == "failed"]
     if not failed:
         return OK, "no failed replies"
-    return WARN, f"{len(failed)} failed to send; last error: {failed[0]['error']}"
+    return WARN, f"{len(failed)} failed to send; last error: {failed[0].error}"

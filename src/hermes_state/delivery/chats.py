@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from hermes_state.delivery.inbox import INCOMING_COLUMNS, IncomingMessage
+from hermes_state.delivery.outbox import REPLY_COLUMNS, SELECT_REPLY, StoredReply
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -25,16 +26,15 @@ UPSERT_SHOWN = """
     ON CONFLICT (inbox_id) DO UPDATE SET receipt = excluded.receipt
 """
 SELECT_SHOWN = "SELECT receipt FROM hermes_shown WHERE inbox_id = ?"
-FIND_INCOMING = """
-    SELECT * FROM hermes_inbox WHERE message_id = ? OR inbox_id = ?
+FIND_INCOMING = f"""
+    SELECT {INCOMING_COLUMNS} FROM hermes_inbox WHERE message_id = ? OR inbox_id = ?
     ORDER BY inbox_id DESC LIMIT 20
-"""
-GET_REPLY = "SELECT * FROM hermes_outbox WHERE outbox_id = ?"
-REPLIES = "SELECT * FROM hermes_outbox WHERE inbox_id = ? ORDER BY outbox_id"
-UNSENT = """
-    SELECT * FROM hermes_outbox WHERE state IN ('failed', 'ambiguous')
+"""  # noqa: S608 - own names
+REPLIES = f"SELECT {REPLY_COLUMNS} FROM hermes_outbox WHERE inbox_id = ? ORDER BY outbox_id"  # noqa: S608
+UNSENT = f"""
+    SELECT {REPLY_COLUMNS} FROM hermes_outbox WHERE state IN ('failed', 'ambiguous')
     ORDER BY outbox_id DESC LIMIT ?
-"""
+"""  # noqa: S608 - own names
 # The conditions are those of the partial indexes on unsettled rows.
 COUNT_UNSETTLED = {
     "inbox": "SELECT platform, state, count(*) FROM hermes_inbox"
@@ -96,26 +96,26 @@ class ChatRepository(Repository):
         )
         return receipt
 
-    def find_incoming(self, text: str) -> list[dict[str, Any]]:
+    def find_incoming(self, text: str) -> list[IncomingMessage]:
         """Incoming messages, by number or by the platform's ID, latest first."""
         number = int(text) if text.isdecimal() else 0
-        rows = self.engine.read(lambda reader: reader.dicts(FIND_INCOMING, (text, number)))
-        return [{**row, "payload": json.loads(row["payload"])} for row in rows]
+        rows = self.engine.read(lambda reader: reader.rows(FIND_INCOMING, (text, number)))
+        return [IncomingMessage.of_row(row) for row in rows]
 
-    def replies_to(self, inbox_id: int) -> list[dict[str, Any]]:
+    def replies_to(self, inbox_id: int) -> list[StoredReply]:
         """Sent and pending replies to a message."""
-        return [
-            _decode_reply(row) for row in self.engine.read(lambda r: r.dicts(REPLIES, (inbox_id,)))
-        ]
+        rows = self.engine.read(lambda reader: reader.rows(REPLIES, (inbox_id,)))
+        return [StoredReply.of_row(row) for row in rows]
 
-    def reply(self, outbox_id: int) -> dict[str, Any] | None:
+    def reply(self, outbox_id: int) -> StoredReply | None:
         """A pending or sent reply."""
-        rows = self.engine.read(lambda reader: reader.dicts(GET_REPLY, (outbox_id,)))
-        return _decode_reply(rows[0]) if rows else None
+        row = self.engine.read(lambda reader: reader.row(SELECT_REPLY, (outbox_id,)))
+        return None if row is None else StoredReply.of_row(row)
 
-    def unsent_replies(self, limit: int = 20) -> list[dict[str, Any]]:
+    def unsent_replies(self, limit: int = 20) -> list[StoredReply]:
         """Replies that failed permanently or may have arrived, latest first."""
-        return [_decode_reply(row) for row in self.engine.read(lambda r: r.dicts(UNSENT, (limit,)))]
+        rows = self.engine.read(lambda reader: reader.rows(UNSENT, (limit,)))
+        return [StoredReply.of_row(row) for row in rows]
 
     def mail_counts(self) -> dict[str, dict[tuple[str, str], int]]:
         """Number of unsettled inbox and outbox rows, by platform and state."""
@@ -146,7 +146,3 @@ class ChatRepository(Repository):
             return sum(tx.execute(sql, (before, SLICE_ROWS)).rowcount for sql in DELETE_SETTLED)
 
         return self.engine.write_upkeep(forget)
-
-
-def _decode_reply(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "target": json.loads(row["target"]), "payload": json.loads(row["payload"])}

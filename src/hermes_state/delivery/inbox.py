@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from hermes_core.errors import StoreError
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.transaction import Reader, Tx
 
+INCOMING_COLUMNS = """
+    inbox_id, platform, account, chat_id, message_id, session_key, payload, received_at, state,
+    attempts, session_id, settled_at, error
+"""
 INSERT_INCOMING = """
     INSERT INTO hermes_inbox
         (platform, account, chat_id, message_id, session_key, payload, received_at, state)
@@ -52,17 +57,17 @@ WAITING_PLACES = """
     WHERE state = 'waiting' AND state IN ('waiting', 'claimed')
 """
 # The plus sign prevents SQLite from using the index on the state instead of the place's.
-FOLLOWING = """
-    SELECT * FROM hermes_inbox
+FOLLOWING = f"""
+    SELECT {INCOMING_COLUMNS} FROM hermes_inbox
     WHERE session_key = ? AND state IN ('waiting', 'claimed') AND +state = 'waiting'
         AND inbox_id > ?
     ORDER BY inbox_id LIMIT ?
-"""
+"""  # noqa: S608 - own names
 CLAIM_WAITING = """
     UPDATE hermes_inbox SET state = 'claimed', process_id = ?, attempts = attempts + 1
     WHERE inbox_id = ? AND state = 'waiting'
 """
-SELECT_INCOMING = "SELECT * FROM hermes_inbox WHERE inbox_id = ?"
+SELECT_INCOMING = f"SELECT {INCOMING_COLUMNS} FROM hermes_inbox WHERE inbox_id = ?"  # noqa: S608
 SETTLE = """
     UPDATE hermes_inbox SET state = ?, session_id = ?, settled_at = ?, error = ?
     WHERE inbox_id = ? AND state = 'claimed' AND process_id = ?
@@ -86,12 +91,39 @@ RELEASE_PLACE = """
 """
 
 
+@dataclass(slots=True)
+class IncomingMessage:
+    """A row of the inbox."""
+
+    inbox_id: int
+    platform: str
+    account: str
+    chat_id: str
+    message_id: str
+    session_key: str
+    payload: dict[str, Any]
+    received_at: float
+    state: str
+    attempts: int
+    session_id: str | None
+    settled_at: float | None
+    error: str | None
+    # The conversation in which the message was looked up, and its row there.
+    looked_up: tuple[str, int | None] | None = None
+
+    @classmethod
+    def of_row(cls, row: tuple[Any, ...]) -> IncomingMessage:
+        """The message of a row with the columns INCOMING_COLUMNS."""
+        values: list[Any] = [*row[:6], json.loads(row[6]), *row[7:]]
+        return cls(*values)
+
+
 class ReceivedMessage(NamedTuple):
     """Inbox ID of an incoming message, whether it is new, and its row if it was claimed."""
 
     inbox_id: int
     is_new: bool
-    claimed: dict[str, Any] | None = None
+    claimed: IncomingMessage | None = None
 
 
 def settle(
@@ -151,14 +183,12 @@ class InboxRepository(Repository):
 
         return self.engine.write(insert)
 
-    def _claim(self, tx: Tx, inbox_id: int) -> dict[str, Any]:
+    def _claim(self, tx: Tx, inbox_id: int) -> IncomingMessage:
         self._register_process(tx)
         tx.execute(CLAIM, (self.identity.process_id, inbox_id))
-        row = tx.dicts(SELECT_INCOMING, (inbox_id,))[0]
-        row["payload"] = json.loads(row["payload"])
-        return row
+        return IncomingMessage.of_row(tx.rows(SELECT_INCOMING, (inbox_id,))[0])
 
-    def claim(self, session_key: str | None = None) -> dict[str, Any] | None:
+    def claim(self, session_key: str | None = None) -> IncomingMessage | None:
         """Claim the next message to process; one at a time per place, in order."""
 
         def find(reader: Reader) -> int | None:
@@ -166,7 +196,7 @@ class InboxRepository(Repository):
                 return cast("int | None", reader.value(NEXT_INCOMING))
             return cast("int | None", reader.value(NEXT_OF_PLACE, (session_key,)))
 
-        def claim(tx: Tx) -> dict[str, Any] | None:
+        def claim(tx: Tx) -> IncomingMessage | None:
             inbox_id = find(tx)
             return None if inbox_id is None else self._claim(tx, inbox_id)
 
@@ -174,11 +204,11 @@ class InboxRepository(Repository):
             return None  # without acquiring the write lock
         return self.engine.write(claim)
 
-    def waiting_behind(self, claimed: dict[str, Any], limit: int = 50) -> list[dict[str, Any]]:
+    def waiting_behind(self, claimed: IncomingMessage, limit: int = 50) -> list[IncomingMessage]:
         """Waiting messages of the same place after a claimed one, in order; not claimed."""
-        values = (claimed["session_key"], claimed["inbox_id"], limit)
-        rows = self.engine.read(lambda reader: reader.dicts(FOLLOWING, values))
-        return [{**row, "payload": json.loads(row["payload"])} for row in rows]
+        values = (claimed.session_key, claimed.inbox_id, limit)
+        rows = self.engine.read(lambda reader: reader.rows(FOLLOWING, values))
+        return [IncomingMessage.of_row(row) for row in rows]
 
     def claim_with(self, inbox_ids: Sequence[int]) -> list[int]:
         """Claim waiting messages to process them together with a claimed one.
@@ -190,10 +220,10 @@ class InboxRepository(Repository):
 
         return self.engine.write(lambda tx: claim_waiting(tx, self.identity.process_id, inbox_ids))
 
-    def get(self, inbox_id: int) -> dict[str, Any] | None:
+    def get(self, inbox_id: int) -> IncomingMessage | None:
         """An incoming message, in any state."""
-        rows = self.engine.read(lambda reader: reader.dicts(SELECT_INCOMING, (inbox_id,)))
-        return {**rows[0], "payload": json.loads(rows[0]["payload"])} if rows else None
+        row = self.engine.read(lambda reader: reader.row(SELECT_INCOMING, (inbox_id,)))
+        return None if row is None else IncomingMessage.of_row(row)
 
     def find_id(self, platform: str, account: str, chat_id: str, message_id: str) -> int | None:
         """Number of an incoming message, by the platform's identifiers."""
@@ -217,21 +247,17 @@ class InboxRepository(Repository):
         process_id = self.identity.process_id
         self.engine.write(lambda tx: settle(tx, inbox_id, process_id, session_id, error))
 
-    def requeue(self, row: dict[str, Any], *, is_attempt: bool) -> None:
+    def requeue(self, message: IncomingMessage, *, is_attempt: bool) -> None:
         """Requeue a message whose processing was interrupted.
 
         All messages claimed together with it are requeued too.
         """
-        process_id, session_key, inbox_id = (
-            self.identity.process_id,
-            row["session_key"],
-            row["inbox_id"],
-        )
+        process_id = self.identity.process_id
 
         def requeue(tx: Tx) -> None:
             if is_attempt:
-                tx.execute(RELEASE_CLAIMS + " AND inbox_id = ?", (process_id, inbox_id))
-            tx.execute(RELEASE_PLACE, (process_id, session_key))
+                tx.execute(RELEASE_CLAIMS + " AND inbox_id = ?", (process_id, message.inbox_id))
+            tx.execute(RELEASE_PLACE, (process_id, message.session_key))
 
         self.engine.write(requeue)
 

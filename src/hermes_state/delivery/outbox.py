@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.backoff import Backoff
@@ -42,7 +43,11 @@ HAS_UNSENT = """
 """
 CLAIM_REPLY = "UPDATE hermes_outbox SET state = 'sending', process_id = ? WHERE outbox_id = ?"
 COUNT_ATTEMPT = "UPDATE hermes_outbox SET attempts = attempts + 1 WHERE outbox_id = ?"
-SELECT_REPLY = "SELECT * FROM hermes_outbox WHERE outbox_id = ?"
+REPLY_COLUMNS = """
+    outbox_id, idempotency_key, session_id, inbox_id, platform, target, payload, created_at, state,
+    attempts, due_at, settled_at, receipt, error
+"""
+SELECT_REPLY = f"SELECT {REPLY_COLUMNS} FROM hermes_outbox WHERE outbox_id = ?"  # noqa: S608
 SETTLE_SENT = """
     UPDATE hermes_outbox SET state = 'sent', settled_at = ?, receipt = ?, error = NULL
     WHERE outbox_id = ?
@@ -65,6 +70,34 @@ class OutgoingReply(NamedTuple):
     platform: str
     target: dict[str, Any]
     payload: dict[str, Any]
+
+
+@dataclass(slots=True)
+class StoredReply:
+    """A row of the outbox."""
+
+    outbox_id: int
+    idempotency_key: str
+    session_id: str | None
+    inbox_id: int | None
+    platform: str
+    target: dict[str, Any]
+    payload: dict[str, Any]
+    created_at: float
+    state: str
+    attempts: int
+    due_at: float
+    settled_at: float | None
+    receipt: str | None
+    error: str | None
+    was_ambiguous: bool = False  # when it was claimed: it may have arrived already
+    has_more: bool = False  # when it was claimed: others are unsent
+
+    @classmethod
+    def of_row(cls, row: tuple[Any, ...]) -> StoredReply:
+        """The reply of a row with the columns REPLY_COLUMNS."""
+        values: list[Any] = [*row[:5], json.loads(row[5]), json.loads(row[6]), *row[7:]]
+        return cls(*values)
 
 
 class ReplyBatch(NamedTuple):
@@ -128,9 +161,7 @@ class OutboxRepository(Repository):
         """Settle a message, and those merged into it, and store the replies, in one transaction."""
         self.engine.write(lambda tx: answer(tx, self.identity.process_id, batch))
 
-    def claim(
-        self, platform: str | None = None, *, has_more: bool = False
-    ) -> dict[str, Any] | None:
+    def claim(self, platform: str | None = None, *, has_more: bool = False) -> StoredReply | None:
         """Claim the next reply that is due, optionally of one platform.
 
         `was_ambiguous` means that it may have arrived already, `has_more` that other replies
@@ -140,32 +171,31 @@ class OutboxRepository(Repository):
         sql = NEXT_REPLY.format(platform="" if platform is None else "AND o.platform = ?")
         platform_values = () if platform is None else (platform,)
 
-        def claim(tx: Tx) -> dict[str, Any] | None:
-            row = self._next(tx, sql, platform_values)
-            if row is None:
+        def claim(tx: Tx) -> StoredReply | None:
+            reply = self._next(tx, sql, platform_values)
+            if reply is None:
                 return None
-            outbox_id = row["outbox_id"]
+            outbox_id = reply.outbox_id
             self._register_process(tx)
             tx.execute(CLAIM_REPLY, (self.identity.process_id, outbox_id))
             tx.execute(COUNT_ATTEMPT, (outbox_id,))
-            row["was_ambiguous"] = row["state"] == "ambiguous"
-            row["has_more"] = tx.value(HAS_UNSENT) is not None
-            row["attempts"] += 1
-            row["target"], row["payload"] = json.loads(row["target"]), json.loads(row["payload"])
-            return row
+            reply.was_ambiguous = reply.state == "ambiguous"
+            reply.has_more = tx.value(HAS_UNSENT) is not None
+            reply.attempts += 1
+            return reply
 
         due = (self.clock.now(), *platform_values)
         if not has_more and self.engine.read(lambda reader: reader.value(sql, due)) is None:
             return None  # without acquiring the write lock
         return self.engine.write(claim)
 
-    def _next(self, tx: Tx, sql: str, platform_values: tuple[str, ...]) -> dict[str, Any] | None:
+    def _next(self, tx: Tx, sql: str, platform_values: tuple[str, ...]) -> StoredReply | None:
         """The next reply that is due; replies that are too old are given up."""
         now = tx.clock.now()
         while (outbox_id := tx.value(sql, (now, *platform_values))) is not None:
-            row = tx.dicts(SELECT_REPLY, (outbox_id,))[0]
-            if now - row["created_at"] <= MAX_AGE_SECONDS:
-                return row
+            reply = StoredReply.of_row(tx.rows(SELECT_REPLY, (outbox_id,))[0])
+            if now - reply.created_at <= MAX_AGE_SECONDS:
+                return reply
             tx.execute(SET_FAILED, ("failed", now, "it was too old to be sent", now, outbox_id))
         return None
 
@@ -188,14 +218,14 @@ class OutboxRepository(Repository):
         """Record a failed attempt: retry later with backoff, or give up."""
 
         def record_failure(tx: Tx) -> None:
-            row = tx.dicts(SELECT_REPLY, (outbox_id,))[0]
-            is_too_old = tx.clock.now() - row["created_at"] > MAX_AGE_SECONDS
-            is_exhausted = may_have_arrived and row["attempts"] >= MAX_ATTEMPTS
+            reply = StoredReply.of_row(tx.rows(SELECT_REPLY, (outbox_id,))[0])
+            is_too_old = tx.clock.now() - reply.created_at > MAX_AGE_SECONDS
+            is_exhausted = may_have_arrived and reply.attempts >= MAX_ATTEMPTS
             if is_hopeless or is_too_old or is_exhausted:
                 state = "failed"
             else:
                 state = "ambiguous" if may_have_arrived else "waiting"
-            delay = SEND_BACKOFF.delay(row["attempts"]) if after_seconds is None else after_seconds
+            delay = SEND_BACKOFF.delay(reply.attempts) if after_seconds is None else after_seconds
             now = tx.clock.now()
             settled = now if state == "failed" else None
             tx.execute(SET_FAILED, (state, now + delay, error, settled, outbox_id))

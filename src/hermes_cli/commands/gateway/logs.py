@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
+    from hermes_state.delivery.inbox import IncomingMessage
 
 POLL_SECONDS: Final = 0.5
 COMMON_FIELDS: Final = frozenset({"at", "level", "process", "logger", "message", "traceback"})
@@ -122,20 +123,20 @@ def trace(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def _trace_of(db: SessionDB, row: dict[str, Any]) -> dict[str, Any]:
-    session_id = row["session_id"]
-    uid = f"inbox:{row['inbox_id']}"
+def _trace_of(db: SessionDB, message: IncomingMessage) -> dict[str, Any]:
+    session_id = message.session_id
+    uid = f"inbox:{message.inbox_id}"
     names = ("inbox_id", "platform", "account", "chat_id", "message_id", "session_key", "state")
     more = ("received_at", "settled_at", "attempts", "error", "session_id")
     replies = ("outbox_id", "state", "attempts", "created_at", "settled_at", "receipt", "error")
     return {
-        **{name: row[name] for name in (*names, *more)},
-        "sender": row["payload"]["source"].get("user_name"),
-        "text": row["payload"]["text"],
+        **{name: getattr(message, name) for name in (*names, *more)},
+        "sender": message.payload["source"].get("user_name"),
+        "text": message.payload["text"],
         "stored_as": db.messages.message_of(session_id, uid) if session_id else None,
         "replies": [
-            {**{name: item[name] for name in replies}, "text": item["payload"]["text"]}
-            for item in db.chats.replies_to(row["inbox_id"])
+            {**{name: getattr(reply, name) for name in replies}, "text": reply.payload["text"]}
+            for reply in db.chats.replies_to(message.inbox_id)
         ],
     }
 

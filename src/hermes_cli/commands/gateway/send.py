@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_cli import history
 from hermes_cli.parser import add_json_option
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
+    from hermes_state.delivery.outbox import StoredReply
 
 DELIVERY_WAIT_SECONDS: Final = 30.0
 EXAMPLES: Final = """\
@@ -73,26 +74,27 @@ def _text(written: str, *, has_file: bool) -> str:
 
 def _states(
     db: SessionDB, numbers: list[int], seconds: float, out: CommandOutput
-) -> list[dict[str, Any]]:
-    """The rows of the parts, after waiting for their delivery."""
+) -> list[StoredReply]:
+    """The parts, after waiting for their delivery."""
     deadline = time.monotonic() + seconds
     while True:
-        rows = [db.chats.reply(number) or {} for number in numbers]
-        is_open = any(row.get("state") in {"waiting", "sending"} for row in rows)
+        replies = [reply for number in numbers if (reply := db.chats.reply(number))]
+        is_open = any(reply.state in {"waiting", "sending"} for reply in replies)
         if not is_open or time.monotonic() >= deadline:
             out.progress("")
-            return rows
+            return replies
         out.progress("Sending…")
         time.sleep(0.1)
 
 
-def _report(out: CommandOutput, address: str, rows: list[dict[str, Any]], *, as_json: bool) -> int:
-    states = {str(row.get("state")) for row in rows}
+def _report(out: CommandOutput, address: str, replies: list[StoredReply], *, as_json: bool) -> int:
+    states = {reply.state for reply in replies}
     state = next(iter(states)) if len(states) == 1 else "partly sent"
-    error = next((row["error"] for row in rows if row.get("error")), None)
+    error = next((reply.error for reply in replies if reply.error), None)
     if as_json:
         parts = [
-            {name: row.get(name) for name in ("outbox_id", "state", "receipt")} for row in rows
+            {"outbox_id": reply.outbox_id, "state": reply.state, "receipt": reply.receipt}
+            for reply in replies
         ]
         out.json({"target": address, "state": state, "error": error, "parts": parts})
         return 1 if state == "failed" else 0

@@ -168,9 +168,7 @@ def check_chats() -> list[CheckResult]:
 def _chats(db: SessionDB) -> list[CheckResult]:
     known, pending = db.routes.count(), db.inbox.waiting_places()
     undelivered = [
-        unsent_reply
-        for unsent_reply in db.chats.unsent_replies()
-        if unsent_reply["state"] == "failed"
+        unsent_reply for unsent_reply in db.chats.unsent_replies() if unsent_reply.state == "failed"
     ]
     if not known and not pending and not undelivered:
         return []
@@ -179,7 +177,7 @@ def _chats(db: SessionDB) -> list[CheckResult]:
         text = f"not running; {human_format.plural(pending, 'chat')} with pending messages"
         results.append(CheckResult("gateway", "warning", text, "Run `hermes gateway start`"))
     if undelivered:
-        text = f"{len(undelivered)} not delivered; latest error: {undelivered[0]['error']}"
+        text = f"{len(undelivered)} not delivered; latest error: {undelivered[0].error}"
         results.append(CheckResult("replies", "warning", text, "See `hermes gateway logs`"))
     return results
 
