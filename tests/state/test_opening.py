@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from hermes_core.errors import (
     StoreUnavailableError,
 )
 from hermes_state import SessionDB
-from hermes_state.engine import filesystem
+from hermes_state.engine import engine, filesystem
 from hermes_state.engine.driver import sqlite3
 from hermes_state.sessions.lists import refresh_index
 from hermes_state.upkeep.health import examine
@@ -187,3 +188,22 @@ def test_many_rows_of_another_program_are_indexed_in_slices(
         assert db.statistics.stats()["lifetime_messages"] == 5006
     assert all(f.status in ("ok", "skipped", "warning") for f in examine(path))
     assert {f.status for f in examine(path) if f.name == "session index"} == {"ok"}
+
+
+def test_reading_waits_for_a_history_that_is_being_created(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "CREATION_SECONDS", 30.0)
+    path, ready = tmp_path / "state.db", tmp_path / "ready.db"
+    SessionDB(ready).close()
+    path.touch()  # as a process does that has not stored the tables yet
+
+    def create() -> None:
+        with closing(sqlite3.connect(ready)) as source, closing(sqlite3.connect(path)) as target:
+            source.backup(target)
+
+    creation = threading.Timer(0.2, create)
+    creation.start()
+    with SessionDB(path, read_only=True) as db:
+        assert db.session_count() == 0
+    creation.join()

@@ -249,6 +249,10 @@ class Engine:
         uri = read_only_uri(self.path)
         with contextlib.closing(driver.connect(uri, self.busy_seconds, uri=True)) as connection:
             columns = read_columns(connection)
+            deadline = time.monotonic() + CREATION_SECONDS
+            while not columns.tables and time.monotonic() < deadline:
+                time.sleep(0.02)  # another process is creating the history
+                columns = read_columns(connection)
             self._check(connection, columns)
         return columns
 

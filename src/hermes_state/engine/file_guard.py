@@ -33,6 +33,7 @@ class FileGuard:
         self._names: tuple[str, ...] = ()
         self._files: frozenset[tuple[int, int]] = frozenset()
         self._installed = False
+        self._is_ending = sys.is_finalizing  # then the names of this module are gone
 
     def protect(self, path: Path) -> None:
         """Refuse direct access to the database at *path* from now on."""
@@ -61,7 +62,7 @@ class FileGuard:
         self._files = frozenset(filter(None, map(_file_id, self._counts)))
 
     def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
-        if event not in GUARDED_EVENTS or not self._names:
+        if not self._names or self._is_ending() or event not in GUARDED_EVENTS:
             return
         for target in arguments[: 2 if event == "os.rename" else 1]:
             if isinstance(target, (str, bytes, os.PathLike)):
