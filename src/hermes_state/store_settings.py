@@ -30,7 +30,7 @@ class StoreSettings(NamedTuple):
     wal_limit_mb: int = 64
     draft_interval_ms: int = 150
     retention_days: int = 0  # 0: no automatic pruning
-    search_tools: bool = False
+    search_tools: bool = True
     converts_to_wal: bool = False  # of a file that another program created
 
     @classmethod

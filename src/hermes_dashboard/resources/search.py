@@ -36,10 +36,12 @@ class SearchIndexUpdater:
         self._is_closed = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._with_tools = False  # whether tool text was searched
 
-    def start(self) -> None:
+    def start(self, *, with_tools: bool) -> None:
         """Start the update unless it is running."""
         with self._lock:
+            self._with_tools = self._with_tools or with_tools
             if self._is_closed.is_set() or (self._thread is not None and self._thread.is_alive()):
                 return
             self._thread = threading.Thread(
@@ -50,9 +52,12 @@ class SearchIndexUpdater:
             self._thread.start()
 
     def _update(self) -> None:
+        search = self._db.search
         before = None
-        while not self._is_closed.wait(PAUSE_SECONDS) and not self._db.search.fill(FILL_SECONDS):
-            done = self._db.search.progress()
+        while not self._is_closed.wait(PAUSE_SECONDS):
+            if search.fill(FILL_SECONDS, with_tools=self._with_tools):
+                return
+            done = search.progress(with_tools=self._with_tools)
             if done == before:
                 return  # no progress: the file is unusable at the moment
             before = done
@@ -105,9 +110,10 @@ def router(context: DashboardContext) -> ResourceRouter:
             with_tools=with_tools,
             patience=patience,
         )
-        progress = db.search.progress()
+        reads_tools = with_tools or "tool" in role
+        progress = db.search.progress(with_tools=reads_tools)
         if progress is not None:
-            updater.start()
+            updater.start(with_tools=reads_tools)
         return {
             "items": _shown(db, hits[:limit]),
             "has_more": len(hits) > limit,

@@ -5,9 +5,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_state.search.index_builder import BLOCK_BITS, IndexedRow, indexed_text, read_watermark
-from hermes_state.search.query import TooManyTermsError, match_expression, restrict_sources
-from hermes_state.search.tokens import composed, token_texts, tokens
+from hermes_state.search.index_builder import (
+    BLOCK_BITS,
+    TOOL_TERMS,
+    IndexedRow,
+    facet_token,
+    indexed_text,
+)
+from hermes_state.search.query import TooManyTermsError, match_expression, restrict_facets
+from hermes_state.search.tokens import composed, fold
+from hermes_state.search.tool_index import PART_BITS, part_name, part_numbers, role_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -41,13 +48,9 @@ class Snippet(NamedTuple):
 def snippet(content: str, query: Query) -> Snippet:
     """The excerpt of *content* around its first match; its beginning if there is none."""
     text = composed(content)
-    text_tokens = list(tokens(text))
-    spans = query.spans([token.text for token in text_tokens])
-    hits = _merge_overlapping(
-        [(text_tokens[first].start, text_tokens[stop - 1].end) for first, stop in spans]
-    )
+    hits = _first_hits(query.character_spans(fold(text)))
     begin = max(0, hits[0][0] - BEFORE_CHARACTERS) if hits else 0
-    end = min(len(text), max(begin + SNIPPET_CHARACTERS, hits[0][1] if hits else 0))
+    end = min(len(text), _window_end(hits[0]) if hits else SNIPPET_CHARACTERS)
     head = ELLIPSIS if begin else ""
     tail = ELLIPSIS if end < len(text) else ""
     shift = len(head) - begin
@@ -56,14 +59,22 @@ def snippet(content: str, query: Query) -> Snippet:
     return Snippet(head + piece + tail, inside)
 
 
-def _merge_overlapping(hits: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for start, stop in sorted(hits):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+def _window_end(hit: tuple[int, int]) -> int:
+    """End of the excerpt around the first match."""
+    return max(max(0, hit[0] - BEFORE_CHARACTERS) + SNIPPET_CHARACTERS, hit[1])
+
+
+def _first_hits(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Matches in the excerpt around the first one; overlapping matches are merged."""
+    hits: list[tuple[int, int]] = []
+    for start, stop in spans:
+        if hits and start <= hits[-1][1]:
+            hits[-1] = (hits[-1][0], max(stop, hits[-1][1]))
+        elif hits and start >= _window_end(hits[0]):
+            break
         else:
-            merged.append((start, stop))
-    return merged
+            hits.append((start, stop))
+    return hits
 
 
 CHUNK_IDS: Final = 200
@@ -135,7 +146,7 @@ class Candidate(NamedTuple):
 
     def matches(self, query: Query, *, with_tools: bool) -> bool:
         """Whether its text matches the query."""
-        return query.matches(token_texts(indexed_text(self.row, with_tools=with_tools)))
+        return query.matches_text(indexed_text(self.row, with_tools=with_tools))
 
     def as_hit(self, query: Query, *, with_tools: bool) -> dict[str, Any]:
         """The search result for the message."""
@@ -206,14 +217,13 @@ def scan(
 
 
 class IndexResult(NamedTuple):
-    """Row IDs from the index, best first, and its watermark."""
+    """Row IDs from the index, in the order of the results."""
 
     ids: list[int]
-    through: int
     is_all: bool
 
 
-def query_index(
+def query_messages(
     connection: sqlite3.Connection,
     search_filter: SearchFilter,
     *,
@@ -222,14 +232,13 @@ def query_index(
     by_rank: bool,
 ) -> IndexResult | None:
     """The next row IDs; None if the index cannot evaluate this query."""
-    through = read_watermark(connection)
     try:
         expression = match_expression(connection, search_filter.query)
     except TooManyTermsError:
         return None
     if expression is None:
-        return IndexResult([], through, is_all=True)
-    match = restrict_sources(expression, search_filter.sources)
+        return IndexResult([], is_all=True)
+    match = restrict_facets(expression, [facet_token(name) for name in search_filter.sources])
     low, high = _id_range(connection, search_filter)
     if by_rank:
         sql = (
@@ -238,17 +247,50 @@ def query_index(
         )
         rows = connection.execute(sql, (match, low, high, limit, position)).fetchall()
     else:
-        if search_filter.oldest_first:
-            low = max(low, position + 1)
-        else:
-            high = min(high, position - 1)
-        direction = "ASC" if search_filter.oldest_first else "DESC"
-        sql = (
-            "SELECT rowid FROM body WHERE body MATCH ? AND rowid BETWEEN ? AND ?"  # noqa: S608
-            f" ORDER BY rowid {direction} LIMIT ?"
-        )
+        low, high = _beyond(search_filter, position, low, high)
+        sql = _select_by_id("body", search_filter)
         rows = connection.execute(sql, (match, low, high, limit)).fetchall()
-    return IndexResult([row[0] for row in rows], through, len(rows) < limit)
+    return IndexResult([row[0] for row in rows], len(rows) < limit)
+
+
+def query_tools(
+    connection: sqlite3.Connection, search_filter: SearchFilter, *, position: int, limit: int
+) -> IndexResult | None:
+    """The next row IDs of messages with tool text; None if the index cannot evaluate this."""
+    try:
+        expression = match_expression(connection, search_filter.query, TOOL_TERMS)
+    except TooManyTermsError:
+        return None
+    if expression is None:
+        return IndexResult([], is_all=True)
+    match = restrict_facets(expression, [facet_token(name) for name in search_filter.sources])
+    match = restrict_facets(match, [role_token(role) for role in search_filter.roles])
+    low, high = _beyond(search_filter, position, *_id_range(connection, search_filter))
+    numbers = part_numbers(connection)
+    ids: list[int] = []
+    for number in numbers if search_filter.oldest_first else reversed(numbers):
+        if low >> PART_BITS <= number <= high >> PART_BITS:
+            sql = _select_by_id(part_name(number), search_filter)
+            values = (match, low, high, limit - len(ids))
+            ids += [row[0] for row in connection.execute(sql, values)]
+        if len(ids) == limit:
+            break
+    return IndexResult(ids, len(ids) < limit)
+
+
+def _beyond(search_filter: SearchFilter, position: int, low: int, high: int) -> tuple[int, int]:
+    """The range of row IDs after *position*, in the order of the results."""
+    if search_filter.oldest_first:
+        return max(low, position + 1), high
+    return low, min(high, position - 1)
+
+
+def _select_by_id(table: str, search_filter: SearchFilter) -> str:
+    direction = "ASC" if search_filter.oldest_first else "DESC"
+    return (
+        f"SELECT rowid FROM {table} WHERE {table} MATCH ? AND rowid BETWEEN ? AND ?"  # noqa: S608
+        f" ORDER BY rowid {direction} LIMIT ?"
+    )
 
 
 def _id_range(connection: sqlite3.Connection, search_filter: SearchFilter) -> tuple[int, int]:

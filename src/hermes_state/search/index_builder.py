@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import plain_text
 from hermes_state.engine.side_file import read_meta, write_meta
 from hermes_state.messages.rows import decode_content
-from hermes_state.search.tokens import token_texts
+from hermes_state.search.tokens import index_words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from hermes_state.engine.driver import sqlite3
     from hermes_state.engine.transaction import Reader
 
 SLICE_ROWS: Final = 400
 MERGE_PAGES: Final = 200
 BLOCK_BITS: Final = 10
-WATERMARK_KEY: Final = "indexed_through"
-WITNESS_KEY: Final = "last_indexed"
-INDEXED_ROLES: Final = ("user", "assistant")
+MESSAGE_ROLES: Final = ("user", "assistant")  # the rest is tool text
 
 NEXT_ROWS: Final = """
     SELECT m.id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.timestamp, s.source
     FROM messages m JOIN sessions s ON s.id = m.session_id
-    WHERE m.id > ? AND m.id <= ? {roles} ORDER BY m.id LIMIT ?
+    WHERE m.id > ? AND m.id <= ? AND {condition} ORDER BY m.id LIMIT ?
 """
-ROWS_OF_SESSION: Final = """
-    SELECT m.id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.timestamp, s.source
-    FROM messages m JOIN sessions s ON s.id = m.session_id
-    WHERE m.session_id = ? AND m.id > ? ORDER BY m.id LIMIT ?
-"""
+IS_MESSAGE: Final = "m.role IN ('user', 'assistant')"
 UPSERT_SPAN: Final = """
     INSERT INTO span (block, low, high) VALUES (?, ?, ?)
     ON CONFLICT (block) DO UPDATE
         SET low = min(low, excluded.low), high = max(high, excluded.high)
 """
+INSERT_WORDS: Final = "INSERT INTO body (rowid, words, facets) VALUES (?, ?, ?)"
 LAST_ASSIGNED_ID: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'messages'"
 SELECT_WITNESS: Final = "SELECT timestamp, session_id FROM messages WHERE id = ?"
 NEWEST_ID: Final = "SELECT coalesce(max(id), 0) FROM messages"
@@ -52,6 +50,28 @@ class IndexedRow(NamedTuple):
     tool_calls: str | None
     at: float
     source: str
+
+
+class WatermarkKeys(NamedTuple):
+    """Metadata keys of the last indexed ID, and of a message that was indexed."""
+
+    through: str
+    witness: str
+
+
+MESSAGE_KEYS: Final = WatermarkKeys("indexed_through", "last_indexed")
+TOOL_KEYS: Final = WatermarkKeys("tools_indexed_through", "last_indexed_tools")
+
+
+class TermTables(NamedTuple):
+    """Tables with all terms of an index, and with the trigrams of the terms."""
+
+    term: str
+    gram: str
+
+
+MESSAGE_TERMS: Final = TermTables("term", "gram")
+TOOL_TERMS: Final = TermTables("tool_term", "tool_gram")
 
 
 class IndexSlice(NamedTuple):
@@ -77,9 +97,27 @@ def matches_history(reader: Reader, watermark: int, witness: str | None) -> bool
     return row is None or f"{row[0]!r} {row[1]}" == expected
 
 
-def read_watermark(connection: sqlite3.Connection) -> int:
+def read_watermark(connection: sqlite3.Connection, keys: WatermarkKeys = MESSAGE_KEYS) -> int:
     """ID of the last indexed message."""
-    return int(read_meta(connection, WATERMARK_KEY) or 0)
+    return int(read_meta(connection, keys.through) or 0)
+
+
+def read_state(connection: sqlite3.Connection) -> list[tuple[int, str | None]]:
+    """Watermark and witness of both indexes."""
+    return [
+        (read_watermark(connection, keys), read_meta(connection, keys.witness))
+        for keys in (MESSAGE_KEYS, TOOL_KEYS)
+    ]
+
+
+def write_watermark(
+    connection: sqlite3.Connection, next_slice: IndexSlice, keys: WatermarkKeys
+) -> None:
+    """Advance the watermark to the end of a slice."""
+    write_meta(connection, keys.through, next_slice.through)
+    if next_slice.rows:
+        last = next_slice.rows[-1]
+        write_meta(connection, keys.witness, f"{last.id} {last.at!r} {last.session_id}")
 
 
 def newest_id(reader: Reader) -> int:
@@ -88,23 +126,13 @@ def newest_id(reader: Reader) -> int:
 
 
 def read_slice(
-    reader: Reader, after: int, *, with_tools: bool, limit: int = SLICE_ROWS
+    reader: Reader, after: int, *, condition: str = IS_MESSAGE, limit: int = SLICE_ROWS
 ) -> IndexSlice:
     """The next messages to index."""
     through = newest_id(reader)
-    roles = "" if with_tools else "AND m.role IN ('user', 'assistant')"
-    rows = [
-        IndexedRow(*row)
-        for row in reader.rows(NEXT_ROWS.format(roles=roles), (after, through, limit))
-    ]
+    sql = NEXT_ROWS.format(condition=condition)
+    rows = [IndexedRow(*row) for row in reader.rows(sql, (after, through, limit))]
     return IndexSlice(rows, after, rows[-1].id if len(rows) == limit else max(through, after))
-
-
-def read_session(
-    reader: Reader, session_id: str, after: int, limit: int = SLICE_ROWS
-) -> list[IndexedRow]:
-    """The next messages of one session."""
-    return [IndexedRow(*row) for row in reader.rows(ROWS_OF_SESSION, (session_id, after, limit))]
 
 
 def indexed_text(row: IndexedRow, *, with_tools: bool) -> str:
@@ -120,90 +148,91 @@ def facet_token(source: str) -> str:
     return "x" + "".join(c for c in source.lower() if c.isascii() and c.isalnum())
 
 
-def index_slice(
-    connection: sqlite3.Connection, next_slice: IndexSlice, *, with_tools: bool
-) -> bool:
+def index_slice(connection: sqlite3.Connection, next_slice: IndexSlice) -> bool:
     """Index a slice and advance the watermark, in one transaction.
 
     Nothing is done if the watermark has changed: another process was faster, or the file
     was rebuilt. The next slice starts at the current watermark.
     """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with write_transaction(connection):
         if read_watermark(connection) == next_slice.after:
             vocabulary: set[str] = set()
             for row in next_slice.rows:
-                texts = token_texts(indexed_text(row, with_tools=with_tools))
-                vocabulary.update(texts)
-                _insert_row(connection, row, texts)
-            _insert_spans(connection, next_slice.rows)
-            _insert_terms(connection, vocabulary)
-            write_meta(connection, WATERMARK_KEY, next_slice.through)
-            if next_slice.rows:
-                last = next_slice.rows[-1]
-                write_meta(connection, WITNESS_KEY, f"{last.id} {last.at!r} {last.session_id}")
+                words, texts = index_words(indexed_text(row, with_tools=False))
+                vocabulary |= texts
+                if texts:
+                    connection.execute(INSERT_WORDS, (row.id, words, facet_token(row.source)))
+            insert_spans(connection, next_slice.rows)
+            insert_terms(connection, vocabulary, MESSAGE_TERMS)
+            write_watermark(connection, next_slice, MESSAGE_KEYS)
+    return True
+
+
+@contextlib.contextmanager
+def write_transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that is rolled back after an error."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    return True
 
 
-def _insert_row(connection: sqlite3.Connection, row: IndexedRow, texts: list[str]) -> None:
-    if texts:
-        values = (row.id, " ".join(texts), facet_token(row.source))
-        connection.execute("INSERT INTO body (rowid, words, facets) VALUES (?, ?, ?)", values)
+def insert_spans(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None:
+    """Add the times of messages to those of their blocks."""
+    connection.executemany(UPSERT_SPAN, [(row.id >> BLOCK_BITS, row.at, row.at) for row in rows])
 
 
-def _insert_spans(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None:
-    for row in rows:
-        connection.execute(UPSERT_SPAN, (row.id >> BLOCK_BITS, row.at, row.at))
-
-
-def _insert_terms(connection: sqlite3.Connection, vocabulary: set[str]) -> None:
+def insert_terms(connection: sqlite3.Connection, vocabulary: set[str], tables: TermTables) -> None:
+    """Add terms that are new, and their trigrams."""
+    insert_term = f"INSERT OR IGNORE INTO {tables.term} (text) VALUES (?)"  # noqa: S608
+    insert_gram = f"INSERT INTO {tables.gram} (rowid, text) VALUES (?, ?)"  # noqa: S608
     for term in sorted(vocabulary):
-        cursor = connection.execute("INSERT OR IGNORE INTO term (text) VALUES (?)", (term,))
+        cursor = connection.execute(insert_term, (term,))
         if cursor.rowcount > 0 and len(term) > 2:
-            connection.execute(
-                "INSERT INTO gram (rowid, text) VALUES (?, ?)", (cursor.lastrowid, term)
-            )
+            connection.execute(insert_gram, (cursor.lastrowid, term))
 
 
-def delete_rows(
-    connection: sqlite3.Connection, rows: list[IndexedRow], *, with_tools: bool
-) -> bool:
+def delete_rows(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None:
     """Delete messages from the index, and terms that occur nowhere else."""
-    connection.execute("BEGIN IMMEDIATE")
     vocabulary: set[str] = set()
     for row in rows:
-        vocabulary.update(token_texts(indexed_text(row, with_tools=with_tools)))
+        vocabulary |= index_words(indexed_text(row, with_tools=False))[1]
         connection.execute("DELETE FROM body WHERE rowid = ?", (row.id,))
+    delete_terms(connection, vocabulary, ["body"], MESSAGE_TERMS)
+
+
+def delete_terms(
+    connection: sqlite3.Connection,
+    vocabulary: set[str],
+    word_tables: Sequence[str],
+    tables: TermTables,
+) -> None:
+    """Delete those terms that no longer occur in any of the tables."""
+    find = [f"SELECT 1 FROM {name} WHERE {name} MATCH ? LIMIT 1" for name in word_tables]  # noqa: S608
     for term in vocabulary:
-        occurs = connection.execute(
-            "SELECT 1 FROM body WHERE body MATCH ? LIMIT 1", (f'words : "{term}"',)
-        ).fetchone()
-        term_id = connection.execute("SELECT id FROM term WHERE text = ?", (term,)).fetchone()
-        if occurs is None and term_id is not None:
-            connection.execute("DELETE FROM term WHERE id = ?", term_id)
-            connection.execute("DELETE FROM gram WHERE rowid = ?", term_id)
-    connection.execute("COMMIT")
-    return True
+        match = (f'words : "{term}"',)
+        if any(connection.execute(sql, match).fetchone() for sql in find):
+            continue
+        found = connection.execute(
+            f"DELETE FROM {tables.term} WHERE text = ? RETURNING id",  # noqa: S608
+            (term,),
+        ).fetchall()
+        connection.executemany(f"DELETE FROM {tables.gram} WHERE rowid = ?", found)  # noqa: S608
 
 
-def merge(connection: sqlite3.Connection, *, is_first: bool, seconds: float = 0.05) -> bool:
-    """Merge the index for at most *seconds* to drop deleted entries; whether it is complete."""
-    deadline = time.monotonic() + seconds
-    for table in ("body", "gram"):
-        sql = f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)"  # noqa: S608
-        if is_first:
-            connection.execute(sql, (-MERGE_PAGES,))  # starts a merge of all segments
-        while True:
-            before = connection.total_changes
-            connection.execute(sql, (MERGE_PAGES,))
-            if connection.total_changes - before < 2:
-                break
-            if time.monotonic() >= deadline and not is_first:
-                return False
-    connection.execute("PRAGMA incremental_vacuum").fetchall()
-    return True
+def merge(connection: sqlite3.Connection, table: str, *, is_first: bool, deadline: float) -> bool:
+    """Merge a table until *deadline*, to drop deleted entries; whether it is complete."""
+    sql = f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)"  # noqa: S608
+    if is_first:
+        connection.execute(sql, (-MERGE_PAGES,))  # starts a merge of all segments
+    while True:
+        before = connection.total_changes
+        connection.execute(sql, (MERGE_PAGES,))
+        if connection.total_changes - before < 2:
+            return True
+        if time.monotonic() >= deadline and not is_first:
+            return False

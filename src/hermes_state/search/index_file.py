@@ -12,7 +12,7 @@ from hermes_state.engine.side_file import SideFile
 if TYPE_CHECKING:
     from pathlib import Path
 
-SEARCH_LAYOUT: Final = "1"
+SEARCH_LAYOUT: Final = "2"
 
 SEARCH_TABLES: Final = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -26,6 +26,12 @@ SEARCH_TABLES: Final = (
     "CREATE TABLE term (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
     "CREATE VIRTUAL TABLE gram USING fts5(text, content='', contentless_delete=1, detail=none,"
     " tokenize='trigram case_sensitive 1')",
+    # The same for messages with tool text; their words are in one table per range of message
+    # IDs, which is created when the range is indexed (tool_index.py).
+    "CREATE TABLE tool_part (number INTEGER PRIMARY KEY, has_deleted INTEGER NOT NULL DEFAULT 0)",
+    "CREATE TABLE tool_term (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
+    "CREATE VIRTUAL TABLE tool_gram USING fts5(text, content='', contentless_delete=1,"
+    " detail=none, tokenize='trigram case_sensitive 1')",
 )
 
 

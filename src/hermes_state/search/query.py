@@ -11,15 +11,23 @@ A query can be evaluated by the index and against a text, with the same result.
 
 from __future__ import annotations
 
+import functools
+import heapq
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
-from hermes_state.search.index_builder import facet_token
-from hermes_state.search.tokens import token_texts
+from hermes_state.search.index_builder import MESSAGE_TERMS, TermTables
+from hermes_state.search.tokens import (
+    composed,
+    fold,
+    sequence_pattern,
+    token_texts,
+    tokens_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from hermes_state.engine.driver import sqlite3
 
@@ -59,6 +67,31 @@ class Term(NamedTuple):
             return last[1].startswith(last[0])
         return last[0] == last[1]
 
+    def character_spans(self, folded: str) -> Iterator[tuple[int, int]]:
+        """Positions of the term in a folded text, as half-open ranges, in order."""
+        if not all(token in folded for token in self.tokens):
+            return
+        if self.is_inside:
+            found = list(tokens_of(folded))
+            for first, stop in self.spans([token.text for token in found]):
+                yield found[first].start, found[stop - 1].end
+            return
+        pattern = _pattern(self.tokens, self.is_prefix)
+        at = folded.find(self.tokens[0])
+        while at >= 0:
+            if match := pattern.match(folded, at):
+                yield match.span()
+            at = folded.find(self.tokens[0], at + 1)
+
+    def occurs_in(self, folded: str) -> bool:
+        """Whether a folded text contains the term."""
+        return next(self.character_spans(folded), None) is not None
+
+
+@functools.lru_cache(maxsize=64)
+def _pattern(sequence: tuple[str, ...], is_prefix: bool) -> re.Pattern[str]:
+    return sequence_pattern(sequence, is_prefix=is_prefix)
+
 
 class Query(NamedTuple):
     """Groups of alternatives that must all match, and terms that must not occur."""
@@ -72,11 +105,17 @@ class Query(NamedTuple):
             term.spans(text) for term in self.excluded
         )
 
-    def spans(self, text: Sequence[str]) -> list[tuple[int, int]]:
-        """Positions of all wanted terms among the tokens of a text, in order."""
-        return sorted(
-            {span for group in self.required for term in group for span in term.spans(text)}
-        )
+    def matches_text(self, text: str) -> bool:
+        """Whether a text matches; faster than `matches` with its tokens."""
+        folded = fold(composed(text))
+        return all(
+            any(term.occurs_in(folded) for term in group) for group in self.required
+        ) and not any(term.occurs_in(folded) for term in self.excluded)
+
+    def character_spans(self, folded: str) -> Iterator[tuple[int, int]]:
+        """Positions of all wanted terms in a folded text, in order."""
+        terms = [term for group in self.required for term in group]
+        return heapq.merge(*(term.character_spans(folded) for term in terms))
 
     @property
     def is_empty(self) -> bool:
@@ -121,36 +160,42 @@ class TooManyTermsError(Exception):
     """A substring occurs in too many different terms to look up each of them."""
 
 
-def match_expression(connection: sqlite3.Connection, query: Query) -> str | None:
+def match_expression(
+    connection: sqlite3.Connection, query: Query, tables: TermTables = MESSAGE_TERMS
+) -> str | None:
     """The FTS5 expression for *query*; None if no indexed term can match it."""
+
+    def expressions(terms: Sequence[Term]) -> list[str]:
+        return [text for term in terms if (text := _term_expression(connection, term, tables))]
+
     groups = []
     for group in query.required:
-        alternatives = [text for term in group if (text := _term_expression(connection, term))]
+        alternatives = expressions(group)
         if not alternatives:
             return None
         groups.append(_join(" OR ", alternatives))
     required = _join(" AND ", groups)
-    excluded = [text for term in query.excluded if (text := _term_expression(connection, term))]
+    excluded = expressions(query.excluded)
     return f"{required} NOT {_join(' OR ', excluded)}" if excluded else required
 
 
-def restrict_sources(expression: str, sources: Sequence[str]) -> str:
-    """The expression restricted to sources; messages of other sources may match too."""
-    if not sources:
+def restrict_facets(expression: str, facets: Sequence[str]) -> str:
+    """The expression restricted to messages with one of the facets, if there are any."""
+    if not facets:
         return expression
-    facets = [f'facets : "{facet_token(source)}"' for source in sources]
-    return _join(" AND ", [expression, _join(" OR ", facets)])
+    alternatives = [f'facets : "{facet}"' for facet in facets]
+    return _join(" AND ", [expression, _join(" OR ", alternatives)])
 
 
 def _join(operator: str, parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"({operator.join(parts)})"
 
 
-def _term_expression(connection: sqlite3.Connection, term: Term) -> str:
+def _term_expression(connection: sqlite3.Connection, term: Term, tables: TermTables) -> str:
     if not term.is_inside:
         return _phrase(term.tokens, is_prefix=term.is_prefix)
     first, *rest = term.tokens
-    expansions = _terms_with(connection, first, at_the_end=bool(rest))
+    expansions = _terms_with(connection, first, tables, at_the_end=bool(rest))
     phrases = [_phrase((text, *rest), is_prefix=bool(rest)) for text in expansions]
     return _join(" OR ", phrases) if phrases else ""
 
@@ -159,15 +204,21 @@ def _phrase(tokens: Sequence[str], *, is_prefix: bool) -> str:
     return f'words : "{" ".join(tokens)}"' + ("*" if is_prefix else "")
 
 
-def _terms_with(connection: sqlite3.Connection, piece: str, *, at_the_end: bool) -> list[str]:
+def _terms_with(
+    connection: sqlite3.Connection, piece: str, tables: TermTables, *, at_the_end: bool
+) -> list[str]:
     """Indexed terms that contain, or end with, *piece*."""
     if len(piece) >= MIN_GRAM_CHARACTERS:
         grams = {piece[at : at + 3] for at in range(len(piece) - 2)}
-        sql = "SELECT text FROM term WHERE id IN (SELECT rowid FROM gram WHERE gram MATCH ?)"
+        sql = (
+            f"SELECT text FROM {tables.term} WHERE id IN"  # noqa: S608
+            f" (SELECT rowid FROM {tables.gram} WHERE {tables.gram} MATCH ?)"
+        )
         expression = " AND ".join(f'"{gram}"' for gram in sorted(grams))
         rows = connection.execute(sql, (expression,))
     else:
-        rows = connection.execute("SELECT text FROM term WHERE instr(text, ?) > 0", (piece,))
+        sql = f"SELECT text FROM {tables.term} WHERE instr(text, ?) > 0"  # noqa: S608
+        rows = connection.execute(sql, (piece,))
     terms = [term for (term,) in rows if (term.endswith(piece) if at_the_end else piece in term)]
     if len(terms) > MAX_EXPANDED_TERMS:
         raise TooManyTermsError

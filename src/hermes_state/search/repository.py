@@ -69,13 +69,16 @@ class SearchRepository(Repository):
             search_filter, by_rank=sort == "rank", limit=limit, offset=offset
         )
 
-    def fill(self, seconds: float | None = None) -> bool:
-        """Update the search index, for at most this time; returns whether it is complete."""
-        return self._searcher().fill(seconds)
+    def fill(self, seconds: float | None = None, *, with_tools: bool = False) -> bool:
+        """Update the search index, for at most this time; returns whether it is complete.
 
-    def progress(self) -> tuple[int, int] | None:
+        The index of tool text is filled only if *with_tools*.
+        """
+        return self._searcher().fill(seconds, with_tools=with_tools)
+
+    def progress(self, *, with_tools: bool = False) -> tuple[int, int] | None:
         """Progress of the search index: indexed message IDs and total; None when complete."""
-        return self._searcher().progress()
+        return self._searcher().progress(with_tools=with_tools)
 
     def rebuild(self) -> None:
         """Discard the search index; it is rebuilt."""

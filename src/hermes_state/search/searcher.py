@@ -2,34 +2,77 @@
 
 from __future__ import annotations
 
+import functools
+import heapq
+import itertools
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hermes_core.messages import plain_text
-from hermes_state.engine.side_file import read_meta
 from hermes_state.messages.rows import decode_content
-from hermes_state.search import index_builder
-from hermes_state.search.candidates import CHUNK_IDS, MAX_ROW_ID, by_ids, query_index, scan
+from hermes_state.search import index_builder, tool_index
+from hermes_state.search.candidates import (
+    CHUNK_IDS,
+    MAX_ROW_ID,
+    by_ids,
+    query_messages,
+    query_tools,
+    scan,
+)
+from hermes_state.search.index_builder import MESSAGE_KEYS, MESSAGE_ROLES, TOOL_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from hermes_state.engine.driver import sqlite3
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
     from hermes_state.search.candidates import Candidate, IndexResult, SearchFilter
+    from hermes_state.search.index_builder import IndexSlice, WatermarkKeys
 
 CONTEXT_CHARACTERS: Final = 200
 CATCH_UP_SECONDS: Final = 0.3
+MIN_CHUNK_IDS: Final = 10
 
 ID_RANGE: Final = """
     SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM messages WHERE session_id = ?
 """
+# Structured content contains a zero character; of text, the beginning is enough.
 PRECEDING: Final = """
-    SELECT role, content FROM messages WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT 1
+    SELECT role, iif(instr(content, char(0)), content, substr(content, 1, 200)) FROM messages
+    WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT 1
 """
 FOLLOWING: Final = """
-    SELECT role, content FROM messages WHERE session_id = ? AND id >= ? ORDER BY id LIMIT 2
+    SELECT role, iif(instr(content, char(0)), content, substr(content, 1, 200)) FROM messages
+    WHERE session_id = ? AND id >= ? ORDER BY id LIMIT 2
 """
+
+
+class IndexQuery(Protocol):
+    """A query of one of the indexes."""
+
+    def __call__(
+        self,
+        connection: sqlite3.Connection,
+        search_filter: SearchFilter,
+        /,
+        *,
+        position: int,
+        limit: int,
+    ) -> IndexResult | None:
+        """The next row IDs after a position."""
+
+
+class IndexPart(NamedTuple):
+    """How one of the indexes is filled."""
+
+    keys: WatermarkKeys
+    read_slice: Callable[[Reader, int], IndexSlice]
+    index_slice: Callable[[sqlite3.Connection, IndexSlice], bool]
+
+
+MESSAGES: Final = IndexPart(MESSAGE_KEYS, index_builder.read_slice, index_builder.index_slice)
+TOOLS: Final = IndexPart(TOOL_KEYS, tool_index.read_slice, tool_index.index_slice)
 
 
 class Searcher:
@@ -48,112 +91,157 @@ class Searcher:
             search_filter = self._engine.read(lambda reader: _with_id_range(reader, search_filter))
         count = -1 if limit < 0 else offset + limit
         matches: list[Candidate] = []
-        for candidate in self._candidates(search_filter, by_rank=by_rank):
+        for candidate in self._candidates(search_filter, count, by_rank=by_rank):
             matches.append(candidate)
             if len(matches) == count:
                 break
-        return [self._hit(search_filter, candidate) for candidate in matches[offset:]]
+        found = matches[offset:]
+        return self._engine.read(
+            lambda reader: [_hit(reader, search_filter, candidate) for candidate in found]
+        )
 
     def _check_history(self) -> None:
         """Delete an index that belongs to another history, or to another copy of this one."""
-        state = self._file.use(
-            lambda c: (index_builder.read_watermark(c), read_meta(c, index_builder.WITNESS_KEY))
-        )
+        state = self._file.use(index_builder.read_state)
         if state is not None and not self._engine.read(
-            lambda r: index_builder.matches_history(r, *state)
+            lambda r: all(index_builder.matches_history(r, *pair) for pair in state)
         ):
             self._file.remove()
 
-    def fill(self, seconds: float | None = None) -> bool:
+    def fill(self, seconds: float | None = None, *, with_tools: bool) -> bool:
         """Update the index for at most *seconds*; whether it is complete."""
         self._check_history()
         deadline = None if seconds is None else time.monotonic() + seconds
-        while (has_more := self._fill_slice()) is not False:
-            if has_more is None or (deadline is not None and time.monotonic() >= deadline):
-                return False
+        for part in self._parts(with_tools=with_tools):
+            while (has_more := self._fill_slice(part)) is not False:
+                if has_more is None or (deadline is not None and time.monotonic() >= deadline):
+                    return False
         return True
 
-    def progress(self) -> tuple[int, int] | None:
+    def progress(self, *, with_tools: bool) -> tuple[int, int] | None:
         """Indexed and total message IDs; None when the index is complete."""
-        watermark = self._file.use(index_builder.read_watermark)
         newest = self._engine.read(index_builder.newest_id)
-        return None if watermark == newest else (watermark or 0, newest)
+        for part in self._parts(with_tools=with_tools):
+            if (watermark := self._watermark(part)) != newest:
+                return watermark or 0, newest
+        return None
 
-    def _fill_slice(self) -> bool | None:
+    def _parts(self, *, with_tools: bool) -> list[IndexPart]:
+        return [MESSAGES, TOOLS] if with_tools and self._covers_tools else [MESSAGES]
+
+    def _watermark(self, part: IndexPart) -> int | None:
+        return self._file.use(lambda c: index_builder.read_watermark(c, part.keys))
+
+    def _fill_slice(self, part: IndexPart) -> bool | None:
         """Index a slice: whether more messages are left; None if the file is unusable."""
-        watermark = self._file.use(index_builder.read_watermark)
+        watermark = self._watermark(part)
         if watermark is None:
             return None
-        next_slice = self._engine.read(
-            lambda reader: index_builder.read_slice(
-                reader, watermark, with_tools=self._covers_tools
-            )
-        )
+        next_slice = self._engine.read(lambda reader: part.read_slice(reader, watermark))
         if next_slice.through == watermark:
             return False
-        done = self._file.use(
-            lambda c: index_builder.index_slice(c, next_slice, with_tools=self._covers_tools)
-        )
-        return done or None
+        return self._file.use(lambda c: part.index_slice(c, next_slice)) or None
 
-    def _candidates(self, search_filter: SearchFilter, *, by_rank: bool) -> Iterator[Candidate]:
-        self.fill(CATCH_UP_SECONDS)
-        first = self._query(
-            search_filter,
-            0 if by_rank or search_filter.oldest_first else MAX_ROW_ID,
-            by_rank=by_rank,
-        )
-        if first is None or (search_filter.with_tools and not self._covers_tools):
+    def _candidates(
+        self, search_filter: SearchFilter, count: int, *, by_rank: bool
+    ) -> Iterator[Candidate]:
+        """Matching messages in the order of the results, of which the first *count* are needed."""
+        self.fill(CATCH_UP_SECONDS, with_tools=search_filter.with_tools)
+        through = self._indexed_through(search_filter)
+        indexed = search_filter._replace(last_id=min(search_filter.last_id, through))
+        streams = self._streams(indexed, count, by_rank=by_rank) if through else None
+        if streams is None:
             yield from scan(self._engine.read, search_filter, above=0, below=MAX_ROW_ID)
             return
-        tail = scan(self._engine.read, search_filter, above=first.through, below=MAX_ROW_ID)
+        tail = scan(self._engine.read, search_filter, above=through, below=MAX_ROW_ID)
         if not search_filter.oldest_first:
             yield from tail
-        yield from self._from_index(search_filter, first, by_rank=by_rank)
+        yield from _combined(streams, search_filter, by_rank=by_rank)
         if search_filter.oldest_first:
             yield from tail
 
-    def _query(
-        self, search_filter: SearchFilter, position: int, *, by_rank: bool
-    ) -> IndexResult | None:
-        return self._file.use(
-            lambda connection: query_index(
-                connection, search_filter, position=position, limit=CHUNK_IDS, by_rank=by_rank
-            )
-        )
+    def _indexed_through(self, search_filter: SearchFilter) -> int:
+        """The last message ID up to which the indexes of a search are complete; 0 for none."""
+        if search_filter.with_tools and not self._covers_tools:
+            return 0
+        parts = self._parts(with_tools=search_filter.with_tools)
+        return min(self._watermark(part) or 0 for part in parts)
 
-    def _from_index(
-        self, search_filter: SearchFilter, result: IndexResult, *, by_rank: bool
+    def _streams(
+        self, search_filter: SearchFilter, count: int, *, by_rank: bool
+    ) -> list[Iterator[Candidate]] | None:
+        """Candidates from each index; None if an index cannot evaluate the query."""
+        queries: list[tuple[IndexQuery, bool]] = []
+        if not search_filter.roles or set(MESSAGE_ROLES) & set(search_filter.roles):
+            queries.append((functools.partial(query_messages, by_rank=by_rank), by_rank))
+        if search_filter.with_tools:
+            queries.append((query_tools, False))
+        chunk_ids = CHUNK_IDS if count < 0 else min(max(count, MIN_CHUNK_IDS), CHUNK_IDS)
+        streams = []
+        for query, is_ranked in queries:
+            start = 0 if is_ranked or search_filter.oldest_first else MAX_ROW_ID
+            first = self._query(query, search_filter, start, chunk_ids)
+            if first is None:
+                return None
+            streams.append(self._stream(query, search_filter, first, is_ranked=is_ranked))
+        return streams
+
+    def _query(
+        self, query: IndexQuery, search_filter: SearchFilter, position: int, limit: int
+    ) -> IndexResult | None:
+        return self._file.use(lambda c: query(c, search_filter, position=position, limit=limit))
+
+    def _stream(
+        self,
+        query: IndexQuery,
+        search_filter: SearchFilter,
+        result: IndexResult | None,
+        *,
+        is_ranked: bool,
     ) -> Iterator[Candidate]:
         offset = 0
-        while True:
-            ids = [row_id for row_id in result.ids if row_id <= result.through]
+        while result is not None:
+            ids = result.ids
             for candidate in self._engine.read(lambda reader, i=ids: by_ids(reader, i)):  # type: ignore[misc]
                 if search_filter.allows(candidate):
                     yield candidate
-            offset += len(result.ids)
             if result.is_all:
                 return
-            next_result = self._query(
-                search_filter, offset if by_rank else result.ids[-1], by_rank=by_rank
-            )
-            if next_result is None:
-                return
-            result = next_result
+            offset += len(ids)
+            result = self._query(query, search_filter, offset if is_ranked else ids[-1], CHUNK_IDS)
 
-    def _hit(self, search_filter: SearchFilter, candidate: Candidate) -> dict[str, Any]:
-        row = candidate.row
 
-        def around(reader: Reader) -> list[tuple[Any, ...]]:
-            before = reader.rows(PRECEDING, (row.session_id, row.id))
-            return before + reader.rows(FOLLOWING, (row.session_id, row.id))
+def _combined(
+    streams: list[Iterator[Candidate]], search_filter: SearchFilter, *, by_rank: bool
+) -> Iterator[Candidate]:
+    """Candidates of both indexes, each once; ranked messages come before tool text."""
+    ordered: Iterator[Candidate] = itertools.chain.from_iterable(streams)
+    if not by_rank:
+        is_descending = not search_filter.oldest_first
+        ordered = heapq.merge(*streams, key=lambda c: c.row.id, reverse=is_descending)
+    seen: set[int] = set()
+    needs_check = search_filter.with_tools and bool(search_filter.query.excluded)
+    for candidate in ordered:
+        row_id = candidate.row.id
+        if row_id in seen:
+            continue
+        # An excluded term may be in the tool calls, which the index of messages does not cover.
+        if needs_check and not candidate.matches(search_filter.query, with_tools=True):
+            continue
+        seen.add(row_id)
+        yield candidate
 
-        hit = candidate.as_hit(search_filter.query, with_tools=search_filter.with_tools)
-        hit["context"] = [
-            {"role": role, "content": plain_text(decode_content(content))[:CONTEXT_CHARACTERS]}
-            for role, content in self._engine.read(around)
-        ]
-        return hit
+
+def _hit(reader: Reader, search_filter: SearchFilter, candidate: Candidate) -> dict[str, Any]:
+    row = candidate.row
+    around = reader.rows(PRECEDING, (row.session_id, row.id))
+    around += reader.rows(FOLLOWING, (row.session_id, row.id))
+    hit = candidate.as_hit(search_filter.query, with_tools=search_filter.with_tools)
+    hit["context"] = [
+        {"role": role, "content": plain_text(decode_content(content))[:CONTEXT_CHARACTERS]}
+        for role, content in around
+    ]
+    return hit
 
 
 def _with_id_range(reader: Reader, search_filter: SearchFilter) -> SearchFilter:

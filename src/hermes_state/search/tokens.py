@@ -88,14 +88,43 @@ def fold(text: str) -> str:
     return text.translate(_FOLDING)
 
 
-def tokens(text: str) -> Iterator[Token]:
-    """Tokens of a composed text, with their positions."""
-    for match in _token_pattern().finditer(fold(text)):
+def tokens_of(folded: str) -> Iterator[Token]:
+    """Tokens of a folded text, with their positions."""
+    for match in _token_pattern().finditer(folded):
         yield Token(match.group()[:MAX_TOKEN_CHARACTERS], match.start(), match.end())
 
 
 def token_texts(text: str) -> list[str]:
     """Texts of the tokens of a text, in order."""
+    return folded_texts(fold(composed(text)))
+
+
+def index_words(text: str) -> tuple[str, set[str]]:
+    """The tokens of a text separated by spaces, and the set of them."""
     folded = fold(composed(text))
+    if folded.isascii():
+        vocabulary = set(folded.split())
+        if all(len(token) <= MAX_TOKEN_CHARACTERS for token in vocabulary):
+            return folded, vocabulary
+    texts = folded_texts(folded)
+    return " ".join(texts), set(texts)
+
+
+def folded_texts(folded: str) -> list[str]:
+    """Texts of the tokens of a folded text, in order."""
     texts = folded.split() if folded.isascii() else _token_pattern().findall(folded)
     return [text[:MAX_TOKEN_CHARACTERS] for text in texts]
+
+
+def sequence_pattern(sequence: tuple[str, ...], *, is_prefix: bool) -> re.Pattern[str]:
+    """Matches consecutive tokens in a folded text; the last may be a prefix."""
+    word = f"[^ {_SINGLE_CHARACTER_TOKENS}]"
+    parts = []
+    for number, token in enumerate(sequence, 1):
+        if _single_pattern().fullmatch(token):
+            parts.append(re.escape(token))
+            continue
+        is_open = len(token) == MAX_TOKEN_CHARACTERS or (is_prefix and number == len(sequence))
+        end = f"{word}*" if is_open else f"(?!{word})"
+        parts.append(f"(?<!{word}){re.escape(token)}{end}")
+    return re.compile(" *".join(parts))

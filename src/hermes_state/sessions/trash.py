@@ -249,29 +249,29 @@ class TrashRepository(Repository):
 
     def _remove_from_search(self, session_id: str) -> None:
         """Remove a session from the search index, before its rows are deleted."""
-        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded at first use
+        from hermes_state.search import index_cleanup  # noqa: PLC0415 - loaded at first use
 
-        search, with_tools = self.engine.search, self.engine.settings.search_tools
+        search = self.engine.search
         last = 0
         while search.path.exists():
             rows = self.engine.read(
-                lambda reader, last=last: index_builder.read_session(reader, session_id, last)  # type: ignore[misc]
+                lambda reader, last=last: index_cleanup.read_session(reader, session_id, last)  # type: ignore[misc]
             )
             if not rows:
                 return
-            forget = functools.partial(index_builder.delete_rows, rows=rows, with_tools=with_tools)
+            forget = functools.partial(index_cleanup.delete_rows, rows=rows)
             if not search.use(forget):
                 search.remove()
             last = rows[-1].id
 
     def _clean_search(self) -> None:
         """Merge the search index, so that deleted entries are removed from the file."""
-        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded at first use
+        from hermes_state.search import index_cleanup  # noqa: PLC0415 - loaded at first use
 
         search = self.engine.search
         is_first = True
         while search.path.exists():
-            done = search.use(lambda c, first=is_first: index_builder.merge(c, is_first=first))  # type: ignore[misc]
+            done = search.use(lambda c, first=is_first: index_cleanup.merge(c, is_first=first))  # type: ignore[misc]
             if done is not False:
                 return
             is_first = False

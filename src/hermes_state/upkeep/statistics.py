@@ -120,12 +120,12 @@ class StatisticsRepository(Repository):
 
     def optimize_fts(self) -> int:
         """Merge the search index into its smallest form; returns the number of indexes."""
-        from hermes_state.search import index_builder  # noqa: PLC0415 - loaded at first use
+        from hermes_state.search import index_cleanup  # noqa: PLC0415 - loaded at first use
 
         is_first = True
         while (
             self.engine.search.use(
-                lambda c, first=is_first: index_builder.merge(c, is_first=first)  # type: ignore[misc]
+                lambda c, first=is_first: index_cleanup.merge(c, is_first=first)  # type: ignore[misc]
             )
             is False
         ):

@@ -77,7 +77,7 @@ def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
         else:
             print_hits(db, hits, out)
         out.flush()
-        finish_indexing(db, out)
+        finish_indexing(db, out, with_tools=arguments.tools or arguments.role == "tool")
     return 0
 
 
@@ -105,19 +105,19 @@ def _pieces(text: str, offsets: list[list[int]]) -> list[tuple[str, str]]:
     return [*pieces, (text[end:], "")]
 
 
-def finish_indexing(db: SessionDB, out: CommandOutput) -> None:
+def finish_indexing(db: SessionDB, out: CommandOutput, *, with_tools: bool = False) -> None:
     """Finish the search index of an older history, with progress; Ctrl+C is safe."""
-    progress = db.search.progress()
+    progress = db.search.progress(with_tools=with_tools)
     if progress is None:
         return
     if not out.is_watched:
         out.note(_indexing_text(*progress))
         return
-    while progress is not None and not db.search.fill(0.2):
+    while progress is not None and not db.search.fill(0.2, with_tools=with_tools):
         out.progress(_indexing_text(*progress))
-        if db.search.progress() == progress:
+        if db.search.progress(with_tools=with_tools) == progress:
             break  # the index cannot be written now
-        progress = db.search.progress()
+        progress = db.search.progress(with_tools=with_tools)
     out.progress("")
 
 

@@ -50,8 +50,9 @@ STORAGE_SETTINGS: Final = (
     Setting(
         "search.tool_output",
         "bool",
-        False,
-        "Include tool calls and their results in the search index.",
+        True,
+        "Index tool calls and their results when they are searched; if false, every such search "
+        "reads them all.",
     ),
     Setting("sessions.auto_prune", "bool", False, "Move old sessions to the trash automatically."),
     Setting(
