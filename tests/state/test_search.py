@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import shutil
 import tempfile
@@ -22,7 +23,7 @@ from hermes_state import SessionDB
 from hermes_state.engine.driver import sqlite3
 from hermes_state.search.index_builder import IndexedRow
 from hermes_state.search.query import parse
-from hermes_state.search.tokens import composed, fold, token_texts
+from hermes_state.search.tokens import composed, fold, index_words, token_texts, tokens_of
 from hermes_state.store_settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ MESSAGES = st.lists(
         st.sampled_from(["user", "assistant", "tool"]),
         TEXTS,
         st.integers(0, 1000),
+        st.one_of(st.none(), TEXTS),
     ),
     max_size=25,
 )
@@ -87,7 +89,10 @@ class Reference:
 
 def text_of(row: dict, *, with_tools: bool) -> str:
     text = plain_text(row["content"])
-    return "\n".join(p for p in (text, row["tool_name"]) if p) if with_tools else text
+    if not with_tools:
+        return text
+    calls = json.dumps(row["tool_calls"]) if row["tool_calls"] else ""
+    return "\n".join(part for part in (text, row["tool_name"], calls) if part)
 
 
 @pytest.fixture
@@ -102,8 +107,11 @@ def filled(folder: Path, messages: list, **options: object) -> tuple[SessionDB, 
     db = SessionDB(folder / "state.db", settings=StoreSettings(**options), is_recovering=False)
     for session_id, source in sources.items():
         db.create_session(session_id, source)
-    for session_id, role, text, at in messages:
-        db.append_message(session_id, role, text, timestamp=float(at))
+    for session_id, role, text, at, called in messages:
+        tools = {} if called is None else {"tool_name": "shell"}
+        if called is not None and role == "assistant":
+            tools = {"tool_calls": [{"id": "c1", "function": {"arguments": called}}]}
+        db.append_message(session_id, role, text, timestamp=float(at), **tools)
     return db, sources
 
 
@@ -112,7 +120,8 @@ def filled(folder: Path, messages: list, **options: object) -> tuple[SessionDB, 
     indexed_tools=st.booleans(), role=st.sampled_from([None, "user", "tool"]),
     source=st.sampled_from([None, "telegram", "te-legram"]),
     session_id=st.sampled_from([None, "s2"]), span=st.sampled_from([(0, math.inf), (200, 700)]),
-    include_inactive=st.booleans(), is_filled=st.booleans(), undone=st.booleans(),
+    include_inactive=st.booleans(), filled_tools=st.sampled_from([None, False, True]),
+    undone=st.booleans(),
 )  # fmt: skip
 @settings(
     max_examples=size(75, 150), deadline=None,
@@ -120,12 +129,12 @@ def filled(folder: Path, messages: list, **options: object) -> tuple[SessionDB, 
 )  # fmt: skip
 def test_the_index_gives_the_same_results_as_a_scan(
     folder, messages, query, inside, with_tools, indexed_tools, role, source, session_id, span,
-    include_inactive, is_filled, undone,
+    include_inactive, filled_tools, undone,
 ) -> None:  # fmt: skip
     db, sources = filled(folder, messages, search_tools=indexed_tools)
     with db:
-        if is_filled:
-            assert db.search.fill()
+        if filled_tools is not None:
+            assert db.search.fill(with_tools=filled_tools)
         if undone:
             db.edits.undo("s1")
         filters = {"session_id": session_id, "include_inactive": include_inactive}
@@ -188,6 +197,26 @@ def test_results_are_sorted_by_rank(folder, messages, query) -> None:
         scores = [rank_of(documents, query, number) for number in ids]
         for better, worse in itertools.pairwise(scores):
             assert better >= worse - 1e-9
+
+
+@given(text=TEXTS, query=QUERIES, inside=st.booleans())
+@settings(deadline=None)
+def test_matches_in_a_text_are_those_among_its_tokens(text: str, query: str, inside: bool) -> None:
+    parsed, folded = parse(query, is_inside=inside), fold(composed(text))
+    assert parsed.matches_text(text) == parsed.matches(token_texts(text))
+    found = list(tokens_of(folded))
+    expected = {
+        (found[first].start, found[stop - 1].end)
+        for group in parsed.required
+        for term in group
+        for first, stop in term.spans([token.text for token in found])
+    }
+    spans = list(parsed.character_spans(folded))
+    assert spans == sorted(spans)
+    assert set(spans) == expected
+    words, vocabulary = index_words(text)
+    assert token_texts(words) == token_texts(text)
+    assert vocabulary == set(token_texts(text))
 
 
 @given(st.text())

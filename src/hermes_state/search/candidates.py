@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -28,6 +29,7 @@ SNIPPET_CHARACTERS: Final = 200
 MATCH_START: Final = ">>>"
 MATCH_END: Final = "<<<"
 ELLIPSIS: Final = "…"
+WHITESPACE: Final = re.compile(r"\s")
 
 
 class Snippet(NamedTuple):
@@ -55,8 +57,7 @@ def snippet(content: str, query: Query) -> Snippet:
     tail = ELLIPSIS if end < len(text) else ""
     shift = len(head) - begin
     inside = tuple((start + shift, min(stop, end) + shift) for start, stop in hits if start < end)
-    piece = "".join(" " if character.isspace() else character for character in text[begin:end])
-    return Snippet(head + piece + tail, inside)
+    return Snippet(head + WHITESPACE.sub(" ", text[begin:end]) + tail, inside)
 
 
 def _window_end(hit: tuple[int, int]) -> int:

@@ -11,6 +11,7 @@ A query can be evaluated by the index and against a text, with the same result.
 
 from __future__ import annotations
 
+import collections
 import functools
 import heapq
 import re
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from hermes_state.engine.driver import sqlite3
+    from hermes_state.search.tokens import Token
 
 _QUERY_PART: Final = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 
@@ -72,9 +74,7 @@ class Term(NamedTuple):
         if not all(token in folded for token in self.tokens):
             return
         if self.is_inside:
-            found = list(tokens_of(folded))
-            for first, stop in self.spans([token.text for token in found]):
-                yield found[first].start, found[stop - 1].end
+            yield from self._inside_spans(folded)
             return
         pattern = _pattern(self.tokens, self.is_prefix)
         at = folded.find(self.tokens[0])
@@ -82,6 +82,15 @@ class Term(NamedTuple):
             if match := pattern.match(folded, at):
                 yield match.span()
             at = folded.find(self.tokens[0], at + 1)
+
+    def _inside_spans(self, folded: str) -> Iterator[tuple[int, int]]:
+        count = len(self.tokens)
+        before = folded.rfind(" ", 0, folded.find(self.tokens[0]))
+        window: collections.deque[Token] = collections.deque(maxlen=count)
+        for token in tokens_of(folded, before + 1):
+            window.append(token)
+            if len(window) == count and self._matches([token.text for token in window]):
+                yield window[0].start, window[-1].end
 
     def occurs_in(self, folded: str) -> bool:
         """Whether a folded text contains the term."""

@@ -44,7 +44,7 @@ PRECEDING: Final = """
 """
 FOLLOWING: Final = """
     SELECT role, iif(instr(content, char(0)), content, substr(content, 1, 200)) FROM messages
-    WHERE session_id = ? AND id >= ? ORDER BY id LIMIT 2
+    WHERE session_id = ? AND id > ? ORDER BY id LIMIT 1
 """
 
 
@@ -234,8 +234,11 @@ def _combined(
 
 def _hit(reader: Reader, search_filter: SearchFilter, candidate: Candidate) -> dict[str, Any]:
     row = candidate.row
-    around = reader.rows(PRECEDING, (row.session_id, row.id))
-    around += reader.rows(FOLLOWING, (row.session_id, row.id))
+    around = [
+        *reader.rows(PRECEDING, (row.session_id, row.id)),
+        (row.role, row.content),
+        *reader.rows(FOLLOWING, (row.session_id, row.id)),
+    ]
     hit = candidate.as_hit(search_filter.query, with_tools=search_filter.with_tools)
     hit["context"] = [
         {"role": role, "content": plain_text(decode_content(content))[:CONTEXT_CHARACTERS]}

@@ -88,9 +88,9 @@ def fold(text: str) -> str:
     return text.translate(_FOLDING)
 
 
-def tokens_of(folded: str) -> Iterator[Token]:
-    """Tokens of a folded text, with their positions."""
-    for match in _token_pattern().finditer(folded):
+def tokens_of(folded: str, start: int = 0) -> Iterator[Token]:
+    """Tokens of a folded text from a token's start, with their positions."""
+    for match in _token_pattern().finditer(folded, start):
         yield Token(match.group()[:MAX_TOKEN_CHARACTERS], match.start(), match.end())
 
 
