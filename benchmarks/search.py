@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from figures import Figure, Work, interleave, median, percentile
 from hermes_state import SessionDB
 from hermes_state.engine.driver import sqlite3
+from hermes_state.search.tokens import token_texts
+from hermes_state.search.tool_index import part_name, part_numbers
 
 if TYPE_CHECKING:
     from surroundings import BenchmarkContext
@@ -19,6 +22,21 @@ TEXT_BYTES: Final = """
 SCAN: Final = """
     SELECT id FROM messages WHERE role IN ('user', 'assistant') AND content LIKE ?
     ORDER BY id DESC LIMIT 20
+"""
+TOOL_TEXT: Final = """
+    SELECT count(*), sum(coalesce(octet_length(content), 0) + coalesce(octet_length(tool_calls), 0))
+    FROM messages WHERE role NOT IN ('user', 'assistant') OR tool_calls IS NOT NULL
+"""
+NEIGHBOURS: Final = """
+    SELECT content FROM messages WHERE id IN (
+        (SELECT max(id) FROM messages WHERE session_id = ?1 AND id < ?2),
+        (SELECT min(id) FROM messages WHERE session_id = ?1 AND id > ?2))
+"""
+RARE_TERM: Final = """
+    SELECT term FROM temp.part_vocabulary WHERE doc <= 2 AND length(term) > 4 LIMIT 1
+"""
+OLDEST_QUESTION: Final = """
+    SELECT content FROM messages WHERE role = 'user' AND length(content) > 200 ORDER BY id LIMIT 1
 """
 MOST_COMMON_TERMS: Final = "SELECT term FROM temp.vocabulary ORDER BY doc DESC LIMIT 400"
 
@@ -46,6 +64,9 @@ def measure(context: BenchmarkContext) -> list[Figure]:
             ),
             *_search_figures(db, bare, "nothing to find", rounds, None, query="zzzzqqqq"),
             _until_found(db, rounds),
+            *_phrase_figures(db, bare, rounds),
+            *_fill_tools(db, bare),
+            *_tool_figures(db, bare, rounds),
         ]
 
 
@@ -104,6 +125,95 @@ def _search_figures(
 def _scan_work(bare: sqlite3.Connection, word: str) -> Work:
     """A scan with plain SQLite, without an index."""
     return lambda: bare.execute(SCAN, (f"%{word}%",)).fetchall()
+
+
+def _fill_tools(db: SessionDB, bare: sqlite3.Connection) -> list[Figure]:
+    before, started = db.engine.search.size(), time.process_time()
+    while not db.search.fill(5, with_tools=True):
+        pass
+    cpu = time.process_time() - started
+    db.engine.search.use(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall())
+    count, text = bare.execute(TOOL_TEXT).fetchone()
+    size = (db.engine.search.size() - before) / 1e6
+    return [
+        Figure("indexing tool text, CPU", cpu, "s"),
+        Figure("indexing a message with tool text, CPU", 1e6 * cpu / count, "µs"),
+        Figure("index of tool text", size, "MB", baseline=text / 1e6, limit=0.5, limits="ratio"),
+    ]
+
+
+def _tool_figures(db: SessionDB, bare: sqlite3.Connection, rounds: int) -> list[Figure]:
+    """Searches of tool text, compared with FTS5 on the same tables."""
+    numbers = db.engine.search.use(part_numbers) or []
+    tables = [part_name(number) for number in reversed(numbers)]
+
+    def rare_term(connection: sqlite3.Connection) -> str:
+        connection.execute(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.part_vocabulary"
+            f" USING fts5vocab(main, {tables[-1]}, row)"
+        )
+        return str(connection.execute(RARE_TERM).fetchone()[0])
+
+    words = {
+        "a word of no tool": "zzzzqqqq",
+        "a rare word of a tool": db.engine.search.use(rare_term) or "",
+        "a common word of tools": "error",
+        "a phrase of tools": '"tests passed"',
+    }
+    figures = []
+    for name, query in words.items():
+        work = functools.partial(db.search_messages, query, with_tools=True)
+        own = _own_work(db, bare, ["body", *tables], query.strip('"'))
+        times, reading = interleave(rounds, work, own)
+        figures += _figures_of(name, times, reading, limit_p95=100)
+    return figures
+
+
+def _phrase_figures(db: SessionDB, bare: sqlite3.Connection, rounds: int) -> list[Figure]:
+    """A phrase of three words that occurs in an old message, compared with FTS5 itself."""
+    words = token_texts(bare.execute(OLDEST_QUESTION).fetchone()[0])[4:7]
+    phrase = " ".join(words)
+    times, reading = interleave(
+        rounds, lambda: db.search_messages(f'"{phrase}"'), _own_work(db, bare, ["body"], phrase)
+    )
+    return [
+        *_figures_of("a phrase", times, reading, limit_p95=None),
+        Figure(
+            "a phrase, compared with FTS5", median(times), "ms", median(reading),
+            limit=2, limits="ratio",
+        ),
+    ]  # fmt: skip
+
+
+def _figures_of(
+    name: str, times: list[float], reading: list[float], limit_p95: float | None
+) -> list[Figure]:
+    baseline = median(reading)
+    return [
+        Figure(f"{name}, p50", median(times), "ms", baseline),
+        Figure(f"{name}, p95", percentile(times, 0.95), "ms", baseline, limit=limit_p95),
+    ]
+
+
+def _own_work(db: SessionDB, bare: sqlite3.Connection, tables: list[str], phrase: str) -> Work:
+    """MATCH of FTS5 itself, and reading the messages found with their neighbours."""
+
+    def match(connection: sqlite3.Connection) -> list[int]:
+        ids: list[int] = []
+        for table in tables:
+            sql = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT ?"  # noqa: S608
+            values = (f'words : "{phrase}"', 20 - len(ids))
+            ids += [row[0] for row in connection.execute(sql, values)]
+            if len(ids) == 20:
+                break
+        return ids
+
+    def run() -> None:
+        for row_id in db.engine.search.use(match) or []:
+            row = bare.execute("SELECT session_id, content FROM messages WHERE id = ?", (row_id,))
+            bare.execute(NEIGHBOURS, (row.fetchone()[0], row_id)).fetchall()
+
+    return run
 
 
 def _until_found(db: SessionDB, rounds: int) -> Figure:
