@@ -13,6 +13,13 @@ from hermes_state.engine.side_file import read_meta, write_meta
 from hermes_state.search.candidates import CHUNK_ROWS, Patience
 from hermes_state.search.tool_index import PART_BITS, SLICE_ROWS, part_numbers
 from hermes_state.store_settings import StoreSettings
+from state.foreign_files import (
+    foreign_message,
+    foreign_session,
+    make_schema_16,
+    make_schema_26,
+    write_as_hermes_agent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,6 +142,28 @@ def test_purged_tool_text_is_removed_from_the_index_file(db: SessionDB, hermes_h
     assert found(db, "zzy123", inside_words=True) == []
     assert len(found(db, "password")) == 1
     assert len(found(db, "sswor", inside_words=True)) == 1
+
+
+@pytest.mark.parametrize("make", [make_schema_16, make_schema_26])
+def test_tool_text_of_a_foreign_history_is_found_and_purged(hermes_home: Path, make) -> None:
+    make(hermes_home / "state.db")
+    write_as_hermes_agent(
+        hermes_home / "state.db",
+        [
+            foreign_session("s", 1.0),
+            foreign_message("s", "tool", "the password is Xyzzy12345", 2.0),
+            foreign_session("t", 3.0),
+            foreign_message("t", "tool", "another password", 4.0),
+        ],
+    )
+    with SessionDB() as db:
+        assert db.search.fill(with_tools=True)
+        assert len(found(db, "password")) == 2
+        db.trash.purge("s")
+        db.engine.search.close()
+        assert b"xyzzy" not in (hermes_home / "search.db").read_bytes().lower()
+        assert [hit["session_id"] for hit in db.search_messages("password", role_filter=["tool"])]
+        assert len(found(db, "password")) == 1
 
 
 def test_a_search_file_of_an_older_layout_is_rebuilt(db: SessionDB, hermes_home: Path) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_state.search import index_builder
 from hermes_state.search.index_builder import (
-    MESSAGE_ROLES,
     TOOL_KEYS,
     TOOL_TERMS,
     facet_token,
@@ -50,11 +49,6 @@ def role_token(role: str) -> str:
     return "y" + facet_token(role)
 
 
-def has_tool_text(row: IndexedRow) -> bool:
-    """Whether the index of tool text covers a message."""
-    return row.role not in MESSAGE_ROLES or bool(row.tool_name or row.tool_calls)
-
-
 def read_slice(reader: Reader, after: int) -> IndexSlice:
     """The next messages with tool text."""
     return index_builder.read_slice(reader, after, condition=HAS_TOOL_TEXT, limit=SLICE_ROWS)
@@ -90,13 +84,18 @@ def _insert_row(connection: sqlite3.Connection, row: IndexedRow) -> set[str]:
     return vocabulary
 
 
+def _is_indexed(connection: sqlite3.Connection, row_id: int) -> bool:
+    sql = f"SELECT 1 FROM {part_name(row_id >> PART_BITS)} WHERE rowid = ?"  # noqa: S608
+    return connection.execute(sql, (row_id,)).fetchone() is not None
+
+
 def delete_rows(connection: sqlite3.Connection, rows: list[IndexedRow]) -> None:
     """Delete messages from the index, and terms that occur nowhere else."""
     numbers = part_numbers(connection)
     vocabulary: set[str] = set()
     for row in rows:
         number = row.id >> PART_BITS
-        if number not in numbers or not has_tool_text(row):
+        if number not in numbers or not _is_indexed(connection, row.id):
             continue
         vocabulary |= index_words(indexed_text(row, with_tools=True))[1]
         connection.execute(f"DELETE FROM {part_name(number)} WHERE rowid = ?", (row.id,))  # noqa: S608
