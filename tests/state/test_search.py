@@ -268,7 +268,7 @@ def test_purged_text_is_removed_from_the_index_file(db: SessionDB, hermes_home: 
     assert len(db.search_messages("zzy123", inside_words=True)) == 1
     db.trash.purge("s")
     db.engine.search.close()
-    assert b"xyzzy" not in (hermes_home / "search.db").read_bytes().lower()
+    assert b"zzy123" not in (hermes_home / "search.db").read_bytes().lower()
     assert db.search_messages("xyzzy12345") == []
     assert len(db.search_messages("password")) == 1
 

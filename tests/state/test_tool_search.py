@@ -136,8 +136,8 @@ def test_purged_tool_text_is_removed_from_the_index_file(db: SessionDB, hermes_h
     db.trash.purge("s")
     db.engine.search.close()
     content = (hermes_home / "search.db").read_bytes().lower()
-    assert b"xyzzy" not in content
-    assert b"plugh" not in content
+    assert b"zzy123" not in content
+    assert b"ugh678" not in content
     assert found(db, "xyzzy12345") == []
     assert found(db, "zzy123", inside_words=True) == []
     assert len(found(db, "password")) == 1
@@ -161,7 +161,7 @@ def test_tool_text_of_a_foreign_history_is_found_and_purged(hermes_home: Path, m
         assert len(found(db, "password")) == 2
         db.trash.purge("s")
         db.engine.search.close()
-        assert b"xyzzy" not in (hermes_home / "search.db").read_bytes().lower()
+        assert b"zzy123" not in (hermes_home / "search.db").read_bytes().lower()
         assert [hit["session_id"] for hit in db.search_messages("password", role_filter=["tool"])]
         assert len(found(db, "password")) == 1
 
