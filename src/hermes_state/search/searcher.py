@@ -199,7 +199,7 @@ class Searcher:
         *,
         is_ranked: bool,
     ) -> Iterator[Candidate]:
-        offset = 0
+        count = 0
         while result is not None:
             ids = result.ids
             for candidate in self._engine.read(lambda reader, i=ids: by_ids(reader, i)):  # type: ignore[misc]
@@ -207,8 +207,9 @@ class Searcher:
                     yield candidate
             if result.is_all:
                 return
-            offset += len(ids)
-            result = self._query(query, search_filter, offset if is_ranked else ids[-1], CHUNK_IDS)
+            count += len(ids)
+            position = count if is_ranked else ids[-1]
+            result = self._query(query, search_filter, position, min(count, CHUNK_IDS))
 
 
 def _combined(
