@@ -181,6 +181,10 @@ def test_the_context_of_a_match_includes_structured_and_long_content(db: Session
     db.append_message("s", "user", parts)
     db.append_message("s", "assistant", "a zebra")
     db.append_message("s", "tool", "é" * 5000)
+    db.append_message("s", "assistant", "a tiger")
+    db.append_message("s", "tool", "zero \0 character" + "x" * 5000)
     [hit] = db.search_messages("zebra")
     contents = [message["content"] for message in hit["context"]]
     assert contents == ["look at this", "a zebra", "é" * 200]
+    [hit] = db.search_messages("tiger")
+    assert hit["context"][2]["content"] == ("zero \0 character" + "x" * 5000)[:200]

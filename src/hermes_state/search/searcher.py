@@ -37,14 +37,15 @@ MIN_CHUNK_IDS: Final = 10
 ID_RANGE: Final = """
     SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM messages WHERE session_id = ?
 """
-# Structured content contains a zero character; of text, the beginning is enough.
+# The beginning of a text is enough. A zero character ends it for SQLite, and structured content
+# starts with one: such content is read completely.
 PRECEDING: Final = """
-    SELECT role, iif(instr(content, char(0)), content, substr(content, 1, 200)) FROM messages
-    WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT 1
+    SELECT role, iif(length(substr(content, 1, 200)) < 200, content, substr(content, 1, 200))
+    FROM messages WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT 1
 """
 FOLLOWING: Final = """
-    SELECT role, iif(instr(content, char(0)), content, substr(content, 1, 200)) FROM messages
-    WHERE session_id = ? AND id > ? ORDER BY id LIMIT 1
+    SELECT role, iif(length(substr(content, 1, 200)) < 200, content, substr(content, 1, 200))
+    FROM messages WHERE session_id = ? AND id > ? ORDER BY id LIMIT 1
 """
 
 
