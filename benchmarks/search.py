@@ -27,10 +27,11 @@ TOOL_TEXT: Final = """
     SELECT count(*), sum(coalesce(octet_length(content), 0) + coalesce(octet_length(tool_calls), 0))
     FROM messages WHERE role NOT IN ('user', 'assistant') OR tool_calls IS NOT NULL
 """
-NEIGHBOURS: Final = """
-    SELECT content FROM messages WHERE id IN (
-        (SELECT max(id) FROM messages WHERE session_id = ?1 AND id < ?2),
-        (SELECT min(id) FROM messages WHERE session_id = ?1 AND id > ?2))
+BEFORE: Final = """
+    SELECT content FROM messages WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT 1
+"""
+AFTER: Final = """
+    SELECT content FROM messages WHERE session_id = ? AND id > ? ORDER BY id LIMIT 1
 """
 RARE_TERM: Final = """
     SELECT term FROM temp.part_vocabulary WHERE doc <= 2 AND length(term) > 4 LIMIT 1
@@ -216,7 +217,9 @@ def _read_work(db: SessionDB, bare: sqlite3.Connection, phrase: str) -> Work:
     def run() -> None:
         for row_id in db.engine.search.use(lambda c: _match(c, ["body"], phrase)) or []:
             row = bare.execute("SELECT session_id, content FROM messages WHERE id = ?", (row_id,))
-            bare.execute(NEIGHBOURS, (row.fetchone()[0], row_id)).fetchall()
+            place = (row.fetchone()[0], row_id)
+            bare.execute(BEFORE, place).fetchall()
+            bare.execute(AFTER, place).fetchall()
 
     return run
 

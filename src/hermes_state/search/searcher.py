@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import heapq
 import itertools
+import json
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -37,15 +38,18 @@ MIN_CHUNK_IDS: Final = 10
 ID_RANGE: Final = """
     SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM messages WHERE session_id = ?
 """
+NEIGHBOUR_IDS: Final = """
+    SELECT (SELECT id FROM messages WHERE session_id = hit.value ->> 0 AND id < hit.value ->> 1
+            ORDER BY id DESC LIMIT 1),
+           (SELECT id FROM messages WHERE session_id = hit.value ->> 0 AND id > hit.value ->> 1
+            ORDER BY id LIMIT 1)
+    FROM json_each(?) AS hit ORDER BY hit.key
+"""
 # The beginning of a text is enough. A zero character ends it for SQLite, and structured content
 # starts with one: such content is read completely.
-PRECEDING: Final = """
-    SELECT role, iif(length(substr(content, 1, 200)) < 200, content, substr(content, 1, 200))
-    FROM messages WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT 1
-"""
-FOLLOWING: Final = """
-    SELECT role, iif(length(substr(content, 1, 200)) < 200, content, substr(content, 1, 200))
-    FROM messages WHERE session_id = ? AND id > ? ORDER BY id LIMIT 1
+NEIGHBOURS: Final = """
+    SELECT id, role, iif(length(substr(content, 1, 200)) < 200, content, substr(content, 1, 200))
+    FROM messages WHERE id IN (SELECT value FROM json_each(?))
 """
 
 
@@ -97,9 +101,7 @@ class Searcher:
             if len(matches) == count:
                 break
         found = matches[offset:]
-        return self._engine.read(
-            lambda reader: [_hit(reader, search_filter, candidate) for candidate in found]
-        )
+        return self._engine.read(lambda reader: _hits(reader, search_filter, found))
 
     def _check_history(self) -> None:
         """Delete an index that belongs to another history, or to another copy of this one."""
@@ -234,19 +236,27 @@ def _combined(
         yield candidate
 
 
-def _hit(reader: Reader, search_filter: SearchFilter, candidate: Candidate) -> dict[str, Any]:
-    row = candidate.row
-    around = [
-        *reader.rows(PRECEDING, (row.session_id, row.id)),
-        (row.role, row.content),
-        *reader.rows(FOLLOWING, (row.session_id, row.id)),
-    ]
-    hit = candidate.as_hit(search_filter.query, with_tools=search_filter.with_tools)
-    hit["context"] = [
-        {"role": role, "content": plain_text(decode_content(content))[:CONTEXT_CHARACTERS]}
-        for role, content in around
-    ]
-    return hit
+def _hits(
+    reader: Reader, search_filter: SearchFilter, found: list[Candidate]
+) -> list[dict[str, Any]]:
+    """Search results, each with the messages before and after it."""
+    rows = [candidate.row for candidate in found]
+    pairs = reader.rows(NEIGHBOUR_IDS, (json.dumps([(row.session_id, row.id) for row in rows]),))
+    ids = [row_id for pair in pairs for row_id in pair if row_id is not None]
+    messages = {
+        row_id: (role, content)
+        for row_id, role, content in reader.rows(NEIGHBOURS, (json.dumps(ids),))
+    }
+    hits = []
+    for candidate, row, (before, after) in zip(found, rows, pairs, strict=True):
+        around = [messages.get(before), (row.role, row.content), messages.get(after)]
+        hit = candidate.as_hit(search_filter.query, with_tools=search_filter.with_tools)
+        hit["context"] = [
+            {"role": role, "content": plain_text(decode_content(content))[:CONTEXT_CHARACTERS]}
+            for role, content in filter(None, around)
+        ]
+        hits.append(hit)
+    return hits
 
 
 def _with_id_range(reader: Reader, search_filter: SearchFilter) -> SearchFilter:
