@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import appends
+import backups
 import chats
 import dashboard
 import lists
@@ -34,6 +35,7 @@ BENCHMARKS: Final = {
     "lists": lists,
     "appends": appends,
     "space": space,
+    "backups": backups,
     "search": search,
     "achievements": scans,
     "sandbox": sandboxes,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from hermes_state.portable.backup import BackupManifest
+    from hermes_state.portable.backup_archive import BackupManifest
     from hermes_state.portable.importer import ImportReport, OnConflict
     from hermes_state.repository import StoreContext
     from hermes_state.sessions.lists import ListRepository
@@ -99,11 +99,15 @@ class PortableRepository(Repository):
         *,
         with_secrets: bool = False,
         progress: Callable[[str], object] | None = None,
+        should_stop: Callable[[], bool] | None = None,
     ) -> BackupManifest:
         """Write a backup of the store and the settings to *path*, and verify it.
 
-        Other processes may keep writing; everything stored before the call is included.
+        Other processes may keep writing; everything stored before the call is included. If an
+        earlier backup into the same folder was killed, its finished parts are used. Raises
+        BackupStoppedError soon after `should_stop` returns true, and leaves nothing.
         """
         from hermes_state.portable import backup  # noqa: PLC0415 - see above
 
-        return backup.write_backup(self.engine, path, with_secrets=with_secrets, progress=progress)
+        watcher = backup.BackupWatcher(progress, should_stop)
+        return backup.write_backup(self.engine, path, with_secrets=with_secrets, watcher=watcher)

@@ -1,0 +1,167 @@
+"""The file format of backups: a ZIP archive with a manifest, and how it is read."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import zipfile
+from dataclasses import asdict, dataclass, field
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from hermes_core.errors import PortableFileError
+from hermes_core.paths import FILE_MODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BACKUP_FORMAT: Final = "hermes-backup"
+BACKUP_VERSION: Final = 1
+MANIFEST_NAME: Final = "manifest.json"
+STORE_NAME: Final = "state.db"
+SETTINGS_NAME: Final = "config.yaml"
+MEDIA_PATTERN: Final = re.compile(r"media/[0-9a-f]{2}/[0-9a-f]{64}(\.[a-z0-9]{1,8})?")
+SECRETS_NAME: Final = ".env"
+SPOOL_PREFIX: Final = "spool/"
+UNLOCKS_NAME: Final = "plugins/hermes-achievements/state.json"
+CHUNK_BYTES: Final = 1 << 20
+MAX_MANIFEST_BYTES: Final = 16 << 20
+MAX_FILE_BYTES: Final = 1 << 40
+RESULT_FIELDS: Final = frozenset({"path", "reused_bytes"})
+
+
+@dataclass
+class BackupManifest:
+    """Content of a backup; `path` and `reused_bytes` are results of the run, not stored."""
+
+    created_at: float
+    schema_version: int | None
+    layout: int | None
+    sessions: int
+    messages: int
+    with_secrets: bool = False
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    path: str = ""
+    reused_bytes: int = 0
+
+    @property
+    def total_bytes(self) -> int:
+        """The declared size of all files."""
+        return sum(facts["bytes"] for facts in self.files.values())
+
+    def to_json(self) -> str:
+        """The manifest as stored in the archive."""
+        facts = {name: value for name, value in asdict(self).items() if name not in RESULT_FIELDS}
+        head = {"format": BACKUP_FORMAT, "version": BACKUP_VERSION}
+        return json.dumps(head | facts, indent=2, sort_keys=True) + "\n"
+
+
+@contextlib.contextmanager
+def private_file(path: Path) -> Iterator[IO[bytes]]:
+    """A new file that only its owner can read."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, FILE_MODE), "w+b") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive for reading."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise PortableFileError(_open_error(path, error)) from error
+    with archive:
+        yield archive
+
+
+def _open_error(path: Path, error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{path} cannot be read: {error.strerror or error}."
+    with path.open("rb") as file:
+        beginning = file.read(200)
+    if b'"hermes-export"' in beginning:
+        return (
+            f"{path} is an export, not a backup: it has conversations only, and a redacted one "
+            "not even all of their words. Use `hermes sessions import`."
+        )
+    return f"{path} is not a Hermes backup, or it is truncated. Nothing was changed."
+
+
+def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
+    """The manifest of an archive."""
+    try:
+        if archive.getinfo(MANIFEST_NAME).file_size > MAX_MANIFEST_BYTES:
+            raise ValueError("the manifest is too large")
+        facts = json.loads(archive.read(MANIFEST_NAME))
+        if facts.pop("format") != BACKUP_FORMAT:
+            raise ValueError("another format")
+        version = facts.pop("version")
+        if version == BACKUP_VERSION:
+            manifest = BackupManifest(**facts)
+            _check_names(manifest)
+            return manifest
+    except (
+        KeyError, ValueError, TypeError, AttributeError, RecursionError, zipfile.BadZipFile,
+    ) as error:  # fmt: skip
+        raise PortableFileError(
+            f"{path} is not a Hermes backup: its manifest is missing or does not match. "
+            "Nothing was changed."
+        ) from error
+    raise PortableFileError(
+        f"{path} has version {version} of the format; this release knows {BACKUP_VERSION}. "
+        "Update Hermes; nothing was changed."
+    )
+
+
+def _check_names(manifest: BackupManifest) -> None:
+    """Raise an error for names that do not belong to a backup, such as path traversals."""
+    for name, facts in manifest.files.items():
+        if not isinstance(facts, dict):
+            raise TypeError(f"{name} has no facts")
+        size = facts.get("bytes")
+        if type(size) is not int or not 0 <= size <= MAX_FILE_BYTES:
+            raise ValueError(f"{name} has no valid size")
+        is_spool = name.startswith(SPOOL_PREFIX) and "/" not in name.removeprefix(SPOOL_PREFIX)
+        is_known = name in {STORE_NAME, SETTINGS_NAME, SECRETS_NAME, UNLOCKS_NAME}
+        is_spool = is_spool and name.endswith(".jsonl")
+        if not (is_known or is_spool or MEDIA_PATTERN.fullmatch(name)):
+            raise ValueError(f"{name} does not belong into a backup")
+    if STORE_NAME not in manifest.files:
+        raise ValueError("it contains no history")
+
+
+def extract(
+    archive: zipfile.ZipFile, manifest: BackupManifest, name: str, target: Path | None, path: Path
+) -> None:
+    """Extract a file to *target* (None: nowhere), and verify its checksum."""
+    digest, left = hashlib.sha256(), manifest.files[name]["bytes"]
+    try:
+        with contextlib.ExitStack() as stack:
+            reading = stack.enter_context(archive.open(name))
+            writing = stack.enter_context(private_file(target)) if target is not None else None
+            while chunk := reading.read(CHUNK_BYTES):
+                left -= len(chunk)
+                if left < 0:
+                    raise PortableFileError(
+                        f"{path}: {name} in it is larger than its manifest says. "
+                        "Nothing was changed."
+                    )
+                digest.update(chunk)
+                if writing is not None:
+                    writing.write(chunk)
+            if writing is not None:
+                writing.flush()
+                os.fsync(writing.fileno())
+    except (KeyError, zipfile.BadZipFile, EOFError, NotImplementedError, ValueError) as error:
+        raise PortableFileError(f"{path}: {name} in it is damaged. Nothing was changed.") from error
+    except OSError as error:
+        raise PortableFileError(f"{path}: {name} cannot be unpacked: {error}.") from error
+    if digest.hexdigest() != manifest.files[name].get("sha256"):
+        raise PortableFileError(
+            f"{path}: {name} in it does not agree with its checksum. Nothing was changed."
+        )
