@@ -41,7 +41,7 @@ DEFLATE_ERROR: Final[type[Exception]] = deflate.error  # type: ignore[assignment
 PART_BYTES: Final = 16 << 20
 RAW_DEFLATE: Final = -zlib.MAX_WBITS
 LAST_BLOCK: Final = b"\x03\x00"  # an empty block with the mark of the last one
-DIGEST_BYTES: Final = 32
+PART_HEADER: Final = struct.Struct("<I")  # the CRC-32 of the compressed data
 LOCAL_HEADER: Final = struct.Struct("<26xHH")  # ends with the lengths of name and extra field
 
 
@@ -115,7 +115,7 @@ class ArchiveWriter:
         data = _compress(content)
         part.unlink(missing_ok=True)
         with private_file(part) as file:
-            file.write(hashlib.sha256(data).digest())
+            file.write(PART_HEADER.pack(deflate.crc32(data)))
             file.write(data)
         return data
 
@@ -175,8 +175,9 @@ def _read_kept(part: Path) -> bytes | None:
         data = part.read_bytes()
     except FileNotFoundError:
         return None
-    digest, data = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
-    return data if hashlib.sha256(data).digest() == digest else None
+    header, content = data[: PART_HEADER.size], data[PART_HEADER.size :]
+    is_whole = bool(content) and header == PART_HEADER.pack(deflate.crc32(content))
+    return content if is_whole else None
 
 
 def _publish(temporary: Path, path: Path) -> None:
