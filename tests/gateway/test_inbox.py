@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hermes_core.errors import StoreError
@@ -74,6 +73,6 @@ async def test_a_clock_set_back_delays_no_message(
         received = local_message("look", "m1", group_id="g")
         stored = await asyncio.to_thread(service.receiver._store, "local", received)
         assert stored.claimed is not None
-        row = replace(stored.claimed, received_at=stored.claimed.received_at + 3600)
+        row = stored.claimed._replace(received_at=stored.claimed.received_at + 3600)
         service.inbox_workers.start(row, is_owners=False)
         await async_wait_until(lambda: outbox_texts(db) == ["Hello."])

@@ -82,10 +82,10 @@ class TurnRunner:
 
     def _stored_row(self, session_id: str, row: IncomingMessage) -> int | None:
         """The row of the message in a conversation; only this turn can store it from now on."""
-        if row.looked_up is None or row.looked_up[0] != session_id:
+        if session_id not in row.rows:
             uid = inbox_codec.message_uid(row.inbox_id)
-            row.looked_up = (session_id, self._db.messages.message_of(session_id, uid))
-        return row.looked_up[1]
+            row.rows[session_id] = self._db.messages.message_of(session_id, uid)
+        return row.rows[session_id]
 
     def run(self, prompt: TurnPrompt, entry: SessionEntry, *, is_shared: bool) -> str:
         """Run the turn of a prompt; the reply."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException, Response
@@ -95,4 +94,4 @@ def queue_of(db: SessionDB) -> dict[str, Any]:
 
 def _unsent(reply: StoredReply) -> dict[str, Any]:
     target = json.dumps(reply.target, ensure_ascii=False)
-    return {**asdict(reply), "id": reply.outbox_id, "target": target}
+    return {**reply._asdict(), "id": reply.outbox_id, "target": target}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from hermes_core.errors import StoreError
@@ -91,8 +90,7 @@ RELEASE_PLACE = """
 """
 
 
-@dataclass(slots=True)
-class IncomingMessage:
+class IncomingMessage(NamedTuple):
     """A row of the inbox."""
 
     inbox_id: int
@@ -108,14 +106,12 @@ class IncomingMessage:
     session_id: str | None
     settled_at: float | None
     error: str | None
-    # The conversation in which the message was looked up, and its row there.
-    looked_up: tuple[str, int | None] | None = None
+    rows: dict[str, int | None]  # its row by session ID, where it was looked up
 
     @classmethod
     def of_row(cls, row: tuple[Any, ...]) -> IncomingMessage:
         """The message of a row with the columns INCOMING_COLUMNS."""
-        values: list[Any] = [*row[:6], json.loads(row[6]), *row[7:]]
-        return cls(*values)
+        return cls._make([*row[:6], json.loads(row[6]), *row[7:], {}])
 
 
 class ReceivedMessage(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.backoff import Backoff
@@ -72,8 +71,7 @@ class OutgoingReply(NamedTuple):
     payload: dict[str, Any]
 
 
-@dataclass(slots=True)
-class StoredReply:
+class StoredReply(NamedTuple):
     """A row of the outbox."""
 
     outbox_id: int
@@ -90,14 +88,14 @@ class StoredReply:
     settled_at: float | None
     receipt: str | None
     error: str | None
-    was_ambiguous: bool = False  # when it was claimed: it may have arrived already
-    has_more: bool = False  # when it was claimed: others are unsent
+    was_ambiguous: bool  # when it was claimed: it may have arrived already
+    has_more: bool  # when it was claimed: others are unsent
 
     @classmethod
     def of_row(cls, row: tuple[Any, ...]) -> StoredReply:
         """The reply of a row with the columns REPLY_COLUMNS."""
-        values: list[Any] = [*row[:5], json.loads(row[5]), json.loads(row[6]), *row[7:]]
-        return cls(*values)
+        target, payload = json.loads(row[5]), json.loads(row[6])
+        return cls._make([*row[:5], target, payload, *row[7:], False, False])
 
 
 class ReplyBatch(NamedTuple):
@@ -179,10 +177,11 @@ class OutboxRepository(Repository):
             self._register_process(tx)
             tx.execute(CLAIM_REPLY, (self.identity.process_id, outbox_id))
             tx.execute(COUNT_ATTEMPT, (outbox_id,))
-            reply.was_ambiguous = reply.state == "ambiguous"
-            reply.has_more = tx.value(HAS_UNSENT) is not None
-            reply.attempts += 1
-            return reply
+            return reply._replace(
+                attempts=reply.attempts + 1,
+                was_ambiguous=reply.state == "ambiguous",
+                has_more=tx.value(HAS_UNSENT) is not None,
+            )
 
         due = (self.clock.now(), *platform_values)
         if not has_more and self.engine.read(lambda reader: reader.value(sql, due)) is None:
