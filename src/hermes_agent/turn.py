@@ -33,6 +33,7 @@ from hermes_agent.messages import ModelRequest, Usage, answer_message, result_me
 from hermes_agent.providers.base import interrupted
 from hermes_agent.toolbox import TurnContext
 from hermes_agent.turn_control import join_texts, stored_identity
+from hermes_core.isolate import Step, attempt
 from hermes_state.delivery import leases
 from hermes_state.messages.history import JOURNALED_ROW_ID
 
@@ -270,8 +271,10 @@ class Turn:
     def _final_changes(self, reply: Reply, usage: Usage) -> list[Change]:
         """The changes that are stored with the answer that ends the turn."""
         changes: list[Change] = []
-        if self._deps.on_answer is not None:
-            changes.append(self._deps.on_answer(reply.text))
+        on_answer = self._deps.on_answer
+        if on_answer is not None:
+            # Without its delivery the answer is stored all the same.
+            attempt(Step("deliver the answer", lambda: changes.append(on_answer(reply.text))))
         if not is_due(usage.context, self._deps.provider.current.window):
             changes.append(lambda tx: leases.release(tx, self._lease))
             changes.append(self._deps.store.read_version)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
+from gateway.inbound.inbox_workers import InboxWorkers
 from hermes_core.errors import StoreError
 from hermes_state import SessionDB
-from support.gateways import local_message, outbox_texts, running_gateway
+from hermes_state.delivery.inbox import InboxRepository
+from support.gateways import conversation_texts, local_message, outbox_texts, running_gateway
 from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
@@ -66,13 +69,56 @@ async def test_a_store_error_during_a_turn_is_not_an_answer(
 
 
 async def test_a_clock_set_back_delays_no_message(
-    db: SessionDB, tmp_path: Path, answering: Any
+    db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering("[{say: Hello.}]")
     async with running_gateway(db, tmp_path) as service:
         received = local_message("look", "m1", group_id="g")
-        stored = await asyncio.to_thread(service.receiver._store, "local", received)
-        assert stored.claimed is not None
-        row = stored.claimed._replace(received_at=stored.claimed.received_at + 3600)
-        service.inbox_workers.start(row, is_owners=False)
+        real = InboxWorkers.start
+
+        def start_an_hour_earlier(self: InboxWorkers, row: Any, *, is_owners: bool) -> None:
+            real(self, row._replace(received_at=row.received_at + 3600), is_owners=is_owners)
+
+        monkeypatch.setattr(InboxWorkers, "start", start_an_hour_earlier)
+        await service.receiver.receive("local", received)
         await async_wait_until(lambda: outbox_texts(db) == ["Hello."])
+
+
+async def test_a_message_whose_client_disconnects_while_it_is_stored_is_answered(
+    db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering("[{say: Hello.}]")
+    is_storing, may_store = threading.Event(), threading.Event()
+    real = InboxRepository.receive
+
+    def receive_slowly(self: InboxRepository, **fields: Any) -> Any:
+        is_storing.set()
+        may_store.wait(30)
+        return real(self, **fields)
+
+    monkeypatch.setattr(InboxRepository, "receive", receive_slowly)
+    async with running_gateway(db, tmp_path) as service:
+        receiving = asyncio.create_task(service.receiver.receive("local", local_message("hi", "m")))
+        await asyncio.to_thread(is_storing.wait, 30)
+        receiving.cancel()
+        may_store.set()
+        await async_wait_until(lambda: outbox_texts(db) == ["Hello."])
+
+
+async def test_an_answer_whose_delivery_cannot_be_prepared_is_stored_and_delivered(
+    db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering("[{say: Hello.}]")
+    real, failures = InboxRepository.waiting_behind, [StoreError("locked")]
+
+    def fail_once(self: InboxRepository, message: Any, limit: int = 50) -> Any:
+        if db.message_count() and failures:
+            raise failures.pop()
+        return real(self, message, limit)
+
+    monkeypatch.setattr(InboxRepository, "waiting_behind", fail_once)
+    async with running_gateway(db, tmp_path) as service:
+        await service.receiver.receive("local", local_message("hi", "m"))
+        await async_wait_until(lambda: outbox_texts(db) == ["Hello."])
+    assert conversation_texts(db) == ["hi", "Hello."]
+    assert not failures

@@ -40,7 +40,8 @@ class InboxWorkers:
         self._owners_keys: dict[str, None] = {}  # chats in which the owner has written
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
-        self._is_running = self._is_stopping = self._is_closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None  # while the workers run
+        self._is_stopping = self._is_closed = False
 
     def __len__(self) -> int:
         """How many messages are being handled."""
@@ -55,7 +56,18 @@ class InboxWorkers:
     def has_room(self, *, is_owners: bool) -> bool:
         """Whether a message that arrives now can be handled at once."""
         room = self._max_turns + (OWNER_TURNS if is_owners else 0)
-        return self._is_running and not self._is_stopping and len(self._tasks) < room
+        is_running = self._loop is not None and not self._is_stopping
+        return is_running and len(self._tasks) < room
+
+    def start_from_thread(self, row: IncomingMessage, *, is_owners: bool) -> None:
+        """Handle a claimed message; called from another thread than that of the event loop."""
+        start = functools.partial(self.start, row, is_owners=is_owners)
+        try:
+            if self._loop is None:
+                raise RuntimeError("the workers do not run")
+            self._loop.call_soon_threadsafe(start)
+        except RuntimeError:  # the gateway has stopped: the message waits for the next start
+            self._db.inbox.requeue(row, is_attempt=False)
 
     def start(self, row: IncomingMessage, *, is_owners: bool) -> None:
         """Handle a claimed message."""
@@ -65,7 +77,7 @@ class InboxWorkers:
 
     async def run(self) -> None:
         """Handle messages until stopped."""
-        self._is_running = True
+        self._loop = asyncio.get_running_loop()
         while not self._is_stopping:
             self._wake.clear()
             claimed = await self._claim()

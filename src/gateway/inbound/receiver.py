@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import IncomingMessage, ReceivedMessage
+    from hermes_state.delivery.inbox import ReceivedMessage
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class StoredMessage(NamedTuple):
     """What happened to an incoming message; the default: nothing was stored."""
 
     owners_key: str = ""  # the session key of a message of the owner
-    claimed: IncomingMessage | None = None  # the row, if it is handled at once
+    is_claimed: bool = False  # it is handled at once
     is_waiting: bool = False  # for the running turn of its chat
 
 
@@ -80,9 +80,7 @@ class MessageReceiver:
     async def receive(self, account: str, event: MessageEvent) -> None:
         """Store a message; when this returns, it is on disk."""
         stored = await asyncio.to_thread(self._store, account, event)
-        if stored.claimed is not None:
-            self._workers.start(stored.claimed, is_owners=bool(stored.owners_key))
-        else:
+        if not stored.is_claimed:
             self._workers.wake(stored.owners_key)
         if stored.is_waiting:  # the platform need not wait for the reaction
             task = asyncio.create_task(self._react(event))
@@ -119,7 +117,9 @@ class MessageReceiver:
         has_room = self._workers.has_room(is_owners=bool(owners_key))
         received = self._insert(account, event, source, message_id, key, claim=has_room)
         if received.claimed is not None:
-            return StoredMessage(owners_key, received.claimed)
+            # From here, because the platform may stop waiting for this method at any moment.
+            self._workers.start_from_thread(received.claimed, is_owners=bool(owners_key))
+            return StoredMessage(owners_key, is_claimed=True)
         is_waiting = received.is_new and self._offer(received.inbox_id, key, event, source)
         return StoredMessage(owners_key, is_waiting=is_waiting)
 
