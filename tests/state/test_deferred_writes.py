@@ -10,6 +10,7 @@ import pytest
 
 from hermes_state import SessionDB
 from hermes_state.engine import writer
+from hermes_state.upkeep.meta import UPSERT_META
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -58,6 +59,15 @@ def test_a_later_write_sees_the_deferred_ones(db: SessionDB) -> None:
 def test_a_deferred_write_does_not_wait_for_another_one_for_ever(db: SessionDB) -> None:
     add_note(db, "note")
     wait_until(lambda: db.get_meta("note") == "x")
+
+
+def test_deferred_writes_keep_their_order(db: SessionDB) -> None:
+    for value in ("first", "second", "third"):
+        db.engine.write_soon(
+            lambda tx, value=value: tx.run(UPSERT_META, ("note", value)), "set a note"
+        )
+    wait_until(lambda: db.get_meta("note") is not None)
+    assert db.get_meta("note") == "third"
 
 
 @pytest.mark.usefixtures("patient")

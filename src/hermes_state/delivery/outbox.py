@@ -37,8 +37,8 @@ NEXT_REPLY = """
     ORDER BY outbox_id LIMIT 1
 """
 HAS_UNSENT = """
-    SELECT 1 FROM hermes_outbox
-    WHERE state IN ('waiting', 'sending', 'ambiguous') AND state <> 'sending' LIMIT 1
+    SELECT 1 FROM hermes_outbox o
+    WHERE state IN ('waiting', 'sending', 'ambiguous') AND state <> 'sending' {platform} LIMIT 1
 """
 CLAIM_REPLY = "UPDATE hermes_outbox SET state = 'sending', process_id = ? WHERE outbox_id = ?"
 COUNT_ATTEMPT = "UPDATE hermes_outbox SET attempts = attempts + 1 WHERE outbox_id = ?"
@@ -166,7 +166,8 @@ class OutboxRepository(Repository):
         are unsent: pass it on, because the next reply of a chat is due when this one is
         settled. Replies of a chat are claimed in order.
         """
-        sql = NEXT_REPLY.format(platform="" if platform is None else "AND o.platform = ?")
+        condition = "" if platform is None else "AND o.platform = ?"
+        sql, has_unsent = (text.format(platform=condition) for text in (NEXT_REPLY, HAS_UNSENT))
         platform_values = () if platform is None else (platform,)
 
         def claim(tx: Tx) -> StoredReply | None:
@@ -180,7 +181,7 @@ class OutboxRepository(Repository):
             return reply._replace(
                 attempts=reply.attempts + 1,
                 was_ambiguous=reply.state == "ambiguous",
-                has_more=tx.value(HAS_UNSENT) is not None,
+                has_more=tx.value(has_unsent, platform_values) is not None,
             )
 
         due = (self.clock.now(), *platform_values)

@@ -15,7 +15,6 @@ write, can neither deadlock nor break a transaction.
 from __future__ import annotations
 
 import _thread
-import contextlib
 import logging
 import os
 import threading
@@ -130,9 +129,8 @@ class Writer:
         if seconds > 0 and not self._timer_thread.is_stopping:
             self.later(seconds, self._run_deferred)
             return
-        with contextlib.suppress(IndexError):  # another thread has taken it
-            self._queue.append(self._deferred.popleft())
-            self._lead_while_free(blocking=True)
+        self._queue.append(WriteJob(lambda _tx: None))  # carries them
+        self._lead_while_free(blocking=True)
 
     def later(self, seconds: float, task: Callable[[], object]) -> None:
         """Run *task* on the timer thread after *seconds*, or when the writer stops."""
