@@ -58,22 +58,6 @@ def test_other_files_of_the_same_name_are_accessible(path: Path, tmp_path: Path)
     assert other.read_text() == "mine"
 
 
-def test_a_file_of_the_same_name_in_another_folder_can_be_removed_by_its_handle(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / path.name).write_text("another file")
-    monkeypatch.chdir(path.parent)
-    shutil.rmtree(other)  # removes bare names, with a handle of their folder
-    assert not other.exists()
-    folder = os.open(path.parent, os.O_RDONLY)
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ForeignAccessError):
-        os.remove(path.name, dir_fd=folder)
-    os.close(folder)
-
-
 def test_the_files_of_a_closed_store_are_accessible(hermes_home: Path) -> None:
     db_path = hermes_home / "other.db"
     SessionDB(db_path).close()

@@ -24,10 +24,6 @@ SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 # in C and raises none of them; the interpreter's `sqlite3` does.
 GUARDED_EVENTS = frozenset({"open", "os.remove", "os.rename", "os.truncate", "sqlite3.connect"})
 
-# Those with handles of folders after the paths, which relative paths belong to.
-EVENTS_WITH_FOLDERS = frozenset({"os.remove", "os.rename"})
-NO_FOLDER = -1
-
 
 class FileGuard:
     """Refuses direct access to protected database files in this process."""
@@ -68,11 +64,9 @@ class FileGuard:
     def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
         if not self._names or self._is_ending() or event not in GUARDED_EVENTS:
             return
-        count = 2 if event == "os.rename" else 1
-        folders = arguments[count:] if event in EVENTS_WITH_FOLDERS else (NO_FOLDER, NO_FOLDER)
-        for target, folder in zip(arguments[:count], folders, strict=False):
+        for target in arguments[: 2 if event == "os.rename" else 1]:
             if isinstance(target, (str, bytes, os.PathLike)):
-                self._check(event, _in_folder(os.fsdecode(target), folder))
+                self._check(event, os.fsdecode(target))
 
     def _check(self, event: str, target: str) -> None:
         if self._is_protected(target):
@@ -90,16 +84,6 @@ class FileGuard:
             return False
         real = os.path.realpath(plain)
         return any(real == known + suffix for known in self._counts for suffix in SQLITE_SUFFIXES)
-
-
-def _in_folder(path: str, folder: object) -> str:
-    """A path that belongs to an open folder; unchanged where the system does not tell its name."""
-    if folder == NO_FOLDER or path.startswith(os.sep):
-        return path
-    try:
-        return os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)  # noqa: PTH115, PTH118
-    except OSError:
-        return path
 
 
 def _path_of_uri(uri: str) -> str:
