@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent.context.compaction import compact, is_due
 from hermes_agent.context.window import SUMMARIZED_NOTICE, ContextWindow
-from hermes_agent.conversation_store import ConversationStore, Prompt
+from hermes_agent.conversation_store import ConversationStore, NewPrompt
 from hermes_agent.events import (
     Failed,
     Notice,
@@ -168,7 +168,7 @@ class AIAgent:
 
         *on_answer* returns a change that is stored in the same transaction as the answer.
         """
-        prompt = Prompt(content, fields)
+        prompt = NewPrompt(content, fields)
         return self._run_turn(
             lambda turn, is_new, row_id: turn.run(
                 content, is_first=is_new, row_id=row_id, **fields
@@ -185,7 +185,7 @@ class AIAgent:
         self,
         run: Callable[[Turn, bool, int | None], Iterator[Event]],
         on_answer: AnswerHook | None,
-        prompt: Prompt | None = None,
+        prompt: NewPrompt | None = None,
     ) -> Iterator[Event]:
         self._cancel = Cancel()
         self.has_announced_end = False
@@ -222,7 +222,7 @@ class AIAgent:
                 self._reviews.after_turn(turn, self._review_dependencies(hooks))
             yield finished
 
-    def _begin(self, hooks: TurnHooks, prompt: Prompt | None) -> tuple[bool, Lease, int | None]:
+    def _begin(self, hooks: TurnHooks, prompt: NewPrompt | None) -> tuple[bool, Lease, int | None]:
         """Acquire the lease; whether the session is new, and the row of a prompt stored with it."""
         store, holder = self.conversation_store, f"{self.platform}, {self.model}"
         if prompt is not None and self._begun_with == self._prompt:

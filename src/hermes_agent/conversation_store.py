@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 UNFINISHED: Final = frozenset({"interrupted", "error", "crashed"})
 
 
-class Prompt(NamedTuple):
+class NewPrompt(NamedTuple):
     """A user message to be stored, with further columns."""
 
     content: Any
@@ -71,7 +71,7 @@ class ConversationStore:
             self._store.update_system_prompt(self.session_id, system_prompt)
         return False
 
-    def start_turn(self, holder: str, prompt: Prompt) -> StartedTurn | None:
+    def start_turn(self, holder: str, prompt: NewPrompt) -> StartedTurn | None:
         """Acquire the lease and store the prompt in one transaction.
 
         None if the kept messages are not the current ones: then the history is to be read.

@@ -37,7 +37,7 @@ BUSY_RESPONSE: Final = (
 )
 
 
-class Connection(Protocol):
+class ClientConnection(Protocol):
     """An open connection, as the limits see it."""
 
     client_host: str
@@ -58,10 +58,10 @@ class ConnectionLimits:
         self.total = max(self.total, MIN_CONNECTIONS)
         self.per_client = self.total * 3 // 4
         self.unfinished = max(self.total // 4, MIN_CONNECTIONS // 2)
-        self._open: dict[Connection, None] = {}
-        self._unfinished: dict[Connection, None] = {}  # the longest silent one first
+        self._open: dict[ClientConnection, None] = {}
+        self._unfinished: dict[ClientConnection, None] = {}  # the longest silent one first
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, connection: ClientConnection) -> bool:
         """Count a new connection; False if there is no room for it."""
         if len(self._open) >= self.total and not self._close_silent(connection.client_host):
             return False
@@ -72,7 +72,7 @@ class ConnectionLimits:
         self.expect_request(connection)
         return True
 
-    def expect_request(self, connection: Connection) -> None:
+    def expect_request(self, connection: ClientConnection) -> None:
         """Count a connection as unfinished and just active; may close another one."""
         if connection not in self._open:
             return
@@ -81,11 +81,11 @@ class ConnectionLimits:
         if len(self._unfinished) > self.unfinished:
             self._close_silent(connection.client_host)
 
-    def finish_request(self, connection: Connection) -> None:
+    def finish_request(self, connection: ClientConnection) -> None:
         """The request of a connection is complete."""
         self._unfinished.pop(connection, None)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ClientConnection) -> None:
         """A connection was closed."""
         self._open.pop(connection, None)
         self._unfinished.pop(connection, None)

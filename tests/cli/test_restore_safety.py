@@ -184,8 +184,8 @@ while True:
 """
 WORK = """
 import pathlib, sys, time
-from hermes_state.portable.backup import WORK_PREFIX
-from hermes_state.portable.backup_work import work_folder
+from hermes_state.portable.backup.writer import WORK_PREFIX
+from hermes_state.portable.backup.work_folder import work_folder
 with work_folder(pathlib.Path(sys.argv[1]), WORK_PREFIX) as work:
     (work / "archive").write_bytes(b"a whole history")
     print("ready", flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import IncomingMessage
+
+log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_TURNS: Final = 32
 OWNER_TURNS: Final = 4  # more, so that the turns of others cannot keep the owner waiting
@@ -63,15 +66,17 @@ class InboxWorkers:
         """Handle a claimed message; called from another thread than that of the event loop."""
         start = functools.partial(self.start, row, is_owners=is_owners)
         try:
-            if self._loop is None:
-                raise RuntimeError("the workers do not run")
-            self._loop.call_soon_threadsafe(start)
-        except RuntimeError:  # the gateway has stopped: the message waits for the next start
-            self._db.inbox.requeue(row, is_attempt=False)
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(start)
+                return
+        except RuntimeError:  # the event loop is closed
+            log.info("message %s waits for the next start", row.inbox_id)
+        self._db.inbox.requeue(row, is_attempt=False)
 
     def start(self, row: IncomingMessage, *, is_owners: bool) -> None:
-        """Handle a claimed message."""
-        task = asyncio.create_task(self._work(row, is_owners=is_owners))
+        """Handle a claimed message; release it if the gateway stops."""
+        work = self._release(row) if self._is_stopping else self._work(row, is_owners=is_owners)
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
 
@@ -85,11 +90,11 @@ class InboxWorkers:
                 await self._wait()
                 continue
             row, is_owners = claimed
-            if self._is_stopping:
-                release = functools.partial(self._db.inbox.requeue, row, is_attempt=False)
-                await store_retry.write_with_retry(release, "inbox release")
-                return
             self.start(row, is_owners=is_owners)
+
+    async def _release(self, row: IncomingMessage) -> None:
+        release = functools.partial(self._db.inbox.requeue, row, is_attempt=False)
+        await store_retry.write_with_retry(release, "inbox release")
 
     async def _claim(self) -> tuple[IncomingMessage, bool] | None:
         """Claim the next message, those of the owner first; and whether it is one of them."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from hermes_state.portable.backup_archive import BackupManifest
+    from hermes_state.portable.backup.archive_format import BackupManifest
     from hermes_state.portable.importer import ImportReport, OnConflict
     from hermes_state.repository import StoreContext
     from hermes_state.sessions.lists import ListRepository
@@ -107,7 +107,7 @@ class PortableRepository(Repository):
         earlier backup into the same folder was killed, its finished parts are used. Raises
         BackupStoppedError soon after `should_stop` returns true, and leaves nothing.
         """
-        from hermes_state.portable import backup  # noqa: PLC0415 - see above
+        from hermes_state.portable.backup import writer  # noqa: PLC0415 - see above
 
-        watcher = backup.BackupWatcher(progress, should_stop)
-        return backup.write_backup(self.engine, path, with_secrets=with_secrets, watcher=watcher)
+        watcher = writer.BackupWatcher(progress, should_stop)
+        return writer.write_backup(self.engine, path, with_secrets=with_secrets, watcher=watcher)

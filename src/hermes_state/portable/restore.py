@@ -21,14 +21,14 @@ from hermes_state.engine import driver, filesystem
 from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.errors import to_store_error
 from hermes_state.engine.file_guard import SQLITE_SUFFIXES
-from hermes_state.portable.backup import inspect
-from hermes_state.portable.backup_archive import (
+from hermes_state.portable.backup.archive_format import (
     STORE_NAME,
     extract,
     open_archive,
     read_manifest,
 )
-from hermes_state.portable.backup_work import work_folder
+from hermes_state.portable.backup.work_folder import work_folder
+from hermes_state.portable.backup.writer import inspect
 from hermes_state.portable.restored_settings import (
     SETTINGS_FILES,
     granted_settings,
@@ -40,7 +40,7 @@ from hermes_state.schema.migrations import MIGRATIONS, layout_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_state.portable.backup_archive import BackupManifest
+    from hermes_state.portable.backup.archive_format import BackupManifest
     from hermes_state.portable.restored_settings import User
 
     Progress = Callable[[str], object]

@@ -17,7 +17,7 @@ from hermes_core.errors import ConfigError
 from hermes_state.engine import driver
 from hermes_state.engine.driver import sqlite3
 from hermes_state.engine.reader_pool import read_only_uri
-from hermes_state.portable.backup_archive import SECRETS_NAME, SETTINGS_NAME, STORE_NAME
+from hermes_state.portable.backup.archive_format import SECRETS_NAME, SETTINGS_NAME, STORE_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
-    from hermes_state.portable.backup_archive import BackupManifest
+    from hermes_state.portable.backup.archive_format import BackupManifest
 
 EXAMPLES = """\
 examples:

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import PortableFileError
 from hermes_core.paths import FILE_MODE, private_folder
-from hermes_state.portable.backup_archive import (
+from hermes_state.portable.backup.archive_format import (
     CHUNK_BYTES,
     MANIFEST_NAME,
     BackupManifest,

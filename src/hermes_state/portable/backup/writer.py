@@ -28,7 +28,7 @@ from hermes_state.engine.errors import to_store_error
 from hermes_state.engine.file_guard import SQLITE_SUFFIXES
 from hermes_state.engine.filesystem import disk_full_text
 from hermes_state.engine.reader_pool import read_only_uri
-from hermes_state.portable.backup_archive import (
+from hermes_state.portable.backup.archive_format import (
     SECRETS_NAME,
     SETTINGS_NAME,
     SPOOL_PREFIX,
@@ -36,8 +36,8 @@ from hermes_state.portable.backup_archive import (
     UNLOCKS_NAME,
     BackupManifest,
 )
-from hermes_state.portable.backup_packing import ArchiveWriter
-from hermes_state.portable.backup_work import work_folder
+from hermes_state.portable.backup.archive_writer import ArchiveWriter
+from hermes_state.portable.backup.work_folder import work_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,1 @@
+"""Backups: a snapshot of the store and the settings in an archive."""
