@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from figures import Figure, Work, median, percentile
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from gateway.routing.sources import SessionSource
 from gateway.session import SessionStore
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from talks import served
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ def elapsed_ms() -> float:
 
 def bare(path: str) -> dict[str, Any]:
     """Open and list with SQLite alone."""
-    from hermes_state.engine.driver import sqlite3  # noqa: PLC0415 - importing is part of the time
+    from hermes_state.engine.sqlite.driver import sqlite3  # noqa: PLC0415 - importing is part of the time
 
     connection = sqlite3.connect(path, isolation_level=None)
     rows = connection.execute(NEWEST).fetchall()
@@ -84,7 +84,7 @@ def _append_while_building(db: SessionDB) -> dict[str, Any]:
 
 def _bare_commits(path: Path) -> Callable[[], object]:
     """A commit of one row to another file, which shows the speed of the disk."""
-    from hermes_state.engine.driver import sqlite3  # noqa: PLC0415 - importing is part of the time
+    from hermes_state.engine.sqlite.driver import sqlite3  # noqa: PLC0415 - importing is part of the time
 
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode = WAL")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from figures import Figure, Work, interleave, median, percentile
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,7 +24,7 @@ from hermes_achievements.scan.scanner import Scanner
 from hermes_achievements.scan.workers import ScanJob, run_job
 from hermes_core.time_zones import find_zone
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history
 from history import PRESETS, make

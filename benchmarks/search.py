@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from figures import Figure, Work, interleave, median, percentile
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.search.tokens import token_texts
 from hermes_state.search.tool_index import part_name, part_numbers
 

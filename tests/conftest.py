@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 from support import signals, worker_coverage
 from support.command_line import Hermes, run_hermes
 from support.scheduling import GroupScheduling

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 
 driver.install()
 

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 
 driver.install()
 

@@ -15,7 +15,7 @@ from history.rows import Message
 from state import foreign_files
 
 if TYPE_CHECKING:
-    from hermes_state.engine.driver import sqlite3
+    from hermes_state.engine.sqlite.driver import sqlite3
 
 Kind = Literal["native", "schema16", "schema26"]
 

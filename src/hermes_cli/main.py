@@ -92,7 +92,7 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
         # `--help` and `--version` end before.
         from hermes_cli import output_settings  # noqa: PLC0415
         from hermes_core import log_file, paths  # noqa: PLC0415
-        from hermes_state.engine import driver  # noqa: PLC0415
+        from hermes_state.engine.sqlite import driver  # noqa: PLC0415
 
         driver.install()
         paths.tighten_home()
@@ -137,7 +137,7 @@ def _complete() -> None:
     """Print the completions that the shell requests."""
     from hermes_cli.commands.system.completion import complete  # noqa: PLC0415 - only for completion
     from hermes_cli.parser import build_parser  # noqa: PLC0415 - as above
-    from hermes_state.engine import driver  # noqa: PLC0415 - as above
+    from hermes_state.engine.sqlite import driver  # noqa: PLC0415 - as above
 
     driver.install()
     complete(build_parser(None, is_complete=True))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import importlib
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from hermes_state.engine import process_identity
 
@@ -45,3 +46,29 @@ class Repository:
         """Register this process before it claims or owns a row, and start its heartbeat."""
         process_identity.register(tx, self.identity)
         self.engine.start_heartbeat(self.identity)
+
+
+AnyRepository = TypeVar("AnyRepository", bound=Repository)
+
+
+class HasContext(Protocol):
+    """A store."""
+
+    context: StoreContext
+
+
+class LazyRepository(Generic[AnyRepository]):
+    """An attribute of a store whose repository is loaded and created at first use."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module = module
+        self._class_name = name
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._attribute = name
+
+    def __get__(self, store: HasContext, owner: type) -> AnyRepository:
+        module = importlib.import_module(f"hermes_state.{self._module}")
+        repository = getattr(module, self._class_name)(store.context)
+        store.__dict__[self._attribute] = repository  # found first from now on
+        return cast("AnyRepository", repository)

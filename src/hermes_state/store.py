@@ -11,39 +11,28 @@ from hermes_core.clock import SystemClock
 from hermes_core.ids import MessageIds
 from hermes_core.isolate import Step, run_all
 from hermes_state.delivery.boundaries import BoundaryRepository
-from hermes_state.delivery.chats import ChatRepository
 from hermes_state.delivery.compression_locks import CompressionLockRepository
 from hermes_state.delivery.handoffs import HandoffRepository
-from hermes_state.delivery.inbox import InboxRepository
 from hermes_state.delivery.leases import LeaseRepository
-from hermes_state.delivery.outbox import OutboxRepository
-from hermes_state.delivery.pairings import PairingRepository
-from hermes_state.delivery.people import PeopleRepository
-from hermes_state.delivery.routes import RouteRepository
 from hermes_state.engine import process_identity
 from hermes_state.engine.engine import ENGINES
 from hermes_state.facade import OriginalNames
 from hermes_state.ledger.repository import LedgerRepository
 from hermes_state.messages.edits import EditRepository
 from hermes_state.messages.history import ExportRepository, MessageRepository
-from hermes_state.messages.pages import TranscriptRepository
 from hermes_state.portable.repository import PortableRepository
-from hermes_state.repository import StoreContext
+from hermes_state.repository import LazyRepository, StoreContext
 from hermes_state.search.repository import SearchRepository
 from hermes_state.sessions import index
-from hermes_state.sessions.facets import FacetRepository
 from hermes_state.sessions.labels import TagRepository, TitleRepository
 from hermes_state.sessions.lists import ListRepository, refresh_index
 from hermes_state.sessions.lookup import LookupRepository
-from hermes_state.sessions.pages import PageRepository
 from hermes_state.sessions.retention import RetentionRepository
 from hermes_state.sessions.rows import SessionRepository
-from hermes_state.sessions.totals import TotalsRepository
 from hermes_state.sessions.trash import TrashRepository
 from hermes_state.sessions.usage import UsageRepository
 from hermes_state.store_settings import StoreSettings
 from hermes_state.upkeep.background_jobs import BackgroundJobs
-from hermes_state.upkeep.crash_recovery import sweep
 from hermes_state.upkeep.meta import MetaRepository
 from hermes_state.upkeep.statistics import StatisticsRepository
 
@@ -52,7 +41,17 @@ if TYPE_CHECKING:
     from typing import Self
 
     from hermes_core.clock import Clock
+    from hermes_state.delivery.chats import ChatRepository
+    from hermes_state.delivery.inbox import InboxRepository
+    from hermes_state.delivery.outbox import OutboxRepository
+    from hermes_state.delivery.pairings import PairingRepository
+    from hermes_state.delivery.people import PeopleRepository
+    from hermes_state.delivery.routes import RouteRepository
+    from hermes_state.messages.pages import TranscriptRepository
     from hermes_state.repository import PurgeHook
+    from hermes_state.sessions.facets import FacetRepository
+    from hermes_state.sessions.pages import PageRepository
+    from hermes_state.sessions.totals import TotalsRepository
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +66,18 @@ class SessionDB(OriginalNames):
     Each attribute is a repository for one kind of row, such as `db.inbox` and `db.leases`.
     The methods that hermes-agent has too can also be called on the store itself.
     """
+
+    # Loaded at first use: short commands do without them.
+    inbox = LazyRepository["InboxRepository"]("delivery.inbox", "InboxRepository")
+    outbox = LazyRepository["OutboxRepository"]("delivery.outbox", "OutboxRepository")
+    routes = LazyRepository["RouteRepository"]("delivery.routes", "RouteRepository")
+    pairings = LazyRepository["PairingRepository"]("delivery.pairings", "PairingRepository")
+    people = LazyRepository["PeopleRepository"]("delivery.people", "PeopleRepository")
+    chats = LazyRepository["ChatRepository"]("delivery.chats", "ChatRepository")
+    facets = LazyRepository["FacetRepository"]("sessions.facets", "FacetRepository")
+    pages = LazyRepository["PageRepository"]("sessions.pages", "PageRepository")
+    totals = LazyRepository["TotalsRepository"]("sessions.totals", "TotalsRepository")
+    transcripts = LazyRepository["TranscriptRepository"]("messages.pages", "TranscriptRepository")
 
     def __init__(
         self,
@@ -93,9 +104,8 @@ class SessionDB(OriginalNames):
         self.ids = MessageIds(self.clock)
         self.identity = ENGINES.identity
         self.journal = self.engine.journal
-        self._open_repositories(
-            StoreContext(self.engine, self.clock, self.ids, self.identity, purge_hook)
-        )
+        self.context = StoreContext(self.engine, self.clock, self.ids, self.identity, purge_hook)
+        self._open_repositories(self.context)
         self._background = BackgroundJobs(self.engine, self._keep_house)
         self._is_open = True
         if not read_only and is_recovering:
@@ -104,9 +114,6 @@ class SessionDB(OriginalNames):
     def _open_repositories(self, context: StoreContext) -> None:
         self.sessions = SessionRepository(context)
         self.lists = ListRepository(context)
-        self.pages = PageRepository(context)
-        self.facets = FacetRepository(context)
-        self.totals = TotalsRepository(context)
         self.tags = TagRepository(context)
         self.titles = TitleRepository(context)
         self.lookup = LookupRepository(context)
@@ -116,29 +123,22 @@ class SessionDB(OriginalNames):
         self.meta = MetaRepository(context)
         self.retention = RetentionRepository(context, self.trash, self.meta)
         self.messages = MessageRepository(context)
-        self.transcripts = TranscriptRepository(context)
         self.edits = EditRepository(context)
         self.exports = ExportRepository(context, self.messages, self.lists)
         self.portable = PortableRepository(context, self.lists)
         self.search = SearchRepository(context)
         self.statistics = StatisticsRepository(context)
         self.leases = LeaseRepository(context)
-        self.inbox = InboxRepository(context)
-        self.outbox = OutboxRepository(context)
         self.boundaries = BoundaryRepository(context)
-        self.routes = RouteRepository(context)
         self.handoffs = HandoffRepository(context)
         self.compression_locks = CompressionLockRepository(context)
-        self.pairings = PairingRepository(context)
-        self.people = PeopleRepository(context)
-        self.chats = ChatRepository(context)
 
     def _recover(self) -> None:
         """Recover the data of dead processes, and index what other programs wrote."""
         run_all(
             [
                 Step("replay the journal", lambda: self.journal.replay_orphans(self.engine)),
-                Step("sweep after crashes", lambda: sweep(self.engine, self.identity, self.ids)),
+                Step("sweep after crashes", self.sweep),
                 Step("index what other programs wrote", self._start_background),
             ]
         )
@@ -164,6 +164,8 @@ class SessionDB(OriginalNames):
 
     def sweep(self) -> list[str]:
         """Settle what dead processes left; returns the conversations that were ended."""
+        from hermes_state.upkeep.crash_recovery import sweep  # noqa: PLC0415 - readers do without
+
         return sweep(self.engine, self.identity, self.ids)
 
     def index_progress(self) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from hermes_core import log_file
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 from tui_gateway.frames import MAX_FRAME_BYTES
 
 if TYPE_CHECKING:

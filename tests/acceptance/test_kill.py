@@ -13,7 +13,7 @@ import pytest
 
 from acceptance.campaign import Contents, Worker, assert_healthy, percentile, size
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -56,7 +56,7 @@ def test_a_process_of_the_command_line_maps_one_sqlite(hermes_home, tmp_path):
         assert worker.wait() == 0, worker.error_output()
         mapped = worker.reports("mapped")[0]
         assert mapped["code"] == 0
-        assert mapped["module"] == "hermes_state.engine.dbapi"
+        assert mapped["module"] == "hermes_state.engine.sqlite.dbapi"
         assert len(mapped["copies"]) == 1
         assert "/apsw/" in mapped["copies"][0]
 

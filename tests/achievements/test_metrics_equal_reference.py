@@ -39,7 +39,7 @@ from hermes_achievements.metrics.facts import (
 )
 from hermes_achievements.metrics.session_view import SessionView
 from hermes_achievements.scan.history import MessageRow, SessionRow
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 
 # The benchmarks are programs, not a package: their folder is put on the path.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))

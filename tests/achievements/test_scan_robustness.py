@@ -15,7 +15,7 @@ from hermes_achievements.metrics.facts import read_facts
 from hermes_achievements.scan.history import MessageRow, SessionRow
 from hermes_achievements.scan.ledger_entries import collect_facts
 from hermes_achievements.scan.scanner import Scanner, ScanProgress
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history
 from support.scaling import growth

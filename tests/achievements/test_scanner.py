@@ -18,7 +18,7 @@ from achievements.history_builder import DAY, HOUR, HistoryBuilder
 from hermes_achievements.evaluation.values import compute_values
 from hermes_achievements.scan.scanner import ScanMode, Scanner, ScanOutcome, ScanProgress
 from hermes_core.errors import ScanBusyError
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.ledger.file import LedgerFile
 from hermes_state.ledger.history import open_history
 

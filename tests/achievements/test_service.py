@@ -325,7 +325,7 @@ def test_a_running_service_follows_hidden_achievements(builder: HistoryBuilder) 
 
 REPLACE = """
 import os, sys
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 driver.install()
 from pathlib import Path
 from achievements.history_builder import HistoryBuilder

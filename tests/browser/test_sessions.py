@@ -26,7 +26,7 @@ GREW = """(some) => {
 }"""
 WRITE_ONE = """
 from hermes_state import SessionDB
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 driver.install()
 with SessionDB() as db:
     db.create_session("quinces", "telegram", is_owned=False)

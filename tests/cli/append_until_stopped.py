@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 
 driver.install()
 

@@ -18,7 +18,7 @@ import pexpect
 import pytest
 
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.upkeep.health import examine
 from support.command_line import command
 from support.sample_history import CHAT, OSLO

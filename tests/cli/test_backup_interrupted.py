@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from support.command_line import command
 from support.waiting import PATIENCE_SECONDS
 

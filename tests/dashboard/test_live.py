@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OTHER_PROCESS = """
 import sys
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 driver.install()
 from hermes_state import SessionDB
 with SessionDB() as db:

@@ -23,7 +23,7 @@ def public_methods(owner: object) -> Methods:
 def methods(tmp_path: Path) -> Methods:
     """Methods by documented name; those of the store itself are not repeated."""
     with SessionDB(tmp_path / "state.db") as db:
-        repositories = {n: v for n, v in vars(db).items() if isinstance(v, Repository)}
+        repositories = {n: v for n, v in inspect.getmembers(db) if isinstance(v, Repository)}
         found = {n: m for n, m in public_methods(db).items() if n not in repositories}
         for attribute, repository in repositories.items():
             own = public_methods(repository)

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from hermes_core.config.file import ConfigFile
-from hermes_state.engine import writer
+from hermes_state.engine.sqlite import writer
 from support.gateways import running_gateway
 
 if TYPE_CHECKING:

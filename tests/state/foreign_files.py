@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES
 
 if TYPE_CHECKING:

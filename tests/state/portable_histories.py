@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hermes_core.clock import ManualClock
 from hermes_core.errors import HermesError
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.sessions.lists import refresh_index
 from state.foreign_files import make_schema_16, make_schema_26
 

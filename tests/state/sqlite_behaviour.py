@@ -12,7 +12,7 @@ from pathlib import Path
 
 kind, folder = sys.argv[1:3]
 if kind == "own":
-    from hermes_state.engine import driver
+    from hermes_state.engine.sqlite import driver
 
     driver.install()
 import sqlite3  # noqa: E402 - after the driver

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 
 COUNTING = (
     "WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n LIMIT 1000000)"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state import SessionDB
-from hermes_state.engine import writer
+from hermes_state.engine.sqlite import writer
 from hermes_state.upkeep.meta import UPSERT_META
 from support.waiting import wait_until
 

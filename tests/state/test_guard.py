@@ -15,7 +15,7 @@ import pytest
 
 from hermes_core.errors import ForeignAccessError, SqliteTooOldError
 from hermes_state import SessionDB
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 from hermes_state.upkeep.health import sqlite_copies
 
 
@@ -71,7 +71,7 @@ def test_the_interpreters_own_sqlite_cannot_open_the_store(path: Path) -> None:
     # In a process of its own: a second copy must not be loaded into the test process.
     program = f"""
 import sys, importlib.util
-from hermes_state.engine import driver; driver.install()
+from hermes_state.engine.sqlite import driver; driver.install()
 from hermes_state import SessionDB
 from hermes_state.upkeep.health import sqlite_copies
 from hermes_core.errors import ForeignAccessError

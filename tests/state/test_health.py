@@ -9,7 +9,7 @@ import pytest
 
 import hermes_state
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.upkeep.health import examine
 
 if TYPE_CHECKING:

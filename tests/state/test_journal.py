@@ -11,7 +11,7 @@ import pytest
 
 from hermes_core.errors import NotSavedError
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.messages import journal
 from hermes_state.upkeep.health import examine
 

@@ -104,7 +104,7 @@ def test_the_store_uses_the_users_settings(
     with SessionDB() as db:
         limit = db.engine.write(lambda tx: tx.value("PRAGMA journal_size_limit"))
         assert limit == 8 << 20
-        assert db.engine.busy_seconds == 2.0
+        assert db.engine.settings.busy_seconds == 2.0
 
 
 def test_an_invalid_setting_does_not_prevent_opening(

@@ -15,8 +15,8 @@ import pytest
 
 from hermes_core.errors import SchemaTooNewError
 from hermes_state import SessionDB
-from hermes_state.engine import migrator
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite import migrator
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.schema.migrations import MIGRATIONS, Migration, layout_of
 from support.waiting import PATIENCE_SECONDS, wait_until
 
@@ -146,7 +146,7 @@ from pathlib import Path
 from contextlib import closing
 from state.test_migrations import COUNTING
 from hermes_state import SessionDB
-from hermes_state.engine import migrator
+from hermes_state.engine.sqlite import migrator
 with SessionDB(Path(sys.argv[1]), is_recovering=False) as db:
     while db.engine.read(lambda reader: migrator.unfinished(reader, COUNTING)):
         db.engine.write(lambda tx: migrator.fill_slice(tx, COUNTING[-1]))

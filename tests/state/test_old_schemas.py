@@ -10,7 +10,7 @@ import pytest
 
 from hermes_core.errors import StoreUnavailableError
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from state.foreign_files import foreign_message, foreign_session, make_schema_16
 
 if TYPE_CHECKING:

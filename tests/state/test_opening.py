@@ -17,8 +17,8 @@ from hermes_core.errors import (
     StoreUnavailableError,
 )
 from hermes_state import SessionDB
-from hermes_state.engine import engine, filesystem
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite import database, filesystem
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.sessions.lists import refresh_index
 from hermes_state.upkeep.health import examine
 from state.foreign_files import (
@@ -193,7 +193,7 @@ def test_many_rows_of_another_program_are_indexed_in_slices(
 def test_reading_waits_for_a_history_that_is_being_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "CREATION_SECONDS", 30.0)
+    monkeypatch.setattr(database, "CREATION_SECONDS", 30.0)
     path, ready = tmp_path / "state.db", tmp_path / "ready.db"
     SessionDB(ready).close()
     path.touch()  # as a process does that has not stored the tables yet

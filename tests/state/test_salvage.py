@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.salvage.pages import TABLE_INTERIOR, TABLE_LEAF, PageFile
 from state.foreign_files import (
     foreign_message,

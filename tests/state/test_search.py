@@ -20,7 +20,7 @@ from hermes_core.clock import ManualClock
 from hermes_core.errors import UsageError
 from hermes_core.messages import plain_text
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.search.index_builder import IndexedRow
 from hermes_state.search.query import parse
 from hermes_state.search.tokens import composed, fold, index_words, token_texts, tokens_of

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.side_file import read_meta, write_meta
+from hermes_state.engine.sqlite.driver import sqlite3
+from hermes_state.engine.sqlite.side_file import read_meta, write_meta
 from hermes_state.search.candidates import CHUNK_ROWS, Patience
 from hermes_state.search.tool_index import PART_BITS, SLICE_ROWS, part_numbers
 from hermes_state.store_settings import StoreSettings

@@ -14,7 +14,7 @@ import pytest
 
 from hermes_core.errors import HermesError, StoreError
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def test_an_acknowledged_write_is_visible_to_another_process(
 ) -> None:
     store.append_message("s", "user", "hello")
     program = (
-        "import sys; from hermes_state.engine import driver; driver.install();"
+        "import sys; from hermes_state.engine.sqlite import driver; driver.install();"
         "from hermes_state import SessionDB;"
         "print(SessionDB(sys.argv[1], read_only=True).get_messages('s')[0]['content'])"
     )

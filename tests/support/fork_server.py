@@ -188,7 +188,7 @@ def _main() -> int:
 
 def preload() -> None:
     """Import the modules of the program."""
-    import_module("hermes_state.engine.driver").install()
+    import_module("hermes_state.engine.sqlite.driver").install()
     for name in PRELOADED:
         package = import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):

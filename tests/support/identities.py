@@ -16,6 +16,7 @@ NO_PROCESS = 2**22 + 1  # above the largest process ID of Linux
 def act_as(store: SessionDB, identity: ProcessIdentity) -> None:
     """Let a store claim and own rows as the process *identity*."""
     store.identity = identity
+    store.context = store.context._replace(identity=identity)
     for repository in vars(store).values():
         if isinstance(repository, Repository):
             repository.identity = identity

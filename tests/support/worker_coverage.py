@@ -21,7 +21,7 @@ def start() -> Coverage | None:
     from coverage import Coverage  # noqa: PLC0415 - imports sqlite3
 
     for name in [name for name in sys.modules if name.startswith("hermes_")]:
-        if not name.startswith("hermes_state.engine.dbapi"):  # coverage uses it
+        if not name.startswith("hermes_state.engine.sqlite.dbapi"):  # coverage uses it
             del sys.modules[name]  # imported again under coverage
     coverage = Coverage(config_file=os.environ["COVERAGE_RCFILE"])
     coverage.start()

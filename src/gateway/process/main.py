@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_core import log_file
 from hermes_core.errors import ConfigError, HermesError
 from hermes_core.signals import stop_signals
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hermes_state.schema.base import MESSAGE_DEFAULTS, SESSION_DEFAULTS
-
-if TYPE_CHECKING:
-    from hermes_state.engine.driver import sqlite3
 
 
 class Columns(NamedTuple):
@@ -55,31 +52,3 @@ class Columns(NamedTuple):
     def has_own_tables(self) -> bool:
         """Whether Hermes has opened this file for writing before."""
         return "hermes_layout" in self.tables
-
-
-def add_missing_columns(connection: sqlite3.Connection, columns: Columns) -> None:
-    """Give a reading connection the columns that an old file lacks, with default values."""
-    for table, defaults in columns.missing().items():
-        added = ", ".join(f"{value} AS {name}" for name, value in defaults.items())
-        connection.execute(
-            f"CREATE TEMP VIEW {table} AS SELECT t.*, {added} FROM main.{table} t"  # noqa: S608
-        )
-
-
-def read_columns(connection: sqlite3.Connection) -> Columns:
-    """Read the tables and columns of the file."""
-    tables = frozenset(
-        row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    )
-    sessions = _column_names(connection, "sessions")
-    return Columns(
-        sessions=sessions,
-        messages=_column_names(connection, "messages"),
-        tables=tables,
-        stamps_activity="last_activity_at" in sessions,
-    )
-
-
-def _column_names(connection: sqlite3.Connection, table: str) -> tuple[str, ...]:
-    rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
-    return tuple(row[0] for row in rows)

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import StoreUnavailableError
 from hermes_core.paths import FILE_MODE
-from hermes_state.engine.side_file import SideFile
+from hermes_state.engine.sqlite.side_file import SideFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from hermes_core.history_rows import LedgerEntry
-    from hermes_state.engine.driver import sqlite3
+    from hermes_state.engine.sqlite.driver import sqlite3
 
 LEDGER_LAYOUT: Final = "3"
 CHUNK_ROWS: Final = 500

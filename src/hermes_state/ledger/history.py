@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,14 +15,14 @@ from hermes_core.history_rows import (
     SessionKind,
     SessionRow,
 )
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.database import DatabaseError
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.rows import decode_json
 from hermes_state.sessions import lineage
 from hermes_state.store_settings import StoreSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.engine import Engine
@@ -189,10 +188,10 @@ class StoreHistory:
             for row in reader.execute(sql, (session_id, after)):
                 on_row(MessageRow._make(row))
                 seen_ids.add(row[0])
-        except sqlite3.OperationalError as error:
+        except DatabaseError as error:
             if DECODE_ERROR not in str(error):
                 raise
-            with _lenient_decoding(reader):
+            with reader.replacing_invalid_text():
                 for row in reader.execute(sql, (session_id, after)):
                     if row[0] not in seen_ids:
                         on_row(MessageRow._make(row))
@@ -328,32 +327,20 @@ def _read_leniently(reader: Reader, sql: str, values: Sequence[Any]) -> list[Any
     """Rows of *sql*; invalid UTF-8 is replaced."""
     try:
         return reader.rows(sql, values)
-    except sqlite3.OperationalError as error:
+    except DatabaseError as error:
         if DECODE_ERROR not in str(error):
             raise
-    with _lenient_decoding(reader):
+    with reader.replacing_invalid_text():
         return reader.rows(sql, values)
-
-
-@contextlib.contextmanager
-def _lenient_decoding(reader: Reader) -> Iterator[None]:
-    """Replace invalid UTF-8 within the context instead of raising an error."""
-    connection = reader.connection
-    strict = connection.text_factory
-    connection.text_factory = lambda data: data.decode(errors="replace")
-    try:
-        yield
-    finally:
-        connection.text_factory = strict
 
 
 def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> SessionKind:
     try:
         kind, _ = lineage.kind_of(reader, session_id)
-    except sqlite3.OperationalError as error:
+    except DatabaseError as error:
         if DECODE_ERROR not in str(error):
             raise
-        with _lenient_decoding(reader):
+        with reader.replacing_invalid_text():
             kind, _ = lineage.kind_of(reader, session_id)
     session_kind = SESSION_KINDS.get(kind, SessionKind.CONVERSATION)
     if session_kind is SessionKind.CONVERSATION and source in SCHEDULED_SOURCES:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.errors import IdFormatError, LeaseLostError, SessionNotFoundError, StoreError
+from hermes_core.errors import IdFormatError, LeaseLostError, SessionNotFoundError
 from hermes_core.ids import MessageIds, foreign_row_id, uid_bytes
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.database import ConstraintError
 from hermes_state.messages.rows import insert_statement, written_columns
 from hermes_state.sessions import index, trash
 
@@ -151,13 +151,11 @@ def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> 
     names = tuple([name for name in tx.prepared(written_columns) if name in values])
     parameters = (session_id, *[values[name] for name in names])
     try:
-        row_id = tx.execute(insert_statement(names), parameters).lastrowid
-    except sqlite3.IntegrityError as error:
+        row_id = tx.insert(insert_statement(names), parameters, "id")
+    except ConstraintError as error:
         if "FOREIGN KEY" not in str(error):
             raise
         raise SessionNotFoundError(f"session not found: {session_id}") from error
-    if row_id is None:  # pragma: no cover - SQLite gives every inserted row an id
-        raise StoreError("the database gave the message no row id")
     if key is not None:
         tx.execute(INSERT_UID, (key, row_id))
         if tx.newest_uid is not None and tx.newest_uid < key < tx.uid_limit:

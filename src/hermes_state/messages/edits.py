@@ -82,7 +82,7 @@ def undo_from(tx: Tx, session_id: str, first_id: int) -> list[int]:
     if row_ids:
         set_state(tx, row_ids, active=0, compacted=0)
         last = tx.value(LAST_ROW, (session_id,))
-        undo_id = tx.execute(INSERT_UNDO, (session_id, tx.clock.now(), last)).lastrowid
+        undo_id = tx.insert(INSERT_UNDO, (session_id, tx.clock.now(), last), "undo_id")
         tx.many(INSERT_UNDO_ROW, [(undo_id, row_id) for row_id in row_ids])
         tx.execute(COUNT_REWIND, (session_id,))
         index.reindex(tx, session_id)
@@ -197,7 +197,7 @@ def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> i
     insert = f"INSERT INTO messages (session_id, {listed}) VALUES ({placeholders})"  # noqa: S608 - as above
     count = 0
     for origin, *values in tx.rows(f"{read} ORDER BY id", parameters):
-        copy_id = tx.execute(insert, (new_id, *values)).lastrowid
+        copy_id = tx.insert(insert, (new_id, *values), "id")
         tx.execute(INSERT_COPY, (copy_id, _first_origin(tx, origin)))
         count += 1
     return count

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core.backoff import Backoff
 from hermes_core.messages import preview
 from hermes_state.delivery import leases
-from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import is_write_refused, to_store_error
+from hermes_state.engine.database import DatabaseError
 from hermes_state.messages import append, drafts, history_version
 from hermes_state.messages.rows import NewMessage, as_message, as_turn, decode_content, select_list
 from hermes_state.repository import Repository
@@ -174,9 +173,9 @@ class MessageRepository(Repository):
 
         try:
             return self._store_with_retry(store)
-        except sqlite3.Error as error:
-            if not is_write_refused(error):
-                raise to_store_error(error, self.engine.path) from error
+        except DatabaseError as error:
+            if not self.engine.database.is_write_refused(error):
+                raise self.engine.database.to_store_error(error) from error
             self.engine.journal.add(session_id, messages, error)
             return [JOURNALED_ROW_ID] * len(messages)
 
@@ -209,9 +208,10 @@ class MessageRepository(Repository):
         for failures in range(1, MAX_RETRIES + 1):
             try:
                 return self._store_after_journal(store)
-            except sqlite3.Error as error:
-                if not is_write_refused(error) or "locked" in str(error):
-                    raise  # the busy timeout has already passed
+            except DatabaseError as error:
+                database = self.engine.database
+                if not database.is_write_refused(error) or database.is_busy(error):
+                    raise
                 time.sleep(RETRY_BACKOFF.delay(failures))
         return self._store_after_journal(store)
 

@@ -13,7 +13,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 from hermes_state.schema.base import BASE_TABLES
 
 if TYPE_CHECKING:

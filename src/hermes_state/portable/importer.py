@@ -27,7 +27,7 @@ from hermes_state.sessions.trash import INSERT_TRASH, TITLE_TAKEN
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader, Tx
@@ -123,11 +123,9 @@ class ImportedSession:
             name, number = f"{title} #{number}", number + 1
         return name
 
-    def _insert(self, table: str, columns: tuple[str, ...], values: Mapping[str, Any]) -> int:
+    def _insert(self, table: str, columns: tuple[str, ...], values: Mapping[str, Any]) -> None:
         names = [name for name in columns if name in values]
-        placeholders = ", ".join("?" * len(names))
-        sql = f"INSERT INTO {table} ({', '.join(names)}) VALUES ({placeholders})"  # noqa: S608 - known
-        return int(self._tx.execute(sql, [values[name] for name in names]).lastrowid or 0)
+        self._tx.execute(_insert_statement(table, names), [values[name] for name in names])
 
     def _usage(self) -> None:
         rows = self._record.get("usage", [])
@@ -146,7 +144,10 @@ class ImportedSession:
             for name, value in message.items()
             if name not in MESSAGE_INTERNAL and name not in {UID_FIELD, ORIGIN_FIELD}
         }
-        row_id = self._insert("messages", columns, {**values, "session_id": self._id})
+        row = {**values, "session_id": self._id}
+        names = [name for name in columns if name in row]
+        statement = _insert_statement("messages", names)
+        row_id = self._tx.insert(statement, [row[name] for name in names], "id")
         for name in values.keys() - set(columns):
             import_extras.save_extra(
                 self._tx, self._id, f"{import_extras.MESSAGE_PREFIX}{position}.{name}", values[name]
@@ -188,7 +189,7 @@ class ImportedSession:
     def _undo(self, rows: list[int]) -> None:
         for entry in self._record.get("undo", []):
             values = (self._id, from_plain(entry["at"]), rows[entry["last"]], entry["is_open"])
-            undo_id = self._tx.execute(INSERT_UNDO, values).lastrowid
+            undo_id = self._tx.insert(INSERT_UNDO, values, "undo_id")
             self._tx.many(
                 INSERT_UNDO_ROW, [(undo_id, rows[position]) for position in entry["rows"]]
             )
@@ -349,3 +350,8 @@ class Import:
         original_title: Any = line.record["session"].get("title")
         if title is not None and title != original_title:
             report.retitled[session_id] = title
+
+
+def _insert_statement(table: str, names: Sequence[str]) -> str:
+    placeholders = ", ".join("?" * len(names))
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({placeholders})"  # noqa: S608

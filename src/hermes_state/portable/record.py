@@ -10,10 +10,9 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from hermes_state.engine import driver
-from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import to_store_error
-from hermes_state.engine.reader_pool import read_only_uri
+from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.sqlite import driver
+from hermes_state.engine.sqlite.reader_pool import read_only_uri
 from hermes_state.messages.rows import select_list
 from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
@@ -54,12 +53,12 @@ class Identities:
     def __init__(self, engine: Engine, session_ids: Sequence[str]) -> None:
         self._later: dict[int, bytes] = {}
         self._through = 0
-        self._connection = driver.connect("", engine.busy_seconds, uri=True)
+        self._connection = driver.connect("", engine.settings.busy_seconds, uri=True)
         try:
             self._fill(engine, session_ids)
-        except sqlite3.Error as error:
+        except DatabaseError as error:
             self.close()
-            raise to_store_error(error, engine.path) from error
+            raise engine.database.to_store_error(error) from error
 
     def _fill(self, engine: Engine, session_ids: Sequence[str]) -> None:
         execute = self._connection.execute

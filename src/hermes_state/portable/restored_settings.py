@@ -14,9 +14,9 @@ from hermes_core.config.env_file import EnvFile
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError
-from hermes_state.engine import driver
-from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.reader_pool import read_only_uri
+from hermes_state.engine.sqlite import driver
+from hermes_state.engine.sqlite.driver import sqlite3
+from hermes_state.engine.sqlite.reader_pool import read_only_uri
 from hermes_state.portable.backup.archive_format import SECRETS_NAME, SETTINGS_NAME, STORE_NAME
 
 if TYPE_CHECKING:

@@ -6,14 +6,7 @@ and no version row is changed.
 
 from __future__ import annotations
 
-import logging
-from typing import TYPE_CHECKING, Final
-
-from hermes_state.engine.errors import is_transient
-
-if TYPE_CHECKING:
-    from hermes_state.engine.driver import sqlite3
-    from hermes_state.engine.transaction import Tx
+from typing import Final
 
 BASE_VERSION: Final = 26
 
@@ -205,33 +198,3 @@ MESSAGE_DEFAULTS: Final = {
     "active": "1",
     "compacted": "0",
 }  # fmt: skip
-
-log = logging.getLogger(__name__)
-
-SEARCH_TRIGGERS: Final = """
-    SELECT name FROM sqlite_master
-    WHERE type = 'trigger' AND tbl_name = 'messages' AND name LIKE '%fts%'
-"""
-# Constraints of the base tables; a search index violates none of them.
-BASE_CONSTRAINTS: Final = ("FOREIGN KEY", "UNIQUE", "NOT NULL", "CHECK constraint")
-
-
-def drop_faulty_triggers(tx: Tx, error: sqlite3.Error) -> bool:
-    """Drop another program's search triggers if they may have caused *error*; whether to retry."""
-    if is_transient(error) or any(rule in str(error) for rule in BASE_CONSTRAINTS):
-        return False
-    names = [row[0] for row in tx.rows(SEARCH_TRIGGERS)]
-    if not names:
-        return False
-    tx.execute("BEGIN IMMEDIATE")
-    for name in names:
-        quoted = name.replace('"', '""')
-        tx.execute(f'DROP TRIGGER "{quoted}"')
-    tx.execute("COMMIT")
-    log.warning(
-        "another program's search index is damaged and refused a message (%s); "
-        "its triggers were dropped so that the message could be stored: %s",
-        error,
-        ", ".join(names),
-    )
-    return True

@@ -20,7 +20,7 @@ from hermes_state.search.tool_index import PART_BITS, part_name, part_numbers, r
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from hermes_state.engine.driver import sqlite3
+    from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.engine.transaction import Reader
     from hermes_state.search.query import Query
 

@@ -7,14 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import plain_text
-from hermes_state.engine.side_file import read_meta, write_meta
+from hermes_state.engine.sqlite.side_file import read_meta, write_meta
 from hermes_state.messages.rows import decode_content
 from hermes_state.search.tokens import index_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hermes_state.engine.driver import sqlite3
+    from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.engine.transaction import Reader
 
 SLICE_ROWS: Final = 400

@@ -9,7 +9,7 @@ from hermes_state.search import index_builder, tool_index
 from hermes_state.search.index_builder import IndexedRow
 
 if TYPE_CHECKING:
-    from hermes_state.engine.driver import sqlite3
+    from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.engine.transaction import Reader
 
 ROWS_OF_SESSION: Final = """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.engine.side_file import SideFile
+from hermes_state.engine.sqlite.side_file import SideFile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,7 +30,7 @@ from hermes_state.search.tokens import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hermes_state.engine.driver import sqlite3
+    from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.search.tokens import Token
 
 _QUERY_PART: Final = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')

@@ -25,8 +25,8 @@ from hermes_state.search.index_builder import MESSAGE_KEYS, MESSAGE_ROLES, TOOL_
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_state.engine.driver import sqlite3
     from hermes_state.engine.engine import Engine
+    from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.engine.transaction import Reader
     from hermes_state.search.candidates import Candidate, IndexResult, SearchFilter
     from hermes_state.search.index_builder import IndexSlice, WatermarkKeys

@@ -20,7 +20,7 @@ from hermes_state.search.index_builder import (
 from hermes_state.search.tokens import index_words
 
 if TYPE_CHECKING:
-    from hermes_state.engine.driver import sqlite3
+    from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.engine.transaction import Reader
     from hermes_state.search.index_builder import IndexedRow, IndexSlice
 

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import StoreError
-from hermes_state.engine import migrator
+from hermes_state.engine.sqlite import migrator
 from hermes_state.engine.threads import SLICE_SECONDS
 from hermes_state.sessions import index
 

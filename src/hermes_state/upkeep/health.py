@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from hermes_core.clock import SystemClock
 from hermes_core.errors import HermesError
-from hermes_state.engine import (
-    driver,
-    filesystem,
-    foreign_search,
-    migrator,
-    process_identity,
-)
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine import process_identity
 from hermes_state.engine.engine import ENGINES
+from hermes_state.engine.sqlite import driver, filesystem, foreign_search, migrator
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.messages.rows import decode_json
 from hermes_state.sessions import index, lineage
 from hermes_state.store_settings import StoreSettings

@@ -10,7 +10,7 @@ import time
 
 from reporting import Report
 
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 
 report = Report()
 database, seconds = sys.argv[2:4]

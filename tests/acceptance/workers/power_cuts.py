@@ -16,7 +16,7 @@ from pathlib import Path
 from reporting import Report
 
 from hermes_state import SessionDB
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.upkeep.health import examine
 
 SECTOR_BYTES = 512

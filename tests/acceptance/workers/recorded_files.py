@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 
 if TYPE_CHECKING:
-    from hermes_state.engine.driver import sqlite3
+    from hermes_state.engine.sqlite.driver import sqlite3
 
 Operation = tuple[Any, ...]
 ORDINARY_FILES = "unix"  # the name of SQLite's own VFS

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 
-from hermes_state.engine import driver
+from hermes_state.engine.sqlite import driver
 
 driver.install()
 faulthandler.enable()

@@ -120,7 +120,7 @@ def check_config() -> CheckResult:
 
 def check_disk() -> list[CheckResult]:
     """Report a disk that cannot be written; the history can still be read."""
-    from hermes_state.engine import filesystem  # noqa: PLC0415 - `--help` does without
+    from hermes_state.engine.sqlite import filesystem  # noqa: PLC0415 - `--help` does without
 
     home = hermes_home()
     if filesystem.can_create_files(home):

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core import paths
 from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import StoreError, StoreUnavailableError, UsageError
-from hermes_state.engine import driver
-from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import to_store_error
-from hermes_state.engine.file_guard import SQLITE_SUFFIXES
-from hermes_state.engine.filesystem import disk_full_text
-from hermes_state.engine.reader_pool import read_only_uri
+from hermes_state.engine.sqlite import driver
+from hermes_state.engine.sqlite.driver import sqlite3
+from hermes_state.engine.sqlite.errors import to_store_error
+from hermes_state.engine.sqlite.file_guard import SQLITE_SUFFIXES
+from hermes_state.engine.sqlite.filesystem import disk_full_text
+from hermes_state.engine.sqlite.reader_pool import read_only_uri
 from hermes_state.portable.backup.archive_format import (
     SECRETS_NAME,
     SETTINGS_NAME,
@@ -196,7 +196,9 @@ def _copy_store(engine: Engine, copy: Path, target: Path, watcher: BackupWatcher
 
     uri = read_only_uri(engine.path)
     try:
-        with contextlib.closing(driver.connect(uri, engine.busy_seconds, uri=True)) as connection:
+        with contextlib.closing(
+            driver.connect(uri, engine.settings.busy_seconds, uri=True)
+        ) as connection:
             connection.set_progress_handler(report, PROGRESS_STEPS)
             connection.execute("VACUUM INTO ?", (str(copy),))
     except sqlite3.Error as error:

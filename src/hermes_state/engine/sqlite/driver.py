@@ -2,8 +2,8 @@
 
 Two copies of SQLite in one process do not see each other's locks: one of them deletes
 the other's write-ahead log, and acknowledged writes are lost without an error. So at
-process start `sqlite3` is replaced by `hermes_state.engine.dbapi`, which uses the SQLite inside
-apsw, for Hermes, plugins and libraries.
+process start `sqlite3` is replaced by `hermes_state.engine.sqlite.dbapi`, which uses the
+SQLite inside apsw, for Hermes, plugins and libraries.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hermes_core.errors import SqliteTooOldError
 if TYPE_CHECKING:
     import sqlite3
 else:
-    from hermes_state.engine import dbapi as sqlite3
+    from hermes_state.engine.sqlite import dbapi as sqlite3
 
 __all__ = ["check_version", "connect", "install", "is_safe_version", "set_busy_handler", "sqlite3"]
 

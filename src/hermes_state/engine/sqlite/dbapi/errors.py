@@ -1,6 +1,6 @@
 """The error classes of the DB-API, as base classes of apsw's own.
 
-    Error                     apsw.Error
+    Error                     apsw.Error, below hermes_state.engine.database.DatabaseError
       InterfaceError
       DatabaseError
         DataError
@@ -19,6 +19,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import apsw
+
+from hermes_state.engine import database
 
 Error = apsw.Error
 
@@ -39,7 +41,7 @@ class DataError(DatabaseError):
     """A value is too large."""
 
 
-class IntegrityError(DatabaseError):
+class IntegrityError(DatabaseError, database.ConstraintError):
     """A constraint failed, or a value has the wrong type."""
 
 
@@ -89,6 +91,7 @@ def _code_name(error: Any) -> str:
 
 
 def _set_bases() -> None:
+    Error.__bases__ = (database.DatabaseError,)
     for base, names in BASES.items():
         for name in names:
             getattr(apsw, name).__bases__ = (base,)

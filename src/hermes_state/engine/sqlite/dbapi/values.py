@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_state.engine.dbapi.errors import ProgrammingError
+from hermes_state.engine.sqlite.dbapi.errors import ProgrammingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

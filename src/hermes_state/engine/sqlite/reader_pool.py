@@ -6,10 +6,10 @@ import contextlib
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
-from hermes_state.engine import filesystem, migrator
-from hermes_state.engine.columns import add_missing_columns
-from hermes_state.engine.driver import connect, sqlite3
-from hermes_state.engine.transaction import Reader
+from hermes_state.engine.sqlite import filesystem, migrator
+from hermes_state.engine.sqlite.columns import add_missing_columns
+from hermes_state.engine.sqlite.driver import connect, sqlite3
+from hermes_state.engine.sqlite.transaction import SqliteReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,11 +48,11 @@ class ReaderPool:
         self._uri = read_only_uri(path)
         self._columns = columns
         self._busy_seconds = busy_seconds
-        self._idle: deque[Reader] = deque()
+        self._idle: deque[SqliteReader] = deque()
         self._closed = False
 
     @contextlib.contextmanager
-    def reader(self) -> Iterator[Reader]:
+    def reader(self) -> Iterator[SqliteReader]:
         """Borrow a reader for one short operation."""
         try:
             reader = self._idle.pop()
@@ -74,9 +74,9 @@ class ReaderPool:
         while self._idle:
             self._idle.pop().connection.close()
 
-    def _open(self) -> Reader:
+    def _open(self) -> SqliteReader:
         connection = connect(self._uri, self._busy_seconds, uri=True)
         migrator.add_missing_tables(connection, self._columns.tables)
         add_missing_columns(connection, self._columns)
         connection.execute("PRAGMA query_only = ON")
-        return Reader(connection, self._columns.completed())
+        return SqliteReader(connection, self._columns.completed())

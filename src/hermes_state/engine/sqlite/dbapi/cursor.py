@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
-from hermes_state.engine.dbapi.errors import OperationalError
-from hermes_state.engine.dbapi.rows import row_tracer
+from hermes_state.engine.sqlite.dbapi.errors import OperationalError
+from hermes_state.engine.sqlite.dbapi.rows import row_tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from hermes_state.engine.dbapi.connection import Connection
+    from hermes_state.engine.sqlite.dbapi.connection import Connection
 
     Columns = tuple[tuple[str, str | None], ...]
     Description = tuple[tuple[str, None, None, None, None, None, None], ...]

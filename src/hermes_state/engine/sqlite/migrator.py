@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import SchemaTooNewError
 from hermes_state.engine.dialect import SqliteDialect
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.schema import migrations as own
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
 from hermes_state.schema.migrations import MIGRATIONS, Migration
@@ -16,6 +16,7 @@ from hermes_state.schema.own import LAYOUT_TABLE
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hermes_state.engine.database import Connection
     from hermes_state.engine.transaction import Reader, Tx
 
     Migrations = tuple[Migration, ...]
@@ -91,7 +92,7 @@ def add_missing_tables(connection: sqlite3.Connection, tables: frozenset[str]) -
             connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
 
 
-def keeps_journal_mode(connection: sqlite3.Connection) -> bool:
+def keeps_journal_mode(connection: Connection) -> bool:
     """Whether the journal mode is the choice of the program that created the file."""
     tables = _table_names(connection)
     if "hermes_layout" not in tables:
@@ -112,7 +113,7 @@ def fill_slice(tx: Tx, migration: Migration) -> None:
         tx.execute(SET_POSITION, (migration.fill(tx, row[0]), migration.number))
 
 
-def _table_names(connection: sqlite3.Connection) -> frozenset[str]:
+def _table_names(connection: Connection) -> frozenset[str]:
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     return frozenset(name for (name,) in rows)
 

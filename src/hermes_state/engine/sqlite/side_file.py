@@ -12,9 +12,10 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes_core import paths
-from hermes_state.engine import driver
-from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import is_transient, to_store_error
+from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.sqlite import driver
+from hermes_state.engine.sqlite.driver import sqlite3
+from hermes_state.engine.sqlite.errors import is_transient, to_store_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +48,7 @@ class SideFile:
         """
         try:
             return self._use(work)
-        except sqlite3.Error as error:
+        except DatabaseError as error:
             self._warn_once(error)
             return None
 
@@ -55,14 +56,14 @@ class SideFile:
         """Like `use`, but raise StoreError if the file cannot be used."""
         try:
             return self._use(work)
-        except sqlite3.Error as error:
+        except DatabaseError as error:
             raise to_store_error(error, self.path) from error
 
     def _use(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._lock:
             try:
                 return self._try(work)
-            except sqlite3.Error as error:
+            except DatabaseError as error:
                 if _is_undamaged(error) or not self._replace(error):
                     raise
             return self._try(work)
@@ -70,7 +71,7 @@ class SideFile:
     def _try(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             result = work(self._open())
-        except sqlite3.Error:
+        except DatabaseError:
             self.close()
             raise
         self._has_warned = False
@@ -103,7 +104,7 @@ class SideFile:
             connection = driver.connect(str(self.path), BUSY_SECONDS)
             try:
                 self._prepare(connection)
-            except sqlite3.Error:
+            except DatabaseError:
                 connection.close()
                 raise
             paths.private_file(self.path)
@@ -118,7 +119,7 @@ class SideFile:
             return None
         return status.st_dev, status.st_ino
 
-    def _replace(self, error: sqlite3.Error) -> bool:
+    def _replace(self, error: DatabaseError) -> bool:
         log.warning("%s unusable (%s): rebuilding it", self._label, error)
         try:
             self.remove()
@@ -164,7 +165,7 @@ def write_meta(connection: sqlite3.Connection, name: str, value: Any) -> None:
     )
 
 
-def _is_undamaged(error: sqlite3.Error) -> bool:
+def _is_undamaged(error: DatabaseError) -> bool:
     """Whether an error does not indicate damage: a lock, the disk, or the query itself."""
     text = str(error)
     return is_transient(error) or any(

@@ -10,15 +10,13 @@ from hermes_core.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from hermes_state.engine.filesystem import disk_full_text, is_full
+from hermes_state.engine.sqlite.filesystem import disk_full_text, is_full
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_state.engine.driver import sqlite3
 
-
-def to_store_error(error: sqlite3.Error, path: Path) -> StoreError:
+def to_store_error(error: Exception, path: Path) -> StoreError:
     """The StoreError for SQLite's *error* on the file at *path*."""
     text = str(error)
     if "not a database" in text or "file is encrypted" in text:
@@ -46,7 +44,7 @@ def to_store_error(error: sqlite3.Error, path: Path) -> StoreError:
     return kind(f"{path}: {text}")
 
 
-def is_transient(error: sqlite3.Error) -> bool:
+def is_transient(error: Exception) -> bool:
     """Whether the cause is the disk or a lock, not the statement."""
     text = str(error)
     return any(
@@ -54,6 +52,6 @@ def is_transient(error: sqlite3.Error) -> bool:
     )
 
 
-def is_write_refused(error: sqlite3.Error) -> bool:
+def is_write_refused(error: Exception) -> bool:
     """Whether the database cannot store anything now, whatever the data."""
     return is_transient(error) or "malformed" in str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_state.engine.dbapi.values import CONVERSIONS
+from hermes_state.engine.sqlite.dbapi.values import CONVERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -23,14 +23,15 @@ from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from hermes_core.errors import StoreError
-from hermes_state.engine.driver import sqlite3
-from hermes_state.engine.errors import is_transient
+from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.sqlite.errors import is_transient
+from hermes_state.engine.sqlite.foreign_search import drop_faulty_triggers
 from hermes_state.engine.threads import TimerThread, is_main_thread, run_off_main_thread
-from hermes_state.schema.base import drop_faulty_triggers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hermes_state.engine.sqlite.transaction import SqliteTx
     from hermes_state.engine.transaction import Tx
 
 T = TypeVar("T")
@@ -84,10 +85,10 @@ class DeferredJob(WriteJob[object]):
             self._on_error(self.error)
 
 
-class Writer:
+class SqliteWriter:
     """Runs groups of jobs on the process's only writing connection."""
 
-    def __init__(self, transaction: Tx) -> None:
+    def __init__(self, transaction: SqliteTx) -> None:
         self._tx = transaction
         self._queue: deque[WriteJob[object]] = deque()
         self._deferred: deque[DeferredJob] = deque()
@@ -96,6 +97,11 @@ class Writer:
         self._pid = os.getpid()
         self._timer_thread = TimerThread(lambda: self._lead_while_free(blocking=True))
         self._is_closed = False
+
+    @property
+    def commits(self) -> int:
+        """Number of committed transactions."""
+        return self._tx.commits
 
     def submit(self, work: Callable[[Tx], T]) -> T:
         """Run *work* in a transaction; return its result once it is on disk."""
@@ -187,7 +193,7 @@ class Writer:
 
     def _run_alone(self, job: WriteJob[object]) -> None:
         self._try(job)
-        if isinstance(job.error, sqlite3.Error) and self._drop_faulty_triggers(job.error):
+        if isinstance(job.error, DatabaseError) and self._drop_faulty_triggers(job.error):
             job.error = None
             self._try(job)
         job.finish()
@@ -202,10 +208,10 @@ class Writer:
             job.error = error
             self._roll_back()
 
-    def _drop_faulty_triggers(self, error: sqlite3.Error) -> bool:
+    def _drop_faulty_triggers(self, error: DatabaseError) -> bool:
         try:
             return drop_faulty_triggers(self._tx, error)
-        except sqlite3.Error as drop_error:
+        except DatabaseError as drop_error:
             log.warning("foreign search triggers could not be dropped: %s", drop_error)
             self._roll_back()
             return False
@@ -217,14 +223,14 @@ class Writer:
             for job in group:
                 self._run_in_savepoint(job)
             tx.commit()
-        except sqlite3.Error as error:
+        except DatabaseError as error:
             self._roll_back()
             self._run_one_by_one(group, error)
             return
         for job in group:
             job.finish()
 
-    def _run_one_by_one(self, group: list[WriteJob[object]], error: sqlite3.Error) -> None:
+    def _run_one_by_one(self, group: list[WriteJob[object]], error: DatabaseError) -> None:
         """Retry each job of a failed group alone, unless the error concerns all of them."""
         for job in group:
             if is_transient(error):
@@ -237,7 +243,7 @@ class Writer:
     def _roll_back(self) -> None:
         try:
             self._tx.rollback()
-        except sqlite3.Error as error:
+        except DatabaseError as error:
             log.warning("the transaction could not be rolled back: %s", error)
             self._tx.discard_connection()
 
@@ -248,7 +254,7 @@ class Writer:
             job.result = job.work(tx)
         except BaseException as error:
             job.error = error
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, DatabaseError):
                 raise  # each job of the group is retried alone
             tx.execute("ROLLBACK TO job")
             tx.restore_covered()

@@ -8,13 +8,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from hermes_state.engine.dbapi.connection import Connection
-from hermes_state.engine.dbapi.cursor import Cursor, TextCursor
+from hermes_state.engine.sqlite.dbapi.connection import Connection
+from hermes_state.engine.sqlite.dbapi.cursor import Cursor, TextCursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hermes_state.engine.dbapi.connection import FileName
+    from hermes_state.engine.sqlite.dbapi.connection import FileName
 
 
 class SharedCursor(Cursor):

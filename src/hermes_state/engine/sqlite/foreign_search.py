@@ -1,4 +1,4 @@
-"""Repairs the schema entries of another program's search index, which can block a whole file.
+"""Another program's search index, which can block a whole file or refuse messages.
 
 SQLite reads the whole schema before any statement. A duplicate or unreadable entry of a search
 table therefore makes every table unreachable. Hermes does not use these tables: damaged entries
@@ -14,11 +14,15 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core import paths
-from hermes_state.engine import driver
-from hermes_state.engine.driver import sqlite3
+from hermes_state.engine.sqlite import driver
+from hermes_state.engine.sqlite.driver import sqlite3
+from hermes_state.engine.sqlite.errors import is_transient
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from hermes_state.engine.database import DatabaseError
+    from hermes_state.engine.transaction import Tx
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +38,15 @@ SEARCH_ENTRIES: Final = """
     WHERE name LIKE '%fts%' AND (type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL%')
 """
 
+SEARCH_TRIGGERS: Final = """
+    SELECT name FROM sqlite_master
+    WHERE type = 'trigger' AND tbl_name = 'messages' AND name LIKE '%fts%'
+"""
+# Constraints of the base tables; a search index violates none of them.
+BASE_CONSTRAINTS: Final = ("FOREIGN KEY", "UNIQUE", "NOT NULL", "CHECK constraint")
 
-def is_damaged(error: sqlite3.Error) -> bool:
+
+def is_damaged(error: DatabaseError) -> bool:
     """Whether *error* is about a schema entry of a search index."""
     return DAMAGED_ENTRY.search(str(error)) is not None
 
@@ -101,3 +112,24 @@ def _keep(path: Path, statements: list[str]) -> None:
         file.write(f"-- removed from the schema of {path.name}, {stamp}\n")
         file.writelines(f"{statement};\n" for statement in statements)
     paths.private_file(kept)
+
+
+def drop_faulty_triggers(tx: Tx, error: DatabaseError) -> bool:
+    """Drop another program's search triggers if they may have caused *error*; whether to retry."""
+    if is_transient(error) or any(rule in str(error) for rule in BASE_CONSTRAINTS):
+        return False
+    names = [row[0] for row in tx.rows(SEARCH_TRIGGERS)]
+    if not names:
+        return False
+    tx.execute("BEGIN IMMEDIATE")
+    for name in names:
+        quoted = name.replace('"', '""')
+        tx.execute(f'DROP TRIGGER "{quoted}"')
+    tx.execute("COMMIT")
+    log.warning(
+        "another program's search index is damaged and refused a message (%s); "
+        "its triggers were dropped so that the message could be stored: %s",
+        error,
+        ", ".join(names),
+    )
+    return True

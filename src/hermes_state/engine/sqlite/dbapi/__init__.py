@@ -14,12 +14,12 @@ from typing import Final
 
 import apsw
 
-from hermes_state.engine.dbapi.connection import (
+from hermes_state.engine.sqlite.dbapi.connection import (
     LEGACY_TRANSACTION_CONTROL,
     Connection,
 )
-from hermes_state.engine.dbapi.cursor import Cursor
-from hermes_state.engine.dbapi.errors import (
+from hermes_state.engine.sqlite.dbapi.cursor import Cursor
+from hermes_state.engine.sqlite.dbapi.errors import (
     DatabaseError,
     DataError,
     Error,
@@ -31,9 +31,9 @@ from hermes_state.engine.dbapi.errors import (
     ProgrammingError,
     Warning,  # noqa: A004 - the name in the DB-API
 )
-from hermes_state.engine.dbapi.rows import Row
-from hermes_state.engine.dbapi.shared import connect
-from hermes_state.engine.dbapi.values import (
+from hermes_state.engine.sqlite.dbapi.rows import Row
+from hermes_state.engine.sqlite.dbapi.shared import connect
+from hermes_state.engine.sqlite.dbapi.values import (
     PARSE_COLNAMES,
     PARSE_DECLTYPES,
     PrepareProtocol,

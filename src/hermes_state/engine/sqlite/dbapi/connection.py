@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import apsw
 
-from hermes_state.engine.dbapi.cursor import Cursor, TextCursor
-from hermes_state.engine.dbapi.errors import NotSupportedError
-from hermes_state.engine.dbapi.rows import row_tracer
-from hermes_state.engine.dbapi.values import CONVERSIONS
+from hermes_state.engine.sqlite.dbapi.cursor import Cursor, TextCursor
+from hermes_state.engine.sqlite.dbapi.errors import NotSupportedError
+from hermes_state.engine.sqlite.dbapi.rows import row_tracer
+from hermes_state.engine.sqlite.dbapi.values import CONVERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -189,7 +189,7 @@ class Connection(apsw.Connection):
 
     def iterdump(self) -> Iterator[str]:
         """SQL statements that create a copy of the database."""
-        from hermes_state.engine.dbapi.dump import dump_statements  # noqa: PLC0415 - rarely needed
+        from hermes_state.engine.sqlite.dbapi.dump import dump_statements  # noqa: PLC0415 - rarely needed
 
         return dump_statements(self)
 

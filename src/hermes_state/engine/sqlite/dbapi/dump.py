@@ -9,7 +9,7 @@ import apsw
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_state.engine.dbapi.connection import Connection
+    from hermes_state.engine.sqlite.dbapi.connection import Connection
 
 SCHEMA: Final = """
     SELECT type, name, sql FROM sqlite_master

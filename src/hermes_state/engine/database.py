@@ -1,0 +1,131 @@
+"""What the store needs of a database. Repositories use nothing else.
+
+`hermes_state.engine.sqlite` implements it with one file and one writer per process. Other
+programs and processes may write to the same database at any time, so a change is valid only
+if it does not rely on what another transaction may have read: a claim names the state that
+it expects, a token is increased in the statement that stores it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from hermes_core.clock import Clock
+    from hermes_core.errors import StoreError
+    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.transaction import Reader, Tx
+
+Row = tuple[Any, ...]
+T = TypeVar("T")
+
+
+class DatabaseError(Exception):
+    """The database refused a statement; the driver's errors are subclasses."""
+
+    __slots__ = ()
+
+
+class ConstraintError(DatabaseError):
+    """A row would violate a constraint."""
+
+    __slots__ = ()
+
+
+class Cursor(Protocol):
+    """The result of a statement."""
+
+    @property
+    def rowcount(self) -> int:
+        """Number of changed rows."""
+
+    @property
+    def description(self) -> Any:
+        """One tuple per column; its name comes first."""
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+
+    def fetchall(self) -> list[Any]:
+        """The remaining rows."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """The remaining rows, one by one."""
+
+
+class Connection(Protocol):
+    """A connection that one thread uses at a time."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Cursor:
+        """Run a statement; `?` stands for a parameter."""
+
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> Cursor:
+        """Run a statement once for each set of parameters."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class Writer(Protocol):
+    """Runs functions in transactions."""
+
+    @property
+    def commits(self) -> int:
+        """Number of committed transactions."""
+
+    def submit(self, work: Callable[[Tx], T]) -> T:
+        """Run *work* in a transaction; return its result once it is on disk.
+
+        *work* may run again after a conflict with another transaction.
+        """
+
+    def submit_soon(
+        self, work: Callable[[Tx], object], on_error: Callable[[BaseException], object]
+    ) -> None:
+        """Run *work* with the next commit; jobs that are submitted later see its changes."""
+
+    def flush(self) -> None:
+        """Run the deferred work now."""
+
+    def later(self, seconds: float, task: Callable[[], object]) -> None:
+        """Run *task* on a thread of the writer after *seconds*, or when the writer stops."""
+
+    def close(self) -> None:
+        """Finish the submitted work, then stop."""
+
+
+class Database(Protocol):
+    """A history in a database."""
+
+    @property
+    def path(self) -> Path:
+        """The file; journals and derived files are beside it."""
+
+    @property
+    def columns(self) -> Columns:
+        """Tables and columns, read when the database was opened."""
+
+    def reader(self) -> AbstractContextManager[Reader]:
+        """Borrow a connection for one short read."""
+
+    def open_writer(self, clock: Clock) -> Writer:
+        """Start writing."""
+
+    def version(self) -> int:
+        """A number that changes with every commit of any process."""
+
+    def to_store_error(self, error: DatabaseError) -> StoreError:
+        """The error to show, with the next step."""
+
+    def is_write_refused(self, error: DatabaseError) -> bool:
+        """Whether nothing can be stored now, whatever the data."""
+
+    def is_busy(self, error: DatabaseError) -> bool:
+        """Whether the time to wait for other transactions has already passed."""
+
+    def close(self) -> None:
+        """Close all connections; the writer was closed before."""

@@ -1,0 +1,105 @@
+"""Reading connections, and the transaction of the process's only writing connection."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from hermes_state.engine.transaction import Reader, Tx
+from hermes_state.sessions.index import before_commit, catch_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from hermes_core.clock import Clock
+    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.sqlite.driver import sqlite3
+
+
+class SqliteReader(Reader):
+    """A read-only connection."""
+
+    connection: sqlite3.Connection
+
+    @contextlib.contextmanager
+    def replacing_invalid_text(self) -> Iterator[None]:
+        """Replace invalid UTF-8 within the context instead of raising an error."""
+        strict = self.connection.text_factory
+        self.connection.text_factory = lambda data: data.decode(errors="replace")
+        try:
+            yield
+        finally:
+            self.connection.text_factory = strict
+
+
+class SqliteTx(SqliteReader, Tx):
+    """Begins, commits and rolls back transactions on one connection.
+
+    When another program has written in the meantime, its messages are indexed before the
+    transaction's own work.
+    """
+
+    connection: sqlite3.Connection
+
+    def __init__(
+        self, connect: Callable[[], sqlite3.Connection], columns: Columns, clock: Clock
+    ) -> None:
+        super().__init__(connect(), columns, clock)
+        self._connect = connect
+        self._version = -1
+        self.commits = 0
+        self._is_lost = False
+        self._covered_before = 0
+        self._watermark_before = 0
+
+    def discard_connection(self) -> None:
+        """Close an unusable connection; the next transaction opens a new one."""
+        self.connection.close()
+        self._is_lost = True
+        self._version = -1
+
+    def _reconnect(self) -> None:
+        self.connection = self._connect()
+        self.execute = self.connection.execute
+        self._is_lost = False
+
+    def insert(self, sql: str, parameters: Sequence[Any], key: str) -> int:
+        """Insert one row; returns its row ID."""
+        return int(self.connection.execute(sql, parameters).lastrowid or 0)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction is under way."""
+        return self.connection.in_transaction
+
+    def begin(self) -> None:
+        """Acquire the write lock, and index what other programs wrote since the last time."""
+        if self._is_lost:
+            self._reconnect()
+        self.execute("BEGIN IMMEDIATE")
+        self._covered_before = self.covered
+        self._watermark_before = self.watermark
+        version = self.value("PRAGMA data_version")
+        if version != self._version or self.is_behind:
+            self.foreign_changes += version != self._version
+            self._version = version
+            self.newest_uid = None
+            catch_up(self)
+
+    def commit(self) -> None:
+        """Commit the transaction to disk."""
+        before_commit(self)
+        self.execute("COMMIT")
+        self.commits += 1
+
+    def restore_covered(self) -> None:
+        """Reset `covered` and `watermark` to their values at the start of the transaction."""
+        self.covered = self._covered_before
+        self.watermark = min(self.watermark, self._watermark_before)
+
+    def rollback(self) -> None:
+        """Roll the transaction back."""
+        self.restore_covered()
+        self._version = -1
+        if not self._is_lost and self.connection.in_transaction:
+            self.execute("ROLLBACK")
