@@ -57,7 +57,7 @@ class HasContext(Protocol):
     context: StoreContext
 
 
-class LazyRepository(Generic[AnyRepository]):
+class Lazy(Generic[AnyRepository]):
     """An attribute of a store whose repository is loaded and created at first use."""
 
     def __init__(self, module: str, name: str) -> None:

@@ -21,7 +21,7 @@ from hermes_state.ledger.repository import LedgerRepository
 from hermes_state.messages.edits import EditRepository
 from hermes_state.messages.history import ExportRepository, MessageRepository
 from hermes_state.portable.repository import PortableRepository
-from hermes_state.repository import LazyRepository, StoreContext
+from hermes_state.repository import Lazy, StoreContext
 from hermes_state.search.repository import SearchRepository
 from hermes_state.sessions import index
 from hermes_state.sessions.labels import TagRepository, TitleRepository
@@ -68,16 +68,16 @@ class SessionDB(OriginalNames):
     """
 
     # Loaded at first use: short commands do without them.
-    inbox = LazyRepository["InboxRepository"]("delivery.inbox", "InboxRepository")
-    outbox = LazyRepository["OutboxRepository"]("delivery.outbox", "OutboxRepository")
-    routes = LazyRepository["RouteRepository"]("delivery.routes", "RouteRepository")
-    pairings = LazyRepository["PairingRepository"]("delivery.pairings", "PairingRepository")
-    people = LazyRepository["PeopleRepository"]("delivery.people", "PeopleRepository")
-    chats = LazyRepository["ChatRepository"]("delivery.chats", "ChatRepository")
-    facets = LazyRepository["FacetRepository"]("sessions.facets", "FacetRepository")
-    pages = LazyRepository["PageRepository"]("sessions.pages", "PageRepository")
-    totals = LazyRepository["TotalsRepository"]("sessions.totals", "TotalsRepository")
-    transcripts = LazyRepository["TranscriptRepository"]("messages.pages", "TranscriptRepository")
+    inbox: Lazy[InboxRepository] = Lazy("delivery.inbox", "InboxRepository")
+    outbox: Lazy[OutboxRepository] = Lazy("delivery.outbox", "OutboxRepository")
+    routes: Lazy[RouteRepository] = Lazy("delivery.routes", "RouteRepository")
+    pairings: Lazy[PairingRepository] = Lazy("delivery.pairings", "PairingRepository")
+    people: Lazy[PeopleRepository] = Lazy("delivery.people", "PeopleRepository")
+    chats: Lazy[ChatRepository] = Lazy("delivery.chats", "ChatRepository")
+    facets: Lazy[FacetRepository] = Lazy("sessions.facets", "FacetRepository")
+    pages: Lazy[PageRepository] = Lazy("sessions.pages", "PageRepository")
+    totals: Lazy[TotalsRepository] = Lazy("sessions.totals", "TotalsRepository")
+    transcripts: Lazy[TranscriptRepository] = Lazy("messages.pages", "TranscriptRepository")
 
     def __init__(
         self,
