@@ -14,6 +14,7 @@ from hypothesis import settings
 from hermes_state.engine.sqlite import driver
 from support import signals, worker_coverage
 from support.command_line import Hermes, run_hermes
+from support.postgres import PostgresServer, running_postgres
 from support.scheduling import GroupScheduling
 from support.synapse import Synapse, running_synapse
 
@@ -62,6 +63,13 @@ def hermes() -> Hermes:
 def synapse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Synapse]:
     """A real Matrix server, for the tests of the group `synapse`."""
     with running_synapse(tmp_path_factory.mktemp("synapse")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL server, one per test process."""
+    with running_postgres() as server:
         yield server
 
 

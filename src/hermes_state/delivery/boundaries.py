@@ -26,11 +26,11 @@ PLATFORM_AND_EPOCH = """
 """
 NEXT_DUE = """
     SELECT sequence FROM hermes_boundary
-    WHERE state = 'waiting' AND due_at <= ? ORDER BY sequence LIMIT ?
+    WHERE state = 'waiting' AND due_at <= ? ORDER BY sequence LIMIT ? /* skip locked */
 """
 CLAIM = """
     UPDATE hermes_boundary SET state = 'delivering', process_id = ?, attempts = attempts + 1
-    WHERE sequence = ?
+    WHERE sequence = ? AND state = 'waiting'
 """
 SELECT_EVENT = "SELECT * FROM hermes_boundary WHERE sequence = ?"
 SETTLE = """
@@ -106,7 +106,7 @@ class BoundaryRepository(Repository):
             tx.many(CLAIM, [(self.identity.process_id, sequence) for (sequence,) in due])
             return [event for (sequence,) in due for event in tx.dicts(SELECT_EVENT, (sequence,))]
 
-        return self.engine.write(claim)
+        return self.engine.write(claim, is_conditional=True)
 
     def settle(self, event_id: str, error: str | None = None) -> None:
         """Record the delivery or the failure of an event.

@@ -98,7 +98,7 @@ class SessionFilter(NamedTuple):
     def _archived(self) -> str:
         if self.archived_only:
             return "s.archived <> 0"
-        return "1" if self.include_archived or self.trashed_only else "s.archived = 0"
+        return "TRUE" if self.include_archived or self.trashed_only else "s.archived = 0"
 
     def _shown(self) -> str:
         if self.trashed_only:
