@@ -35,6 +35,23 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT / ".." / "shared"
 
 
+# `make test-engines` runs tests on histories in PostgreSQL instead of files.
+IS_ON_POSTGRES = os.environ.get("HERMES_TEST_ENGINE") == "postgresql"
+
+
+@pytest.fixture(autouse=True)
+def engine_of_history(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Put the history of the test's home into PostgreSQL where that is asked for."""
+    if not IS_ON_POSTGRES:
+        yield
+        return
+    with request.getfixturevalue("postgres").history() as url:
+        monkeypatch.setenv("HERMES_STORE_URL", url)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def hermes_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A private HERMES_HOME and HOME, and no leftovers of the caller's surroundings."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_core import paths
@@ -60,6 +61,19 @@ class StoreSettings(NamedTuple):
         except ConfigError as error:
             log.warning("the store's settings cannot be used, so its defaults are: %s", error)
             return cls()
+
+
+def history_exists() -> bool:
+    """Whether the home has a history: a file, or the name of a database."""
+    path = paths.state_db_path()
+    return path.exists() or bool(store_url(path))
+
+
+def history_place() -> str:
+    """Where the history of the home is, for people."""
+    path = paths.state_db_path()
+    url = store_url(path)
+    return re.sub(r":[^:@/]*@|(?<=password=)[^ &]+", "@", url) if url else str(path)
 
 
 def store_url(path: Path) -> str:

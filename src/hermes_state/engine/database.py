@@ -114,6 +114,10 @@ class Database(Protocol):
         """Whether the history is an SQLite file at `path`."""
 
     @property
+    def clock(self) -> Clock | None:
+        """The clock that all processes share; None if that is the system's."""
+
+    @property
     def columns(self) -> Columns:
         """Tables and columns, read when the database was opened."""
 

@@ -12,9 +12,11 @@ from psycopg.conninfo import conninfo_to_dict
 
 from hermes_core import paths
 from hermes_core.backoff import Backoff
+from hermes_core.clock import SystemClock
 from hermes_core.errors import ConfigError, StoreUnavailableError
 from hermes_state.engine.postgres import errors, schema
 from hermes_state.engine.postgres.connection import PostgresConnection, open_connection
+from hermes_state.engine.postgres.database_clock import DatabaseClock
 from hermes_state.engine.postgres.errors import PostgresError
 from hermes_state.engine.postgres.pool import ConnectionPool
 from hermes_state.engine.postgres.transaction import PostgresReader
@@ -48,6 +50,8 @@ class PostgresDatabase:
         self.place = describe(url)
         self.path = path  # no file: derived files and journals are beside it
         self._settings = settings
+        # A clock that a test controls is used as it is.
+        self._clock = DatabaseClock() if isinstance(clock, SystemClock) else None
         self._pool = ConnectionPool(self._connect)
         self._jitter = random.Random()
         try:
@@ -65,12 +69,17 @@ class PostgresDatabase:
                 f"{self.place} stores text as {encoding}; create the database with ENCODING UTF8"
             )
         if not read_only:
-            schema.prepare(connection, clock.now(), self.place)
+            schema.prepare(connection, (self._clock or clock).now(), self.place)
         elif "hermes_layout" not in schema.table_names(connection):
             raise StoreUnavailableError(f"no history at {self.place} yet")
         else:
             schema.check_layout(connection, self.place)
         return schema.read_columns(connection)
+
+    @property
+    def clock(self) -> Clock | None:
+        """The clock of the server; None if a test controls the time."""
+        return self._clock
 
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run *work* on a connection; repeat it if the connection is lost."""
@@ -78,7 +87,9 @@ class PostgresDatabase:
 
     def open_writer(self, clock: Clock) -> PostgresWriter:
         """Start writing."""
-        return PostgresWriter(self._pool, self.columns, clock, self._settings.busy_seconds)
+        return PostgresWriter(
+            self._pool, self.columns, self._clock or clock, self._settings.busy_seconds
+        )
 
     def version(self) -> int:
         """A number that changes with every commit of any process."""
@@ -105,7 +116,10 @@ class PostgresDatabase:
         self._pool.close()
 
     def _connect(self) -> PostgresConnection:
-        return PostgresConnection(open_connection(self._url, "hermes"))
+        connection = PostgresConnection(open_connection(self._url, "hermes"))
+        if self._clock is not None:
+            self._clock.measure(connection)
+        return connection
 
     def _with_connection(self, work: Callable[[PostgresConnection], T]) -> T:
         deadline = time.monotonic() + self._settings.busy_seconds

@@ -44,6 +44,7 @@ class SqliteDatabase:
     """An SQLite file with its connections."""
 
     is_file = True
+    clock = None
 
     def __init__(
         self, path: Path, *, read_only: bool, clock: Clock, settings: StoreSettings
