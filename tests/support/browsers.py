@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import struct
-import subprocess
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,7 @@ from playwright.sync_api import expect
 from hermes_cli.commands.dashboard import links
 from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.page import Page as BuiltPage
-from support.command_line import command
+from support.command_line import DASHBOARD_MODULES, start_program
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
 
     from hermes_dashboard.auth.access import Access
+    from support.command_line import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
@@ -152,7 +152,7 @@ class DashboardProcess(NamedTuple):
 
     folder: Path
     url: str
-    process: subprocess.Popen[str]
+    process: Process
 
     def link(self) -> str:
         """A new sign-in link."""
@@ -172,15 +172,14 @@ def dashboard_process(
     folder: Path, *arguments: str, **environment: str
 ) -> Iterator[DashboardProcess]:
     """`hermes dashboard` on *folder*."""
-    full_command = command("dashboard", "--no-open", "--port", "0", *arguments)
     log = folder.with_name(f"{folder.name}.log")
-    with log.open("w") as err:
-        process = subprocess.Popen(
-            full_command,
-            stdout=subprocess.DEVNULL,
-            stderr=err,
-            text=True,
-            env={**os.environ, "HERMES_HOME": str(folder), **environment},
+    with log.open("wb") as err, Path(os.devnull).open("wb") as null:
+        process = start_program(
+            "hermes_cli",
+            *("dashboard", "--no-open", "--port", "0", *arguments),
+            streams=(null.fileno(), err.fileno()),
+            preloaded=DASHBOARD_MODULES,
+            **{"HERMES_HOME": str(folder), **environment},
         )
     try:
         wait_until(lambda: DASHBOARD.find(folder) or process.poll() is not None)
@@ -194,8 +193,7 @@ def dashboard_process(
 
 def axe_violations(page: Page, *tags: str) -> list[str]:
     """The accessibility violations that axe finds, one line per element."""
-    if not page.evaluate("() => Boolean(window.axe)"):
-        page.evaluate(AXE.read_text("utf-8") + "; null")
+    page.evaluate(AXE.read_text("utf-8") + "; null")
     result = page.evaluate(
         """async (tags) => {
           const options = { runOnly: { type: "tag", values: tags }, resultTypes: ["violations"] };

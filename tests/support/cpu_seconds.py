@@ -49,7 +49,9 @@ class CpuSeconds:
     def _used(self) -> float:
         if self._group is not None:
             return int((self._group / "cpuacct.usage").read_text()) / 1e9
-        usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        usages = [
+            resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+        ]
         return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
     def _add(self, name: str, used: float) -> None:
@@ -91,9 +93,9 @@ def main(path: str, *options: str) -> None:
     levels = ("folder", "test") if "--tests" in options else ("folder", "file")
     for level in levels:
         counted = totals(report, level)
-        print(f"{sum(counted.values()):8.1f} CPU seconds, per {level}:")
+        sys.stdout.write(f"{sum(counted.values()):8.1f} CPU seconds, per {level}:\n")
         for name, seconds in counted.most_common(MAX_LINES):
-            print(f"{seconds:8.2f}  {name}")
+            sys.stdout.write(f"{seconds:8.2f}  {name}\n")
 
 
 if __name__ == "__main__":
