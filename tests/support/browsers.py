@@ -20,6 +20,7 @@ from hermes_cli.commands.dashboard import links
 from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.page import Page as BuiltPage
 from support.command_line import DASHBOARD_MODULES, start_program
+from support.plain_http import NO_CERTIFICATES
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -163,7 +164,11 @@ class DashboardProcess(NamedTuple):
         token = links.find_running(self.folder).token
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.get(
-            f"{self.url}{path}", headers=headers, trust_env=False, timeout=PATIENCE_SECONDS
+            f"{self.url}{path}",
+            headers=headers,
+            trust_env=False,
+            timeout=PATIENCE_SECONDS,
+            verify=NO_CERTIFICATES,
         ).json()
 
 
