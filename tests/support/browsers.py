@@ -141,10 +141,21 @@ class Visitor:
         page.goto(path)
         return page
 
+    def forget(self, page: Page) -> None:
+        """Close a tab with all that it stored except cookies; fail on unexpected problems."""
+        if page.url.startswith(self.problems.origin):
+            page.evaluate("localStorage.clear()")
+        page.close()
+        self._check()
+
     def close(self) -> None:
         """Close the context; fail on unexpected problems."""
         self.context.close()
+        self._check()
+
+    def _check(self) -> None:
         problems = self.problems.unexpected()
+        self.problems.problems.clear()
         assert not problems, "\n".join(["the browser reported:", *problems])
 
 
