@@ -52,12 +52,9 @@ class KnownPerson(NamedTuple):
 def known_people(db: SessionDB, config: GatewayConfig) -> list[KnownPerson]:
     """Paired and configured people, webhook routes, and all whose role was set."""
     access = AccessControl(db, config)
-    paired = {
-        Person(row["platform"], row["user_id"]): str(row["user_name"])
-        for row in db.pairings.allowed()
-    }
+    paired = {Person(user.platform, user.user_id): user.user_name for user in db.pairings.allowed()}
     configured = set(_configured(access, config))
-    with_role = {Person(row["platform"], row["user_id"]) for row in db.people.roles()}
+    with_role = {Person(row.platform, row.user_id) for row in db.people.roles()}
     seen = _last_seen(db)
     people = []
     for person in sorted({*paired, *configured, *with_role}):

@@ -386,7 +386,7 @@ class AIAgent:
             messages = ContextWindow(self._provider, self._compress).shortened(
                 self.conversation_store.history()
             )
-            system = {"role": "system", "content": self._prompt}
+            system: Message = {"role": "system", "content": self._prompt}
             hooks = TurnHooks(self._announce, self._identity(self._store.ids.new()))
             self._reviews.start(
                 self._review_dependencies(hooks), [system, *messages], self._provider.close

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-Message = dict[str, Any]
+from hermes_core.messages import FunctionCall, Message, ToolCallDict
+
+__all__ = ["Message"]
 
 
 class ToolCall(NamedTuple):
@@ -14,9 +16,9 @@ class ToolCall(NamedTuple):
     name: str
     arguments: str
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> ToolCallDict:
         """The call in the message format."""
-        function = {"name": self.name, "arguments": self.arguments}
+        function: FunctionCall = {"name": self.name, "arguments": self.arguments}
         return {"id": self.id, "type": "function", "function": function}
 
 

@@ -365,7 +365,7 @@ class Turn:
             for call in reply.calls:
                 if call.id not in finished_ids:
                     lost = lost_result(call.id, call.name)
-                    deps.store.add_result(call, lost["content"], self._lease)
+                    deps.store.add_result(call, str(lost["content"]), self._lease)
 
     def _add_steering(self) -> Iterator[Event]:
         """Add the steering input to the conversation."""

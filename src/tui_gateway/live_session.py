@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hermes_conversation.agent_factory import ConversationOptions
     from hermes_conversation.slash_commands import CommandOutcome
     from hermes_state import SessionDB
+    from tui_gateway.turn_view import DisplayedMessage
 
 STATUS_BY_END: Final = {
     events.TurnEnd.COMPLETE: "complete",
@@ -197,20 +198,20 @@ class LiveSession:
             "cwd": str(self.conversation.agent.cwd),
             "mode": self.conversation.mode,
             "sandbox": find_sandbox().name,
-            "title": row.get("title"),
+            "title": None if row is None else row.title,
             "running": self.is_running,
             "stored_session_id": self.conversation.session_id,
-            "message_count": row.get("message_count") or 0,
+            "message_count": 0 if row is None else row.message_count,
             "usage": usage(row),
         }
 
-    def messages(self) -> list[dict[str, Any]]:
+    def messages(self) -> list[DisplayedMessage]:
         """The messages of the conversation for display."""
         if not self.conversation.exists:
             return []
         return [
             display_message(row)
-            for row in self.conversation.db.get_messages(self.conversation.session_id)
+            for row in self.conversation.db.messages.rows(self.conversation.session_id)
         ]
 
     # Exclusive changes

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from hermes_conversation.attachments import text_of
 from hermes_core import media_store
 
-FIELDS: Final = (
-    "id", "role", "content", "reasoning", "tool_name", "tool_calls", "tool_call_id", "timestamp",
-    "finish_reason",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from hermes_core.messages import Content, ToolCallDict
+    from hermes_state.messages.rows import MessageRow
+    from hermes_state.sessions.records import SessionRow
+
+
+class DisplayedMessage(TypedDict):
+    """A stored message for display."""
+
+    id: int
+    role: str
+    content: Content
+    reasoning: str | None
+    tool_name: str | None
+    tool_calls: list[ToolCallDict] | str | None
+    tool_call_id: str | None
+    timestamp: float
+    finish_reason: str | None
+
+
+class UsageView(TypedDict):
+    """The tokens of a conversation, and their cost in dollars if known."""
+
+    input: int
+    output: int
+    cache_read: int
+    cache_write: int
+    reasoning: int
+    cost_usd: float | None
 
 
 class TurnView:
@@ -45,7 +70,7 @@ class TurnView:
         """End the turn; all its messages are stored."""
         self._prompt, self._text, self._tools = "", "", {}
 
-    def inflight(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    def inflight(self, messages: list[DisplayedMessage]) -> dict[str, Any]:
         """The output to show after *messages*, without what they already contain."""
         return {
             "asked": "" if _ends_with(messages, "user", self._prompt) else self._prompt,
@@ -54,17 +79,25 @@ class TurnView:
         }
 
 
-def _ends_with(messages: list[dict[str, Any]], role: str, text: str) -> bool:
+def _ends_with(messages: list[DisplayedMessage], role: str, text: str) -> bool:
     last = next((message for message in reversed(messages) if message["role"] == role), None)
     return bool(text) and last is not None and text_of(last["content"]).strip() == text.strip()
 
 
-def display_message(row: dict[str, Any]) -> dict[str, Any]:
+def display_message(row: MessageRow) -> DisplayedMessage:
     """A stored message for display; images are replaced by their size."""
-    message = {name: row.get(name) for name in FIELDS}
-    if isinstance(message["content"], list):
-        message["content"] = [_part(part) for part in message["content"]]
-    return message
+    content = row.content
+    return {
+        "id": row.id,
+        "role": row.role,
+        "content": list(map(_part, content)) if isinstance(content, list) else content,
+        "reasoning": row.reasoning,
+        "tool_name": row.tool_name,
+        "tool_calls": row.tool_calls,
+        "tool_call_id": row.tool_call_id,
+        "timestamp": row.timestamp,
+        "finish_reason": row.finish_reason,
+    }
 
 
 def _part(part: Any) -> Any:
@@ -77,11 +110,23 @@ def _part(part: Any) -> Any:
     return {"type": "image", "bytes": size, "text": "[picture]"}
 
 
-def usage(row: dict[str, Any]) -> dict[str, Any]:
+def usage(session: SessionRow | None) -> UsageView:
     """The tokens of a conversation, and their cost if known."""
-    names = ("input", "output", "cache_read", "cache_write", "reasoning")
-    cost = row.get("actual_cost_usd")
+    if session is None:
+        return {
+            "input": 0,
+            "output": 0,
+            "cache_read": 0,
+            "cache_write": 0,
+            "reasoning": 0,
+            "cost_usd": None,
+        }
+    cost = session.actual_cost_usd
     return {
-        **{name: row.get(f"{name}_tokens") or 0 for name in names},
-        "cost_usd": row.get("estimated_cost_usd") if cost is None else cost,
+        "input": session.input_tokens,
+        "output": session.output_tokens,
+        "cache_read": session.cache_read_tokens,
+        "cache_write": session.cache_write_tokens,
+        "reasoning": session.reasoning_tokens,
+        "cost_usd": session.estimated_cost_usd if cost is None else cost,
     }

@@ -188,7 +188,7 @@ async def test_trashing_asks_for_confirmation(picker: BrowserApp, db: SessionDB)
         assert picker.query_one(Input).value == ""
         await pilot.press("ctrl+d", "y")
         await wait_for(pilot, lambda: "talk11" not in entries(picker))
-        assert [row["session_id"] for row in db.trash.content()] == ["talk11"]
+        assert [row.session_id for row in db.trash.content()] == ["talk11"]
         assert "moved to the trash" in status(picker)
         assert selected(picker) == "talk10"
 

@@ -18,9 +18,9 @@ from hermes_achievements.metrics.tally import Tally, compute_contribution
 from hermes_achievements.scan.history import (
     ChangedSession,
     HistoryPosition,
-    MessageRow,
+    ScannedMessage,
+    ScannedSession,
     SessionKind,
-    SessionRow,
 )
 from hermes_achievements.scan.ledger_entries import collect_facts
 
@@ -153,12 +153,12 @@ class PlainHistory:
     def signatures(self) -> dict[str, str]:
         return {}
 
-    def session(self, session_id: str) -> SessionRow | None:
+    def session(self, session_id: str) -> ScannedSession | None:
         row = self._sessions.get(session_id)
         if row is None:
             return None
         cost = row.get("actual_cost_usd") or row.get("estimated_cost_usd") or 0.0
-        return SessionRow(
+        return ScannedSession(
             session_id,
             self._kind(row),
             str(row.get("source") or ""),
@@ -188,7 +188,7 @@ class PlainHistory:
         return SessionKind.SCHEDULED if is_scheduled else SessionKind.CONVERSATION
 
     def read_rows(
-        self, session_id: str, on_row: Callable[[MessageRow], object], after: int = 0
+        self, session_id: str, on_row: Callable[[ScannedMessage], object], after: int = 0
     ) -> None:
         session = self._sessions.get(session_id, {})
         started = float(session.get("started_at") or 0.0)
@@ -214,10 +214,10 @@ class PlainHistory:
         """Do nothing: the caller owns the store."""
 
 
-def _message_row(message: dict[str, Any], number: int, started: float) -> MessageRow:
+def _message_row(message: dict[str, Any], number: int, started: float) -> ScannedMessage:
     content = message.get("content")
     text = content if isinstance(content, str) else ""
-    return MessageRow(
+    return ScannedMessage(
         int(message.get("id") or number),
         str(message.get("role") or ""),
         float(message.get("timestamp") or started),

@@ -155,7 +155,7 @@ class Reviews:
 
 def review(deps: ReviewDependencies, messages: list[Message], cancel: Cancel) -> list[str]:
     """Run a review; returns the saved entries."""
-    conversation = [*messages, {"role": "user", "content": TASK}]
+    conversation: list[Message] = [*messages, {"role": "user", "content": TASK}]
     saved: list[str] = []
     for number in range(MAX_REQUESTS):
         request = ModelRequest(list(conversation), deps.toolbox.schemas())

@@ -143,7 +143,7 @@ def _content_blocks(message: Message) -> list[dict[str, Any]]:
     return blocks
 
 
-def _part_block(part: dict[str, Any]) -> dict[str, Any]:
+def _part_block(part: Any) -> dict[str, Any]:
     """A part of a message, such as an image, as a block."""
     if part.get("type") != "image_url":
         return {"type": "text", "text": str(part.get("text") or "")}

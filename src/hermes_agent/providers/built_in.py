@@ -203,8 +203,11 @@ def free_cores() -> int:
 def chat_messages(messages: list[Message]) -> list[Message]:
     """The user and assistant messages, without tool calls and the long system prompt."""
     texts = [(str(message.get("role")), _text(message.get("content"))) for message in messages]
-    chat = [{"role": role, "content": text} for role, text in texts if role in CHAT_ROLES and text]
-    return [{"role": "system", "content": PROMPT}, *chat]
+    chat: list[Message] = [{"role": "system", "content": PROMPT}]
+    for role, text in texts:
+        if role in CHAT_ROLES and text:
+            chat.append({"role": role, "content": text})
+    return chat
 
 
 def _text(content: Any) -> str:

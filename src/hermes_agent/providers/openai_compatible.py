@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import httpx2
 import orjson
@@ -163,10 +163,10 @@ def _assumed_window(base_url: str, model: str) -> int:
     return (known_model.window if known_model is not None else 0) or DEFAULT_WINDOW
 
 
-def _wire_message(message: dict[str, Any]) -> dict[str, Any]:
-    wire_message = {name: message[name] for name in SENT_FIELDS if message.get(name) is not None}
-    wire_message.setdefault("content", "")
-    return wire_message
+def _wire_message(message: Message) -> Message:
+    sent = {name: value for name in SENT_FIELDS if (value := message.get(name)) is not None}
+    sent.setdefault("content", "")
+    return cast("Message", sent)
 
 
 class EncodedMessages:

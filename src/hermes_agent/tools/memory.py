@@ -19,6 +19,8 @@ from hermes_agent.tools.base import Tool, success
 
 if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
+    from hermes_core.json_values import JsonObject
+    from hermes_state.search.hits import FoundMessage
 
 ACTIONS = ("add", "replace", "remove", "read")
 
@@ -26,7 +28,7 @@ ACTIONS = ("add", "replace", "remove", "read")
 class SearchesHistory(Protocol):
     """What `session_search` asks of the store."""
 
-    def search_messages(self, query: str, *, limit: int = 20) -> list[dict[str, Any]]:
+    def find(self, query: str, *, limit: int = 20) -> list[FoundMessage]:
         """Messages that answer *query*, the newest first."""
         ...
 
@@ -104,19 +106,19 @@ def session_search_tool(history: SearchesHistory) -> Tool:
 
 def _session_search(history: SearchesHistory, arguments: dict[str, Any]) -> str:
     limit = number(arguments, "limit", 10, 1, 50)
-    hits = history.search_messages(_piece(arguments, "query"), limit=limit)
-    titles = {hit["session_id"]: "" for hit in hits}
+    hits = history.find(_piece(arguments, "query"), limit=limit)
+    titles = {hit.session_id: "" for hit in hits}
     for session_id in titles:
         titles[session_id] = history.get_session_title(session_id) or ""
-    return success(results=[_hit(hit, titles[hit["session_id"]]) for hit in hits])
+    return success(results=[_hit(hit, titles[hit.session_id]) for hit in hits])
 
 
-def _hit(hit: dict[str, Any], title: str) -> dict[str, Any]:
-    moment = datetime.fromtimestamp(hit["timestamp"] or 0, UTC)
+def _hit(hit: FoundMessage, title: str) -> JsonObject:
+    moment = datetime.fromtimestamp(hit.timestamp or 0, UTC)
     return {
-        "session": hit["session_id"],
+        "session": hit.session_id,
         "title": title,
         "date": moment.strftime("%Y-%m-%d %H:%M"),
-        "role": hit["role"],
-        "text": hit["snippet_text"],
+        "role": hit.role,
+        "text": hit.snippet_text,
     }

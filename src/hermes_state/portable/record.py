@@ -26,7 +26,7 @@ from hermes_state.portable.export_schema import (
 )
 from hermes_state.portable.import_extras import Extras
 from hermes_state.sessions import index
-from hermes_state.sessions.rows import SELECT_PROMPT, SELECT_SESSION
+from hermes_state.sessions.rows import SELECT_PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -122,6 +122,7 @@ TRASH = """
     SELECT trashed_at, reason, was_archived, was_open, title FROM hermes_trash
     WHERE session_id = ?
 """
+SELECT_SESSION = "SELECT * FROM sessions WHERE id = ?"
 USAGE = "SELECT * FROM session_model_usage WHERE session_id = ?"
 
 

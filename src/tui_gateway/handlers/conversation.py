@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from hermes_agent.permissions.grants import parse_rules
 from hermes_agent.sandbox.runner import find_sandbox
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_conversation.conversation import Conversation
+    from hermes_state.sessions.records import SessionRow
 
     Params = dict[str, Any]
 
@@ -167,9 +168,30 @@ def rewind(peer: Dispatcher, params: Params) -> Any:
 
 def tree(peer: Dispatcher, params: Params) -> Any:
     live = _live(peer, params)
-    names = ("id", "title", "parent_session_id", "started_at", "message_count", "end_reason")
     rows = as_rpc(live.conversation.related_sessions)
-    return {"sessions": [{name: row.get(name) for name in names} for row in rows]}
+    return {"sessions": [_related(row) for row in rows]}
+
+
+class RelatedSession(TypedDict):
+    """A conversation of a family of branches."""
+
+    id: str
+    title: str | None
+    parent_session_id: str | None
+    started_at: float
+    message_count: int
+    end_reason: str | None
+
+
+def _related(session: SessionRow) -> RelatedSession:
+    return {
+        "id": session.id,
+        "title": session.title,
+        "parent_session_id": session.parent_session_id,
+        "started_at": session.started_at,
+        "message_count": session.message_count,
+        "end_reason": session.end_reason,
+    }
 
 
 def compress(peer: Dispatcher, params: Params) -> Any:

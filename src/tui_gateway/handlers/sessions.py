@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.permissions.grants import parse_rules
@@ -15,15 +15,26 @@ from tui_gateway.handlers.environment import as_rpc
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
+    from hermes_state.sessions.records import ListedSession
     from tui_gateway.dispatcher import Dispatcher
 
     Params = dict[str, Any]
 
 DEFAULT_LIST_LIMIT: Final = 200
 MAX_TITLE_MATCHES: Final = 1000  # recent sessions matched by title; message text is searched in all
-FIELDS: Final = (
-    "id", "title", "preview", "started_at", "last_active", "message_count", "source", "cwd",
-)  # fmt: skip
+
+
+class ConversationSummary(TypedDict):
+    """A stored conversation in a list."""
+
+    id: str
+    title: str | None
+    preview: str
+    started_at: float
+    last_active: float
+    message_count: int
+    source: str
+    cwd: str | None
 
 
 def create(peer: Dispatcher, params: Params) -> Any:
@@ -81,40 +92,52 @@ def listed(peer: Dispatcher, params: Params) -> Any:
     if search:
         rows = _matching(db, search, limit, folder)
     else:
-        rows = db.list_sessions_rich(limit=limit, order_by_last_active=True, cwd_prefix=folder)
-    return {"sessions": [{name: row.get(name) for name in FIELDS} for row in rows]}
+        rows = db.lists.sessions(limit=limit, order_by_last_active=True, cwd_prefix=folder)
+    return {"sessions": [_view(row) for row in rows]}
 
 
-def _matching(db: SessionDB, search: str, limit: int, folder: str | None) -> list[dict[str, Any]]:
+def _view(row: ListedSession) -> ConversationSummary:
+    session = row.session
+    return {
+        "id": session.id,
+        "title": session.title,
+        "preview": row.preview,
+        "started_at": session.started_at,
+        "last_active": row.last_active,
+        "message_count": session.message_count,
+        "source": session.source,
+        "cwd": session.cwd,
+    }
+
+
+def _matching(db: SessionDB, search: str, limit: int, folder: str | None) -> list[ListedSession]:
     """Recent conversations with matching titles, then those with matching messages."""
-    recent = db.list_sessions_rich(
+    recent = db.lists.sessions(
         limit=MAX_TITLE_MATCHES, order_by_last_active=True, cwd_prefix=folder
     )
     needle = search.casefold()
-    matches = {row["id"]: row for row in recent if needle in _name(row)}
-    recent_by_id = {row["id"]: row for row in recent}
-    for hit in db.search_messages(search, limit=limit):
-        tip = db.get_compression_tip(hit["session_id"])
-        row = recent_by_id.get(tip) or (None if folder else db.get_session(tip))
+    matches = {row.id: row for row in recent if needle in _name(row)}
+    recent_by_id = {row.id: row for row in recent}
+    for hit in db.search.find(search, limit=limit):
+        tip = db.get_compression_tip(hit.session_id)
+        row = recent_by_id.get(tip) or (None if folder else db.lists.find(tip))
         if row is not None:
             matches.setdefault(tip, row)
     return list(matches.values())[:limit]
 
 
-def _name(row: dict[str, Any]) -> str:
-    return f"{row.get('title') or ''} {row.get('preview') or ''} {row['id']}".casefold()
+def _name(row: ListedSession) -> str:
+    return f"{row.session.title or ''} {row.preview} {row.id}".casefold()
 
 
 def most_recent(peer: Dispatcher, params: Params) -> Any:
     """The latest conversation, optionally of a folder."""
     db, folder = peer.hub.db, params.get("cwd")
     if folder is None:
-        row = next(iter(db.list_sessions_rich(limit=1, order_by_last_active=True)), None)
+        row = next(iter(db.lists.sessions(limit=1, order_by_last_active=True)), None)
     else:
         row = latest_session_in(db, folder)
-    if row is None:
-        return {"session_id": None}
-    return {name: row.get(name) for name in FIELDS} | {"session_id": row["id"]}
+    return {"session_id": None} if row is None else {**_view(row), "session_id": row.id}
 
 
 def activate(peer: Dispatcher, params: Params) -> Any:
