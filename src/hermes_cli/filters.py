@@ -63,7 +63,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
                         help="minimum number of messages")  # fmt: skip
 
 
-class ListFilters(TypedDict):
+class ListFilters(TypedDict, total=False):
     """Filters as arguments of `SessionDB.lists.sessions`."""
 
     source: str | None

@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING
 
 from hermes_conversation.attachments import text_of
 from hermes_core import media_store
+from tui_gateway.protocol import InflightTurn, MessageDelta, ToolComplete, ToolStart, UsageView
 
 if TYPE_CHECKING:
-    from hermes_core.messages import Content, ToolCallDict
     from hermes_state.messages.rows import MessageRow
     from hermes_state.sessions.records import SessionRow
-
-
-class DisplayedMessage(TypedDict):
-    """A stored message for display."""
-
-    id: int
-    role: str
-    content: Content
-    reasoning: str | None
-    tool_name: str | None
-    tool_calls: list[ToolCallDict] | str | None
-    tool_call_id: str | None
-    timestamp: float
-    finish_reason: str | None
-
-
-class UsageView(TypedDict):
-    """The tokens of a conversation, and their cost in dollars if known."""
-
-    input: int
-    output: int
-    cache_read: int
-    cache_write: int
-    reasoning: int
-    cost_usd: float | None
+    from tui_gateway.protocol import ClientEvent, DisplayedMessage
 
 
 class TurnView:
@@ -44,20 +20,20 @@ class TurnView:
     def __init__(self) -> None:
         self._prompt = ""
         self._text = ""
-        self._tools: dict[str, dict[str, Any]] = {}
+        self._tools: dict[str, ToolStart] = {}
 
     def begin(self, text: str) -> None:
         """Start a turn."""
         self._prompt, self._text, self._tools = text, "", {}
 
-    def add(self, kind: str, payload: dict[str, Any]) -> None:
+    def add(self, event: ClientEvent) -> None:
         """Add an event."""
-        if kind == "message.delta":
-            self._text += payload["text"]
-        elif kind == "tool.start":
-            self._tools[payload["tool_id"]] = payload
-        elif kind == "tool.complete":
-            self._tools.pop(payload["tool_id"], None)
+        if isinstance(event, MessageDelta):
+            self._text += event.text
+        elif isinstance(event, ToolStart):
+            self._tools[event.tool_id] = event
+        elif isinstance(event, ToolComplete):
+            self._tools.pop(event.tool_id, None)
 
     def stored(self, role: str) -> None:
         """Drop the output that a stored message contains."""
@@ -70,13 +46,13 @@ class TurnView:
         """End the turn; all its messages are stored."""
         self._prompt, self._text, self._tools = "", "", {}
 
-    def inflight(self, messages: list[DisplayedMessage]) -> dict[str, Any]:
+    def inflight(self, messages: list[DisplayedMessage]) -> InflightTurn:
         """The output to show after *messages*, without what they already contain."""
-        return {
-            "asked": "" if _ends_with(messages, "user", self._prompt) else self._prompt,
-            "text": "" if _ends_with(messages, "assistant", self._text) else self._text,
-            "tools": [dict(tool) for tool in self._tools.values()],
-        }
+        return InflightTurn(
+            asked="" if _ends_with(messages, "user", self._prompt) else self._prompt,
+            text="" if _ends_with(messages, "assistant", self._text) else self._text,
+            tools=list(self._tools.values()),
+        )
 
 
 def _ends_with(messages: list[DisplayedMessage], role: str, text: str) -> bool:
@@ -100,7 +76,7 @@ def display_message(row: MessageRow) -> DisplayedMessage:
     }
 
 
-def _part(part: Any) -> Any:
+def _part(part: object) -> object:
     if not isinstance(part, dict) or part.get("type") != "image_url":
         return part
     url = media_store.url_of(part)
@@ -113,20 +89,13 @@ def _part(part: Any) -> Any:
 def usage(session: SessionRow | None) -> UsageView:
     """The tokens of a conversation, and their cost if known."""
     if session is None:
-        return {
-            "input": 0,
-            "output": 0,
-            "cache_read": 0,
-            "cache_write": 0,
-            "reasoning": 0,
-            "cost_usd": None,
-        }
+        return UsageView()
     cost = session.actual_cost_usd
-    return {
-        "input": session.input_tokens,
-        "output": session.output_tokens,
-        "cache_read": session.cache_read_tokens,
-        "cache_write": session.cache_write_tokens,
-        "reasoning": session.reasoning_tokens,
-        "cost_usd": session.estimated_cost_usd if cost is None else cost,
-    }
+    return UsageView(
+        input=session.input_tokens,
+        output=session.output_tokens,
+        cache_read=session.cache_read_tokens,
+        cache_write=session.cache_write_tokens,
+        reasoning=session.reasoning_tokens,
+        cost_usd=session.estimated_cost_usd if cost is None else cost,
+    )

@@ -144,5 +144,5 @@ def test_every_topic_can_be_filled_in() -> None:
     for topic in topics():
         for turn in topic.turns:
             for tool in turn.tools:
-                assert "{project}" not in filling.json(tool["arguments"])
-                json.loads(filling.json(tool["arguments"]))
+                assert "{project}" not in filling.json(tool.arguments)
+                json.loads(filling.json(tool.arguments))

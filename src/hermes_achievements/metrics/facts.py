@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_achievements.scan.history import ScannedMessage
+    from hermes_core.json_values import JsonObject
 
 Fact = list[Any]
 
@@ -159,7 +160,7 @@ def _call_details(operation: str, stored: Any) -> list[str]:
     return []
 
 
-def _arguments(stored: Any) -> dict[str, Any]:
+def _arguments(stored: Any) -> JsonObject:
     result = parse_json(stored) if isinstance(stored, (str, bytes)) else stored
     return result if isinstance(result, dict) else {}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Final
 
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.permissions.grants import parse_rules
@@ -12,41 +12,29 @@ from hermes_conversation.latest import latest_session_in
 from hermes_core.errors import HermesError, UsageError
 from tui_gateway.frames import LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
 from tui_gateway.handlers.environment import as_rpc
+from tui_gateway.protocol import ConversationSummary, fields_of
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
     from hermes_state.sessions.records import ListedSession
     from tui_gateway.dispatcher import Dispatcher
-
-    Params = dict[str, Any]
+    from tui_gateway.frames import RpcParams
+    from tui_gateway.protocol import OpenedState
 
 DEFAULT_LIST_LIMIT: Final = 200
 MAX_TITLE_MATCHES: Final = 1000  # recent sessions matched by title; message text is searched in all
 
 
-class ConversationSummary(TypedDict):
-    """A stored conversation in a list."""
-
-    id: str
-    title: str | None
-    preview: str
-    started_at: float
-    last_active: float
-    message_count: int
-    source: str
-    cwd: str | None
-
-
-def create(peer: Dispatcher, params: Params) -> Any:
+def create(peer: Dispatcher, params: RpcParams) -> object:
     opened = _open(peer, params, None)
-    if params.get("title"):
-        peer.hub.live(opened["session_id"]).conversation.title(params["title"])
+    if params.title:
+        peer.hub.live(opened.session_id).conversation.title(params.title)
     return opened
 
 
-def resume(peer: Dispatcher, params: Params) -> Any:
-    resolved = resolve_stored(peer, params["session_id"])
-    return {**_open(peer, params, resolved), "resumed": resolved}
+def resume(peer: Dispatcher, params: RpcParams) -> object:
+    resolved = resolve_stored(peer, params.session_id)
+    return {**fields_of(_open(peer, params, resolved)), "resumed": resolved}
 
 
 def resolve_stored(peer: Dispatcher, text: str) -> str:
@@ -59,24 +47,24 @@ def resolve_stored(peer: Dispatcher, text: str) -> str:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
 
 
-def _open(peer: Dispatcher, params: Params, session_id: str | None) -> dict[str, Any]:
-    cwd = Path(params["cwd"]).expanduser() if params.get("cwd") else None
+def _open(peer: Dispatcher, params: RpcParams, session_id: str | None) -> OpenedState:
+    cwd = Path(params.cwd).expanduser() if params.cwd else None
     options = ConversationOptions(
         session_id,
-        params.get("model") or "",
-        params.get("source") or "tui",
+        params.model,
+        params.source or "tui",
         "tui",
         cwd,
-        mode=as_rpc(lambda: parse_mode(params["mode"])) if params.get("mode") else None,
-        allow=as_rpc(lambda: parse_rules(params.get("allow") or "")),
+        mode=as_rpc(lambda: parse_mode(params.mode)) if params.mode else None,
+        allow=as_rpc(lambda: parse_rules(params.allow)),
     )
     opened = open_session(peer, options)
-    live = peer.hub.live(opened["session_id"])
-    live.closes_when_alone = bool(params.get("close_on_disconnect"))
+    live = peer.hub.live(opened.session_id)
+    live.closes_when_alone = params.close_on_disconnect
     return opened
 
 
-def open_session(peer: Dispatcher, options: ConversationOptions) -> dict[str, Any]:
+def open_session(peer: Dispatcher, options: ConversationOptions) -> OpenedState:
     """Open a conversation; errors of the model setup get their own code."""
     try:
         return peer.hub.open(options, peer)
@@ -84,10 +72,10 @@ def open_session(peer: Dispatcher, options: ConversationOptions) -> dict[str, An
         raise RpcError(NO_AGENT, str(error)) from error
 
 
-def listed(peer: Dispatcher, params: Params) -> Any:
-    limit = params.get("limit") or DEFAULT_LIST_LIMIT
-    search = params.get("search") or ""
-    folder = params.get("cwd") or None
+def listed(peer: Dispatcher, params: RpcParams) -> object:
+    limit = params.limit or DEFAULT_LIST_LIMIT
+    search = params.search
+    folder = params.cwd or None
     db = peer.hub.db
     if search:
         rows = _matching(db, search, limit, folder)
@@ -98,16 +86,16 @@ def listed(peer: Dispatcher, params: Params) -> Any:
 
 def _view(row: ListedSession) -> ConversationSummary:
     session = row.session
-    return {
-        "id": session.id,
-        "title": session.title,
-        "preview": row.preview,
-        "started_at": session.started_at,
-        "last_active": row.last_active,
-        "message_count": session.message_count,
-        "source": session.source,
-        "cwd": session.cwd,
-    }
+    return ConversationSummary(
+        id=session.id,
+        title=session.title,
+        preview=row.preview,
+        started_at=session.started_at,
+        last_active=row.last_active,
+        message_count=session.message_count,
+        source=session.source,
+        cwd=session.cwd,
+    )
 
 
 def _matching(db: SessionDB, search: str, limit: int, folder: str | None) -> list[ListedSession]:
@@ -130,42 +118,44 @@ def _name(row: ListedSession) -> str:
     return f"{row.session.title or ''} {row.preview} {row.id}".casefold()
 
 
-def most_recent(peer: Dispatcher, params: Params) -> Any:
+def most_recent(peer: Dispatcher, params: RpcParams) -> object:
     """The latest conversation, optionally of a folder."""
-    db, folder = peer.hub.db, params.get("cwd")
-    if folder is None:
+    db, folder = peer.hub.db, params.cwd
+    if not folder:
         row = next(iter(db.lists.sessions(limit=1, order_by_last_active=True)), None)
     else:
         row = latest_session_in(db, folder)
-    return {"session_id": None} if row is None else {**_view(row), "session_id": row.id}
+    if row is None:
+        return {"session_id": None}
+    return {"session_id": row.id, **fields_of(_view(row))}
 
 
-def activate(peer: Dispatcher, params: Params) -> Any:
-    return peer.hub.attach(peer.hub.live(params["session_id"]), peer)
+def activate(peer: Dispatcher, params: RpcParams) -> object:
+    return peer.hub.attach(peer.hub.live(params.session_id), peer)
 
 
-def active_list(peer: Dispatcher, _params: Params) -> Any:
+def active_list(peer: Dispatcher, _params: RpcParams) -> object:
     return {
         "sessions": [
-            {"session_id": live.id, "status": live.status(), **live.info()}
+            {"session_id": live.id, "status": live.status(), **fields_of(live.info())}
             for live in peer.hub.all_live()
         ]
     }
 
 
-def close(peer: Dispatcher, params: Params) -> Any:
+def close(peer: Dispatcher, params: RpcParams) -> object:
     """Close a conversation; if another client has it open, only detach."""
-    live = peer.hub.live(params["session_id"])
+    live = peer.hub.live(params.session_id)
     live.detach(peer)
-    if not live.is_alone or (params.get("unless_running") and live.is_running):
+    if not live.is_alone or (params.unless_running and live.is_running):
         return {"closed": False}
     peer.hub.close(live, "tui_close")
     return {"closed": True}
 
 
-def delete(peer: Dispatcher, params: Params) -> Any:
+def delete(peer: Dispatcher, params: RpcParams) -> object:
     try:
-        resolved = peer.hub.db.lookup.resolve(params["session_id"])
+        resolved = peer.hub.db.lookup.resolve(params.session_id)
     except UsageError as error:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
     if peer.hub.live_of(resolved) is not None:

@@ -57,7 +57,7 @@ class BrowserSessions:
 
     def search(self, words: str) -> list[MessageHit]:
         """Conversations with messages that match *words*, latest first, each once."""
-        source = self._filters["source"]
+        source = self._filters.get("source")
         hits = self._db.search.find(
             words, source_filter=[source] if source else None, limit=MAX_HITS, sort="newest"
         )
