@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
+# JSON to be written: its parts are not changed, so their exact types do not matter.
+JsonData: TypeAlias = (
+    "str | int | float | bool | Sequence[JsonData] | Mapping[str, JsonData] | None"
+)
 
 
 def text_in(value: JsonObject, name: str, default: str = "") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hermes_agent.memory.files import MEMORY_KINDS, SEPARATOR, used_characters
 from hermes_agent.tools.arguments import (
@@ -19,7 +19,7 @@ from hermes_agent.tools.base import Tool, success
 
 if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
-    from hermes_core.json_values import JsonObject
+    from hermes_core.json_values import JsonData, JsonObject
     from hermes_state.search.hits import FoundMessage
 
 ACTIONS = ("add", "replace", "remove", "read")
@@ -55,7 +55,7 @@ def memory_tool(files: MemoryFiles) -> Tool:
     )
 
 
-def _memory(files: MemoryFiles, arguments: dict[str, Any]) -> str:
+def _memory(files: MemoryFiles, arguments: JsonObject) -> str:
     action = text(arguments, "action")
     target = choice(arguments, "target", tuple(MEMORY_KINDS))
     if action == "read":
@@ -71,7 +71,7 @@ def _memory(files: MemoryFiles, arguments: dict[str, Any]) -> str:
     raise ToolError(f"`action` must be one of {', '.join(ACTIONS)}.")
 
 
-def _entry(arguments: dict[str, Any]) -> str:
+def _entry(arguments: JsonObject) -> str:
     entry = _piece(arguments, "text").replace("\r\n", "\n")
     if SEPARATOR in f"\n{entry}\n":
         raise ToolError("A line with only `§` separates entries; an entry cannot contain it.")
@@ -79,7 +79,7 @@ def _entry(arguments: dict[str, Any]) -> str:
     return entry
 
 
-def _piece(arguments: dict[str, Any], name: str) -> str:
+def _piece(arguments: JsonObject, name: str) -> str:
     piece = text(arguments, name).strip()
     if not piece:
         raise ToolError(f"`{name}` is empty.")
@@ -88,7 +88,7 @@ def _piece(arguments: dict[str, Any], name: str) -> str:
 
 def _state(target: str, entries: list[str], *, with_entries: bool = False) -> str:
     used = f"{used_characters(entries):,} of {MEMORY_KINDS[target].characters:,} characters"
-    facts: dict[str, Any] = {"target": target, "entries": len(entries), "used": used}
+    facts: dict[str, JsonData] = {"target": target, "entries": len(entries), "used": used}
     if with_entries:
         facts["entries"] = entries
     return success(**facts)
@@ -104,7 +104,7 @@ def session_search_tool(history: SearchesHistory) -> Tool:
     )
 
 
-def _session_search(history: SearchesHistory, arguments: dict[str, Any]) -> str:
+def _session_search(history: SearchesHistory, arguments: JsonObject) -> str:
     limit = number(arguments, "limit", 10, 1, 50)
     hits = history.find(_piece(arguments, "query"), limit=limit)
     titles = {hit.session_id: "" for hit in hits}
