@@ -30,8 +30,8 @@ page: setup  ## build the dashboard's page
 	@$(BIN)/python tools/set_up_page.py
 
 # Programs that tests use, as command=Debian package: injected I/O errors, a real terminal, a
-# real browser, searches in files, completion in other shells, certificates, a sandbox.
-TOOLS := bwrap=bubblewrap fiu-run=fiu-utils tmux=tmux chromium-headless-shell=chromium-headless-shell rg=ripgrep zsh=zsh fish=fish openssl=openssl
+# real browser, searches in files, completion in other shells, certificates, a sandbox, a database.
+TOOLS := bwrap=bubblewrap fiu-run=fiu-utils tmux=tmux chromium-headless-shell=chromium-headless-shell rg=ripgrep zsh=zsh fish=fish openssl=openssl pg_ctlcluster=postgresql
 
 system:  ## install the programs that tests use (Debian, as root)
 	@for tool in $(TOOLS); do \
@@ -118,6 +118,8 @@ lock: setup  ## pin the newest allowed versions, with hashes
 		$(COMPILE) --upgrade -c requirements/dev.lock requirements/$$name.in -o src/gateway/platforms/libraries/$$name.lock; done
 	$(COMPILE) --upgrade -c requirements/dev.lock requirements/mcp.in \
 		-o src/hermes_agent/mcp/requirements.lock
+	$(COMPILE) --upgrade -c requirements/dev.lock requirements/postgres.in \
+		-o src/hermes_state/engine/postgres/requirements.lock
 	$(COMPILE) --upgrade --no-deps requirements/local.in -o src/hermes_agent/local/requirements.lock
 
 clean:  ## remove everything that can be made again

@@ -14,6 +14,7 @@ from hypothesis import settings
 from hermes_state.engine.sqlite import driver
 from support import signals, worker_coverage
 from support.command_line import Hermes, run_hermes
+from support.postgres import PostgresServer, running_postgres
 from support.scheduling import GroupScheduling
 from support.synapse import Synapse, running_synapse
 
@@ -32,6 +33,23 @@ settings.load_profile("search" if os.environ.get("HERMES_CAMPAIGN") == "full" el
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT / ".." / "shared"
+
+
+# `make test-engines` runs tests on histories in PostgreSQL instead of files.
+IS_ON_POSTGRES = os.environ.get("HERMES_TEST_ENGINE") == "postgresql"
+
+
+@pytest.fixture(autouse=True)
+def engine_of_history(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Put the history of the test's home into PostgreSQL where that is asked for."""
+    if not IS_ON_POSTGRES:
+        yield
+        return
+    with request.getfixturevalue("postgres").history() as url:
+        monkeypatch.setenv("HERMES_STORE_URL", url)
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +80,13 @@ def hermes() -> Hermes:
 def synapse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Synapse]:
     """A real Matrix server, for the tests of the group `synapse`."""
     with running_synapse(tmp_path_factory.mktemp("synapse")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL server, one per test process."""
+    with running_postgres() as server:
         yield server
 
 

@@ -13,8 +13,8 @@ from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.config.probe import may_be_set
 from hermes_core.errors import StoreUnavailableError, UsageError
-from hermes_core.paths import state_db_path
 from hermes_state import SessionDB
+from hermes_state.store_settings import history_exists, history_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -136,12 +136,12 @@ def indexing_text(done: int, total: int) -> str:
 
 def exists() -> bool:
     """Whether a history exists."""
-    return state_db_path().exists()
+    return history_exists()
 
 
 def no_history_text() -> str:
     """The message for a missing history."""
-    return NO_HISTORY.format(path=state_db_path())
+    return NO_HISTORY.format(path=history_place())
 
 
 def state_text(session: SessionRow) -> str:

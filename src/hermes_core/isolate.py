@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
@@ -39,6 +39,21 @@ def attempt(step: Step) -> Failure | None:
         log.warning("%s failed: %s", step.name, error, exc_info=error)
         return Failure(step.name, error)
     return None
+
+
+def attempt_each(name: str, items: Iterable[T]) -> Iterator[T | Failure]:
+    """Yield each of *items*; a failure is yielded instead of raised and is the last one."""
+    iterator = iter(items)
+    while True:
+        try:
+            item = next(iterator)
+        except StopIteration:
+            return
+        except Exception as error:
+            log.warning("%s failed: %s", name, error, exc_info=error)
+            yield Failure(name, error)
+            return
+        yield item
 
 
 async def attempt_async(name: str, work: Awaitable[T]) -> T | Failure:

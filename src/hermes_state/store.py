@@ -100,6 +100,7 @@ class SessionDB(OriginalNames):
             clock=self.clock,
             settings=settings,
         )
+        self.clock = self.engine.database.clock or self.clock
         self.db_path = self.engine.path
         self.ids = MessageIds(self.clock)
         self.identity = ENGINES.identity

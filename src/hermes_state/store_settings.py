@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
+from hermes_core import paths
 from hermes_core.config.probe import may_be_set
 from hermes_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 log = logging.getLogger(__name__)
 
@@ -55,3 +61,30 @@ class StoreSettings(NamedTuple):
         except ConfigError as error:
             log.warning("the store's settings cannot be used, so its defaults are: %s", error)
             return cls()
+
+
+def history_exists() -> bool:
+    """Whether the home has a history: a file, or the name of a database."""
+    path = paths.state_db_path()
+    return path.exists() or bool(store_url(path))
+
+
+def history_place() -> str:
+    """Where the history of the home is, for people."""
+    path = paths.state_db_path()
+    url = store_url(path)
+    return re.sub(r":[^:@/]*@|(?<=password=)[^ &]+", "@", url) if url else str(path)
+
+
+def store_url(path: Path) -> str:
+    """The database that holds the history at *path*; empty if that is a file.
+
+    `store.url` replaces the home's own file only: other paths are files.
+    """
+    if not may_be_set("store.url"):
+        return ""
+    if os.path.realpath(path) != os.path.realpath(paths.state_db_path()):
+        return ""
+    from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - rarely needed
+
+    return ConfigFile.of_home().settings().get_str("store.url")

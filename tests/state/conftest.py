@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+POSTGRES = "postgresql"
 MAKERS = {"new file": None, "schema 16": make_schema_16, "schema 26": make_schema_26}
+
+
+# For tests of what only a file has: another program that writes, or SQLite itself.
+FILES_ONLY = pytest.mark.parametrize("db_path", list(MAKERS), indirect=True)
 
 
 class OpenStore(Protocol):
@@ -26,14 +31,21 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=list(MAKERS))
-def db_path(request: pytest.FixtureRequest, hermes_home: Path) -> Path:
-    """The path of a store: no file yet, or one of hermes-agent."""
+@pytest.fixture(params=[*MAKERS, POSTGRES])
+def db_path(
+    request: pytest.FixtureRequest, hermes_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """The path of a store: no file yet, one of hermes-agent, or a database instead of it."""
     path = hermes_home / "state.db"
+    if request.param == POSTGRES:
+        with request.getfixturevalue("postgres").history() as url:
+            monkeypatch.setenv("HERMES_STORE_URL", url)
+            yield path
+        return
     maker = MAKERS[request.param]
     if maker is not None:
         maker(path)
-    return path
+    yield path
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from hermes_state import SessionDB
 from hermes_state.upkeep.health import examine
+from state.conftest import FILES_ONLY
 from state.foreign_files import foreign_message, write_as_hermes_agent
 
 if TYPE_CHECKING:
@@ -108,6 +109,7 @@ def test_a_child_created_before_its_parent_ended_is_listed(db: SessionDB) -> Non
     assert listed(db) == ["b"]
 
 
+@FILES_ONLY
 def test_a_conversation_continued_by_another_program_is_listed_once(
     db: SessionDB, db_path: Path, session: str, clock: ManualClock
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite import writer
 from hermes_state.upkeep.meta import UPSERT_META
+from state.conftest import FILES_ONLY
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def test_a_deferred_write_that_fails_harms_no_other(
     assert "add a wrong note failed" in caplog.text
 
 
+@FILES_ONLY
 def test_a_deferred_write_is_repeated_while_the_database_refuses_it(db: SessionDB) -> None:
     db.set_meta("own", "x")
 

@@ -11,6 +11,7 @@ import hermes_state
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.upkeep.health import examine
+from state.conftest import FILES_ONLY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,7 @@ def test_a_missing_store_is_not_a_failure(tmp_path: Path) -> None:
     assert statuses(tmp_path / "none.db")["store"] == "skipped"
 
 
+@FILES_ONLY
 def test_an_outdated_index_is_reported_and_repaired(
     db_path: Path, db: SessionDB, session: str
 ) -> None:
@@ -40,6 +42,7 @@ def test_an_outdated_index_is_reported_and_repaired(
     assert statuses(db_path)["session index"] == "ok"
 
 
+@FILES_ONLY
 def test_open_sessions_without_an_owner_are_counted(db_path: Path, db: SessionDB) -> None:
     db.create_session("s", "cli", is_owned=False)
     finding = next(f for f in examine(db_path) if f.name == "open sessions")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state.sessions import index
+from state.conftest import FILES_ONLY
 from state.foreign_files import foreign_message, foreign_session, write_as_hermes_agent
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def test_archiving_a_continued_conversation_archives_all_its_rows(
     assert ids(db.list_sessions_rich()) == ["second"]
 
 
+@FILES_ONLY
 def test_rows_written_by_another_program_are_listed(
     db: SessionDB, db_path: Path, clock: ManualClock
 ) -> None:
@@ -143,6 +145,7 @@ def test_rows_written_by_another_program_are_listed(
     assert rows[0]["last_active"] == later + 1
 
 
+@FILES_ONLY
 def test_appending_after_another_program_counts_both(
     db: SessionDB, db_path: Path, clock: ManualClock
 ) -> None:
@@ -153,6 +156,7 @@ def test_appending_after_another_program_counts_both(
     assert len(db.get_messages("ours")) == 3
 
 
+@FILES_ONLY
 def test_sessions_deleted_by_another_program_are_not_listed(
     db: SessionDB, db_path: Path, clock: ManualClock
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_core.errors import SessionNotFoundError
+from state.conftest import FILES_ONLY
 
 if TYPE_CHECKING:
     from hermes_core.clock import ManualClock
@@ -57,6 +58,7 @@ def test_fifty_megabytes_are_stored(db: SessionDB, session: str) -> None:
     assert db.get_messages(session)[0]["content"] == content
 
 
+@FILES_ONLY
 def test_multimodal_content_is_encoded_as_other_programs_expect(
     db: SessionDB, session: str
 ) -> None:

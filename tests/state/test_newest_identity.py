@@ -8,6 +8,7 @@ import pytest
 
 from hermes_core.ids import uid_bytes
 from hermes_state.messages.rows import NewMessage
+from state.conftest import FILES_ONLY
 from state.foreign_files import write_as_hermes_agent
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def test_setting_the_clock_back_creates_no_duplicates(
     assert db.append_message(session, "user", "hello", uid=uid) == first
 
 
+@FILES_ONLY
 def test_an_identity_stored_by_another_process_is_recognized(db: SessionDB, session: str) -> None:
     db.append_message(session, "user", "mine", uid=db.ids.new())
     foreign_uid = db.ids.new()

@@ -9,6 +9,7 @@ import pytest
 
 from hermes_state import AsyncSessionDB, SessionDB
 from hermes_state.sessions.lists import refresh_index
+from state.conftest import FILES_ONLY
 from state.foreign_files import foreign_message, foreign_session, write_as_hermes_agent
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def test_an_export_has_every_row_of_the_conversation(
     assert db.export_session(session, include_inactive=False)["messages"] == []
 
 
+@FILES_ONLY
 def test_empty_sessions_of_other_programs_are_moved_to_the_trash(
     db: SessionDB, db_path: Path, clock: ManualClock
 ) -> None:
@@ -61,6 +63,7 @@ def test_empty_sessions_of_other_programs_are_moved_to_the_trash(
     assert [row.session_id for row in db.trash.content()] == ["ghost"]
 
 
+@FILES_ONLY
 def test_rows_continued_elsewhere_by_another_program_are_ended(
     db: SessionDB, db_path: Path, clock: ManualClock
 ) -> None:

@@ -36,6 +36,7 @@ LOCK_FILES = (
     "src/gateway/platforms/libraries/slack.lock",
     "src/gateway/platforms/libraries/telegram.lock",
     "src/hermes_agent/mcp/requirements.lock",
+    "src/hermes_state/engine/postgres/requirements.lock",
 )
 # llama.cpp has no wheel for musl: `hermes models get` says so there.
 BUILT_IN_MODEL = "src/hermes_agent/local/requirements.lock"

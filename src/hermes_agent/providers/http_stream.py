@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import queue
 import socket
 import weakref
+from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx2
@@ -17,6 +17,7 @@ from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.providers.base import http_failure, interrupted, timed_out, unreachable
 from hermes_agent.providers.known_models import is_loopback
 from hermes_core.daemon_threads import daemon_threads
+from hermes_core.isolate import Failure, attempt_each
 
 if TYPE_CHECKING:
     import ssl
@@ -32,6 +33,7 @@ KEEP_ALIVE_SECONDS: Final = 60.0
 # Compressed events would arrive late, because compression needs more data.
 STREAM_HEADERS: Final = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 MAX_ERROR_CHARACTERS: Final = 500
+REQUEST_ERRORS: Final = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
 
 
 class StreamRequest(NamedTuple):
@@ -48,52 +50,96 @@ class StreamRequest(NamedTuple):
 def stream_events(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
     """Send a request and yield the events of its response; failures become events.
 
-    The connection is read in its own thread, so that a cancel takes effect at once, also while
-    the server sends nothing.
+    A cancel takes effect at once, also while the server sends nothing: another thread waits for
+    the response, and the connection of a response is shut down.
     """
     if cancel.is_requested:
         yield interrupted()
         return
-    events: queue.SimpleQueue[ProviderEvent] = queue.SimpleQueue()
-
-    def pump() -> None:
-        for event in _stream(post, cancel):
-            events.put(event)
-
-    unsubscribe = cancel.on_request(lambda: events.put(interrupted()))
-    daemon_threads("hermes-provider").run(pump)
+    response = _open(post, cancel)
+    if isinstance(response, Failed):
+        yield response
+        return
+    unsubscribe = cancel.on_request(lambda: _abort(response))
+    events = attempt_each(f"read the answer of {post.provider.name}", _read(post, response, cancel))
+    last: ProviderEvent | None = None
     try:
-        while True:
-            event = events.get()
-            yield event
-            if isinstance(event, Reply | Failed):
+        for event in events:
+            last = _invalid(post.provider) if isinstance(event, Failure) else event
+            yield last
+            if isinstance(last, Reply | Failed):
                 return
+    finally:
+        unsubscribe()
+        if isinstance(last, Reply):
+            # The end of the body is not waited for, but a connection is reused only after it.
+            daemon_threads("hermes-provider").run(lambda: _finish(post, response, events))
+        else:
+            response.close()
+
+
+def _open(post: StreamRequest, cancel: Cancel) -> httpx2.Response | Failed:
+    """Send a request; the response as soon as its headers have arrived, or why there is none."""
+    result: Future[httpx2.Response | Failed] = Future()
+
+    def send() -> None:
+        response = _send(post, cancel)
+        if result.set_running_or_notify_cancel():
+            result.set_result(response)
+        elif isinstance(response, httpx2.Response):
+            response.close()
+
+    unsubscribe = cancel.on_request(result.cancel)
+    daemon_threads("hermes-provider").run(send)
+    try:
+        return result.result()
+    except CancelledError:
+        return interrupted()
     finally:
         unsubscribe()
 
 
-def _stream(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
-    provider = post.provider
+def _send(post: StreamRequest, cancel: Cancel) -> httpx2.Response | Failed:
+    headers = {**post.headers, **STREAM_HEADERS}
     try:
-        headers = {**post.headers, **STREAM_HEADERS}
-        with post.client.stream("POST", post.url, content=post.body, headers=headers) as response:
-            unsubscribe = cancel.on_request(lambda: _abort(response))
-            try:
-                if response.status_code != 200:
-                    yield _http_error(provider, response)
-                    return
-                yield from post.read(_lines(response.iter_raw()))
-            finally:
-                unsubscribe()
-        if post.client.is_closed:  # meanwhile: nobody else closes a connection that is returned now
-            response.extensions["network_stream"].close()
-    except httpx2.TimeoutException as error:
+        request = post.client.build_request("POST", post.url, content=post.body, headers=headers)
+        return post.client.send(request, stream=True)
+    except REQUEST_ERRORS as error:
+        return _request_failure(post.provider, error, cancel)
+
+
+def _read(
+    post: StreamRequest, response: httpx2.Response, cancel: Cancel
+) -> Iterator[ProviderEvent]:
+    try:
+        if response.status_code != 200:
+            yield _http_error(post.provider, response)
+        else:
+            yield from post.read(_lines(response.iter_raw()))
+    except REQUEST_ERRORS as error:
+        yield _request_failure(post.provider, error, cancel)
+
+
+def _finish(post: StreamRequest, response: httpx2.Response, events: Iterator[object]) -> None:
+    """Read what is left of a body; the connection is kept for the next request."""
+    for _ in events:
+        pass
+    response.close()
+    if post.client.is_closed:  # meanwhile: nobody else closes a connection that is returned now
+        response.extensions["network_stream"].close()
+
+
+def _request_failure(provider: Provider, error: Exception, cancel: Cancel) -> Failed:
+    if isinstance(error, httpx2.TimeoutException):
         is_connect = isinstance(error, httpx2.ConnectTimeout)
-        yield timed_out(provider, CONNECT_SECONDS if is_connect else SILENCE_SECONDS)
-    except httpx2.ConnectError as error:
-        yield unreachable(provider, str(error) or type(error).__name__)
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-        yield _connection_lost(provider, error, cancel)
+        return timed_out(provider, CONNECT_SECONDS if is_connect else SILENCE_SECONDS)
+    if isinstance(error, httpx2.ConnectError):
+        return unreachable(provider, str(error) or type(error).__name__)
+    return _connection_lost(provider, error, cancel)
+
+
+def _invalid(provider: Provider) -> Failed:
+    return Failed(FailureKind.BROKEN, f"{provider.name} returned an invalid response.")
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[str]:

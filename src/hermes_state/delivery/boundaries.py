@@ -50,11 +50,11 @@ PLATFORM_AND_EPOCH = """
 """
 NEXT_DUE = """
     SELECT sequence FROM hermes_boundary
-    WHERE state = 'waiting' AND due_at <= ? ORDER BY sequence LIMIT ?
+    WHERE state = 'waiting' AND due_at <= ? ORDER BY sequence LIMIT ? /* skip locked */
 """
 CLAIM = """
     UPDATE hermes_boundary SET state = 'delivering', process_id = ?, attempts = attempts + 1
-    WHERE sequence = ?
+    WHERE sequence = ? AND state = 'waiting'
 """
 SELECT_EVENT = f"{SELECT_EVENTS} WHERE sequence = ?"
 SETTLE = """
@@ -128,7 +128,7 @@ class BoundaryRepository(Repository):
             rows = [row for (sequence,) in due for row in tx.rows(SELECT_EVENT, (sequence,))]
             return [BoundaryEvent._make(row) for row in rows]
 
-        return self.engine.write(claim)
+        return self.engine.write(claim, is_conditional=True)
 
     def settle(self, event_id: str, error: str | None = None) -> None:
         """Record the delivery or the failure of an event.

@@ -30,26 +30,25 @@ FIND_INCOMING = """
     SELECT inbox_id FROM hermes_inbox
     WHERE platform = ? AND account = ? AND chat_id = ? AND message_id = ?
 """
-# The oldest waiting message of a place that has no claimed message. The condition on
-# unsettled states repeats that of the partial indexes, so that SQLite uses them.
+# The oldest waiting message of a place that has no claimed message and no older one: another
+# process may be claiming that. The condition on unsettled states repeats that of the partial
+# indexes, so that SQLite uses them.
 NEXT_INCOMING = """
     SELECT inbox_id FROM hermes_inbox w
     WHERE w.state = 'waiting' AND w.state IN ('waiting', 'claimed') AND NOT EXISTS (
         SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
-            AND c.state = 'claimed' AND c.state IN ('waiting', 'claimed'))
-    ORDER BY w.inbox_id LIMIT 1
+            AND (c.state = 'claimed' OR c.inbox_id < w.inbox_id)
+            AND c.state IN ('waiting', 'claimed'))
+    ORDER BY w.inbox_id LIMIT 1 /* skip locked */
 """
 NEXT_OF_PLACE = """
     SELECT inbox_id FROM hermes_inbox w
     WHERE w.session_key = ? AND w.state = 'waiting' AND w.state IN ('waiting', 'claimed')
         AND NOT EXISTS (
         SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
-            AND c.state = 'claimed' AND c.state IN ('waiting', 'claimed'))
-    ORDER BY w.inbox_id LIMIT 1
-"""
-CLAIM = """
-    UPDATE hermes_inbox SET state = 'claimed', process_id = ?, attempts = attempts + 1
-    WHERE inbox_id = ?
+            AND (c.state = 'claimed' OR c.inbox_id < w.inbox_id)
+            AND c.state IN ('waiting', 'claimed'))
+    ORDER BY w.inbox_id LIMIT 1 /* skip locked */
 """
 WAITING_PLACES = """
     SELECT count(DISTINCT session_key) FROM hermes_inbox
@@ -179,9 +178,10 @@ class InboxRepository(Repository):
 
         return self.engine.write(insert)
 
-    def _claim(self, tx: Tx, inbox_id: int) -> IncomingMessage:
+    def _claim(self, tx: Tx, inbox_id: int) -> IncomingMessage | None:
         self._register_process(tx)
-        tx.execute(CLAIM, (self.identity.process_id, inbox_id))
+        if not claim_waiting(tx, self.identity.process_id, [inbox_id]):
+            return None  # another process was faster
         return IncomingMessage.of_row(tx.rows(SELECT_INCOMING, (inbox_id,))[0])
 
     def claim(self, session_key: str | None = None) -> IncomingMessage | None:
@@ -198,7 +198,7 @@ class InboxRepository(Repository):
 
         if self.engine.read(find) is None:
             return None  # without acquiring the write lock
-        return self.engine.write(claim)
+        return self.engine.write(claim, is_conditional=True)
 
     def waiting_behind(self, claimed: IncomingMessage, limit: int = 50) -> list[IncomingMessage]:
         """Waiting messages of the same place after a claimed one, in order; not claimed."""
@@ -214,7 +214,10 @@ class InboxRepository(Repository):
         if not inbox_ids:
             return []
 
-        return self.engine.write(lambda tx: claim_waiting(tx, self.identity.process_id, inbox_ids))
+        process_id = self.identity.process_id
+        return self.engine.write(
+            lambda tx: claim_waiting(tx, process_id, inbox_ids), is_conditional=True
+        )
 
     def get(self, inbox_id: int) -> IncomingMessage | None:
         """An incoming message, in any state."""

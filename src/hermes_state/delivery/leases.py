@@ -34,11 +34,13 @@ SELECT_LEASES = """
 UPSERT_LEASE = """
     INSERT INTO hermes_lease
         (session_id, token, process_id, holder, acquired_at, expires_at, expires_monotonic)
-    VALUES (?, ?, ?, ?, ?, ?, ?)
+    VALUES (?, 1, ?, ?, ?, ?, ?)
     ON CONFLICT (session_id) DO UPDATE SET
-        token = excluded.token, process_id = excluded.process_id, holder = excluded.holder,
-        acquired_at = excluded.acquired_at, expires_at = excluded.expires_at,
-        expires_monotonic = excluded.expires_monotonic
+        token = hermes_lease.token + 1, process_id = excluded.process_id,
+        holder = excluded.holder, acquired_at = excluded.acquired_at,
+        expires_at = excluded.expires_at, expires_monotonic = excluded.expires_monotonic
+    WHERE hermes_lease.token = ?
+    RETURNING token
 """
 RENEW = """
     UPDATE hermes_lease SET expires_at = ?, expires_monotonic = ?
@@ -63,20 +65,22 @@ def acquire(
 ) -> Lease:
     """Acquire the lease, which may be taken over from a dead or expired holder."""
     row = tx.row(SELECT_LEASE, (session_id,))
-    token = 1
-    if row is not None:
-        token = row[0] + 1
-        if row[1] is not None and _is_held(tx, row, current, tx.clock):
-            raise LeaseTakenError(
-                f"a turn of this conversation is already running ({row[2]}); "
-                "wait for it, or interrupt it there"
-            )
+    if row is not None and row[1] is not None and _is_held(tx, row, current, tx.clock):
+        raise _taken(row[2])
     now, tick = tx.clock.now(), tx.clock.monotonic()
-    tx.execute(
-        UPSERT_LEASE,
-        (session_id, token, current.process_id, holder, now, now + seconds, tick + seconds),
+    expected = 0 if row is None else row[0]
+    values = (session_id, current.process_id, holder, now, now + seconds, tick + seconds, expected)
+    token = tx.value(UPSERT_LEASE, values)
+    if token is None:
+        raise _taken("another process")  # which acquired it at the same moment
+    return Lease(session_id, int(token), holder)
+
+
+def _taken(holder: str) -> LeaseTakenError:
+    return LeaseTakenError(
+        f"a turn of this conversation is already running ({holder}); "
+        "wait for it, or interrupt it there"
     )
-    return Lease(session_id, token, holder)
 
 
 def _is_held(

@@ -34,14 +34,16 @@ NEXT_REPLY = """
         AND due_at <= ? {platform} AND NOT EXISTS (
         SELECT 1 FROM hermes_outbox e WHERE e.state IN ('waiting', 'sending', 'ambiguous')
             AND e.outbox_id < o.outbox_id AND e.platform = o.platform AND e.target = o.target)
-    ORDER BY outbox_id LIMIT 1
+    ORDER BY outbox_id LIMIT 1 /* skip locked */
 """
 HAS_UNSENT = """
     SELECT 1 FROM hermes_outbox o
     WHERE state IN ('waiting', 'sending', 'ambiguous') AND state <> 'sending' {platform} LIMIT 1
 """
-CLAIM_REPLY = "UPDATE hermes_outbox SET state = 'sending', process_id = ? WHERE outbox_id = ?"
-COUNT_ATTEMPT = "UPDATE hermes_outbox SET attempts = attempts + 1 WHERE outbox_id = ?"
+CLAIM_REPLY = """
+    UPDATE hermes_outbox SET state = 'sending', process_id = ?, attempts = attempts + 1
+    WHERE outbox_id = ? AND state IN ('waiting', 'ambiguous')
+"""
 REPLY_COLUMNS = """
     outbox_id, idempotency_key, session_id, inbox_id, platform, target, payload, created_at, state,
     attempts, due_at, settled_at, receipt, error
@@ -49,7 +51,7 @@ REPLY_COLUMNS = """
 SELECT_REPLY = f"SELECT {REPLY_COLUMNS} FROM hermes_outbox WHERE outbox_id = ?"  # noqa: S608
 SETTLE_SENT = """
     UPDATE hermes_outbox SET state = 'sent', settled_at = ?, receipt = ?, error = NULL
-    WHERE outbox_id = ?
+    WHERE outbox_id = ? AND state = 'sending' AND process_id = ?
 """
 SET_FAILED = """
     UPDATE hermes_outbox
@@ -176,8 +178,8 @@ class OutboxRepository(Repository):
                 return None
             outbox_id = reply.outbox_id
             self._register_process(tx)
-            tx.execute(CLAIM_REPLY, (self.identity.process_id, outbox_id))
-            tx.execute(COUNT_ATTEMPT, (outbox_id,))
+            if not tx.execute(CLAIM_REPLY, (self.identity.process_id, outbox_id)).rowcount:
+                return None  # another process was faster
             return reply._replace(
                 attempts=reply.attempts + 1,
                 was_ambiguous=reply.state == "ambiguous",
@@ -187,7 +189,7 @@ class OutboxRepository(Repository):
         due = (self.clock.now(), *platform_values)
         if not has_more and self.engine.read(lambda reader: reader.value(sql, due)) is None:
             return None  # without acquiring the write lock
-        return self.engine.write(claim)
+        return self.engine.write(claim, is_conditional=True)
 
     def _next(self, tx: Tx, sql: str, platform_values: tuple[str, ...]) -> StoredReply | None:
         """The next reply that is due; replies that are too old are given up."""
@@ -201,10 +203,8 @@ class OutboxRepository(Repository):
 
     def settle(self, outbox_id: int, receipt: str | None = None) -> None:
         """Mark the reply as delivered, with the next commit."""
-        sent_at = self.clock.now()
-        self.engine.write_soon(
-            lambda tx: tx.run(SETTLE_SENT, (sent_at, receipt, outbox_id)), "settle a reply"
-        )
+        values = (self.clock.now(), receipt, outbox_id, self.identity.process_id)
+        self.engine.write_soon(lambda tx: tx.run(SETTLE_SENT, values), "settle a reply")
 
     def postpone(
         self,
@@ -219,6 +219,8 @@ class OutboxRepository(Repository):
 
         def record_failure(tx: Tx) -> None:
             reply = StoredReply.of_row(tx.rows(SELECT_REPLY, (outbox_id,))[0])
+            if reply.state != "sending":
+                return  # it was released, and another process has it or settled it
             is_too_old = tx.clock.now() - reply.created_at > MAX_AGE_SECONDS
             is_exhausted = may_have_arrived and reply.attempts >= MAX_ATTEMPTS
             if is_hopeless or is_too_old or is_exhausted:

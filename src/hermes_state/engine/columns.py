@@ -14,6 +14,7 @@ class Columns(NamedTuple):
     messages: tuple[str, ...]
     tables: frozenset[str]
     stamps_activity: bool
+    has_foreign_writers: bool = True  # another program may write without updating the index
 
     def session_has(self, column: str) -> bool:
         """Whether `sessions` has *column*."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from hermes_core.clock import Clock
@@ -77,10 +76,11 @@ class Writer(Protocol):
     def commits(self) -> int:
         """Number of committed transactions."""
 
-    def submit(self, work: Callable[[Tx], T]) -> T:
+    def submit(self, work: Callable[[Tx], T], *, is_conditional: bool = False) -> T:
         """Run *work* in a transaction; return its result once it is on disk.
 
-        *work* may run again after a conflict with another transaction.
+        *work* may run again after a conflict with another transaction. With *is_conditional*,
+        each of its statements checks what it changes.
         """
 
     def submit_soon(
@@ -106,11 +106,23 @@ class Database(Protocol):
         """The file; journals and derived files are beside it."""
 
     @property
+    def place(self) -> str:
+        """Where the history is, for people: a path, or a URL without the password."""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the history is an SQLite file at `path`."""
+
+    @property
+    def clock(self) -> Clock | None:
+        """The clock that all processes share; None if that is the system's."""
+
+    @property
     def columns(self) -> Columns:
         """Tables and columns, read when the database was opened."""
 
-    def reader(self) -> AbstractContextManager[Reader]:
-        """Borrow a connection for one short read."""
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Run *work* on a connection for one short read."""
 
     def open_writer(self, clock: Clock) -> Writer:
         """Start writing."""

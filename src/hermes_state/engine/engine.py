@@ -21,6 +21,7 @@ from hermes_state.engine.sqlite.database import SqliteDatabase
 from hermes_state.engine.threads import Throttle
 from hermes_state.messages.journal import Journal
 from hermes_state.search.index_file import SearchFile
+from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,7 @@ class Engine:
     ) -> None:
         self.database = database
         self.path = database.path
+        self.place = database.place
         self.columns = database.columns
         self.read_only = read_only
         self.clock = clock
@@ -65,8 +67,7 @@ class Engine:
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run *work* on a read-only connection."""
         try:
-            with self.database.reader() as reader:
-                return work(reader)
+            return self.database.read(work)
         except DatabaseError as error:
             raise self.database.to_store_error(error) from error
 
@@ -74,10 +75,14 @@ class Engine:
         """A number that changes when the history is written to; negative if it was replaced."""
         return self.database.version()
 
-    def write(self, work: Callable[[Tx], T]) -> T:
-        """Run *work* in a transaction; return once it is on disk."""
+    def write(self, work: Callable[[Tx], T], *, is_conditional: bool = False) -> T:
+        """Run *work* in a transaction; return once it is on disk.
+
+        *is_conditional* says that each statement of *work* checks what it changes, so that it
+        needs no isolation from other transactions: a claim.
+        """
         try:
-            return self.write_untranslated(work)
+            return self.write_untranslated(work, is_conditional=is_conditional)
         except DatabaseError as error:
             raise self.database.to_store_error(error) from error
 
@@ -110,12 +115,12 @@ class Engine:
         finally:
             self._throttle.record(time.monotonic() - started)
 
-    def write_untranslated(self, work: Callable[[Tx], T]) -> T:
+    def write_untranslated(self, work: Callable[[Tx], T], *, is_conditional: bool = False) -> T:
         """Like `write`, but raises the database's own errors."""
         writer = self._writer
         if writer is None:
             writer = self.writer()
-        return writer.submit(work)
+        return writer.submit(work, is_conditional=is_conditional)
 
     def writer(self) -> Writer:
         """The process's only writer of this history, created at first use."""
@@ -141,7 +146,7 @@ class Engine:
 
     def _beat(self, identity: ProcessIdentity) -> None:
         self.writer().later(HEARTBEAT_SECONDS, lambda: self._beat(identity))
-        self.write(lambda tx: process_identity.register(tx, identity))
+        self.write(lambda tx: process_identity.register(tx, identity), is_conditional=True)
 
     @property
     def commits(self) -> int:
@@ -189,9 +194,10 @@ class Engines:
             key = (os.path.realpath(path), read_only)
             engine, users = self._open.get(key, (None, 0))
             if engine is None:
-                real = Path(key[0])
                 engine = Engine(
-                    SqliteDatabase(real, read_only=read_only, clock=clock, settings=settings),
+                    _open_database(
+                        Path(key[0]), read_only=read_only, clock=clock, settings=settings
+                    ),
                     read_only=read_only,
                     clock=clock,
                     settings=settings,
@@ -219,6 +225,21 @@ class Engines:
             self._pid = os.getpid()
             self._open = {}
             self._identity = None
+
+
+def _open_database(
+    path: Path, *, read_only: bool, clock: Clock, settings: StoreSettings
+) -> Database:
+    """The file, or the database that `store.url` names instead of the home's own file."""
+    url = store_url(path)
+    if not url:
+        return SqliteDatabase(path, read_only=read_only, clock=clock, settings=settings)
+    from hermes_state.engine.postgres.driver import require_driver  # noqa: PLC0415 - an extra
+
+    require_driver()
+    from hermes_state.engine.postgres.database import PostgresDatabase  # noqa: PLC0415 - an extra
+
+    return PostgresDatabase(url, path, read_only=read_only, clock=clock, settings=settings)
 
 
 # One per process: all stores of a file must share its writing connection.

@@ -42,7 +42,7 @@ LIVE = " AND coalesce(active, 1) = 1"
 LIVE_OR_COMPACTED = " AND (coalesce(active, 1) = 1 OR compacted = 1)"
 RECENT_USER = """
     SELECT id, timestamp, content FROM messages
-    WHERE session_id = ? AND role = 'user' AND (coalesce(active, 1) = 1 OR ?)
+    WHERE session_id = ? AND role = 'user' AND (coalesce(active, 1) = 1 OR ? = 1)
     ORDER BY id DESC LIMIT ?
 """
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hermes_state.engine.values import SqlValue
 
 JSON_PREFIX: Final = "\x00json:"
+PORTABLE_JSON_PREFIX: Final = "\x01json:"  # for databases that store no zero character
+JSON_PREFIXES: Final = (JSON_PREFIX, PORTABLE_JSON_PREFIX)
 
 
 def encode_content(content: Any) -> str | None:
@@ -26,7 +28,8 @@ def encode_content(content: Any) -> str | None:
     if (
         isinstance(content, str)
         and not has_lone_surrogate(content)
-        and not content.startswith(JSON_PREFIX)
+        and "\0" not in content
+        and not content.startswith(PORTABLE_JSON_PREFIX)
     ):
         return content
     if isinstance(content, (bytes, bytearray)):
@@ -36,7 +39,7 @@ def encode_content(content: Any) -> str | None:
 
 def decode_content(stored: Any) -> Any:
     """Message content decoded from the column; invalid JSON is returned as text."""
-    if isinstance(stored, str) and stored.startswith(JSON_PREFIX):
+    if isinstance(stored, str) and stored.startswith(JSON_PREFIXES):
         try:
             return json.loads(stored[len(JSON_PREFIX) :])
         except ValueError:

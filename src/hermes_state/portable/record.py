@@ -44,6 +44,7 @@ FILL_IDENTITIES = """
 """
 IN_SESSIONS = "WHERE message_id IN (SELECT id FROM store.messages WHERE session_id IN ({}))"
 UID_OF_ROW = "SELECT uid FROM identity WHERE message_id = ?"
+NEXT_IDENTITIES = "SELECT message_id, uid FROM hermes_message WHERE uid > ? ORDER BY uid LIMIT 5000"
 LATER_IDENTITIES = "SELECT message_id, uid FROM hermes_message WHERE message_id > ?"
 
 
@@ -63,7 +64,9 @@ class Identities:
     def _fill(self, engine: Engine, session_ids: Sequence[str]) -> None:
         execute = self._connection.execute
         execute("CREATE TABLE identity (message_id INTEGER PRIMARY KEY, uid BLOB NOT NULL)")
-        if engine.columns.has_own_tables and session_ids:
+        if not engine.database.is_file:
+            self._through = self._fill_from_database(engine)
+        elif engine.columns.has_own_tables and session_ids:
             execute("ATTACH ? AS store", (read_only_uri(engine.path),))
             execute("BEGIN")
             self._through = execute("SELECT coalesce(max(id), 0) FROM store.messages").fetchone()[0]
@@ -72,6 +75,15 @@ class Identities:
             execute(FILL_IDENTITIES.format(narrow=narrow), few)
             execute("COMMIT")
             execute("DETACH store")
+
+    def _fill_from_database(self, engine: Engine) -> int:
+        """Copy the identities in slices; the last row ID they are complete for."""
+        through = int(engine.read(lambda r: r.value("SELECT coalesce(max(id), 0) FROM messages")))
+        last = b""
+        while rows := engine.read(lambda r, last=last: r.rows(NEXT_IDENTITIES, (last,))):  # type: ignore[misc]
+            self._connection.executemany("INSERT OR REPLACE INTO identity VALUES (?, ?)", rows)
+            last = rows[-1][1]
+        return through
 
     def begin_session(self, reader: Reader, last_id: int) -> None:
         """Read the identities of rows that were added since this object was created."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from hermes_state.search.candidates import Patience
     from hermes_state.search.hits import FoundMessage
+    from hermes_state.search.postgres import DatabaseSearcher
     from hermes_state.search.searcher import Searcher
 
 
@@ -83,9 +84,16 @@ class SearchRepository(Repository):
 
     def rebuild(self) -> None:
         """Discard the search index; it is rebuilt."""
-        self.engine.search.remove()
+        if self.engine.database.is_file:
+            self.engine.search.remove()
+        else:
+            self.engine.write(lambda tx: tx.run("SELECT hermes_rebuild_search()"))
 
-    def _searcher(self) -> Searcher:
+    def _searcher(self) -> Searcher | DatabaseSearcher:
+        if not self.engine.database.is_file:
+            from hermes_state.search.postgres import DatabaseSearcher  # noqa: PLC0415 - see above
+
+            return DatabaseSearcher(self.engine)
         from hermes_state.search.searcher import Searcher  # noqa: PLC0415 - see above
 
         return Searcher(self.engine)

@@ -41,17 +41,20 @@ ID_RANGE: Final = """
     SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM messages WHERE session_id = ?
 """
 NEIGHBOUR_IDS: Final = """
-    SELECT (SELECT id FROM messages WHERE session_id = hit.value ->> 0 AND id < hit.value ->> 1
+    SELECT (SELECT id FROM messages
+            WHERE session_id = hit.value ->> 0 AND id < CAST(hit.value ->> 1 AS BIGINT)
             ORDER BY id DESC LIMIT 1),
-           (SELECT id FROM messages WHERE session_id = hit.value ->> 0 AND id > hit.value ->> 1
+           (SELECT id FROM messages
+            WHERE session_id = hit.value ->> 0 AND id > CAST(hit.value ->> 1 AS BIGINT)
             ORDER BY id LIMIT 1)
     FROM json_each(?) AS hit ORDER BY hit.key
 """
 # The beginning of a text is enough. A zero character ends it for SQLite, and structured content
 # starts with one: such content is read completely.
 NEIGHBOURS: Final = """
-    SELECT id, role, iif(length(substr(content, 1, 200)) < 200, content, substr(content, 1, 200))
-    FROM messages WHERE id IN (SELECT value FROM json_each(?))
+    SELECT id, role, CASE WHEN length(substr(content, 1, 200)) < 200 THEN content
+                          ELSE substr(content, 1, 200) END
+    FROM messages WHERE id IN (SELECT CAST(value AS BIGINT) FROM json_each(?))
 """
 
 
@@ -103,7 +106,7 @@ class Searcher:
             if len(matches) == count:
                 break
         found = matches[offset:]
-        return self._engine.read(lambda reader: _hits(reader, search_filter, found))
+        return self._engine.read(lambda reader: hits(reader, search_filter, found))
 
     def _check_history(self) -> None:
         """Delete an index that belongs to another history, or to another copy of this one."""
@@ -238,9 +241,7 @@ def _combined(
         yield candidate
 
 
-def _hits(
-    reader: Reader, search_filter: SearchFilter, found: list[Candidate]
-) -> list[FoundMessage]:
+def hits(reader: Reader, search_filter: SearchFilter, found: list[Candidate]) -> list[FoundMessage]:
     """Search results, each with the messages before and after it."""
     rows = [candidate.row for candidate in found]
     pairs = reader.rows(NEIGHBOUR_IDS, (json.dumps([(row.session_id, row.id) for row in rows]),))

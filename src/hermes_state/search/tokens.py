@@ -116,12 +116,17 @@ def folded_texts(folded: str) -> list[str]:
     return [text[:MAX_TOKEN_CHARACTERS] for text in texts]
 
 
+def is_single_character_token(token: str) -> bool:
+    """Whether a token is a character of a script without spaces, or a pictograph."""
+    return _single_pattern().fullmatch(token) is not None
+
+
 def sequence_pattern(sequence: tuple[str, ...], *, is_prefix: bool) -> re.Pattern[str]:
     """Matches consecutive tokens in a folded text; the last may be a prefix."""
     word = f"[^ {_SINGLE_CHARACTER_TOKENS}]"
     parts = []
     for number, token in enumerate(sequence, 1):
-        if _single_pattern().fullmatch(token):
+        if is_single_character_token(token):
             parts.append(re.escape(token))
             continue
         is_open = len(token) == MAX_TOKEN_CHARACTERS or (is_prefix and number == len(sequence))

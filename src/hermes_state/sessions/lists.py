@@ -15,6 +15,7 @@ from hermes_state.sessions.records import (
     SessionRow,
     listed_columns,
     other_columns,
+    to_session,
 )
 from hermes_state.sessions.rows import with_extras
 
@@ -107,7 +108,7 @@ class SessionFilter(NamedTuple):
     def _archived(self) -> str:
         if self.archived_only:
             return "s.archived <> 0"
-        return "1" if self.include_archived or self.trashed_only else "s.archived = 0"
+        return "TRUE" if self.include_archived or self.trashed_only else "s.archived = 0"
 
     def _shown(self) -> str:
         if self.trashed_only:
@@ -169,14 +170,16 @@ def list_computed(
 ) -> Iterator[ListedSession]:
     """The same rows for sessions that are not indexed, one by one."""
     sql = (
-        f"SELECT {reader.prepared(listed_columns)}, ?, {COMPUTED_LAST_ACTIVITY}, ?, ?"  # noqa: S608
+        f"SELECT {reader.prepared(listed_columns)}, {COMPUTED_LAST_ACTIVITY}"  # noqa: S608
         " FROM sessions s WHERE s.id = ?"
     )
+    other_count = len(reader.prepared(other_columns))
     for session_id in ids:
         position = lineage.position_of(reader, session_id)
         preview = index.first_user_text(reader, session_id) or ""
-        values = (preview, position.root_id, position.kind, session_id)
-        for row in read_listed(reader, sql, values):
+        for values in reader.rows(sql, (session_id,)):
+            session, last_active = to_session(values, other_count), values[-1]
+            row = ListedSession(session, preview, last_active, position.root_id, position.kind)
             if matches(row, session_filter, position):
                 yield row
 

@@ -83,7 +83,7 @@ def _update_model(tx: Tx, session_id: str, usage: Mapping[str, SqlValue]) -> Non
     key = (session_id, model, *[usage.get(name) or "" for name in _MODEL_KEY[1:]])
     counters = (*COUNTERS, *COSTS)
     amounts = [usage.get(name) or 0 for name in counters]
-    added = ", ".join(f"{name} = {name} + excluded.{name}" for name in counters)
+    added = ", ".join(f"{name} = session_model_usage.{name} + excluded.{name}" for name in counters)
     names = ", ".join(["session_id", *_MODEL_KEY, *counters, "first_seen", "last_seen"])
     placeholders = ", ".join("?" * (len(key) + len(amounts) + 2))
     tx.execute(

@@ -13,13 +13,15 @@ from hermes_state.engine.sqlite import driver, filesystem, foreign_search, migra
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.messages.rows import decode_json
 from hermes_state.sessions import index, lineage
-from hermes_state.store_settings import StoreSettings
+from hermes_state.store_settings import StoreSettings, store_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
+
+    Check = tuple[str, Callable[[Engine], "HealthFinding"]]
 
 Status = Literal["ok", "warning", "failed", "skipped"]
 
@@ -38,7 +40,9 @@ RELATED: Final = """
         UNION SELECT parent_session_id FROM sessions WHERE parent_session_id IS NOT NULL)
 """
 UNDELIVERED: Final = """
-    SELECT sum(state IN ('waiting', 'delivering')), sum(state = 'dead') FROM hermes_boundary
+    SELECT count(*) FILTER (WHERE state IN ('waiting', 'delivering')),
+           count(*) FILTER (WHERE state = 'dead')
+    FROM hermes_boundary
 """
 
 
@@ -74,8 +78,9 @@ def sqlite_copies() -> list[str]:
 
 def examine(path: Path, *, is_thorough: bool = True) -> list[HealthFinding]:
     """Run all checks on the store at *path*; nothing is changed."""
+    is_file = not store_url(path)
     findings = [_sqlite_version(), _copies(), _file_system(path)]
-    if not path.exists():
+    if is_file and not path.exists():
         return [*findings, HealthFinding("store", "skipped", f"no history at {path} yet")]
     try:
         engine = ENGINES.acquire(
@@ -84,19 +89,8 @@ def examine(path: Path, *, is_thorough: bool = True) -> list[HealthFinding]:
     except HermesError as error:
         return [*findings, HealthFinding("store", "failed", str(error))]
     try:
-        checks: list[tuple[str, Callable[[Engine], HealthFinding]]] = [
-            ("store", _store),
-            ("journal mode", _journal_mode),
-            ("integrity", _integrity if is_thorough else _skipped),
-            ("session index", _session_index),
-            ("open sessions", _open_sessions),
-            ("boundary events", _events),
-            ("journal", _spool),
-            ("routes", _routes),
-            ("search index", _search),
-            ("other program's search", _foreign_search),
-        ]
-        for name, check in checks:
+        checks = [*(_file_checks(is_thorough=is_thorough) if is_file else DATABASE_CHECKS)]
+        for name, check in [*checks, *COMMON_CHECKS]:
             findings.append(_run_check(name, check, engine))
     finally:
         ENGINES.release(engine)
@@ -288,6 +282,42 @@ def _foreign_search(engine: Engine) -> HealthFinding:
         "warning",
         f"damaged entries of its index were moved to {kept}; all messages are intact",
         "hermes-agent builds its index again; delete the file when you do not need it",
+    )
+
+
+def _database(engine: Engine) -> HealthFinding:
+    count = engine.read(lambda reader: reader.value("SELECT count(*) FROM sessions"))
+    version = engine.read(lambda reader: reader.value("SHOW server_version"))
+    return HealthFinding("store", "ok", f"{engine.place}: {count} sessions, PostgreSQL {version}")
+
+
+def _pending_search(engine: Engine) -> HealthFinding:
+    sql = "SELECT count(*) FROM hermes_search_pending"
+    pending = engine.read(lambda reader: reader.value(sql))
+    text = f"{pending} messages are not indexed yet; searches read them"
+    return HealthFinding("search index", "ok", text if pending else "complete")
+
+
+DATABASE_CHECKS: Final[tuple[Check, ...]] = (
+    ("store", _database),
+    ("search index", _pending_search),
+)
+COMMON_CHECKS: Final[tuple[Check, ...]] = (
+    ("session index", _session_index),
+    ("open sessions", _open_sessions),
+    ("boundary events", _events),
+    ("journal", _spool),
+    ("routes", _routes),
+)
+
+
+def _file_checks(*, is_thorough: bool) -> tuple[Check, ...]:
+    return (
+        ("store", _store),
+        ("journal mode", _journal_mode),
+        ("integrity", _integrity if is_thorough else _skipped),
+        ("search index", _search),
+        ("other program's search", _foreign_search),
     )
 
 

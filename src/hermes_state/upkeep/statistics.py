@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 BY_SOURCE: Final = """
     SELECT s.source, count(*), coalesce(sum(s.message_count), 0),
-           coalesce(sum(s.tool_call_count), 0), sum(s.ended_at IS NULL), min(s.started_at),
+           coalesce(sum(s.tool_call_count), 0), count(*) FILTER (WHERE s.ended_at IS NULL),
+           min(s.started_at),
            coalesce(sum(s.input_tokens), 0), coalesce(sum(s.output_tokens), 0),
            coalesce(sum(coalesce(s.actual_cost_usd, s.estimated_cost_usd)), 0.0)
     FROM sessions s GROUP BY s.source ORDER BY 2 DESC
@@ -24,7 +25,7 @@ BY_SOURCE: Final = """
 COUNT_BY_SOURCE: Final = "SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC"
 LIFETIME: Final = """
     SELECT coalesce(sum(lifetime_messages), 0), coalesce(sum(lifetime_tool_calls), 0),
-           max(last_activity), coalesce(sum(shown = 2), 0)
+           max(last_activity), count(*) FILTER (WHERE shown = 2)
     FROM hermes_session_index
 """
 IDENTITIES: Final = """

@@ -12,6 +12,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.errors import StoreError
 from hermes_core.paths import config_path, hermes_home, state_db_path
 from hermes_state import SessionDB
+from hermes_state.store_settings import history_exists
 
 if TYPE_CHECKING:
     import argparse
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Run every check; exit code 1 if one failed."""
     from hermes_state.upkeep import health  # noqa: PLC0415 - `--help` does without
 
-    if arguments.fix and state_db_path().exists() and not check_disk():
+    if arguments.fix and history_exists() and not check_disk():
         fix(out)
     checks: list[Check] = [check_python(), check_config(), *check_disk(), check_sandbox()]
     checks += check_command_analysis()
@@ -156,7 +157,7 @@ def check_command_analysis() -> list[CheckResult]:
 
 def check_chats() -> list[CheckResult]:
     """Check for pending messages and undelivered replies."""
-    if not state_db_path().exists():
+    if not history_exists():
         return []
     try:
         with SessionDB(read_only=True) as db:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hermes_cli import history
 from hermes_core import human_format
 from hermes_core.command_name import with_command_name
-from hermes_core.paths import state_db_path
+from hermes_state.store_settings import history_place
 
 if TYPE_CHECKING:
     from hermes_cli.output import CommandOutput
@@ -51,7 +51,7 @@ def print_history(out: CommandOutput) -> None:
         latest = db.lists.sessions(limit=SHOWN_CONVERSATIONS, order_by_last_active=True)
     conversations = human_format.plural(stats.sessions, "conversation")
     messages = human_format.plural(stats.messages, "message")
-    out.text(f"{conversations}, {messages} in {state_db_path()}")
+    out.text(f"{conversations}, {messages} in {history_place()}")
     if latest:
         out.text()
         history.print_rows(latest, out)

@@ -8,6 +8,14 @@ from hermes_core.config.schema import Setting
 
 STORAGE_SETTINGS: Final = (
     Setting(
+        "store.url",
+        "str",
+        "",
+        "PostgreSQL database that holds the history instead of state.db, for several machines: "
+        "postgresql://USER@HOST/DATABASE, or service=NAME. Empty: the file.",
+        only_by_hand=True,
+    ),
+    Setting(
         "store.busy_seconds",
         "float",
         10.0,

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_core import paths
 from hermes_core.errors import StoreUnavailableError
@@ -22,7 +22,7 @@ from hermes_state.engine.sqlite.writer import SqliteWriter
 from hermes_state.schema.base import OLDEST_WRITABLE
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable
     from pathlib import Path
 
     from hermes_core.clock import Clock
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
     from hermes_state.store_settings import StoreSettings
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 CACHE_KIB: Final = 16 * 1024
@@ -42,10 +43,14 @@ SIDE_FILES: Final = ("search.db", "statistics.db")  # derived from the history
 class SqliteDatabase:
     """An SQLite file with its connections."""
 
+    is_file = True
+    clock = None
+
     def __init__(
         self, path: Path, *, read_only: bool, clock: Clock, settings: StoreSettings
     ) -> None:
         self.path = path
+        self.place = str(path)
         self._read_only = read_only
         self._clock = clock
         self._settings = settings
@@ -59,9 +64,10 @@ class SqliteDatabase:
         self._version_lock = threading.Lock()
         GUARD.protect(path)
 
-    def reader(self) -> AbstractContextManager[Reader]:
-        """Borrow a read-only connection."""
-        return self._readers.reader()
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Run *work* on a read-only connection."""
+        with self._readers.reader() as reader:
+            return work(reader)
 
     def open_writer(self, clock: Clock) -> SqliteWriter:
         """A writer with a connection of its own."""

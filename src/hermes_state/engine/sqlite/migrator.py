@@ -10,6 +10,7 @@ from hermes_state.engine.dialect import SqliteDialect
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.schema import migrations as own
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
+from hermes_state.schema.layout import ADD_LAYOUT, RAISE_LAYOUT, READ_LAYOUT, RECORD_MIGRATION
 from hermes_state.schema.migrations import MIGRATIONS, Migration
 from hermes_state.schema.own import LAYOUT_TABLE
 
@@ -21,16 +22,6 @@ if TYPE_CHECKING:
 
     Migrations = tuple[Migration, ...]
 
-READ_LAYOUT: Final = "SELECT CAST(value AS INTEGER) FROM hermes_layout WHERE name = ?"
-RAISE_LAYOUT: Final = """
-    INSERT INTO hermes_layout (name, value) VALUES (?, ?)
-    ON CONFLICT (name) DO UPDATE SET value = excluded.value
-    WHERE CAST(value AS INTEGER) < CAST(excluded.value AS INTEGER)
-"""
-ADD_LAYOUT: Final = "INSERT INTO hermes_layout (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING"
-RECORD: Final = """
-    INSERT INTO hermes_migration (number, name, applied_at, position) VALUES (?, ?, ?, ?)
-"""
 UNFINISHED: Final = """
     SELECT number, position FROM hermes_migration WHERE position IS NOT NULL
     ORDER BY number LIMIT 1
@@ -147,7 +138,7 @@ def _apply(connection: sqlite3.Connection, migration: Migration, now: float) -> 
         connection.execute(dialect.table(template))
     connection.execute("DELETE FROM hermes_migration WHERE number = ?", (migration.number,))
     position = None if migration.fill is None else ""
-    connection.execute(RECORD, (migration.number, migration.name, now, position))
+    connection.execute(RECORD_MIGRATION, (migration.number, migration.name, now, position))
 
 
 def _describe(connection: sqlite3.Connection, migrations: Migrations) -> None:

@@ -103,8 +103,9 @@ class SqliteWriter:
         """Number of committed transactions."""
         return self._tx.commits
 
-    def submit(self, work: Callable[[Tx], T]) -> T:
+    def submit(self, work: Callable[[Tx], T], *, is_conditional: bool = False) -> T:
         """Run *work* in a transaction; return its result once it is on disk."""
+        del is_conditional  # every transaction is isolated: the file has one writer at a time
         job = self._enqueue(work)
         if is_main_thread():
             self._timer_thread.call()

@@ -1,0 +1,1 @@
+"""PostgreSQL as the database of a history that several machines share."""

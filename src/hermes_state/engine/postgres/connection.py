@@ -1,0 +1,129 @@
+"""A connection to PostgreSQL with the interface of the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+from psycopg.adapt import Buffer, Dumper, Loader
+from psycopg.conninfo import make_conninfo
+
+from hermes_state.engine.postgres import dialect
+from hermes_state.engine.postgres.errors import translate, translated
+from hermes_state.messages.rows import JSON_PREFIX, PORTABLE_JSON_PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from hermes_state.engine.database import Row
+
+CONNECT_SECONDS: Final = 5
+# A frozen peer is noticed by the operating system, a slow statement is not cut.
+KEEP_ALIVE: Final = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+
+
+class _BoolDumper(Dumper):
+    """Columns for statements are integers, as in SQLite."""
+
+    oid = psycopg.postgres.types["int2"].oid
+
+    def dump(self, obj: Any) -> bytes:
+        return b"1" if obj else b"0"
+
+
+class _NumericLoader(Loader):
+    """Sums of integers are integers, not decimals."""
+
+    def load(self, data: Buffer) -> int | float:
+        text = bytes(data).decode()
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+def open_connection(url: str, application: str) -> psycopg.Connection[Row]:
+    """Connect; each statement is a transaction unless one was begun."""
+    with translated():
+        connection = psycopg.connect(
+            make_conninfo(
+                url, application_name=application, connect_timeout=CONNECT_SECONDS, **KEEP_ALIVE
+            ),
+            autocommit=True,
+        )
+    connection.adapters.register_dumper(bool, _BoolDumper)
+    connection.adapters.register_loader("numeric", _NumericLoader)
+    return connection
+
+
+def storable(value: Any) -> Any:
+    """A parameter that PostgreSQL can store: its texts have no zero character.
+
+    Content with zero characters is stored as JSON (`messages.rows`), which has one in its
+    prefix; in other columns they are escaped.
+    """
+    if type(value) is str and "\0" in value:
+        if value.startswith(JSON_PREFIX):
+            value = PORTABLE_JSON_PREFIX + value[len(JSON_PREFIX) :]
+        return value.replace("\0", "\\x00")
+    return value
+
+
+class PostgresCursor:
+    """The result of a statement."""
+
+    __slots__ = ("_cursor",)
+
+    def __init__(self, cursor: psycopg.Cursor[Row]) -> None:
+        self._cursor = cursor
+
+    @property
+    def rowcount(self) -> int:
+        """Number of changed rows."""
+        return self._cursor.rowcount
+
+    @property
+    def description(self) -> Any:
+        """One tuple per column; its name comes first."""
+        return self._cursor.description
+
+    def fetchone(self) -> Any:
+        """The next row, or None."""
+        return self._cursor.fetchone()
+
+    def fetchall(self) -> list[Any]:
+        """The remaining rows."""
+        return self._cursor.fetchall()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._cursor)
+
+
+class PostgresConnection:
+    """A connection that one thread uses at a time."""
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self.raw = connection
+
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> PostgresCursor:
+        """Run a statement; `?` stands for a parameter."""
+        values = [storable(value) for value in parameters]
+        try:
+            return PostgresCursor(self.raw.execute(dialect.statement(sql), values))
+        except psycopg.Error as error:
+            raise translate(error) from error
+
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> PostgresCursor:
+        """Run a statement once for each set of parameters."""
+        values = [[storable(value) for value in each] for each in parameters]
+        with translated():
+            cursor = self.raw.cursor()
+            cursor.executemany(dialect.statement(sql), values)
+            return PostgresCursor(cursor)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the connection is open and outside a transaction."""
+        status = self.raw.info.transaction_status
+        return not self.raw.closed and status == psycopg.pq.TransactionStatus.IDLE
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.raw.close()

@@ -1,0 +1,151 @@
+"""A history in PostgreSQL: connections, change detection."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, Final, TypeVar
+from zlib import crc32
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from hermes_core import paths
+from hermes_core.backoff import Backoff
+from hermes_core.clock import SystemClock
+from hermes_core.errors import ConfigError, StoreUnavailableError
+from hermes_state.engine.postgres import errors, schema
+from hermes_state.engine.postgres.connection import PostgresConnection, open_connection
+from hermes_state.engine.postgres.database_clock import DatabaseClock
+from hermes_state.engine.postgres.errors import PostgresError
+from hermes_state.engine.postgres.pool import ConnectionPool
+from hermes_state.engine.postgres.transaction import PostgresReader
+from hermes_state.engine.postgres.writer import PostgresWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from hermes_core.clock import Clock
+    from hermes_core.errors import StoreError
+    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.database import DatabaseError
+    from hermes_state.engine.transaction import Reader
+    from hermes_state.store_settings import StoreSettings
+
+T = TypeVar("T")
+CONNECT_BACKOFF: Final = Backoff(0.05, 1.0)
+SNAPSHOT: Final = "SELECT pg_current_snapshot()::text"
+
+
+class PostgresDatabase:
+    """A schema of a PostgreSQL database."""
+
+    is_file = False
+
+    def __init__(
+        self, url: str, path: Path, *, read_only: bool, clock: Clock, settings: StoreSettings
+    ) -> None:
+        self._url = url
+        self.place = describe(url)
+        self.path = path  # no file: derived files and journals are beside it
+        self._settings = settings
+        # A clock that a test controls is used as it is.
+        self._clock = DatabaseClock() if isinstance(clock, SystemClock) else None
+        self._pool = ConnectionPool(self._connect)
+        self._jitter = random.Random()
+        try:
+            self.columns: Columns = self._with_connection(
+                lambda connection: self._open(connection, clock, read_only=read_only)
+            )
+        except PostgresError as error:
+            raise self.to_store_error(error) from error
+        paths.private_folder(self.path.parent)
+
+    def _open(self, connection: PostgresConnection, clock: Clock, *, read_only: bool) -> Columns:
+        encoding = str(connection.execute("SHOW server_encoding").fetchone()[0])
+        if encoding != "UTF8":
+            raise StoreUnavailableError(
+                f"{self.place} stores text as {encoding}; create the database with ENCODING UTF8"
+            )
+        if not read_only:
+            schema.prepare(connection, (self._clock or clock).now(), self.place)
+        elif "hermes_layout" not in schema.table_names(connection):
+            raise StoreUnavailableError(f"no history at {self.place} yet")
+        else:
+            schema.check_layout(connection, self.place)
+        return schema.read_columns(connection)
+
+    @property
+    def clock(self) -> Clock | None:
+        """The clock of the server; None if a test controls the time."""
+        return self._clock
+
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Run *work* on a connection; repeat it if the connection is lost."""
+        return self._with_connection(lambda c: work(PostgresReader(c, self.columns)))
+
+    def open_writer(self, clock: Clock) -> PostgresWriter:
+        """Start writing."""
+        return PostgresWriter(
+            self._pool, self.columns, self._clock or clock, self._settings.busy_seconds
+        )
+
+    def version(self) -> int:
+        """A number that changes with every commit of any process."""
+        try:
+            row = self._with_connection(lambda c: c.execute(SNAPSHOT).fetchone())
+        except PostgresError as error:
+            raise self.to_store_error(error) from error
+        return crc32(str(row[0]).encode())
+
+    def to_store_error(self, error: DatabaseError) -> StoreError:
+        """The error to show, with the next step."""
+        return errors.to_store_error(error, self.place)
+
+    def is_write_refused(self, error: DatabaseError) -> bool:
+        """Whether nothing can be stored now, whatever the data."""
+        return errors.is_write_refused(error)
+
+    def is_busy(self, error: DatabaseError) -> bool:
+        """Whether the time to wait for other transactions or the server has already passed."""
+        return isinstance(error, PostgresError) and (error.is_conflict or error.is_connection_lost)
+
+    def close(self) -> None:
+        """Close all connections; the writer was closed before."""
+        self._pool.close()
+
+    def _connect(self) -> PostgresConnection:
+        connection = PostgresConnection(open_connection(self._url, "hermes"))
+        if self._clock is not None:
+            self._clock.measure(connection)
+        return connection
+
+    def _with_connection(self, work: Callable[[PostgresConnection], T]) -> T:
+        deadline = time.monotonic() + self._settings.busy_seconds
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                with self._pool.connection() as connection:
+                    return work(connection)
+            except PostgresError as error:
+                if not error.is_connection_lost or time.monotonic() >= deadline:
+                    raise
+            self._pool.discard_idle()
+            time.sleep(CONNECT_BACKOFF.jittered(attempts, self._jitter))
+
+
+def describe(url: str) -> str:
+    """Host, port and database of a URL, without the password."""
+    parts = _parts(url)
+    host = parts.get("host") or parts.get("service") or "localhost"
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"postgresql://{host}{port}/{parts.get('dbname') or ''}"
+
+
+def _parts(url: str) -> dict[str, object]:
+    try:
+        return dict(conninfo_to_dict(url))
+    except psycopg.Error as error:
+        raise ConfigError(f"store.url cannot be used: {error}") from error

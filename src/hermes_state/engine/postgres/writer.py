@@ -1,0 +1,203 @@
+"""Transactions of PostgreSQL: serializable, repeated after a conflict or a lost connection.
+
+A transaction that reads before it writes is correct whatever other processes do at the same
+time: the database aborts one of two transactions that could not have run one after the other,
+and the writer repeats it. The outcome of a commit whose connection was lost is looked up by
+the number of the transaction, so that nothing is stored twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+
+from hermes_core.backoff import Backoff
+from hermes_core.errors import StoreError
+from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.postgres.errors import PostgresError, translated
+from hermes_state.engine.postgres.transaction import PostgresTx
+from hermes_state.engine.threads import TimerThread, run_off_main_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_core.clock import Clock
+    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.postgres.connection import PostgresConnection
+    from hermes_state.engine.postgres.pool import ConnectionPool
+    from hermes_state.engine.transaction import Tx
+
+T = TypeVar("T")
+
+SOON_SECONDS: Final = 0.25
+MAX_STOP_SECONDS: Final = 30.0
+CONFLICT_BACKOFF: Final = Backoff(0.002, 0.2)
+MAX_CONFLICTS: Final = 50
+RECONNECT_BACKOFF: Final = Backoff(0.05, 1.0)
+
+BEGIN: Final = "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT pg_current_xact_id()::text"
+BEGIN_CONDITIONAL: Final = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()::text"
+
+
+class DeferredWork(NamedTuple):
+    """Work that no thread waits for; a failure is reported to *on_error*."""
+
+    work: Callable[[Tx], object]
+    on_error: Callable[[BaseException], object]
+
+
+class PostgresWriter:
+    """Runs functions in transactions, on the calling thread; on another for the main thread."""
+
+    def __init__(
+        self, pool: ConnectionPool, columns: Columns, clock: Clock, busy_seconds: float
+    ) -> None:
+        self._pool = pool
+        self._columns = columns
+        self._clock = clock
+        self._busy_seconds = busy_seconds
+        self._pid = os.getpid()
+        self._deferred: deque[DeferredWork] = deque()
+        self._timer_thread = TimerThread(lambda: None)
+        self._jitter = random.Random()
+        self._is_closed = False
+        self.commits = 0
+
+    def submit(self, work: Callable[[Tx], T], *, is_conditional: bool = False) -> T:
+        """Run *work* in a transaction; return its result once it is on disk."""
+        if self._is_closed:
+            raise StoreError("the session store is closed")
+        if os.getpid() != self._pid:
+            raise StoreError("a forked process must open the session store again (SessionDB())")
+        begin = BEGIN_CONDITIONAL if is_conditional else BEGIN
+        return run_off_main_thread(lambda: self._run(work, begin))
+
+    def submit_soon(
+        self, work: Callable[[Tx], object], on_error: Callable[[BaseException], object]
+    ) -> None:
+        """Run *work* with the next commit; jobs that are submitted later see its changes."""
+        self._deferred.append(DeferredWork(work, on_error))
+        if len(self._deferred) == 1:
+            self.later(SOON_SECONDS, self.flush)
+
+    def flush(self) -> None:
+        """Run the deferred work now."""
+        if self._deferred:
+            self.submit(lambda _tx: None)
+
+    def later(self, seconds: float, task: Callable[[], object]) -> None:
+        """Run *task* on a thread of the writer after *seconds*, or when the writer stops."""
+        self._timer_thread.later(seconds, task)
+
+    def close(self) -> None:
+        """Finish the deferred work, then stop."""
+        self._timer_thread.stop(MAX_STOP_SECONDS)
+        self.flush()
+        self._is_closed = True
+
+    def _run(self, work: Callable[[Tx], T], begin: str) -> T:
+        deferred = [self._deferred.popleft() for _ in range(len(self._deferred))]
+        deadline = time.monotonic() + self._busy_seconds
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                with self._pool.connection() as connection:
+                    return self._transact(connection, begin, deferred, work)
+            except PostgresError as error:
+                if not self._may_repeat(error, attempts, deadline):
+                    self._deferred.extendleft(reversed(deferred))
+                    raise
+                if error.is_connection_lost:
+                    self._pool.discard_idle()
+                    time.sleep(RECONNECT_BACKOFF.jittered(attempts, self._jitter))
+                else:
+                    time.sleep(CONFLICT_BACKOFF.jittered(attempts, self._jitter))
+
+    def _may_repeat(self, error: PostgresError, attempts: int, deadline: float) -> bool:
+        if time.monotonic() >= deadline:
+            return False
+        return error.is_connection_lost or (error.is_conflict and attempts < MAX_CONFLICTS)
+
+    def _transact(
+        self,
+        connection: PostgresConnection,
+        begin: str,
+        deferred: list[DeferredWork],
+        work: Callable[[Tx], T],
+    ) -> T:
+        tx = PostgresTx(connection, self._columns, self._clock)
+        transaction_id = _begin(connection, begin)
+        try:
+            errors = [_run_in_savepoint(tx, each.work) for each in deferred]
+            result = work(tx)
+        except BaseException:
+            _roll_back(connection)
+            raise
+        self._commit(connection, transaction_id)
+        self.commits += 1
+        for each, error in zip(deferred, errors, strict=True):
+            if error is not None:
+                each.on_error(error)
+        return result
+
+    def _commit(self, connection: PostgresConnection, transaction_id: str) -> None:
+        try:
+            connection.execute("COMMIT")
+        except PostgresError as error:
+            if not error.is_connection_lost or not self._is_committed(transaction_id):
+                raise
+
+    def _is_committed(self, transaction_id: str) -> bool:
+        """Whether a transaction whose connection was lost is committed; waits for its end."""
+        deadline = time.monotonic() + self._busy_seconds
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                with self._pool.connection() as connection:
+                    sql = "SELECT pg_xact_status(?::xid8)"
+                    status = cast(
+                        "tuple[str]", connection.execute(sql, (transaction_id,)).fetchone()
+                    )
+                if status[0] != "in progress":
+                    return status[0] == "committed"
+            except PostgresError as error:
+                if not error.is_connection_lost or time.monotonic() >= deadline:
+                    raise
+                self._pool.discard_idle()
+            if time.monotonic() >= deadline:
+                raise StoreError(
+                    "the connection to the history was lost during a commit, and its outcome "
+                    "is not known yet; check the history before you repeat the change"
+                )
+            time.sleep(RECONNECT_BACKOFF.jittered(attempts, self._jitter))
+
+
+def _begin(connection: PostgresConnection, begin: str) -> str:
+    """Start a transaction; its number."""
+    with translated():
+        cursor = connection.raw.execute(begin.encode())
+        cursor.nextset()
+        row = cursor.fetchone()
+    return str(row[0]) if row else ""
+
+
+def _roll_back(connection: PostgresConnection) -> None:
+    with contextlib.suppress(DatabaseError):  # a lost connection: the server rolls back
+        connection.execute("ROLLBACK")
+
+
+def _run_in_savepoint(tx: Tx, work: Callable[[Tx], object]) -> BaseException | None:
+    tx.execute("SAVEPOINT job")
+    try:
+        work(tx)
+    except Exception as error:  # noqa: BLE001 - reported to the job's owner
+        tx.execute("ROLLBACK TO job")
+        return error
+    tx.execute("RELEASE job")
+    return None
