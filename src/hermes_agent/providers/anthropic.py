@@ -60,7 +60,7 @@ class Block(TypedDict, total=False):
     cache_control: Mapping[str, str]
 
 
-class Exchange(TypedDict):
+class RoleBlocks(TypedDict):
     """The blocks of one side."""
 
     role: str
@@ -80,7 +80,7 @@ class RequestBody(TypedDict, total=False):
 
     model: str
     max_tokens: int
-    messages: list[Exchange]
+    messages: list[RoleBlocks]
     stream: bool
     system: list[Block]
     tools: list[AnthropicTool]
@@ -184,12 +184,12 @@ def _tool_schema(function: ToolFunction) -> AnthropicTool:
     }
 
 
-def as_blocks(messages: list[Message]) -> tuple[str, list[Exchange]]:
+def as_blocks(messages: list[Message]) -> tuple[str, list[RoleBlocks]]:
     """Return the system prompt, and the messages as alternating turns of blocks."""
     system = "\n\n".join(
         str(message["content"]) for message in messages if message["role"] == "system"
     )
-    turns: list[Exchange] = []
+    turns: list[RoleBlocks] = []
     for message in messages:
         if message["role"] == "system":
             continue

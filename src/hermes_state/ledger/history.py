@@ -15,7 +15,7 @@ from hermes_core.history_rows import (
     ScannedSession,
     SessionKind,
 )
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.rows import decode_json
 from hermes_state.sessions import lineage
@@ -192,7 +192,7 @@ class StoreHistory:
             for row in reader.execute(sql, (session_id, after)):
                 on_row(ScannedMessage._make(row))
                 seen_ids.add(row[0])
-        except DatabaseError as error:
+        except DriverError as error:
             if DECODE_ERROR not in str(error):
                 raise
             with reader.replacing_invalid_text():
@@ -331,7 +331,7 @@ def _read_leniently(reader: Reader, sql: str, values: Sequence[Any]) -> list[Any
     """Rows of *sql*; invalid UTF-8 is replaced."""
     try:
         return reader.rows(sql, values)
-    except DatabaseError as error:
+    except DriverError as error:
         if DECODE_ERROR not in str(error):
             raise
     with reader.replacing_invalid_text():
@@ -341,7 +341,7 @@ def _read_leniently(reader: Reader, sql: str, values: Sequence[Any]) -> list[Any
 def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> SessionKind:
     try:
         kind, _ = lineage.kind_of(reader, session_id)
-    except DatabaseError as error:
+    except DriverError as error:
         if DECODE_ERROR not in str(error):
             raise
         with reader.replacing_invalid_text():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from hermes_core.backoff import Backoff
 from hermes_core.messages import Message, preview
 from hermes_state.delivery import leases
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.messages import append, drafts, history_version
 from hermes_state.messages.rows import (
     MessageRow,
@@ -220,7 +220,7 @@ class MessageRepository(Repository):
 
         try:
             return self._store_with_retry(store)
-        except DatabaseError as error:
+        except DriverError as error:
             if not self.engine.database.is_write_refused(error):
                 raise self.engine.database.to_store_error(error) from error
             self.engine.journal.add(session_id, messages, error)
@@ -255,7 +255,7 @@ class MessageRepository(Repository):
         for failures in range(1, MAX_RETRIES + 1):
             try:
                 return self._store_after_journal(store)
-            except DatabaseError as error:
+            except DriverError as error:
                 database = self.engine.database
                 if not database.is_write_refused(error) or database.is_busy(error):
                     raise

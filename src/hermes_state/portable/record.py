@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.reader_pool import read_only_uri
 from hermes_state.messages.rows import select_list
@@ -57,7 +57,7 @@ class Identities:
         self._connection = driver.connect("", engine.settings.busy_seconds, uri=True)
         try:
             self._fill(engine, session_ids)
-        except DatabaseError as error:
+        except DriverError as error:
             self.close()
             raise engine.database.to_store_error(error) from error
 
