@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from gateway import config_values
 from gateway.platforms.names import Platform
 from hermes_core.paths import hermes_home
+
+if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject
 
 __all__ = [
     "GatewayConfig",
@@ -38,13 +41,19 @@ class HomeChannel:
     name: str = "Home"
     thread_id: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The JSON form."""
-        data = {"platform": self.platform.value, "chat_id": self.chat_id, "name": self.name}
-        return data | ({"thread_id": self.thread_id} if self.thread_id else {})
+        data: JsonObject = {
+            "platform": self.platform.value,
+            "chat_id": self.chat_id,
+            "name": self.name,
+        }
+        if self.thread_id:
+            data["thread_id"] = self.thread_id
+        return data
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
+    def from_dict(cls, data: JsonObject) -> Self:
         """Read the JSON form."""
         thread = data.get("thread_id")
         return cls(
@@ -65,7 +74,7 @@ class SessionResetPolicy:
     notify: bool = True
     notify_exclude_platforms: tuple[str, ...] = ("api_server", "webhook")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The JSON form."""
         return {
             "mode": self.mode,
@@ -76,7 +85,7 @@ class SessionResetPolicy:
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
+    def from_dict(cls, data: JsonObject) -> Self:
         """Read the JSON form."""
         default = cls()
         excluded = data.get("notify_exclude_platforms")
@@ -115,12 +124,12 @@ class PlatformConfig:
     home_channel: HomeChannel | None = None
     reply_to_mode: str = "first"
     gateway_restart_notification: bool = True
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: JsonObject = field(default_factory=dict)
     is_off: bool = False  # explicitly `enabled: false`
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The JSON form."""
-        data: dict[str, Any] = {
+        data: JsonObject = {
             "enabled": self.enabled,
             "extra": dict(self.extra),
             "reply_to_mode": self.reply_to_mode,
@@ -135,7 +144,7 @@ class PlatformConfig:
         return data
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], platform: str = "") -> Self:
+    def from_dict(cls, data: JsonObject, platform: str = "") -> Self:
         """Read the JSON form, of a platform."""
         rest = {name: item for name, item in data.items() if name not in PLATFORM_KEYS}
         extra = {**rest, **config_values.mapping(data.get("extra"))}
@@ -183,12 +192,12 @@ class StreamingConfig:
     cursor: str = " ▉"
     fresh_final_after_seconds: float = 0.0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The JSON form."""
         return dict(self.__dict__)
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
+    def from_dict(cls, data: JsonObject) -> Self:
         """Read the JSON form."""
         default = cls()
         return cls(
@@ -212,7 +221,7 @@ class GatewayConfig:
     reset_by_type: dict[str, SessionResetPolicy] = field(default_factory=dict)
     reset_by_platform: dict[Platform, SessionResetPolicy] = field(default_factory=dict)
     reset_triggers: list[str] = field(default_factory=lambda: ["/new", "/reset"])
-    quick_commands: dict[str, Any] = field(default_factory=dict)
+    quick_commands: JsonObject = field(default_factory=dict)
     sessions_dir: Path = field(default_factory=lambda: hermes_home() / "sessions")
     always_log_local: bool = True
     filter_silence_narration: bool = True
@@ -251,7 +260,7 @@ class GatewayConfig:
         default = "ignore" if platform is Platform.EMAIL else self.unauthorized_dm_behavior
         return config_values.choice(own, ("pair", "ignore"), default)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The JSON form."""
         return {
             "platforms": {item.value: config.to_dict() for item, config in self.platforms.items()},
@@ -276,7 +285,7 @@ class GatewayConfig:
         }
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
+    def from_dict(cls, data: JsonObject) -> Self:
         """Read the JSON form, of any release."""
         inner = config_values.mapping(data.get("gateway"))
         stt = data.get("stt_enabled", config_values.mapping(data.get("stt")).get("enabled"))
@@ -320,7 +329,7 @@ class GatewayConfig:
         )
 
 
-def _flags(data: dict[str, Any], stt: Any) -> dict[str, bool]:
+def _flags(data: JsonObject, stt: Any) -> dict[str, bool]:
     defaults = {
         "always_log_local": True,
         "filter_silence_narration": True,

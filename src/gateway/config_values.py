@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject
 
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
 FALSE_WORDS = frozenset({"0", "false", "no", "off", ""})
@@ -47,6 +50,6 @@ def choice(value: Any, choices: tuple[str, ...], default: str) -> str:
     return value if isinstance(value, str) and value in choices else default
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def mapping(value: Any) -> JsonObject:
     """A dictionary; empty for any other value."""
     return dict(value) if isinstance(value, dict) else {}

@@ -40,23 +40,35 @@ class HistoryTools:
         self, limit: int = 20, offset: int = 0, source: str = ""
     ) -> list[dict[str, Any]]:
         """List conversations, most recently used first. source: cli, tui, telegram, …"""
-        rows = self._db.list_sessions_rich(
+        rows = self._db.lists.sessions(
             source=source or None, limit=_bounded(limit), offset=offset, order_by_last_active=True
         )
-        names = ("id", "title", "preview", "source", "model", "message_count")
-        more = ("started_at", "last_active", "ended_at", "end_reason")
-        return [{name: row.get(name) for name in (*names, *more)} for row in rows]
+        return [
+            {
+                "id": row.id,
+                "title": row.session.title,
+                "preview": row.preview,
+                "source": row.session.source,
+                "model": row.session.model,
+                "message_count": row.session.message_count,
+                "started_at": row.session.started_at,
+                "last_active": row.last_active,
+                "ended_at": row.session.ended_at,
+                "end_reason": row.session.end_reason,
+            }
+            for row in rows
+        ]
 
     def conversations_search(self, query: str, limit: int = 20) -> list[dict[str, Any]]:
         """Search messages: words, "phrases", prefix*, one OR two, -not. Newest first."""
-        hits = self._db.search_messages(query, limit=_bounded(limit))
+        hits = self._db.search.find(query, limit=_bounded(limit))
         return [
             {
-                "conversation": hit["session_id"],
-                "message": hit["id"],
-                "role": hit["role"],
-                "at": hit["timestamp"],
-                "text": hit["snippet_text"],
+                "conversation": hit.session_id,
+                "message": hit.id,
+                "role": hit.role,
+                "at": hit.timestamp,
+                "text": hit.snippet_text,
             }
             for hit in hits
         ]
@@ -66,18 +78,18 @@ class HistoryTools:
     ) -> dict[str, Any]:
         """Read a conversation by ID, title or `last`; after: return only messages after this ID."""
         session_id = self._db.lookup.resolve(conversation)
-        rows = self._db.get_messages(session_id, after_id=after, limit=_bounded(limit))
+        rows = self._db.messages.rows(session_id, after_id=after, limit=_bounded(limit))
         messages = [
             {
-                "message": row["id"],
-                "role": row["role"],
-                "at": row["timestamp"],
-                "text": plain_text(row["content"])[:MAX_TEXT_CHARS],
-                "tool": row["tool_name"],
+                "message": row.id,
+                "role": row.role,
+                "at": row.timestamp,
+                "text": plain_text(row.content)[:MAX_TEXT_CHARS],
+                "tool": row.tool_name,
             }
             for row in rows
         ]
-        last = messages[-1]["message"] if len(messages) == _bounded(limit) else None
+        last = rows[-1].id if len(rows) == _bounded(limit) else None
         title = self._db.get_session_title(session_id)
         return {"conversation": session_id, "title": title, "messages": messages, "next": last}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.config import Platform, find_platform
 from gateway.inbound.access_control import ANY_USER, TRUSTED_PLATFORMS, AccessControl
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gateway.config import GatewayConfig
+    from hermes_core.json_values import JsonObject
     from hermes_state import SessionDB
 
 NOTICE_KEY: Final = "gateway_roles_notice"
@@ -35,7 +36,7 @@ class KnownPerson(NamedTuple):
     is_configured: bool  # named in config.yaml or the environment
     last_seen: float | None
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """The JSON form."""
         return {
             "person": str(self.person),
@@ -52,12 +53,9 @@ class KnownPerson(NamedTuple):
 def known_people(db: SessionDB, config: GatewayConfig) -> list[KnownPerson]:
     """Paired and configured people, webhook routes, and all whose role was set."""
     access = AccessControl(db, config)
-    paired = {
-        Person(row["platform"], row["user_id"]): str(row["user_name"])
-        for row in db.pairings.allowed()
-    }
+    paired = {Person(user.platform, user.user_id): user.user_name for user in db.pairings.allowed()}
     configured = set(_configured(access, config))
-    with_role = {Person(row["platform"], row["user_id"]) for row in db.people.roles()}
+    with_role = {Person(row.platform, row.user_id) for row in db.people.roles()}
     seen = _last_seen(db)
     people = []
     for person in sorted({*paired, *configured, *with_role}):

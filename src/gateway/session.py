@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from gateway.config import GatewayConfig
+    from hermes_state.engine.values import SqlValue
 
 __all__ = ["SessionEntry", "SessionSource", "SessionStore", "build_session_key"]
 
@@ -430,7 +431,7 @@ def _entry(route: Route) -> SessionEntry | None:
     return entry
 
 
-def _row_fields(entry: SessionEntry) -> dict[str, Any]:
+def _row_fields(entry: SessionEntry) -> dict[str, SqlValue]:
     """The columns of a conversation that describe its chat."""
     origin = entry.origin
     return {

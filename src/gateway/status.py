@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict, cast
 
 from hermes_core import instance_lock, paths
 from hermes_core.atomic_files import write_atomically
@@ -15,6 +15,7 @@ from hermes_core.atomic_files import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import Unpack
 
 STATUS_KIND: Final = "hermes-gateway"
 STATES: Final = ("starting", "running", "degraded", "draining", "stopped", "startup_failed")
@@ -70,24 +71,55 @@ def running_pid() -> int | None:
     return read_pid() if instance_lock.is_lock_held(lock_path()) else None
 
 
-def write_runtime_status(state: str, **fields: Any) -> None:
+class RuntimePlatform(TypedDict, total=False):
+    """The state of a platform in the state file."""
+
+    state: str
+    error_message: str | None
+    account: str | None
+    updated_at: float | str | None
+
+
+class RuntimeFields(TypedDict, total=False):
+    """What a process adds to the state file as it is known."""
+
+    platforms: dict[str, RuntimePlatform]
+    http_url: str
+    exit_reason: str | None
+
+
+class RuntimeStatus(RuntimeFields, total=False):
+    """The state file."""
+
+    kind: str
+    pid: int
+    argv: list[str]
+    version: str
+    start_time: float
+    updated_at: float
+    gateway_state: str
+
+
+def write_runtime_status(state: str, **fields: Unpack[RuntimeFields]) -> None:
     """Update the state file; fields that are not given keep their values."""
-    data = read_runtime_status() or {
-        "kind": STATUS_KIND,
-        "start_time": time.time(),
-        "platforms": {},
-    }
-    if data.get("pid") != os.getpid() or state == "starting":  # a restart keeps the PID
+    data = read_runtime_status()
+    if data is None or data.get("pid") != os.getpid() or state == "starting":
+        # A restart keeps the PID.
         data = {"kind": STATUS_KIND, "start_time": time.time(), "platforms": {}}
     data |= {"pid": os.getpid(), "argv": sys.argv, "updated_at": time.time()}
-    data |= {"gateway_state": state, **fields}
+    data = {**data, **fields, "gateway_state": state}
     write_atomically(state_path(), json.dumps(data, indent=2))
 
 
-def read_runtime_status() -> dict[str, Any] | None:
+def read_runtime_status() -> RuntimeStatus | None:
     """The contents of the state file."""
     try:
         data = json.loads(state_path().read_text())
     except (OSError, ValueError):
         return None
-    return data if isinstance(data, dict) else None
+    if not isinstance(data, dict):
+        return None
+    platforms = data.get("platforms")
+    items = platforms.items() if isinstance(platforms, dict) else ()
+    data["platforms"] = {name: item for name, item in items if isinstance(item, dict)}
+    return cast("RuntimeStatus", data)

@@ -18,7 +18,7 @@ from hermes_achievements.metrics.conversation import active_seconds
 from hermes_achievements.metrics.facts import ASSISTANT_ROLE as REPLY
 from hermes_achievements.metrics.facts import ROLE_FIELD, TIME_FIELD, USER_ROLE, RecordedFacts
 from hermes_achievements.metrics.session_view import SessionView
-from hermes_achievements.scan.history import SessionKind, SessionRow
+from hermes_achievements.scan.history import ScannedSession, SessionKind
 from hermes_achievements.scan.workers import NICENESS, silence_logging
 from hermes_core.errors import LedgerDamagedError, ScanError
 from hermes_core.isolate import Step, attempt
@@ -66,7 +66,7 @@ class DayActivity(NamedTuple):
 class Activity(NamedTuple):
     """A session and its active days, in order."""
 
-    row: SessionRow
+    row: ScannedSession
     days: tuple[DayActivity, ...]
 
     @property
@@ -82,7 +82,7 @@ class Activity(NamedTuple):
     def unpack(cls, stored: bytes) -> Activity:
         """Deserialize; repeated strings are interned to save memory."""
         row, days = orjson.loads(stored)
-        return cls(SessionRow(*row), tuple(map(_unpack_day, days)))
+        return cls(ScannedSession(*row), tuple(map(_unpack_day, days)))
 
 
 def _unpack_day(stored: list[Any]) -> DayActivity:

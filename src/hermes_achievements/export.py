@@ -6,7 +6,7 @@ Exports are meant for sharing and contain no session titles.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
@@ -21,18 +21,16 @@ from hermes_core.errors import UsageError
 from hermes_core.time_zones import find_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from hermes_achievements.catalogue import Catalogue, Category
-
-    Shown = Mapping[str, Any]
-    Snapshot = Mapping[str, Any]
+    from hermes_achievements.evaluation.snapshot import AchievementView, Snapshot
 
 MARKDOWN_SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~!])")
 BAR_CELLS: Final = 10
 
 
-def markdown_page(snapshot: Mapping[str, Any], catalogue: Catalogue) -> str:
+def markdown_page(snapshot: Snapshot, catalogue: Catalogue) -> str:
     """The achievements as Markdown: a summary and a table per category."""
     unlocked, total = snapshot["unlocked_count"], snapshot["total_count"]
     day = Calendar(find_zone("")).day(float(snapshot["generated_at"]))
@@ -58,7 +56,9 @@ def markdown_page(snapshot: Mapping[str, Any], catalogue: Catalogue) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _category_section(category: Category, shown: list[Shown], catalogue: Catalogue) -> str:
+def _category_section(
+    category: Category, shown: list[AchievementView], catalogue: Catalogue
+) -> str:
     earned = sum(1 for item in shown if item["unlocked"])
     names = {tier.id: tier.name for tier in catalogue.tiers}
     ranks = {tier.id: rank for rank, tier in enumerate(catalogue.tiers, 1)}
@@ -69,7 +69,7 @@ def _category_section(category: Category, shown: list[Shown], catalogue: Catalog
     return f"{heading}\n\n{escape_markdown(category.text)}\n\n{table}"
 
 
-def _row(achievement: Shown, names: dict[str, str]) -> list[str]:
+def _row(achievement: AchievementView, names: dict[str, str]) -> list[str]:
     if achievement["state"] == "secret":
         return [f"🔒 *{escape_markdown(achievement['hint'])}*", "secret", "", ""]
     name = (
@@ -86,7 +86,7 @@ def _row(achievement: Shown, names: dict[str, str]) -> list[str]:
     ]
 
 
-def _progress(achievement: Shown) -> str:
+def _progress(achievement: AchievementView) -> str:
     progress, unit = format_count(achievement["progress"]), escape_markdown(achievement["unit"])
     if not achievement["next_threshold"]:
         return f"{progress} {unit}, the top"
@@ -112,7 +112,6 @@ def escape_markdown(text: str) -> str:
 __all__ = ["FORMATS", "ExportedFile", "card", "render"]
 
 COUNT_FIELDS: Final = ("unlocked_count", "discovered_count", "secret_count", "total_count")
-PUBLIC_STEP_FIELDS: Final = frozenset({"tier", "value", "at"})
 
 
 class ExportedFile(NamedTuple):
@@ -145,12 +144,12 @@ def _json(snapshot: Snapshot, catalogue: Catalogue) -> bytes:
     return orjson.dumps(public, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def _without_evidence(achievement: Mapping[str, Any]) -> dict[str, Any]:
+def _without_evidence(achievement: AchievementView) -> dict[str, object]:
     """An achievement without references to sessions."""
     shown = {name: value for name, value in achievement.items() if name != "evidence"}
-    if "tier_history" in shown:
+    if "tier_history" in achievement:
         shown["tier_history"] = [
-            {name: step[name] for name in step if name in PUBLIC_STEP_FIELDS}
+            {"tier": step["tier"], "value": step["value"], "at": step["at"]}
             for step in achievement["tier_history"]
         ]
     return shown

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from hermes_achievements.catalogue.user_catalogue import UserCatalogue
 from hermes_achievements.evaluation.recorder import UnlockRecorder
@@ -33,12 +33,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_achievements.catalogue import Achievement, Catalogue
+    from hermes_achievements.evaluation.snapshot import (
+        AchievementView,
+        Announcement,
+        Scan,
+        ScanMeta,
+        Snapshot,
+    )
     from hermes_achievements.scan.history import History, Ledger
     from hermes_achievements.scan.survey import HistorySurvey, SurveyReport
     from hermes_core.clock import Clock
 
-    Snapshot = dict[str, Any]
-    Scan = dict[str, Any]
 
 SNAPSHOT_TTL_SECONDS: Final = 120
 VERSION_CHECK_SECONDS: Final = 2.0  # interval of the checks whether the history has changed
@@ -76,7 +81,7 @@ class AchievementService:
         folder: Callable[[], Path],
         *,
         clock: Clock | None = None,
-        announce: Callable[[dict[str, Any]], object] | None = None,
+        announce: Callable[[Announcement], object] | None = None,
         added: Callable[[], Iterable[Achievement]] = tuple,
         hidden: Callable[[], Iterable[str]] = tuple,
     ) -> None:
@@ -119,7 +124,7 @@ class AchievementService:
         return annotated
 
     def _annotate(self, snapshot: Snapshot | None, *, is_stale: bool) -> Snapshot:
-        error = self.status.facts()["last_error"]
+        error = self.status.facts().last_error
         if snapshot is None:
             return self._failed_snapshot(error) if error else self.pending()
         is_partial = _mode(snapshot) in INCOMPLETE_MODES
@@ -160,7 +165,7 @@ class AchievementService:
     def _failed_snapshot(self, reason: str) -> Snapshot:
         """The snapshot after a failed first scan."""
         empty = self.pending()
-        meta = {**empty["scan_meta"], "mode": FAILED_MODE}
+        meta: ScanMeta = {**empty["scan_meta"], "mode": FAILED_MODE}
         return {**empty, "scan_meta": meta, "error": reason, "is_stale": True}
 
     # Scanning
@@ -305,8 +310,8 @@ class AchievementService:
         """Load the stored snapshot if another process has written a newer one."""
         stored = self.records.snapshot()
         with self._lock:
-            cached = self.cache or {}
-            if stored and stored["generated_at"] >= cached.get("generated_at", 0):
+            cached_at = self.cache["generated_at"] if self.cache else 0
+            if stored and stored["generated_at"] >= cached_at:
                 self.cache = stored
 
     def _follow(self, source: HistorySource, compute: ComputeSnapshot) -> None:
@@ -328,7 +333,7 @@ class AchievementService:
         """The snapshot of a scan; new tiers are recorded, unless it is partial."""
         values = {name: int(amount) for name, amount in scan.get("aggregate", {}).items()}
         catalogue = self.catalogue
-        meta = dict(scan.get("scan_meta", {}))
+        meta: ScanMeta = {**scan.get("scan_meta", {})}
         if is_partial:
             shown = evaluate(catalogue, values, {}, with_dates=False)
             return self._snapshot(shown, {**meta, "mode": IN_PROGRESS_MODE}, values)
@@ -336,7 +341,7 @@ class AchievementService:
         return self._snapshot(evaluate(catalogue, values, unlocks), meta, values)
 
     def _snapshot(
-        self, shown: list[dict[str, Any]], meta: dict[str, Any], values: dict[str, int]
+        self, shown: list[AchievementView], meta: ScanMeta, values: dict[str, int]
     ) -> Snapshot:
         return {
             "achievements": shown,
@@ -365,8 +370,7 @@ class AchievementService:
 
 
 def _mode(snapshot: Snapshot) -> str | None:
-    mode: str | None = snapshot.get("scan_meta", {}).get("mode")
-    return mode
+    return snapshot["scan_meta"].get("mode")
 
 
 def _wrap_errors(work: Callable[[], HistorySurvey]) -> HistorySurvey:
@@ -400,18 +404,18 @@ class _PartialSnapshots:
     def publish(self, report: SurveyReport) -> None:
         for name, value in report.values.items():
             self._best[name] = max(value, self._best.get(name, 0))
-        meta = {
+        meta: ScanMeta = {
             "mode": IN_PROGRESS_MODE,
             "sessions_total": report.total,
             "sessions_scanned_so_far": report.sessions,
             "sessions_expected_total": report.total,
             "seconds_left": report.seconds_left,
         }
-        scan = {"sessions": [], "aggregate": dict(self._best), "scan_meta": meta}
+        scan: Scan = {"sessions": [], "aggregate": dict(self._best), "scan_meta": meta}
         self._service.show_partial(self._compute(scan, is_partial=True))
 
 
-def scan_from_survey(result: HistorySurvey) -> dict[str, Any]:
+def scan_from_survey(result: HistorySurvey) -> Scan:
     """A survey result in the format of `compute`."""
     return {
         "sessions": [],

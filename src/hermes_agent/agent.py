@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.context.profiles import AgentProfile
-    from hermes_agent.events import Event
+    from hermes_agent.events import Event, TurnOutcome
     from hermes_agent.messages import Message
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
@@ -339,7 +339,7 @@ class AIAgent:
         task_id: str | None = None,
         stream_callback: Callable[[str], object] | None = None,
         **_ignored: Any,
-    ) -> dict[str, Any]:
+    ) -> TurnOutcome:
         """Run a turn to its end; returns the outcome."""
         del task_id
         if system_message is not None:
@@ -386,7 +386,7 @@ class AIAgent:
             messages = ContextWindow(self._provider, self._compress).shortened(
                 self.conversation_store.history()
             )
-            system = {"role": "system", "content": self._prompt}
+            system: Message = {"role": "system", "content": self._prompt}
             hooks = TurnHooks(self._announce, self._identity(self._store.ids.new()))
             self._reviews.start(
                 self._review_dependencies(hooks), [system, *messages], self._provider.close

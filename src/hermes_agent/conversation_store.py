@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from hermes_agent.context.prepared import PreparedMessages
 from hermes_agent.context.repair import missing_results, repaired
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hermes_state.delivery.leases import Lease
     from hermes_state.engine.transaction import Tx
     from hermes_state.messages.drafts import Draft
+    from hermes_state.messages.history import PromptFields
     from hermes_state.messages.history_version import HistoryVersion
 
 # Finish reasons of incomplete answers.
@@ -79,7 +80,7 @@ class ConversationStore:
         expected = self._version
         if self._messages is None or expected is None:
             return None
-        fields = {"role": "user", "content": prompt.content, **prompt.fields}
+        fields = cast("PromptFields", {**prompt.fields, "role": "user", "content": prompt.content})
         started = self._store.messages.start_turn(self.session_id, holder, fields, expected)
         if started is None:
             self.forget_messages()

@@ -6,7 +6,7 @@ from the request and the streamed text, and marked as an estimate.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from hermes_agent.context.window import estimate_tokens, tokens_in
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, Retrying, TextDelta
@@ -89,11 +89,22 @@ class UsageMeter:
         return self._store.usage_change(usage, provider.model, **fields)
 
 
+class BillingFields(TypedDict, total=False):
+    """Columns of a session about the cost of a request."""
+
+    billing_provider: str
+    billing_base_url: str
+    estimated_cost_usd: float
+    cost_status: str
+    cost_source: str
+    pricing_version: str
+
+
 def billing_fields(
     usage: Usage, provider: Provider, cost: float | None = None, *, is_estimate: bool = False
-) -> dict[str, Any]:
+) -> BillingFields:
     """The billing fields of a request; without an amount if no price is known."""
-    fields: dict[str, Any] = {
+    fields: BillingFields = {
         "billing_provider": provider.name,
         "billing_base_url": provider.base_url,
     }
@@ -110,7 +121,7 @@ def billing_fields(
     return {**fields, **priced, "pricing_version": known_model.version}
 
 
-def _priced(amount: float, status: str, source: str) -> dict[str, Any]:
+def _priced(amount: float, status: str, source: str) -> BillingFields:
     return {"estimated_cost_usd": amount, "cost_status": status, "cost_source": source}
 
 

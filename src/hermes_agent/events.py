@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from hermes_agent.messages import ToolCall, Usage
 
@@ -158,7 +158,25 @@ Event = (
 )
 
 
-def outcome(last: TurnFinished | None, messages: list[Message], session_id: str) -> dict[str, Any]:
+class TurnOutcome(TypedDict):
+    """The end of a turn as plain values, with the names of hermes-agent."""
+
+    final_response: str
+    messages: list[Message]
+    completed: bool
+    failed: bool
+    interrupted: bool
+    turn_exit_reason: str
+    error: str | None
+    session_id: str
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+
+
+def outcome(last: TurnFinished | None, messages: list[Message], session_id: str) -> TurnOutcome:
     """The end of a turn as plain values; None is a turn without a final event."""
     usage = last.usage if last else Usage()
     end = last.end if last else TurnEnd.FAILED
@@ -171,5 +189,9 @@ def outcome(last: TurnFinished | None, messages: list[Message], session_id: str)
         "turn_exit_reason": str(end),
         "error": (last.error or None) if last else None,
         "session_id": session_id,
-        **{f"{name}_tokens": value for name, value in usage._asdict().items()},
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cache_read_tokens": usage.cache_read,
+        "cache_write_tokens": usage.cache_write,
+        "reasoning_tokens": usage.reasoning,
     }

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-Message = dict[str, Any]
+from hermes_core.messages import FunctionCall, Message, ToolCallDict
+
+if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject
+
+__all__ = ["Message"]
 
 
 class ToolCall(NamedTuple):
@@ -14,10 +20,19 @@ class ToolCall(NamedTuple):
     name: str
     arguments: str
 
-    def stored(self) -> dict[str, Any]:
+    def stored(self) -> ToolCallDict:
         """The call in the message format."""
-        function = {"name": self.name, "arguments": self.arguments}
+        function: FunctionCall = {"name": self.name, "arguments": self.arguments}
         return {"id": self.id, "type": "function", "function": function}
+
+
+@dataclass(slots=True)
+class PartialCall:
+    """A tool call that is being streamed."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
 
 
 class Usage(NamedTuple):
@@ -40,11 +55,26 @@ class Usage(NamedTuple):
         return self.input + self.cache_read + self.cache_write
 
 
+class ToolFunction(TypedDict):
+    """The name, purpose and parameters (a JSON schema) of a tool."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+
+
+class ToolSchema(TypedDict):
+    """A tool as a model sees it."""
+
+    type: str
+    function: ToolFunction
+
+
 class ModelRequest(NamedTuple):
     """One request to a model."""
 
     messages: list[Message]
-    tools: list[dict[str, Any]]
+    tools: list[ToolSchema]
     max_tokens: int | None = None
     may_have_images: bool = True
 

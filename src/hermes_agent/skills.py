@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.tools import files as text_files
 from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
@@ -19,6 +19,8 @@ from hermes_core.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from hermes_core.json_values import JsonObject
 
 
 log = logging.getLogger(__name__)
@@ -138,7 +140,7 @@ def skill_tool(home: Path, cwd: Path) -> Tool:
     )
 
 
-def _view(arguments: dict[str, Any], home: Path, cwd: Path) -> str:
+def _view(arguments: JsonObject, home: Path, cwd: Path) -> str:
     skills = {skill.name: skill for skill in usable_skills(find_skills(home, cwd))}
     name = text(arguments, "name", "").strip()
     if not name:

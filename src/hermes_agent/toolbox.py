@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.context.window import schema_tokens
 from hermes_agent.events import ToolFinished, ToolOutput, ToolStarted
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from hermes_agent.messages import ToolCall
+    from hermes_agent.messages import ToolCall, ToolSchema
     from hermes_agent.tools.base import Tool
     from hermes_agent.tools.prompter import Prompter
     from hermes_agent.turn_control import Cancel
+    from hermes_core.json_values import JsonObject
 
     # Returns why a call is not allowed, or None.
-    Guard = Callable[[str, dict[str, Any], ToolContext], str | None]
+    Guard = Callable[[str, JsonObject, ToolContext], str | None]
     from collections.abc import Mapping
 
     from hermes_agent.mcp.server_pool import McpOffers
@@ -43,7 +44,7 @@ class TurnContext(NamedTuple):
     guard: Guard
 
 
-def no_guard(tool: str, arguments: dict[str, Any], context: ToolContext) -> str | None:
+def no_guard(tool: str, arguments: JsonObject, context: ToolContext) -> str | None:
     """Allow everything."""
     del tool, arguments, context
     return None
@@ -52,8 +53,8 @@ def no_guard(tool: str, arguments: dict[str, Any], context: ToolContext) -> str 
 class ToolHooks(NamedTuple):
     """Hooks around a call: `before` may replace the call, `after` may change the result."""
 
-    before: Callable[[ToolCall, dict[str, Any]], str | None]
-    after: Callable[[ToolCall, dict[str, Any], str, float], str]
+    before: Callable[[ToolCall, JsonObject], str | None]
+    after: Callable[[ToolCall, JsonObject, str, float], str]
 
 
 class Toolbox:
@@ -62,12 +63,12 @@ class Toolbox:
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools = {tool.name: tool for tool in tools}
 
-    def schemas(self) -> list[dict[str, Any]]:
+    def schemas(self) -> list[ToolSchema]:
         """The schemas for the model."""
         return self._schemas
 
     @cached_property
-    def _schemas(self) -> list[dict[str, Any]]:
+    def _schemas(self) -> list[ToolSchema]:
         return [tool.schema() for tool in self._tools.values()]
 
     @cached_property
@@ -175,7 +176,7 @@ class Toolbox:
         return hooks.after(call, arguments, result, time.monotonic() - started_at)
 
 
-def _arguments(text: str) -> dict[str, Any] | None:
+def _arguments(text: str) -> JsonObject | None:
     try:
         document = json.loads(text or "{}")
     except ValueError:

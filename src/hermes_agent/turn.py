@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from hermes_agent.context.window import ContextWindow
     from hermes_agent.conversation_store import ConversationStore
     from hermes_agent.events import Event
-    from hermes_agent.messages import Message
+    from hermes_agent.messages import Message, ToolSchema
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.tools.prompter import Prompter
     from hermes_agent.turn_control import Cancel, SteeringInput
-    from hermes_agent.turn_hooks import TurnHooks
+    from hermes_agent.turn_hooks import RequestFields, TurnHooks
     from hermes_state.delivery.leases import Lease
     from hermes_state.engine.transaction import Tx
     from hermes_state.messages.drafts import Draft
@@ -181,7 +181,7 @@ class Turn:
             messages[self.prompt_index + 1] = _with_context(prompt, self._plugin_context)
         return messages
 
-    def _request(self, tools: list[dict[str, Any]], number: int) -> ModelRequest:
+    def _request(self, tools: list[ToolSchema], number: int) -> ModelRequest:
         messages = self.request_messages()
         if number == MAX_REQUESTS:
             messages.append({"role": "user", "content": OUT_OF_REQUESTS})
@@ -189,7 +189,7 @@ class Turn:
         return ModelRequest(messages, tools, may_have_images=has_images)
 
     def _request_within_window(
-        self, tools: list[dict[str, Any]], number: int
+        self, tools: list[ToolSchema], number: int
     ) -> Generator[Event, None, Reply | Failed]:
         """Send a request; a conversation that is too long is shortened before or after it."""
         request = self._request(tools, number)
@@ -236,7 +236,7 @@ class Turn:
         """Send one request, streamed into a draft; returns the stored answer or the failure."""
         deps = self._deps
         fields = self._request_fields(request, number)
-        deps.hooks.request_started({**fields, "request": None})
+        deps.hooks.request_started(fields)
         started_at = time.monotonic()
         draft = deps.store.draft(self._lease)
         meter = UsageMeter(deps.store, deps.provider, request)
@@ -325,7 +325,7 @@ class Turn:
         self.messages.append({"role": "assistant", "content": text})
         return int(draft.finish("interrupted" if is_stop else "error"))
 
-    def _request_fields(self, request: ModelRequest, number: int) -> dict[str, Any]:
+    def _request_fields(self, request: ModelRequest, number: int) -> RequestFields:
         provider = self._deps.provider.current
         return {
             "api_request_id": f"{self._turn_id}-{number}",
@@ -365,7 +365,7 @@ class Turn:
             for call in reply.calls:
                 if call.id not in finished_ids:
                     lost = lost_result(call.id, call.name)
-                    deps.store.add_result(call, lost["content"], self._lease)
+                    deps.store.add_result(call, str(lost["content"]), self._lease)
 
     def _add_steering(self) -> Iterator[Event]:
         """Add the steering input to the conversation."""

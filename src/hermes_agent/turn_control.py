@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,7 +45,14 @@ def join_texts(inputs: list[SteeringInput]) -> str:
     return "\n\n".join(item.text for item in inputs)
 
 
-def stored_identity(inputs: list[SteeringInput]) -> dict[str, Any]:
+class StoredIdentity(TypedDict, total=False):
+    """The identity of a message, and those of messages merged into it."""
+
+    uid: str
+    aliases: list[str]
+
+
+def stored_identity(inputs: list[SteeringInput]) -> StoredIdentity:
     """The message ID for the store, with the other IDs as aliases."""
     uids = [item.uid for item in inputs if item.uid]
     return {"uid": uids[0], "aliases": uids[1:]} if uids else {}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypedDict
 
 from hermes_agent.toolbox import ToolHooks
 from hermes_agent.tools.base import failure
 
 if TYPE_CHECKING:
     from hermes_agent.messages import Message, ToolCall, Usage
+    from hermes_core.json_values import JsonObject
 
 MS_PER_SECOND: Final = 1000
 
@@ -36,6 +37,18 @@ class TurnIdentity(NamedTuple):
     platform: str
 
 
+class RequestFields(TypedDict):
+    """A request to a provider, as hooks get it."""
+
+    api_request_id: str
+    model: str
+    provider: str
+    base_url: str
+    api_mode: str
+    message_count: int
+    tool_count: int
+
+
 class TurnHooks:
     """The hook calls of one turn."""
 
@@ -43,7 +56,7 @@ class TurnHooks:
         self._announce = announce
         self._identity = identity
 
-    def _turn(self) -> dict[str, Any]:
+    def _turn(self) -> dict[str, str]:
         identity = self._identity
         return {
             "session_id": identity.session_id,
@@ -104,12 +117,12 @@ class TurnHooks:
             platform=identity.platform,
         )
 
-    def request_started(self, fields: dict[str, Any]) -> None:
+    def request_started(self, fields: RequestFields) -> None:
         """Announce a request to the provider."""
-        self._announce("pre_api_request", **self._turn(), **fields)
+        self._announce("pre_api_request", **self._turn(), **fields, request=None)
 
     def request_completed(
-        self, fields: dict[str, Any], usage: Usage, finish: str, started_at: float
+        self, fields: RequestFields, usage: Usage, finish: str, started_at: float
     ) -> None:
         """Announce a successful request."""
         self._announce(
@@ -123,7 +136,7 @@ class TurnHooks:
         )
 
     def request_failed(
-        self, fields: dict[str, Any], error: str, *, retryable: bool, started_at: float
+        self, fields: RequestFields, error: str, *, retryable: bool, started_at: float
     ) -> None:
         """Announce a failed request."""
         self._announce(
@@ -145,7 +158,7 @@ class TurnHooks:
             ),
         )
 
-    def _call(self, call: ToolCall, arguments: dict[str, Any], request_id: str) -> dict[str, Any]:
+    def _call(self, call: ToolCall, arguments: JsonObject, request_id: str) -> JsonObject:
         return {
             **self._turn(),
             "api_request_id": request_id,
@@ -154,7 +167,7 @@ class TurnHooks:
             "args": arguments,
         }
 
-    def _before(self, call: ToolCall, arguments: dict[str, Any], request_id: str) -> str | None:
+    def _before(self, call: ToolCall, arguments: JsonObject, request_id: str) -> str | None:
         for decision in self._announce("pre_tool_call", **self._call(call, arguments, request_id)):
             if isinstance(decision, dict) and decision.get("action") == "block":
                 return failure(str(decision.get("message") or "A plugin blocked this call."))
@@ -163,7 +176,7 @@ class TurnHooks:
     def _after(
         self,
         call: ToolCall,
-        arguments: dict[str, Any],
+        arguments: JsonObject,
         result: str,
         seconds: float,
         request_id: str,

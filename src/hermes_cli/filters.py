@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import time
-from typing import Any
+from typing import TypedDict
 
 UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
 TIME_FORMATS = "5h, 2d, 1w (ago), 2026-03-01 or 2026-03-01T14:30"
@@ -63,8 +63,19 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
                         help="minimum number of messages")  # fmt: skip
 
 
-def session_filter(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The filters as arguments of `SessionDB.list_sessions_rich`."""
+class ListFilters(TypedDict, total=False):
+    """Filters as arguments of `SessionDB.lists.sessions`."""
+
+    source: str | None
+    active_since: float | None
+    active_until: float | None
+    cwd_prefix: str | None
+    model: str | None
+    min_message_count: int
+
+
+def session_filter(arguments: argparse.Namespace) -> ListFilters:
+    """The filters that were given."""
     import os  # noqa: PLC0415 - a folder is rarely given
 
     folder = os.path.abspath(arguments.dir) if arguments.dir else None  # noqa: PTH100 - no links

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, TypedDict
 
 from hermes_cli.output import TableColumn
 from hermes_conversation.latest import latest_session_in
@@ -17,13 +17,12 @@ from hermes_state import SessionDB
 from hermes_state.store_settings import history_exists, history_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from hermes_cli.output import CommandOutput
+    from hermes_state.sessions.records import ListedSession, SessionRow
 
     Change = Callable[[SessionDB, str], object]
-
-Row = dict[str, Any]
 
 COLUMNS = (
     TableColumn("id", style="cyan"),
@@ -35,10 +34,41 @@ COLUMNS = (
 )
 
 NO_HISTORY = "No conversations yet (no history at {path})."
-LISTED_FIELDS = (
-    "id", "title", "preview", "source", "model", "started_at", "last_active", "ended_at",
-    "end_reason", "message_count", "cwd", "archived", "pinned",
-)  # fmt: skip
+
+
+class ListedFields(TypedDict):
+    """A listed conversation in JSON output."""
+
+    id: str
+    title: str | None
+    preview: str
+    source: str
+    model: str | None
+    started_at: float
+    last_active: float
+    ended_at: float | None
+    end_reason: str | None
+    message_count: int
+    cwd: str | None
+    archived: int
+    pinned: int
+    state: str
+
+
+class ShownSession(Protocol):
+    """A conversation that can be printed in a table."""
+
+    @property
+    def session(self) -> SessionRow:
+        """The session."""
+
+    @property
+    def preview(self) -> str:
+        """The beginning of the first message."""
+
+    @property
+    def last_active(self) -> float:
+        """The time of the last activity."""
 
 
 def open_for_reading() -> SessionDB:
@@ -73,7 +103,7 @@ def chosen_session(db: SessionDB, resume: str | None, *, is_latest: bool) -> str
     here = str(Path.cwd().resolve())
     result = latest_session_in(db, here)
     if result is not None:
-        return str(db.resolve_resume_session_id(result["id"]))
+        return str(db.resolve_resume_session_id(result.id))
     raise UsageError(f"No conversation in {here} to continue.")
 
 
@@ -114,42 +144,57 @@ def no_history_text() -> str:
     return NO_HISTORY.format(path=history_place())
 
 
-def state_text(row: Row) -> str:
+def state_text(session: SessionRow) -> str:
     """The state of a conversation: open, ended with its reason, or interrupted."""
     words = ["open"]
-    if row.get("ended_at") is not None:
-        reason = row.get("end_reason")
-        words = [f"ended: {reason}" if reason else "ended"]
-    if row.get("end_reason") == "crashed":
+    if session.ended_at is not None:
+        words = [f"ended: {session.end_reason}" if session.end_reason else "ended"]
+    if session.end_reason == "crashed":
         words = ["interrupted"]
-    words += [word for word in ("pinned", "archived") if row.get(word)]
+    words += ["pinned"] if session.pinned else []
+    words += ["archived"] if session.archived else []
     return ", ".join(words)
 
 
-def display_name(row: Row) -> str:
+def display_name(title: str | None, preview: str | None) -> str:
     """The title, or the beginning of the first message."""
-    return str(row.get("title") or row.get("preview") or "(empty)")
+    return title or preview or "(empty)"
 
 
-def listed_fields(row: Row) -> Row:
+def listed_fields(row: ListedSession) -> ListedFields:
     """The documented fields of a listed conversation."""
-    return {key: row.get(key) for key in LISTED_FIELDS} | {"state": state_text(row)}
+    session = row.session
+    return {
+        "id": session.id,
+        "title": session.title,
+        "preview": row.preview,
+        "source": session.source,
+        "model": session.model,
+        "started_at": session.started_at,
+        "last_active": row.last_active,
+        "ended_at": session.ended_at,
+        "end_reason": session.end_reason,
+        "message_count": session.message_count,
+        "cwd": session.cwd,
+        "archived": session.archived,
+        "pinned": session.pinned,
+        "state": state_text(session),
+    }
 
 
-def print_rows(rows: list[Row], out: CommandOutput) -> None:
+def print_rows(rows: Iterable[ShownSession], out: CommandOutput) -> None:
     """Print a table of conversations."""
     now = time.time()
-    out.table(
-        COLUMNS,
-        [
-            (
-                str(row["id"]),
-                human_format.ago(row.get("last_active") or row.get("started_at"), now),
-                str(row.get("source") or ""),
-                human_format.number(row.get("message_count") or 0),
-                display_name(row),
-                state_text(row),
-            )
-            for row in rows
-        ],
+    out.table(COLUMNS, [_table_row(row, now) for row in rows])
+
+
+def _table_row(row: ShownSession, now: float) -> tuple[str, ...]:
+    session = row.session
+    return (
+        session.id,
+        human_format.ago(row.last_active or session.started_at, now),
+        session.source or "",
+        human_format.number(session.message_count),
+        display_name(session.title, row.preview),
+        state_text(session),
     )

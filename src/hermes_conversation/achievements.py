@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes_core import paths
 from hermes_core.clock import SystemClock
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_achievements.catalogue import Achievement
+    from hermes_achievements.evaluation.snapshot import Announcement
     from hermes_achievements.scan.history import Ledger
     from hermes_achievements.scan.plain_history import MemoryLedger
     from hermes_achievements.service import AchievementService, HistorySource
@@ -121,7 +122,7 @@ def service() -> AchievementService:
     )
 
 
-def notify_plugins(announcement: dict[str, Any]) -> None:
+def notify_plugins(announcement: Announcement) -> None:
     """Invoke the unlock hook once per scan, also for the first scan of a long history."""
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
 

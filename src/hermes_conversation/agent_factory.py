@@ -23,7 +23,7 @@ from hermes_agent.tools.delegate import EXCLUDED_TOOLS, TaskDelegation
 from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.toolset import standard_tools
 from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
-from hermes_conversation.history_scope import ScopedHistory
+from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_conversation.role_limits import (
     OWNER_FOLDER,
     folder_of_role,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.prompter import Prompter
     from hermes_core.config.file import Settings
     from hermes_state import SessionDB
+    from hermes_state.sessions.records import SessionRow
 
 NO_MODEL: Final = (
     "No model is configured. Run `hermes setup`, or start Ollama, llama-server or LM Studio, "
@@ -112,7 +113,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     settings = config.settings()
     role = options.role
     cwd = conversation_folder(options)
-    row = db.get_session(options.session_id) if options.session_id else None
+    row = db.sessions.find(options.session_id) if options.session_id else None
     hosts = tuple(settings.get_list("agent.allowed_hosts")) if may(role, Right.ALL_FILES) else ()
     jobs, memory = Jobs(environment_without_secrets(), hosts), conversation_memory(options)
     may_extend = may(role, Right.EXTENSIONS)
@@ -212,11 +213,11 @@ def working_folder(chosen: Path | None) -> Path:
     return workspace_path(OWNER_FOLDER)
 
 
-def searchable_history(db: SessionDB, options: ConversationOptions) -> SessionDB | ScopedHistory:
+def searchable_history(db: SessionDB, options: ConversationOptions) -> ConversationHistory:
     """The history that may be searched in a conversation."""
     if options.scope_key or not may(options.role, Right.ALL_HISTORY):
         return ScopedHistory(db, options.scope_key)
-    return db
+    return ConversationHistory(db)
 
 
 def environment_without_secrets() -> dict[str, str]:
@@ -264,14 +265,14 @@ def _window_warning(provider: Provider, window: int) -> str:
     return "" if provider.api_mode == "local" else warning_for(provider.model, window)
 
 
-def _stored_prompt(row: dict[str, Any] | None, role: Role) -> str:
+def _stored_prompt(row: SessionRow | None, role: Role) -> str:
     """The prompt the conversation started with; it is kept for the provider's cache.
 
     Only the owner's: that of another person may be from a time when they had more rights.
     """
-    if role is not Role.OWNER:
+    if role is not Role.OWNER or row is None:
         return ""
-    return str((row or {}).get("system_prompt") or "")
+    return row.system_prompt or ""
 
 
 def _build_prompt(

@@ -11,7 +11,7 @@ from hermes_agent.events import Failed, TurnStarted
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.providers import selection
 from hermes_conversation import agent_factory, attachments, export
-from hermes_conversation.history_scope import ScopedHistory
+from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hermes_conversation.agent_factory import AgentBundle, ConversationOptions
     from hermes_conversation.attachments import Picture
     from hermes_state import SessionDB
+    from hermes_state.sessions.records import SessionRow
 
 NO_MESSAGES = "This conversation has no messages yet."
 
@@ -82,10 +83,10 @@ class Conversation:
     @property
     def exists(self) -> bool:
         """Whether the conversation is stored: it has at least one message."""
-        return self.db.get_session(self.session_id) is not None
+        return self.db.sessions.find(self.session_id) is not None
 
     @property
-    def history(self) -> SessionDB | ScopedHistory:
+    def history(self) -> ConversationHistory:
         """The history that may be searched from this conversation."""
         return agent_factory.searchable_history(self.db, self._options)
 
@@ -260,10 +261,10 @@ class Conversation:
         if not self.exists:
             return []
         rows, prompts = (
-            self.db.get_messages(self.session_id),
+            self.db.messages.rows(self.session_id),
             self.db.edits.prompt_ids(self.session_id),
         )
-        return [UserPrompt(row["id"], row["content"]) for row in rows if row["id"] in prompts]
+        return [UserPrompt(row.id, row.content) for row in rows if row.id in prompts]
 
     def rewind_to(self, message_id: int) -> str:
         """Remove a prompt and everything after it; return its text.
@@ -277,7 +278,7 @@ class Conversation:
         if target is None:
             raise UsageError("The message is not one of your prompts in this conversation.")
         self.agent.history_was_changed()
-        self.db.rewind_to_message(self.session_id, message_id)
+        self.db.edits.rewind(self.session_id, message_id)
         self.pictures = attachments.pictures_of(target.content)
         return target.text
 
@@ -289,11 +290,11 @@ class Conversation:
             raise UsageError(NO_MESSAGES)
         return self.rewind_to(prompts[-1].message_id)
 
-    def related_sessions(self) -> list[dict[str, Any]]:
+    def related_sessions(self) -> list[SessionRow]:
         """This conversation, its ancestors and its branches, oldest first."""
         self._require()
-        rows = map(self.db.get_session, self.db.portable.relatives_of(self.session_id))
-        return sorted((row for row in rows if row), key=lambda row: row["started_at"] or 0)
+        rows = map(self.db.sessions.find, self.db.portable.relatives_of(self.session_id))
+        return sorted((row for row in rows if row), key=lambda row: row.started_at)
 
     def save(self, path: str = "") -> Path:
         """Write the conversation to a file, as Markdown or HTML by its suffix; return the path."""
@@ -318,9 +319,9 @@ class Conversation:
             self.db.set_session_title(self.session_id, text)
         return self.db.get_session_title(self.session_id) or ""
 
-    def row(self) -> dict[str, Any]:
-        """The stored row of the conversation; empty before the first message."""
-        return self.db.get_session(self.session_id) or {}
+    def row(self) -> SessionRow | None:
+        """The stored row of the conversation; None before the first message."""
+        return self.db.sessions.find(self.session_id)
 
     def _require(self) -> None:
         if not self.exists:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
+    from hermes_state.sessions.records import ListedSession
 
 PAGE_SIZE: Final = 100
 
 
-def latest_session_in(db: SessionDB, folder: str) -> dict[str, Any] | None:
+def latest_session_in(db: SessionDB, folder: str) -> ListedSession | None:
     """Its row, or None; conversations of subfolders do not count."""
     offset = 0
-    while rows := db.list_sessions_rich(
+    while rows := db.lists.sessions(
         limit=PAGE_SIZE, offset=offset, order_by_last_active=True, cwd_prefix=folder
     ):
-        result = next((row for row in rows if row.get("cwd") == folder), None)
+        result = next((row for row in rows if row.session.cwd == folder), None)
         if result is not None:
             return result
         offset += len(rows)

@@ -69,21 +69,22 @@ def _resume(conversation: Conversation, words: str) -> CommandOutcome:
         return _sessions(conversation, "")
     conversation.resume(words)
     row = conversation.row()
-    count = human_format.plural(row.get("message_count") or 0, "message")
-    return CommandOutcome(f"Resumed {row.get('title') or conversation.session_id} ({count})")
+    count = human_format.plural(row.message_count if row else 0, "message")
+    name = (row and row.title) or conversation.session_id
+    return CommandOutcome(f"Resumed {name} ({count})")
 
 
 def _sessions(conversation: Conversation, words: str) -> CommandOutcome:
-    rows = conversation.history.list_sessions_rich(limit=LIST_LIMIT, order_by_last_active=True)
+    rows = conversation.history.sessions(limit=LIST_LIMIT, order_by_last_active=True)
     if words:
         rows = [row for row in rows if words.lower() in str(row).lower()]
-    lines = [f"{row['id']}  {row.get('title') or row.get('preview') or ''}" for row in rows]
+    lines = [f"{row.id}  {row.name}" for row in rows]
     return CommandOutcome("\n".join(lines) or "No conversations yet.")
 
 
 def _search(conversation: Conversation, words: str) -> CommandOutcome:
-    hits = conversation.history.search_messages(_required(words, "/search WORDS"), limit=LIST_LIMIT)
-    lines = [f"{hit['session_id']}  {hit['snippet_text']}" for hit in hits]
+    hits = conversation.history.find(_required(words, "/search WORDS"), limit=LIST_LIMIT)
+    lines = [f"{hit.session_id}  {hit.snippet_text}" for hit in hits]
     return CommandOutcome("\n".join(lines) or "No matching messages.")
 
 
@@ -138,11 +139,18 @@ def _handoff(conversation: Conversation, words: str) -> CommandOutcome:
 
 def _usage(conversation: Conversation, _words: str) -> CommandOutcome:
     row = conversation.row()
-    names = ("input_tokens", "output_tokens", "cache_read_tokens", "reasoning_tokens")
-    parts = [f"{row[name]:,} {name.replace('_', ' ')}" for name in names if row.get(name)]
+    if row is None:
+        return CommandOutcome("No tokens used yet.")
+    tokens = {
+        "input tokens": row.input_tokens,
+        "output tokens": row.output_tokens,
+        "cache read tokens": row.cache_read_tokens,
+        "reasoning tokens": row.reasoning_tokens,
+    }
+    parts = [f"{number:,} {name}" for name, number in tokens.items() if number]
     if not parts:
         return CommandOutcome("No tokens used yet.")
-    cost = row.get("actual_cost_usd") or row.get("estimated_cost_usd")
+    cost = row.actual_cost_usd or row.estimated_cost_usd
     if cost:
         parts.append(f"about ${cost:.4f}")
     used, window = conversation.agent.context_tokens, conversation.agent.window
@@ -155,10 +163,10 @@ def _status(conversation: Conversation, _words: str) -> CommandOutcome:
     row = conversation.row()
     lines = [
         f"conversation  {conversation.session_id}",
-        f"title         {row.get('title') or '-'}",
+        f"title         {(row and row.title) or '-'}",
         f"model         {conversation.agent.model}",
         f"folder        {conversation.agent.cwd}",
-        f"messages      {row.get('message_count') or 0}",
+        f"messages      {row.message_count if row else 0}",
     ]
     return CommandOutcome("\n".join(lines))
 

@@ -26,7 +26,7 @@ class SessionKind(StrEnum):
         return self in (SessionKind.CONVERSATION, SessionKind.BRANCH, SessionKind.CONTINUATION)
 
 
-class SessionRow(NamedTuple):
+class ScannedSession(NamedTuple):
     """A session without its messages."""
 
     id: str
@@ -45,7 +45,7 @@ class SessionRow(NamedTuple):
     parent_id: str | None = None
 
 
-class MessageRow(NamedTuple):
+class ScannedMessage(NamedTuple):
     """The columns of a message that statistics need.
 
     `content` is complete for tool results and has at least the first 200 characters of

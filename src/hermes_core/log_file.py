@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import logging
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core import paths
 from hermes_core.config.probe import may_be_set
 from hermes_core.errors import ConfigError
 
+if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject, JsonValue
 
-def log_fields(**fields: Any) -> dict[str, Any]:
+
+def log_fields(**fields: JsonValue) -> dict[str, JsonObject]:
     """The `extra` argument of a log call; fields that are None are omitted."""
     return {"facts": {name: value for name, value in fields.items() if value is not None}}
 
@@ -44,6 +47,32 @@ class JsonLinesFormatter(logging.Formatter):
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
         return json.dumps(entry, ensure_ascii=False, default=str)
+
+
+class LogEntry(NamedTuple):
+    """A line of a log file; `facts` are the fields besides the common ones."""
+
+    at: str
+    level: str
+    logger: str
+    message: str
+    facts: JsonObject
+    fields: JsonObject  # all of them, as written
+
+
+COMMON_FIELDS: Final = frozenset({"at", "level", "process", "logger", "message", "traceback"})
+
+
+def parse_line(line: str | bytes) -> LogEntry:
+    """A line of a log file of JSON lines; ValueError if it is not one."""
+    fields = json.loads(line)
+    if not isinstance(fields, dict):
+        raise ValueError("not a log entry")  # noqa: TRY004 - as for other invalid JSON
+    facts = {name: value for name, value in fields.items() if name not in COMMON_FIELDS}
+    at, level, logger, message = (
+        str(fields.get(name, "")) for name in ("at", "level", "logger", "message")
+    )
+    return LogEntry(at, level, logger, message, facts, fields)
 
 
 class LogFile(logging.Handler):

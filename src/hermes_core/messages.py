@@ -47,9 +47,15 @@ class Message(TypedDict, total=False):
     finish_reason: str | None
     token_count: int | None
     platform_message_id: str | None
+    message_id: str | None  # another name of it
+    name: str | None  # another name of `tool_name`
     observed: bool
-    timestamp: float
+    timestamp: float | None
     hermes_uid: str
+    effect_disposition: str | None
+    api_content: object
+    display_kind: str | None
+    display_metadata: object
 
 
 _TEXT_TYPES = frozenset({"text", "input_text", "output_text", "summary_text"})

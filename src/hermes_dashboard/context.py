@@ -5,37 +5,80 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hermes_dashboard.analytics.analysis import Analysis
 from hermes_dashboard.workspaces import Workspaces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hermes_state import SessionDB
+
+
+class PlatformStatus(NamedTuple):
+    """The state of a platform; `since` is a timestamp or an ISO time."""
+
+    name: str
+    state: str
+    detail: str = ""
+    account: str | None = None
+    since: float | str | None = None
+
+
+class GatewayStatus(NamedTuple):
+    """The state of the gateway's process and of each platform."""
+
+    is_running: bool = False
+    pid: int | None = None
+    started_at: float | None = None
+    version: str | None = None
+    platforms: Sequence[PlatformStatus] = ()
+
+
+class GatewayError(NamedTuple):
+    """An error in the gateway's log."""
+
+    at: float
+    level: str
+    logger: str
+    message: str
+
+
+class GatewayChat(NamedTuple):
+    """A chat with a conversation."""
+
+    key: str
+    platform: str
+    name: str
+    kind: str
+    session_id: str
+    last_active: float | str | None
+
+
+class SelectableModel(NamedTuple):
+    """A model that a conversation can use; `is_here` means that it needs no download."""
+
+    name: str
+    provider: str
+    is_current: bool = False
+    is_here: bool = True
+    detail: str = ""
 
 
 class GatewayReader(Protocol):
     """Read access to the chat gateway, which may run in another process."""
 
-    def state(self) -> dict[str, Any]:
-        """The state of the process and of each platform.
-
-        `is_running`, `pid`, `started_at`, `version` and `platforms`: a list with `name`,
-        `state`, `detail`, `account` and `since`.
-        """
+    def state(self) -> GatewayStatus:
+        """The state of the process and of each platform."""
         ...
 
-    def errors(self, limit: int) -> list[dict[str, Any]]:
-        """Recent errors, newest first: `at`, `level`, `logger`, `message`."""
+    def errors(self, limit: int) -> list[GatewayError]:
+        """Recent errors, newest first."""
         ...
 
-    def chats(self, limit: int) -> list[dict[str, Any]]:
-        """Chats with a conversation, most recently active first.
-
-        `key`, `platform`, `name`, `kind`, `session_id` and `last_active`.
-        """
+    def chats(self, limit: int) -> list[GatewayChat]:
+        """Chats with a conversation, most recently active first."""
         ...
 
 
@@ -46,7 +89,7 @@ class DashboardContext:
     db: SessionDB
     home: Path
     gateway: GatewayReader
-    models: Callable[[], list[dict[str, Any]]]  # as in `hermes models list --json`
+    models: Callable[[], list[SelectableModel]]
     is_demo: bool = False
     start_folder: Path = field(default_factory=Path.cwd)  # where the dashboard was started
 

@@ -66,15 +66,16 @@ class Workspaces:
     def of_session(self, db: SessionDB, session_id: str) -> Path:
         """The folder in which a stored conversation goes on; else the default."""
         try:
-            row = db.get_session(db.lookup.resolve(session_id))
-            return self.check(str((row or {}).get("cwd") or ""), accepts_home=True)
+            session = db.sessions.find(db.lookup.resolve(session_id))
+            folder = session.cwd if session is not None else None
+            return self.check(folder or "", accepts_home=True)
         except UsageError:
             return self.default()
 
     def recent(self, db: SessionDB) -> list[str]:
         """Folders of recent conversations, latest first."""
-        rows = db.list_sessions_rich(limit=RECENT_SESSIONS, order_by_last_active=True)
-        names = dict.fromkeys(str(row.get("cwd")) for row in rows if row.get("cwd"))
+        rows = db.lists.sessions(limit=RECENT_SESSIONS, order_by_last_active=True)
+        names = dict.fromkeys(row.session.cwd for row in rows if row.session.cwd)
         return [name for name in names if self._is_allowed(name)][:MAX_RECENT]
 
     def _is_allowed(self, name: str) -> bool:

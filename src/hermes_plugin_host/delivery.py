@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from hermes_core.config.probe import may_be_set
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS
@@ -17,20 +17,19 @@ from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS
 if TYPE_CHECKING:
     from hermes_plugin_host.callbacks import Callback
     from hermes_plugin_host.manager import PluginManager
+    from hermes_state.delivery.boundaries import BoundaryEvent
+
+HookFacts = dict[str, str | int | float | None]
 
 log = logging.getLogger(__name__)
 
-BOUNDARY_FIELDS: Final = (
-    "event_id", "kind", "reason", "old_session_id", "new_session_id", "session_id", "epoch",
-    "platform", "occurred_at",
-)  # fmt: skip
 POLL_INTERVAL_SECONDS: Final = 0.5
 
 
 class BoundaryStore(Protocol):
     """The store methods that delivery needs."""
 
-    def claim(self, limit: int = 50) -> list[dict[str, Any]]: ...
+    def claim(self, limit: int = 50) -> list[BoundaryEvent]: ...
     def consumers_of(self, event_id: str) -> set[str]: ...
     def record_delivery(self, event_id: str, consumer: str) -> None: ...
     def settle(self, event_id: str, error: str | None = None) -> None: ...
@@ -40,20 +39,31 @@ class HookCall(NamedTuple):
     """One hook to call for an event."""
 
     hook: str
-    facts: dict[str, Any]
+    facts: HookFacts
 
 
-def calls_for(event: dict[str, Any]) -> list[HookCall]:
+def calls_for(event: BoundaryEvent) -> list[HookCall]:
     """The hooks to call for an event, in order."""
     calls = []
-    platform = event["platform"]
-    if event["is_final"]:
-        facts = {"session_id": event["session_id"], "platform": platform}
+    platform = event.platform
+    if event.is_final:
+        facts: HookFacts = {"session_id": event.session_id, "platform": platform}
         calls.append(HookCall("on_session_finalize", facts))
-    if event["new_session_id"] and event["kind"] in ("new", "idle", "daily"):
-        facts = {"session_id": event["new_session_id"], "platform": platform}
+    if event.new_session_id and event.kind in ("new", "idle", "daily"):
+        facts = {"session_id": event.new_session_id, "platform": platform}
         calls.append(HookCall("on_session_reset", facts))
-    calls.append(HookCall("on_session_boundary", {name: event[name] for name in BOUNDARY_FIELDS}))
+    boundary: HookFacts = {
+        "event_id": event.event_id,
+        "kind": event.kind,
+        "reason": event.reason,
+        "old_session_id": event.old_session_id,
+        "new_session_id": event.new_session_id,
+        "session_id": event.session_id,
+        "epoch": event.epoch,
+        "platform": platform,
+        "occurred_at": event.occurred_at,
+    }
+    calls.append(HookCall("on_session_boundary", boundary))
     return calls
 
 
@@ -83,8 +93,8 @@ class Delivery:
             count += len(events)
         return count
 
-    def _deliver(self, event: dict[str, Any]) -> None:
-        taken = self._store.consumers_of(event["event_id"])
+    def _deliver(self, event: BoundaryEvent) -> None:
+        taken = self._store.consumers_of(event.event_id)
         failures = []
         for facts, callback in self._ordered_calls(event):
             if callback.consumer in taken:
@@ -93,10 +103,10 @@ class Delivery:
             if outcome.is_failure:
                 failures.append(f"{callback.consumer}: {outcome.error}")
             else:
-                self._store.record_delivery(event["event_id"], callback.consumer)
-        self._store.settle(event["event_id"], "; ".join(failures) or None)
+                self._store.record_delivery(event.event_id, callback.consumer)
+        self._store.settle(event.event_id, "; ".join(failures) or None)
 
-    def _ordered_calls(self, event: dict[str, Any]) -> list[tuple[dict[str, Any], Callback]]:
+    def _ordered_calls(self, event: BoundaryEvent) -> list[tuple[HookFacts, Callback]]:
         """The callbacks with their arguments; each attempt starts with another plugin.
 
         Otherwise the plugins after one that kills the process would never be called.
@@ -106,7 +116,7 @@ class Delivery:
             for hook_call in calls_for(event)
             for callback in self._manager.callbacks(hook_call.hook)
         ]
-        retries = event["attempts"] - 1
+        retries = event.attempts - 1
         if retries < 1:
             return calls
         plugins = list(dict.fromkeys(callback.plugin for _facts, callback in calls))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from hermes_core.errors import HermesError
 from hermes_state.engine.sqlite.driver import sqlite3
@@ -43,7 +43,14 @@ def is_malformed_db_error(error: BaseException) -> bool:
     return "malformed" in text or "not a database" in text or "is damaged" in text
 
 
-def repair_state_db_schema(path: str | Path, **_ignored: Any) -> dict[str, Any]:
+class RepairReport(TypedDict):
+    """Whether a store was repaired, and its problems."""
+
+    repaired: bool
+    problems: list[str]
+
+
+def repair_state_db_schema(path: str | Path, **_ignored: Any) -> RepairReport:
     """Problems of a store; nothing is changed."""
     findings = [finding for finding in examine(Path(path)) if finding.status == "failed"]
     return {

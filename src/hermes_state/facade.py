@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from hermes_core.messages import sanitize_title
+from hermes_state import original_rows
 from hermes_state.delivery.compression_locks import CompressionLockRepository
 from hermes_state.delivery.handoffs import HandoffRepository
 from hermes_state.messages.edits import EditRepository
@@ -24,10 +25,14 @@ from hermes_state.upkeep.statistics import StatisticsRepository
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.engine import Engine
+    from hermes_state.original_rows import HouseKeepingDict
     from hermes_state.repository import Repository
 
 P = ParamSpec("P")
 R = TypeVar("R")
+D = TypeVar("D")
 AnyRepository = TypeVar("AnyRepository", bound="Repository")
 
 
@@ -43,8 +48,26 @@ def method_of(
     return call
 
 
+def dicts_of(
+    attribute: str,
+    method: Callable[Concatenate[AnyRepository, P], R],
+    convert: Callable[[Columns, R], D],
+) -> Callable[Concatenate[OriginalNames, P], D]:
+    """Like `method_of`; the rows are returned as hermes-agent's dictionaries."""
+
+    @functools.wraps(method)
+    def call(self: OriginalNames, /, *arguments: P.args, **options: P.kwargs) -> D:
+        repository = getattr(self, attribute)
+        return convert(self.engine.columns, method(repository, *arguments, **options))
+
+    return call
+
+
 class OriginalNames:
     """The methods of a store under the names that hermes-agent gave them."""
+
+    engine: Engine
+    retention: RetentionRepository
 
     sanitize_title = staticmethod(sanitize_title)
 
@@ -52,7 +75,7 @@ class OriginalNames:
     ensure_session = method_of("sessions", SessionRepository.ensure_session)
     end_session = method_of("sessions", SessionRepository.end_session)
     reopen_session = method_of("sessions", SessionRepository.reopen_session)
-    get_session = method_of("sessions", SessionRepository.get_session)
+    get_session = dicts_of("sessions", SessionRepository.find, original_rows.session_dict)
     set_session_archived = method_of("sessions", SessionRepository.set_session_archived)
     set_session_pinned = method_of("sessions", SessionRepository.set_session_pinned)
     update_session_model = method_of("sessions", SessionRepository.update_session_model)
@@ -64,32 +87,38 @@ class OriginalNames:
 
     append_message = method_of("messages", MessageRepository.append_message)
     append_messages_batch = method_of("messages", MessageRepository.append_messages_batch)
-    get_messages = method_of("messages", MessageRepository.get_messages)
+    get_messages = dicts_of("messages", MessageRepository.rows, original_rows.message_dicts)
     get_messages_as_conversation = method_of(
         "messages", MessageRepository.get_messages_as_conversation
     )
-    list_recent_user_messages = method_of("messages", MessageRepository.list_recent_user_messages)
-    get_messages_around = method_of("messages", MessageRepository.get_messages_around)
-    get_anchored_view = method_of("messages", MessageRepository.get_anchored_view)
+    list_recent_user_messages = dicts_of(
+        "messages", MessageRepository.recent_prompts, original_rows.prompt_dicts
+    )
+    get_messages_around = dicts_of("messages", MessageRepository.around, original_rows.window_dict)
+    get_anchored_view = dicts_of(
+        "messages", MessageRepository.anchored_view, original_rows.view_dict
+    )
 
-    rewind_to_message = method_of("edits", EditRepository.rewind_to_message)
+    rewind_to_message = dicts_of("edits", EditRepository.rewind, original_rows.rewind_dict)
     restore_rewound = method_of("edits", EditRepository.restore_rewound)
     archive_and_compact = method_of("edits", EditRepository.archive_and_compact)
     replace_messages = method_of("edits", EditRepository.replace_messages)
     clear_messages = method_of("edits", EditRepository.clear_messages)
 
-    list_sessions_rich = method_of("lists", ListRepository.list_sessions_rich)
-    search_sessions = method_of("lists", ListRepository.search_sessions)
-    search_sessions_by_id = method_of("lists", ListRepository.search_sessions_by_id)
+    list_sessions_rich = dicts_of("lists", ListRepository.sessions, original_rows.listed_dicts)
+    search_sessions = dicts_of("lists", ListRepository.search_sessions, original_rows.listed_dicts)
+    search_sessions_by_id = dicts_of(
+        "lists", ListRepository.search_sessions_by_id, original_rows.listed_dicts
+    )
     session_count = method_of("lists", ListRepository.session_count)
 
-    search_messages = method_of("search", SearchRepository.search_messages)
+    search_messages = dicts_of("search", SearchRepository.find, original_rows.hit_dicts)
 
     resolve_session_id = method_of("lookup", LookupRepository.resolve_session_id)
 
     set_session_title = method_of("titles", TitleRepository.set_session_title)
     get_session_title = method_of("titles", TitleRepository.get_session_title)
-    get_session_by_title = method_of("titles", TitleRepository.get_session_by_title)
+    get_session_by_title = dicts_of("titles", TitleRepository.find, original_rows.session_dict)
     resolve_session_by_title = method_of("titles", TitleRepository.resolve_session_by_title)
     get_next_title_in_lineage = method_of("titles", TitleRepository.get_next_title_in_lineage)
     get_compression_tip = method_of("titles", TitleRepository.get_compression_tip)
@@ -97,7 +126,7 @@ class OriginalNames:
 
     update_token_counts = method_of("usage", UsageRepository.update_token_counts)
     record_auxiliary_usage = method_of("usage", UsageRepository.record_auxiliary_usage)
-    usage_totals = method_of("usage", UsageRepository.usage_totals)
+    usage_totals = dicts_of("usage", UsageRepository.totals, original_rows.usage_dict)
 
     delete_session = method_of("trash", TrashRepository.delete_session)
     delete_sessions = method_of("trash", TrashRepository.delete_sessions)
@@ -113,13 +142,16 @@ class OriginalNames:
     finalize_orphaned_compression_sessions = method_of(
         "retention", RetentionRepository.finalize_orphaned_compression_sessions
     )
-    maybe_auto_prune_and_vacuum = method_of(
-        "retention", RetentionRepository.maybe_auto_prune_and_vacuum
-    )
 
-    export_session = method_of("exports", ExportRepository.export_session)
-    export_session_lineage = method_of("exports", ExportRepository.export_session_lineage)
-    export_all = method_of("exports", ExportRepository.export_all)
+    def maybe_auto_prune_and_vacuum(self, /, **_ignored: object) -> HouseKeepingDict:
+        """Once a day: purge and prune old sessions, whatever the arguments; never vacuums."""
+        return original_rows.house_keeping_dict(self.engine.columns, self.retention.keep_house())
+
+    export_session = dicts_of("exports", ExportRepository.session, original_rows.export_dict)
+    export_session_lineage = dicts_of(
+        "exports", ExportRepository.conversation, original_rows.export_dicts
+    )
+    export_all = dicts_of("exports", ExportRepository.iter_exports, original_rows.export_dicts)
 
     get_meta = method_of("meta", MetaRepository.get_meta)
     set_meta = method_of("meta", MetaRepository.set_meta)
@@ -138,8 +170,10 @@ class OriginalNames:
     claim_handoff = method_of("handoffs", HandoffRepository.claim_handoff)
     complete_handoff = method_of("handoffs", HandoffRepository.complete_handoff)
     fail_handoff = method_of("handoffs", HandoffRepository.fail_handoff)
-    get_handoff_state = method_of("handoffs", HandoffRepository.get_handoff_state)
-    list_pending_handoffs = method_of("handoffs", HandoffRepository.list_pending_handoffs)
+    get_handoff_state = dicts_of("handoffs", HandoffRepository.find, original_rows.handoff_dict)
+    list_pending_handoffs = dicts_of(
+        "handoffs", HandoffRepository.pending, original_rows.session_dicts
+    )
 
     session_count_by_source = method_of("statistics", StatisticsRepository.session_count_by_source)
     vacuum = method_of("statistics", StatisticsRepository.vacuum)

@@ -14,9 +14,10 @@ from textual.message import Message
 from hermes_agent.local import built_in
 from hermes_core.command_name import with_command_name
 from hermes_core.errors import UsageError
+from hermes_core.json_values import list_in
 from hermes_tui.commands import TuiCommands
 from hermes_tui.dialogs import KeysDialog
-from hermes_tui.event_queue import MERGE_SECONDS, MERGED_KINDS, EventQueue
+from hermes_tui.event_queue import MERGE_SECONDS, EventQueue, is_merged
 from hermes_tui.event_view import EventView
 from hermes_tui.external_editor import edit_text
 from hermes_tui.messages import NoticeLine
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from hermes_tui.conversation import ConversationClient
     from hermes_tui.input_history import InputHistory
+    from tui_gateway.protocol import ClientEvent
 
 REPEAT_SECONDS: Final = 2.0
 DARK, LIGHT = "textual-dark", "textual-light"
@@ -103,10 +105,10 @@ class HermesApp(App[None]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._end, number)
-        self.prompt.names = [command["name"] for command in self._commands.available()]
+        self.prompt.names = [command.name for command in self._commands.available()]
         await self.show_all()
         if not self.conversation.exists and not self.conversation.is_running:
-            model = self.conversation.info["model"]
+            model = self.conversation.info.model
             await self.note(f"Hermes, {model}. /help lists commands, F1 shows keys, Ctrl+D quits.")
             if model == built_in.MODEL_NAME:
                 await self.note(built_in.DEMO_NOTICE)
@@ -159,9 +161,9 @@ class HermesApp(App[None]):
 
     # Events
 
-    def _queue_event(self, kind: str, payload: dict[str, Any]) -> None:
+    def _queue_event(self, event: ClientEvent) -> None:
         """Queue an event; called in the thread of the connection."""
-        if self.is_running and self._events.put(kind, payload):
+        if self.is_running and self._events.put(event):
             self.post_message(EventsArrived())
 
     async def on_events_arrived(self) -> None:
@@ -169,8 +171,8 @@ class HermesApp(App[None]):
         event = self._events.take()
         if event is None or not self.screen_stack:
             return  # no event, or the application is closing
-        await self.event_view.show(*event)
-        if event[0] in MERGED_KINDS and self._events.is_empty:
+        await self.event_view.show(event)
+        if is_merged(event) and self._events.is_empty:
             self.set_timer(MERGE_SECONDS, self._request_events)
         else:
             self._request_events()
@@ -203,18 +205,20 @@ class HermesApp(App[None]):
         if event.text_area.text == self._completed_input:
             return  # completed by Tab; its alternatives are shown
         names = set(self.prompt.matching()) if event.text_area is self.prompt else set()
-        commands = [command for command in self._commands.available() if command["name"] in names]
+        commands = [command for command in self._commands.available() if command.name in names]
         self._main_screen.query_one(Hints).show_commands(commands)
 
     async def on_prompt_tabbed(self, event: Prompt.Tabbed) -> None:
         """Complete a path."""
-        params = {"word": event.word, "cwd": str(self.conversation.info["cwd"])}
+        word, folder = event.word, self.conversation.info.cwd
         try:
-            response = await asyncio.to_thread(self.conversation.call, "complete.path", **params)
+            response = await asyncio.to_thread(
+                self.conversation.call, "complete.path", word=word, cwd=folder
+            )
         except UNREACHABLE as error:
             self.notify(str(error), severity="error", markup=False)
             return
-        items = response["items"]
+        items = [str(item) for item in list_in(response, "items")]
         self.prompt.complete_word(event.word, items)
         self._completed_input = self.prompt.text
         self._main_screen.query_one(Hints).show_completions(items if len(items) > 1 else [])
@@ -288,7 +292,7 @@ class HermesApp(App[None]):
 
     def action_switch_permissions(self) -> None:
         """Switch between the modes workspace and plan; full is chosen by /permissions only."""
-        mode = "plan" if self.conversation.info.get("mode") == "workspace" else "workspace"
+        mode = "plan" if self.conversation.info.mode == "workspace" else "workspace"
         self.submission.call_in_background("session.permissions", mode=mode)
 
     async def action_rewind(self) -> None:

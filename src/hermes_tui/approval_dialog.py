@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -20,6 +20,8 @@ from hermes_tui.status import short_folder
 if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
+
+    from tui_gateway.protocol import ApprovalQuestion
 
 MIN_VISIBLE_SECONDS: Final = 1.0  # before a dialog accepts keys
 TYPING_PAUSE_SECONDS: Final = 0.5  # keys without a pause were meant for the input
@@ -50,21 +52,22 @@ class ApprovalDialog(QuestionDialog):
         Binding("right", "app.focus_next"),
     ]
 
-    def __init__(self, payload: dict[str, Any]) -> None:
-        super().__init__(payload)
+    def __init__(self, question: ApprovalQuestion) -> None:
+        super().__init__(question.request_id)
+        self._question = question
         self._visible_since = self._last_typed_at = time.monotonic()
-        self._rules = tuple(str(rule) for rule in payload.get("rules") or ())
+        self._rules = tuple(question.rules)
         self._is_rule_edited = False
-        self._may_always = bool(payload.get("allow_permanent"))
+        self._may_always = question.allow_permanent
         self._edited = ""  # what the input is for: `rule` or `reason`
         self._problem = ""  # of the edited rule
 
     def compose(self) -> ComposeResult:
         """The reason, the folder, the command or diff, the rule and the answers."""
-        payload = self._payload
+        question = self._question
         with Vertical(classes="dialog approval"):
-            yield Static(Content(clean(str(payload["description"]))), classes="reason")
-            folder = short_folder(one_line(str(payload.get("folder") or "")))
+            yield Static(Content(clean(question.description)), classes="reason")
+            folder = short_folder(one_line(question.folder))
             yield Static(Content(f"in {folder}"), classes="dim")
             with VerticalScroll(id="command", can_focus=False):
                 yield Static(self._command(), classes="command")
@@ -159,14 +162,14 @@ class ApprovalDialog(QuestionDialog):
         self.query_one("#deny").focus()
 
     def _command(self) -> Content:
-        risky = set(self._payload.get("risky_lines") or ())
+        risky = set(self._question.risky_lines)
         pieces: list[tuple[str, str]] = []
-        for number, line in enumerate(str(self._payload["command"]).split("\n")):
+        for number, line in enumerate(self._question.command.split("\n")):
             mark, style = ("▶", "bold $error") if number in risky else (" ", "")
             pieces.append((f"{mark} {clean(line)}\n", style))
         pieces += [
             (f"{clean(line)}\n", DIFF_STYLES.get(line[:1], ""))
-            for line in str(self._payload.get("diff") or "").splitlines()
+            for line in self._question.diff.splitlines()
         ]
         pieces[-1] = (pieces[-1][0].rstrip("\n"), pieces[-1][1])
         return Content.assemble(*pieces)
@@ -180,11 +183,11 @@ class ApprovalDialog(QuestionDialog):
 
     def _show_risk(self) -> None:
         """Scroll to the first risky line; lines above it may be wrapped."""
-        risky = self._payload.get("risky_lines") or ()
+        risky = self._question.risky_lines
         area = self.query_one("#command", VerticalScroll)
         if not risky or area.max_scroll_y <= 0:
             return
-        above = str(self._payload["command"]).split("\n")[: risky[0]]
+        above = self._question.command.split("\n")[: risky[0]]
         columns = max(1, area.scrollable_content_region.width - 2)
         rows = sum(max(1, -(-(len(line) + 2) // columns)) for line in above)
         area.scroll_to(y=max(0, rows - 1), animate=False)
@@ -215,6 +218,6 @@ class ApprovalDialog(QuestionDialog):
     def _draw_rule(self) -> None:
         name = "session and always allow" if self._may_always else "session allows"
         rules = ", ".join(one_line(rule) for rule in self._rules)
-        if self._rules == (f"{RUN_PREFIX}{self._payload['command']}",):
+        if self._rules == (f"{RUN_PREFIX}{self._question.command}",):
             rules = "this exact command"
         self.query_one("#rule", Static).update(Content(f"{name}: {rules}"))

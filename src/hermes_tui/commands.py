@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from hermes_core.json_values import number_in, objects_in
 from hermes_tui.rewind import BranchTree, RewindDialog
 from hermes_tui.session_picker import SessionPicker
 from hermes_tui.submission import UNREACHABLE
+from tui_gateway.protocol import (
+    CommandResult,
+    CommandSummary,
+    PromptSummary,
+    RelatedSession,
+    parse,
+)
 
 if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject, JsonValue
     from hermes_tui.app import HermesApp
     from hermes_tui.rewind import RewindAction
 
 TURN_RUNNING: Final = "A turn is running; wait for it, or stop it with Ctrl+C."
 TUI_COMMANDS: Final = (
-    {"name": "/rewind", "hint": "", "help": "rewind to an earlier message (F3)"},
-    {"name": "/tree", "hint": "", "help": "show this conversation and its branches (F4)"},
-    {"name": "/image", "hint": "FILE", "help": "attach an image to the next message"},
+    CommandSummary("/rewind", "", "rewind to an earlier message (F3)"),
+    CommandSummary("/tree", "", "show this conversation and its branches (F4)"),
+    CommandSummary("/image", "FILE", "attach an image to the next message"),
 )
 QUIT_COMMANDS: Final = frozenset({"/quit", "/exit", "/q"})
 
@@ -28,7 +37,7 @@ class TuiCommands:
     def __init__(self, app: HermesApp) -> None:
         self._app = app
 
-    def available(self) -> list[dict[str, Any]]:
+    def available(self) -> list[CommandSummary]:
         """All commands."""
         return [*self._app.conversation.commands, *TUI_COMMANDS]
 
@@ -55,7 +64,7 @@ class TuiCommands:
 
     def _is_for_busy(self, name: str) -> bool:
         return any(
-            command["while_busy"] and f"/{name}" in (command["name"], *command["aliases"])
+            command.while_busy and f"/{name}" in (command.name, *command.aliases)
             for command in self._app.conversation.commands
         )
 
@@ -68,23 +77,23 @@ class TuiCommands:
         if is_first:
             app.show_idle()
         if result is not None:
-            await self._follow(result)
+            await self._follow(parse(CommandResult, result))
 
-    async def _follow(self, result: dict[str, Any]) -> None:
+    async def _follow(self, result: CommandResult) -> None:
         """Show the output of a command and apply its effects."""
         app = self._app
-        if result["changed"]:
+        if result.changed:
             await self._app.event_view.reload()
-        if result["output"]:
-            await app.note(result["output"])
-        if result["type"] == "prefill":
-            app.prompt.fill(result["message"])
-        elif result["type"] == "send":
-            await app.submission.send(result["message"])
-        elif result["type"] == "leave":
+        if result.output:
+            await app.note(result.output)
+        if result.type == "prefill":
+            app.prompt.fill(result.message)
+        elif result.type == "send":
+            await app.submission.send(result.message)
+        elif result.type == "leave":
             app.action_leave()
 
-    async def call(self, method: str, **params: Any) -> Any:
+    async def call(self, method: str, **params: JsonValue) -> JsonObject | None:
         """The result of a call; on failure None, and the error is shown."""
         try:
             return await asyncio.to_thread(self._app.conversation.call, method, **params)
@@ -98,7 +107,7 @@ class TuiCommands:
         """Attach an image to the next message."""
         result = await self.call("image.attach", path=path)
         if result is not None:
-            self._app.status.attach(result["count"])
+            self._app.status.attach(number_in(result, "count"))
 
     async def pick(self) -> None:
         """Choose another conversation."""
@@ -116,7 +125,7 @@ class TuiCommands:
             return
         result = await self.call("session.prompts")
         if result is not None:
-            self._app.push_screen(RewindDialog(result["prompts"]), self._on_rewind_action)
+            self._app.push_screen(RewindDialog(_prompts(result)), self._on_rewind_action)
 
     def _on_rewind_action(self, action: RewindAction | None) -> None:
         if action is not None:
@@ -133,7 +142,7 @@ class TuiCommands:
             return
         if not await self._app.event_view.reload():
             return
-        texts = {prompt["message_id"]: prompt["text"] for prompt in prompts["prompts"]}
+        texts = {prompt.message_id: prompt.text for prompt in _prompts(prompts)}
         self._app.prompt.fill(texts.get(action.message_id, ""))
         text = (
             "Rewound. /redo restores it." if action.action == "back" else "Switched to the branch."
@@ -147,9 +156,14 @@ class TuiCommands:
         result = await self.call("session.tree")
         if result is not None:
             current = self._app.conversation.session_id
-            self._app.push_screen(BranchTree(result["sessions"], current), self._resume)
+            sessions = [parse(RelatedSession, row) for row in objects_in(result, "sessions")]
+            self._app.push_screen(BranchTree(sessions, current), self._resume)
 
     async def _may_change(self) -> bool:
         if self._app.is_busy:
             await self._app.note(TURN_RUNNING, is_error=True)
         return not self._app.is_busy
+
+
+def _prompts(result: JsonObject) -> list[PromptSummary]:
+    return [parse(PromptSummary, prompt) for prompt in objects_in(result, "prompts")]

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
+from hermes_core.json_values import objects_in, text_in
 from tui_gateway.frames import RpcError
+from tui_gateway.protocol import (
+    CommandSummary,
+    GatewayLeaving,
+    MessageStart,
+    OpenedState,
+    SessionInfo,
+    UsageView,
+    parse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hermes_core.json_values import JsonObject, JsonValue
     from tui_gateway.client import RpcClient
+    from tui_gateway.protocol import ClientEvent, DisplayedMessage, InflightTurn
 
-    EventCallback = Callable[[str, dict[str, Any]], object]
-    Connect = Callable[[Callable[[str, str, dict[str, Any]], object]], RpcClient]
+    EventCallback = Callable[[ClientEvent], object]
+    Connect = Callable[[Callable[[str, ClientEvent], object]], RpcClient]
 
 MAX_RECONNECTS: Final = 3
 RECONNECT_WINDOW_SECONDS: Final = 60.0
 CLOSE_WAIT_SECONDS: Final = 1.0
+NO_INFO: Final = SessionInfo("", 0, 0, "", "", "", None, False, "", 0, UsageView())
 SWITCHING_METHODS: Final = frozenset({"command.dispatch", "session.branch"})
 
 
@@ -69,17 +83,17 @@ class ConversationClient:
         self._request = request
         self._client: RpcClient | None = None
         self._on_event: EventCallback | None = None
-        self._early_events: list[tuple[str, dict[str, Any]]] = []
+        self._early_events: list[ClientEvent] = []
         self._lock = threading.Lock()
         self._reconnects: list[float] = []
         self.live_id = ""
-        self.info: dict[str, Any] = {}
-        self.messages: list[dict[str, Any]] = []
-        self.inflight: dict[str, Any] | None = None
+        self.info = NO_INFO
+        self.messages: list[DisplayedMessage] = []
+        self.inflight: InflightTurn | None = None
         self.unread = ""
         self._is_daemon_stopped = False
         self._pending_calls = PendingCalls()
-        self.commands: list[dict[str, Any]] = []
+        self.commands: list[CommandSummary] = []
 
     # Opening and closing
 
@@ -104,23 +118,26 @@ class ConversationClient:
         }
         session = request.session or (self._latest() if request.is_latest else "")
         if session:
-            self._set_state(client.call("session.resume", session_id=session, **params))
+            opened = client.call("session.resume", session_id=session, **params)
         else:
-            self._set_state(client.call("session.create", **params))
-        self.commands = client.call("commands.catalog")["commands"]
+            opened = client.call("session.create", **params)
+        self._set_state(OpenedState.read(opened))
+        commands = objects_in(client.call("commands.catalog"), "commands")
+        self.commands = [parse(CommandSummary, command) for command in commands]
 
     def _latest(self) -> str:
-        session_id = self.call("session.most_recent", cwd=self._request.cwd)["session_id"]
+        latest = self.call("session.most_recent", cwd=self._request.cwd)
+        session_id = text_in(latest, "session_id")
         if not session_id:
             raise UsageError(f"No conversation in {self._request.cwd} to continue.")
-        return str(session_id)
+        return session_id
 
-    def _set_state(self, state: dict[str, Any]) -> None:
-        self.live_id = state["session_id"]
-        self.info = state["info"]
-        self.messages = state["messages"]
-        self.inflight = state["inflight"]
-        self.unread = state["unread"] or self.unread
+    def _set_state(self, state: OpenedState) -> None:
+        self.live_id = state.session_id
+        self.info = state.info
+        self.messages = state.messages
+        self.inflight = state.inflight
+        self.unread = state.unread or self.unread
 
     def pop_unread(self) -> str:
         """Return pending input that the agent has not read, once."""
@@ -160,48 +177,48 @@ class ConversationClient:
         with self._lock:
             self._on_event = on_event
             early_events, self._early_events = self._early_events, []
-        for kind, payload in early_events:
-            on_event(kind, payload)
+        for event in early_events:
+            on_event(event)
 
-    def _receive(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
+    def _receive(self, session_id: str, event: ClientEvent) -> None:
         if session_id and self.live_id and session_id != self.live_id:
             return
-        if kind == "session.info":
-            self.info = payload
-        elif kind == "gateway.leaving":
+        if isinstance(event, SessionInfo):
+            self.info = event
+        elif isinstance(event, GatewayLeaving):
             self._is_daemon_stopped = True
-        elif kind == "message.start":
-            count = max(self.info.get("message_count", 0), 1)
-            self.info = {**self.info, "running": True, "message_count": count}
+        elif isinstance(event, MessageStart):
+            count = max(self.info.message_count, 1)
+            self.info = dataclasses.replace(self.info, running=True, message_count=count)
         with self._lock:
             on_event = self._on_event
             if on_event is None:
-                self._early_events.append((kind, payload))
+                self._early_events.append(event)
         if on_event is not None:
-            on_event(kind, payload)
+            on_event(event)
 
     # Calls
 
-    def call(self, method: str, **params: Any) -> Any:
+    def call(self, method: str, **params: JsonValue) -> JsonObject:
         """Call a method, by default for this conversation."""
         if self._client is None:
             raise UsageError("The conversation is not open.")
         if self.live_id:
             params.setdefault("session_id", self.live_id)
         with self._pending_calls.count():
-            result = self._client.call(method, **params)
+            result: JsonObject = self._client.call(method, **params)
         if method in SWITCHING_METHODS:  # may switch to another conversation
-            self.live_id = result["session_id"]
+            self.live_id = text_in(result, "session_id", self.live_id)
         return result
 
     def reload(self) -> None:
         """Reload the messages."""
-        self._set_state(self.call("session.activate"))
+        self._set_state(OpenedState.read(self.call("session.activate")))
 
     @property
     def session_id(self) -> str:
         """The stored session ID."""
-        return str(self.info["stored_session_id"])
+        return self.info.stored_session_id
 
     @property
     def continues_in_background(self) -> bool:
@@ -211,9 +228,9 @@ class ConversationClient:
     @property
     def exists(self) -> bool:
         """Whether the conversation has any messages."""
-        return bool(self.info["message_count"])
+        return bool(self.info.message_count)
 
     @property
     def is_running(self) -> bool:
         """Whether a turn is running, as far as known here."""
-        return bool(self.info["running"])
+        return self.info.running

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
@@ -15,6 +15,8 @@ from hermes_core.terminal_text import clean
 if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
+
+    from tui_gateway.protocol import ClarifyQuestion, SecretQuestion
 
 KEYS: Final = """\
 Enter        send (steers the current turn if one is running)
@@ -38,10 +40,9 @@ SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end
 class QuestionDialog(ModalScreen[str]):
     """A question to the user; the answer is a text."""
 
-    def __init__(self, payload: dict[str, Any]) -> None:
+    def __init__(self, request_id: str) -> None:
         super().__init__()
-        self._payload = payload
-        self.request_id = str(payload["request_id"])
+        self.request_id = request_id
 
     def answer(self, text: str) -> None:
         """Answer once; further keys before the dialog closes are ignored."""
@@ -54,10 +55,10 @@ class ClarifyDialog(QuestionDialog):
 
     BINDINGS: ClassVar = [Binding("escape", "skip")]
 
-    def __init__(self, payload: dict[str, Any]) -> None:
-        super().__init__(payload)
-        self._question = str(payload["question"])
-        self._choices = [str(choice) for choice in payload.get("choices") or []]
+    def __init__(self, question: ClarifyQuestion) -> None:
+        super().__init__(question.request_id)
+        self._question = question.question
+        self._choices = question.choices
 
     def compose(self) -> ComposeResult:
         """The question, the choices and the input."""
@@ -90,10 +91,14 @@ class SecretDialog(QuestionDialog):
 
     BINDINGS: ClassVar = [Binding("escape", "skip")]
 
+    def __init__(self, question: SecretQuestion) -> None:
+        super().__init__(question.request_id)
+        self._prompt = question.prompt
+
     def compose(self) -> ComposeResult:
         """The purpose and the input."""
         with Vertical(classes="dialog"):
-            yield Static(Content(clean(str(self._payload["prompt"]))), classes="heading")
+            yield Static(Content(clean(self._prompt)), classes="heading")
             yield Input(placeholder="hidden input; Esc to cancel", password=True, compact=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

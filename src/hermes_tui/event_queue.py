@@ -6,19 +6,23 @@ So queued deltas of the same kind are merged, and the screen draws one event at 
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections import deque
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
+
+from tui_gateway.protocol import MessageDelta, ReasoningText, ToolText
+
+if TYPE_CHECKING:
+    from tui_gateway.protocol import ClientEvent
 
 MERGE_SECONDS: Final = 0.03
-MERGED_KINDS: Final = frozenset({"message.delta", "reasoning.delta", "tool.output"})
 
 
 class QueuedEvent(NamedTuple):
     """An event, with the chunks of its text if it can be merged."""
 
-    kind: str
-    payload: dict[str, Any]
+    event: ClientEvent
     chunks: list[str]
 
 
@@ -30,26 +34,28 @@ class EventQueue:
         self._queue: deque[QueuedEvent] = deque()
         self._is_notified = False
 
-    def put(self, kind: str, payload: dict[str, Any]) -> bool:
+    def put(self, event: ClientEvent) -> bool:
         """Add an event; whether the screen must be notified."""
         with self._lock:
             last = self._queue[-1] if self._queue else None
-            if last is not None and _can_merge(last, kind, payload):
-                last.chunks.append(payload["text"])
+            chunks = [event.text] if is_merged(event) else []
+            if chunks and last is not None and _can_merge(last.event, event):
+                last.chunks.extend(chunks)
             else:
-                chunks = [payload["text"]] if kind in MERGED_KINDS else []
-                self._queue.append(QueuedEvent(kind, payload, chunks))
+                self._queue.append(QueuedEvent(event, chunks))
             was_notified, self._is_notified = self._is_notified, True
             return not was_notified
 
-    def take(self) -> tuple[str, dict[str, Any]] | None:
+    def take(self) -> ClientEvent | None:
         """The next event, or None; after None the next `put` notifies the screen."""
         with self._lock:
             if not self._queue:
                 self._is_notified = False
                 return None
-            kind, payload, chunks = self._queue.popleft()
-        return kind, {**payload, "text": "".join(chunks)} if chunks else payload
+            event, chunks = self._queue.popleft()
+        if is_merged(event) and len(chunks) > 1:
+            return dataclasses.replace(event, text="".join(chunks))
+        return event
 
     @property
     def is_empty(self) -> bool:
@@ -58,9 +64,12 @@ class EventQueue:
             return not self._queue
 
 
-def _can_merge(last: QueuedEvent, kind: str, payload: dict[str, Any]) -> bool:
-    return (
-        kind in MERGED_KINDS
-        and last.kind == kind
-        and last.payload.get("tool_id") == payload.get("tool_id")
-    )
+def is_merged(event: ClientEvent) -> TypeGuard[MessageDelta | ReasoningText | ToolText]:
+    """Whether adjacent events of this kind are merged."""
+    return isinstance(event, MessageDelta | ReasoningText | ToolText)
+
+
+def _can_merge(last: ClientEvent, event: ClientEvent) -> bool:
+    if isinstance(last, ToolText) and isinstance(event, ToolText):
+        return last.tool_id == event.tool_id
+    return type(last) is type(event)

@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_agent.tools.prompter import RULE_SEPARATOR, parse_answer
 from hermes_tui.approval_dialog import ApprovalDialog
 from hermes_tui.dialogs import ClarifyDialog, QuestionDialog, SecretDialog
 from hermes_tui.messages import UserMessage, entries
 from hermes_tui.submission import UNREACHABLE
-from tui_gateway.client import GONE
+from tui_gateway.protocol import (
+    ApprovalQuestion,
+    ClarifyQuestion,
+    ConnectionLost,
+    MessageComplete,
+    MessageDelta,
+    MessageStart,
+    QuestionClosed,
+    ReasoningText,
+    SecretQuestion,
+    SessionChanged,
+    SessionInfo,
+    StatusUpdate,
+    SteerRead,
+    ToolComplete,
+    ToolStart,
+    ToolText,
+)
 
 if TYPE_CHECKING:
     from hermes_tui.app import HermesApp
+    from tui_gateway.protocol import AgentQuestion, ClientEvent
 
 DAEMON_CRASHES: Final = (
     "The daemon keeps crashing; run `hermes doctor` or check its log. The next Enter tries again."
 )
-ANSWER_METHODS: Final = {
-    "approval.request": ("approval.respond", "choice"),
-    "clarify.request": ("clarify.respond", "answer"),
-    "secret.request": ("secret.respond", "value"),
-}
-QUESTION_DIALOGS: Final = {
-    "approval.request": ApprovalDialog,
-    "clarify.request": ClarifyDialog,
-    "secret.request": SecretDialog,
-}
 
 
 class EventView:
@@ -36,28 +44,53 @@ class EventView:
     def __init__(self, app: HermesApp) -> None:
         self._app = app
         self._is_lost = False  # no calls are possible until reconnected
-        self._handlers = {
-            "message.start": self._begin,
-            "message.delta": self._text,
-            "reasoning.delta": self._reasoning,
-            "tool.start": self._tool,
-            "tool.output": self._output,
-            "tool.complete": self._result,
-            "steer.read": self._read,
-            "status.update": self._status,
-            "message.complete": self._end,
-            "session.info": self._info,
-            "session.changed": self._changed,
-            "question.closed": self._closed,
-            GONE: self._connection_lost,
-        }
 
-    async def show(self, kind: str, payload: dict[str, Any]) -> None:
-        """Show an event; unknown kinds are ignored."""
-        if kind in QUESTION_DIALOGS:
-            await self._ask(kind, payload)
-        elif kind in self._handlers:
-            await self._handlers[kind](payload)
+    async def show(self, event: ClientEvent) -> None:
+        """Show an event; other kinds are ignored."""
+        if not await self._show_output(event):
+            await self._show_change(event)
+
+    async def _show_output(self, event: ClientEvent) -> bool:
+        """Show text of the model or a tool; whether the event is one."""
+        transcript = self._app.transcript
+        match event:
+            case MessageDelta():
+                await transcript.stream(event.text)
+            case ReasoningText():
+                await transcript.add_reasoning(event.text)
+            case ToolStart():
+                await transcript.start_tool(event.tool_id, event.context)
+            case ToolText():
+                if (row := transcript.tool(event.tool_id)) is not None:
+                    row.add_output(event.text)
+            case ToolComplete():
+                if (row := transcript.tool(event.tool_id)) is not None:
+                    row.finish(event.result, event.duration_s)
+            case _:
+                return False
+        return True
+
+    async def _show_change(self, event: ClientEvent) -> None:
+        """Show a change of the turn or the conversation, or a question."""
+        match event:
+            case MessageStart():
+                await self._begin(event.text)
+            case MessageComplete():
+                await self._end(event)
+            case SteerRead():
+                self._app.transcript.mark_read()
+            case StatusUpdate():
+                await self._status(event)
+            case SessionInfo():
+                self._app.status.set_info(event)
+            case SessionChanged():
+                await self._changed()
+            case QuestionClosed():
+                await self._closed(event.request_id)
+            case ConnectionLost():
+                await self._connection_lost()
+            case ApprovalQuestion() | ClarifyQuestion() | SecretQuestion():
+                await self._ask(event)
 
     async def show_all(self) -> None:
         """Show the conversation with its running turn."""
@@ -71,16 +104,16 @@ class EventView:
         if inflight is None:
             return
         app.show_busy()
-        if inflight["asked"]:
-            await app.transcript.add(UserMessage(inflight["asked"]))
-        if inflight["text"]:
-            await app.transcript.stream(inflight["text"])
-        for tool in inflight["tools"]:
-            await app.transcript.start_tool(tool["tool_id"], tool["context"])
-        for text in inflight["waiting"]:
+        if inflight.asked:
+            await app.transcript.add(UserMessage(inflight.asked))
+        if inflight.text:
+            await app.transcript.stream(inflight.text)
+        for tool in inflight.tools:
+            await app.transcript.start_tool(tool.tool_id, tool.context)
+        for text in inflight.waiting:
             await app.transcript.add(UserMessage(text, is_waiting=True))
-        for question in inflight["questions"]:
-            await self.show(question["type"], question["payload"])
+        for question in inflight.open_questions():
+            await self.show(question)
 
     async def reload(self) -> bool:
         """Reload and show the conversation; whether it succeeded."""
@@ -92,58 +125,33 @@ class EventView:
         await self.show_all()
         return True
 
-    async def _begin(self, payload: dict[str, Any]) -> None:
-        waiting = self._app.transcript.find_waiting(payload["text"])
+    async def _begin(self, text: str) -> None:
+        waiting = self._app.transcript.find_waiting(text)
         if waiting is not None:
             waiting.remove_class("waiting")
-        elif not self._app.transcript.ends_with_prompt(payload["text"]):
-            await self._app.transcript.add(UserMessage(payload["text"]))
+        elif not self._app.transcript.ends_with_prompt(text):
+            await self._app.transcript.add(UserMessage(text))
         self._app.status.attach(0)
         self._app.show_busy()
 
-    async def _text(self, payload: dict[str, Any]) -> None:
-        await self._app.transcript.stream(payload["text"])
-
-    async def _reasoning(self, payload: dict[str, Any]) -> None:
-        await self._app.transcript.add_reasoning(payload["text"])
-
-    async def _tool(self, payload: dict[str, Any]) -> None:
-        await self._app.transcript.start_tool(payload["tool_id"], payload["context"])
-
-    async def _output(self, payload: dict[str, Any]) -> None:
-        row = self._app.transcript.tool(payload["tool_id"])
-        if row is not None:
-            row.add_output(payload["text"])
-
-    async def _result(self, payload: dict[str, Any]) -> None:
-        row = self._app.transcript.tool(payload["tool_id"])
-        if row is not None:
-            row.finish(payload["result"], payload["duration_s"])
-
-    async def _read(self, _payload: dict[str, Any]) -> None:
-        self._app.transcript.mark_read()
-
-    async def _status(self, payload: dict[str, Any]) -> None:
-        if payload["kind"] == "retrying":
-            self._app.status.set_note(payload["text"])
+    async def _status(self, update: StatusUpdate) -> None:
+        if update.topic == "retrying":
+            self._app.status.set_note(update.text)
         else:
-            await self._app.note(payload["text"])
+            await self._app.note(update.text)
 
-    async def _end(self, payload: dict[str, Any]) -> None:
+    async def _end(self, end: MessageComplete) -> None:
         await self._app.transcript.finish_answer()
-        if payload["status"] == "interrupted":
+        if end.status == "interrupted":
             await self._app.note("Interrupted. Partial output was saved.")
-        elif payload["status"] == "error":
-            await self._app.note(str(payload["error"]), is_error=True)
-        if payload["unread"]:
+        elif end.status == "error":
+            await self._app.note(str(end.error), is_error=True)
+        if end.unread:
             await self._app.transcript.query(".waiting").remove()
-            self._app.prompt.prepend(payload["unread"])
+            self._app.prompt.prepend(end.unread)
         self._app.show_idle()
 
-    async def _info(self, payload: dict[str, Any]) -> None:
-        self._app.status.set_info(payload)
-
-    async def _connection_lost(self, _payload: dict[str, Any]) -> None:
+    async def _connection_lost(self) -> None:
         """Reconnect after the connection to the daemon is lost."""
         self._is_lost = True
         self._app.show_idle()
@@ -168,16 +176,16 @@ class EventView:
         await self._app.note("Reconnected after a lost connection. Nothing shown was lost.")
         return True
 
-    async def _changed(self, _payload: dict[str, Any]) -> None:
+    async def _changed(self) -> None:
         """Reload because another client changed the history."""
         notices = self._app.transcript.last_notices()
         if await self.reload():
             for notice in notices:
                 await self._app.note(notice.text, is_error=notice.has_class("error"))
 
-    async def _closed(self, payload: dict[str, Any]) -> None:
+    async def _closed(self, request_id: str) -> None:
         """Close the dialog of a question that was answered elsewhere or cancelled."""
-        for question in self._questions(payload["request_id"]):
+        for question in self._questions(request_id):
             await self._remove(question)
 
     def _questions(self, request_id: str = "") -> list[QuestionDialog]:
@@ -196,19 +204,37 @@ class EventView:
         await question.remove()
         self._app.screen.refresh(layout=True)
 
-    async def _ask(self, kind: str, payload: dict[str, Any]) -> None:
-        method, name = ANSWER_METHODS[kind]
-        if self._questions(payload["request_id"]):
+    async def _ask(self, question: AgentQuestion) -> None:
+        if self._questions(question.request_id):
             return  # already open
 
         def answered(text: str | None) -> None:
             if text is not None:
-                params = {name: text, "request_id": payload["request_id"]}
-                if kind == "approval.request":
-                    answer = parse_answer(text)
-                    rule = RULE_SEPARATOR.join(answer.rules)
-                    params |= {"choice": answer.choice, "rule": rule, "reason": answer.reason}
-                self._app.submission.call_in_background(method, **params)
+                self._answer(question, text)
 
         self._app.bell()
-        self._app.push_screen(QUESTION_DIALOGS[kind](payload), answered)
+        self._app.push_screen(_dialog_of(question), answered)
+
+    def _answer(self, question: AgentQuestion, text: str) -> None:
+        call, request_id = self._app.submission.call_in_background, question.request_id
+        if isinstance(question, ClarifyQuestion):
+            call("clarify.respond", answer=text, request_id=request_id)
+        elif isinstance(question, SecretQuestion):
+            call("secret.respond", value=text, request_id=request_id)
+        else:
+            answer = parse_answer(text)
+            call(
+                "approval.respond",
+                choice=answer.choice,
+                rule=RULE_SEPARATOR.join(answer.rules),
+                reason=answer.reason,
+                request_id=request_id,
+            )
+
+
+def _dialog_of(question: AgentQuestion) -> QuestionDialog:
+    if isinstance(question, ClarifyQuestion):
+        return ClarifyDialog(question)
+    if isinstance(question, SecretQuestion):
+        return SecretDialog(question)
+    return ApprovalDialog(question)

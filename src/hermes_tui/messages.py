@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from textual.binding import Binding
 from textual.content import Content
@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.widgets import Markdown, Static
 
 from hermes_conversation import agent_factory
+from hermes_core.json_values import object_in
 from hermes_core.terminal_text import clean, fit, one_line
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from textual.timer import Timer
     from textual.widget import Widget
     from textual.widgets.markdown import MarkdownStream
+
+    from hermes_core.json_values import JsonObject
+    from tui_gateway.protocol import DisplayedMessage
 
     Piece = str | tuple[str, str]
 
@@ -34,11 +38,11 @@ class TranscriptEntry(NamedTuple):
     result: str = ""
 
 
-def entries(messages: Iterable[dict[str, Any]]) -> Iterator[TranscriptEntry]:
+def entries(messages: Iterable[DisplayedMessage]) -> Iterator[TranscriptEntry]:
     """The entries of stored messages, in order."""
     calls: list[str] = []
     for message in messages:
-        role, text = message["role"], _text(message.get("content"))
+        role, text = message["role"], _text(message["content"])
         if role == "tool":
             label = calls.pop(0) if calls else str(message.get("tool_name") or "tool")
             yield TranscriptEntry("tool", label, text)
@@ -52,23 +56,24 @@ def entries(messages: Iterable[dict[str, Any]]) -> Iterator[TranscriptEntry]:
             yield TranscriptEntry("user" if role == "user" else "notice", text)
 
 
-def _text(content: Any) -> str:
+def _text(content: object) -> str:
     if isinstance(content, list):
         return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
     return "" if content is None else str(content)
 
 
-def _calls(value: Any) -> list[dict[str, Any]]:
+def _calls(value: object) -> list[JsonObject]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError:
             return []
-    return [call for call in value or [] if isinstance(call, dict)]
+    calls = value if isinstance(value, list) else []
+    return [call for call in calls if isinstance(call, dict)]
 
 
-def _label(call: dict[str, Any]) -> str:
-    function = call.get("function") or {}
+def _label(call: JsonObject) -> str:
+    function = object_in(call, "function")
     return agent_factory.summarize_call(
         str(function.get("name") or "tool"), str(function.get("arguments"))
     )
@@ -97,7 +102,7 @@ def readable(result: str) -> str:
     return "\n".join(f"{name}: {value}" for name, value in fields.items() if value is not None)
 
 
-def _fields(result: str) -> dict[str, Any]:
+def _fields(result: str) -> JsonObject:
     try:
         document = json.loads(result)
     except ValueError:

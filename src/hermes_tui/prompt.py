@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlparse
 
 from textual.content import Content
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from textual import events
 
+    from tui_gateway.protocol import CommandSummary
+
 MAX_HINT_LINES: Final = 8
 
 
@@ -30,10 +32,10 @@ class Hints(Static):
         super().__init__(id="hints")
         self.display = False
 
-    def show_commands(self, commands: Sequence[dict[str, Any]]) -> None:
+    def show_commands(self, commands: Sequence[CommandSummary]) -> None:
         """Show matching commands with their help."""
         width = max((len(_usage(command)) for command in commands), default=0)
-        self._show([f"{_usage(command):{width}}  {command['help']}" for command in commands])
+        self._show([f"{_usage(command):{width}}  {command.help}" for command in commands])
 
     def show_completions(self, completions: Sequence[str]) -> None:
         """Show possible completions."""
@@ -45,8 +47,8 @@ class Hints(Static):
         self.display = bool(lines)
 
 
-def _usage(command: dict[str, Any]) -> str:
-    return f"{command['name']} {command['hint']}".rstrip()
+def _usage(command: CommandSummary) -> str:
+    return f"{command.name} {command.hint}".rstrip()
 
 
 MAX_INLINE_LINES: Final = 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -17,6 +17,8 @@ from hermes_core.terminal_text import clean, fit, one_line
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.widgets.tree import TreeNode
+
+    from tui_gateway.protocol import PromptSummary, RelatedSession
 
 COLUMNS: Final = 74
 KEYS: Final = "Enter rewind · b branch · r redo · Esc cancel"
@@ -38,7 +40,7 @@ class RewindDialog(ModalScreen[RewindAction | None]):
         Binding("r", "redo"),
     ]
 
-    def __init__(self, prompts: list[dict[str, Any]]) -> None:
+    def __init__(self, prompts: list[PromptSummary]) -> None:
         super().__init__()
         self._prompts = prompts
 
@@ -48,7 +50,7 @@ class RewindDialog(ModalScreen[RewindAction | None]):
             yield Static("Rewind to before which message?", classes="heading")
             yield OptionList(
                 *(
-                    Option(Content(fit(one_line(clean(str(prompt["text"]))), COLUMNS)))
+                    Option(Content(fit(one_line(clean(prompt.text)), COLUMNS)))
                     for prompt in self._prompts
                 ),
                 compact=True,
@@ -63,13 +65,13 @@ class RewindDialog(ModalScreen[RewindAction | None]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Rewind to before this message."""
-        self.dismiss(RewindAction("back", self._prompts[event.option_index]["message_id"]))
+        self.dismiss(RewindAction("back", self._prompts[event.option_index].message_id))
 
     def action_branch(self) -> None:
         """Create a branch that ends before the selected message."""
         index = self.query_one(OptionList).highlighted
         if index is not None:
-            self.dismiss(RewindAction("branch", self._prompts[index]["message_id"]))
+            self.dismiss(RewindAction("branch", self._prompts[index].message_id))
 
     def action_redo(self) -> None:
         """Redo the last rewind."""
@@ -89,7 +91,7 @@ class BranchTree(ModalScreen[str]):
         Binding("pagedown", "page('down')"),
     ]
 
-    def __init__(self, sessions: list[dict[str, Any]], current: str) -> None:
+    def __init__(self, sessions: list[RelatedSession], current: str) -> None:
         super().__init__()
         self._sessions = sessions
         self._current = current
@@ -107,8 +109,8 @@ class BranchTree(ModalScreen[str]):
         tree.root.expand()
         nodes: dict[str, TreeNode[str]] = {}
         for row in self._sessions:  # oldest first, so parents precede their branches
-            parent = nodes.get(str(row["parent_session_id"]), tree.root)
-            nodes[row["id"]] = parent.add(_label(row, self._current), data=row["id"], expand=True)
+            parent = nodes.get(row.parent_session_id or "", tree.root)
+            nodes[row.id] = parent.add(_label(row, self._current), data=row.id, expand=True)
         return tree
 
     def on_mount(self) -> None:
@@ -128,8 +130,8 @@ class BranchTree(ModalScreen[str]):
         self.dismiss("")
 
 
-def _label(row: dict[str, Any], current: str) -> str:
-    name = one_line(clean(str(row["title"] or row["id"])))
-    mark = " ← current" if row["id"] == current else ""
-    count = human_format.plural(row["message_count"] or 0, "message")
+def _label(row: RelatedSession, current: str) -> str:
+    name = one_line(clean(row.title or row.id))
+    mark = " ← current" if row.id == current else ""
+    count = human_format.plural(row.message_count, "message")
     return f"{fit(name, COLUMNS // 2)} ({count}){mark}".replace("[", r"\[")

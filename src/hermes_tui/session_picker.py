@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -14,8 +14,10 @@ from textual.widgets.option_list import Option
 
 from hermes_core import human_format
 from hermes_core.command_name import with_command_name
+from hermes_core.json_values import objects_in
 from hermes_core.terminal_text import fit, one_line, pad
 from hermes_tui.submission import UNREACHABLE
+from tui_gateway.protocol import ConversationSummary, parse
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -50,7 +52,7 @@ class SessionPicker(ModalScreen[str]):
         self._search = search
         self._is_this_folder = False
         self._timer: Timer | None = None
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[ConversationSummary] = []
         self._delete_candidate = ""  # session of the first Delete, and its time
         self._delete_pressed_at = 0.0
 
@@ -92,11 +94,11 @@ class SessionPicker(ModalScreen[str]):
         """Open the selected conversation."""
         selected = self._selected()
         if selected is not None:
-            self.dismiss(str(selected["id"]))
+            self.dismiss(selected.id)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Open the clicked conversation."""
-        self.dismiss(str(self._rows[event.option_index]["id"]))
+        self.dismiss(self._rows[event.option_index].id)
 
     def action_trash(self) -> None:
         """Move to the trash after a second press; inside the search text, delete a character."""
@@ -104,7 +106,7 @@ class SessionPicker(ModalScreen[str]):
         if search_input.has_focus and search_input.cursor_position < len(search_input.value):
             search_input.action_delete_right()
         elif selected is not None:
-            session_id = str(selected["id"])
+            session_id = selected.id
             is_second = (
                 session_id == self._delete_candidate
                 and now - self._delete_pressed_at < REPEAT_SECONDS
@@ -131,25 +133,27 @@ class SessionPicker(ModalScreen[str]):
         """Cancel."""
         self.dismiss("")
 
-    def _selected(self) -> dict[str, Any] | None:
+    def _selected(self) -> ConversationSummary | None:
         index = self.query_one(OptionList).highlighted
         return self._rows[index] if index is not None and index < len(self._rows) else None
 
     def _load(self) -> None:
         search = self.query_one(Input).value.strip()
-        folder = str(self._conversation.info["cwd"]) if self._is_this_folder else ""
+        folder = self._conversation.info.cwd if self._is_this_folder else ""
         self.run_worker(lambda: self._fetch(search, folder), thread=True, exclusive=True)
 
     def _fetch(self, search: str, folder: str) -> None:
-        params = {"limit": MAX_ROWS, "search": search, "cwd": folder}
         try:
-            rows = self._conversation.call("session.list", **params)["sessions"]
+            found = self._conversation.call(
+                "session.list", limit=MAX_ROWS, search=search, cwd=folder
+            )
         except UNREACHABLE as error:
             self.app.call_from_thread(self.notify, str(error), severity="error", markup=False)
             return
+        rows = [parse(ConversationSummary, row) for row in objects_in(found, "sessions")]
         self.app.call_from_thread(self._show, rows)
 
-    def _show(self, rows: list[dict[str, Any]]) -> None:
+    def _show(self, rows: list[ConversationSummary]) -> None:
         if not self.is_attached:
             return
         self._rows = rows
@@ -162,14 +166,14 @@ class SessionPicker(ModalScreen[str]):
         self.query_one(".heading", Static).update(Content(f"Conversations {scope}: {number}"))
 
 
-def _name(row: dict[str, Any]) -> str:
-    return one_line(str(row["title"] or row["preview"] or row["id"]))
+def _name(row: ConversationSummary) -> str:
+    return one_line(row.title or row.preview or row.id)
 
 
-def _line(row: dict[str, Any]) -> Content:
+def _line(row: ConversationSummary) -> Content:
     name = _name(row)
-    when = human_format.ago(row["last_active"] or row["started_at"] or 0, time.time())
-    count = human_format.plural(row["message_count"] or 0, "message")
+    when = human_format.ago(row.last_active or row.started_at, time.time())
+    count = human_format.plural(row.message_count, "message")
     return Content.assemble(
         pad(fit(name, NAME_COLUMNS), NAME_COLUMNS), (f"  {when:>12}  {count}", "dim")
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 from textual.widgets import Static
@@ -13,6 +13,8 @@ from hermes_core.terminal_text import fit, one_line
 
 if TYPE_CHECKING:
     from textual.timer import Timer
+
+    from tui_gateway.protocol import SessionInfo
 
 FRAMES: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 TITLE_COLUMNS: Final = 30
@@ -27,13 +29,13 @@ class StatusBar(Static):
 
     def __init__(self) -> None:
         super().__init__(id="status")
-        self._info: dict[str, Any] = {}
+        self._info: SessionInfo | None = None
         self._started_at: float | None = None
         self._note = ""
         self._images = 0
         self._clock: Timer | None = None
 
-    def set_info(self, info: dict[str, Any]) -> None:
+    def set_info(self, info: SessionInfo) -> None:
         """Set the metadata of the conversation."""
         self._info = info
         self._draw()
@@ -72,31 +74,28 @@ class StatusBar(Static):
         if self._images:
             word = "image" if self._images == 1 else "images"
             parts.append((f"{self._images} {word} attached · ", "$accent"))
-        if self._info:
-            parts += self._info_parts()
+        if self._info is not None:
+            parts += _info_parts(self._info)
         parts.append("F1 keys")
         self.update(Content.assemble(*parts))
 
-    def _info_parts(self) -> list[str | tuple[str, str]]:
-        info = self._info
-        name = one_line(str(info["title"] or info["stored_session_id"]))
-        usage = info["usage"]
-        cost = f" · ${usage['cost_usd']:.2f}" if usage["cost_usd"] else ""
-        mode = str(info.get("mode") or "")
-        if info.get("sandbox") == "none":
-            mode += " (no sandbox)"
-        labels = (
-            fit(one_line(str(info["model"])), MODEL_COLUMNS),
-            short_folder(str(info["cwd"])),
-            fit(name, TITLE_COLUMNS),
-        )
-        return [
-            (mode, MODE_STYLES.get(str(info.get("mode")), "")),
-            " · ",
-            " · ".join(labels) + " · ",
-            *_filled(info["context_tokens"], info["window"]),
-            f"{_tokens(usage['input'] + usage['output'])} tokens{cost} · ",
-        ]
+
+def _info_parts(info: SessionInfo) -> list[str | tuple[str, str]]:
+    usage = info.usage
+    cost = f" · ${usage.cost_usd:.2f}" if usage.cost_usd else ""
+    mode = f"{info.mode} (no sandbox)" if info.sandbox == "none" else info.mode
+    labels = (
+        fit(one_line(info.model), MODEL_COLUMNS),
+        short_folder(info.cwd),
+        fit(one_line(info.title or info.stored_session_id), TITLE_COLUMNS),
+    )
+    return [
+        (mode, MODE_STYLES.get(info.mode, "")),
+        " · ",
+        " · ".join(labels) + " · ",
+        *_filled(info.context_tokens, info.window),
+        f"{_tokens(usage.input + usage.output)} tokens{cost} · ",
+    ]
 
 
 def _filled(tokens: int, window: int) -> list[str | tuple[str, str]]:

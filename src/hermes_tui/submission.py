@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import HermesError
 from hermes_tui.messages import UserMessage
@@ -12,6 +12,7 @@ from tui_gateway.frames import BUSY, RpcError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from hermes_core.json_values import JsonObject, JsonValue
     from hermes_tui.app import HermesApp
 
     FailureCallback = Callable[[Exception], Awaitable[object]]
@@ -45,13 +46,13 @@ class Submission:
         self.call_in_background("session.interrupt", self._on_failure)
 
     def call_in_background(
-        self, method: str, on_failure: FailureCallback | None = None, **params: Any
+        self, method: str, on_failure: FailureCallback | None = None, **params: JsonValue
     ) -> None:
         """Call a method in the background; an error is shown after *on_failure* ran."""
         self._app.run_worker(self._call(method, on_failure, params))
 
     async def _call(
-        self, method: str, on_failure: FailureCallback | None, params: dict[str, Any]
+        self, method: str, on_failure: FailureCallback | None, params: JsonObject
     ) -> None:
         try:
             await asyncio.to_thread(self._app.conversation.call, method, **params)

@@ -15,19 +15,22 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, Any, Final
 
 from tui_gateway.frames import CRASHED, RpcError, encode
+from tui_gateway.protocol import ConnectionLost, parse_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_core.instance_record import InstanceRecord
+    from hermes_core.json_values import JsonObject, JsonValue
+    from tui_gateway.frames import Frame
     from tui_gateway.hub import Hub
+    from tui_gateway.protocol import ClientEvent
 
-    EventCallback = Callable[[str, str, dict[str, Any]], object]  # kind, session, payload
+    EventCallback = Callable[[str, ClientEvent], object]  # of a session
 
 log = logging.getLogger(__name__)
 
 ANSWER_SECONDS: Final = 3600.0  # a compression may be slow; a lost connection fails at once
-GONE: Final = "gateway.gone"  # event of a lost connection
 
 
 class RpcClient:
@@ -44,13 +47,18 @@ class RpcClient:
         self._lock = threading.Lock()
         self.close: Callable[[], object] = lambda: None  # set by the factory functions
 
-    def call(self, method: str, **params: Any) -> Any:
+    def call(self, method: str, **params: JsonValue) -> Any:
         """The result of a request; RpcError when it failed."""
         request_id = next(self._request_ids)
         future: Future[Any] = Future()
         with self._lock:
             self._pending[request_id] = future
-        request = {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
+        request: Frame = {
+            "jsonrpc": "2.0",
+            "id": request_id,
+            "method": method,
+            "params": params,
+        }
         try:
             self._send(encode(request))
             return future.result(timeout=ANSWER_SECONDS)
@@ -66,17 +74,21 @@ class RpcClient:
         """Handle a received frame."""
         frame = json.loads(line)
         if frame.get("method") == "event":
-            params = frame["params"]
-            self._on_event(params["type"], params["session_id"], params["payload"])
+            self._receive_event(**frame["params"])
             return
         with self._lock:
             future = self._pending.get(frame.get("id"))
         if future is None:
             return
         if "error" in frame:
-            future.set_exception(RpcError(frame["error"]["code"], frame["error"]["message"]))
+            future.set_exception(RpcError(**frame["error"]))
         else:
             future.set_result(frame["result"])
+
+    def _receive_event(self, type: str, session_id: str, payload: JsonObject) -> None:  # noqa: A002 - a field of the frame
+        event = parse_event(type, payload)
+        if event is not None:
+            self._on_event(session_id, event)
 
     def lose(self) -> None:
         """Fail all pending calls because the connection is lost."""
@@ -85,7 +97,7 @@ class RpcClient:
         for future in pending:
             if not future.done():
                 future.set_exception(RpcError(CRASHED, "connection lost"))
-        self._on_event(GONE, "", {})
+        self._on_event("", ConnectionLost())
 
 
 def connect_in_process(hub: Hub, on_event: EventCallback) -> RpcClient:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes_core import __version__
 from hermes_core.errors import HermesError
@@ -11,11 +11,14 @@ from hermes_core.isolate import Step, attempt
 from tui_gateway import frames
 from tui_gateway.frames import CRASHED, UNKNOWN_METHOD, RpcError, RpcRequest
 from tui_gateway.methods import METHODS
+from tui_gateway.protocol import GatewayReady
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tui_gateway.frames import Frame
     from tui_gateway.hub import Hub
+    from tui_gateway.protocol import ClientEvent
 
 
 class Dispatcher:
@@ -29,7 +32,7 @@ class Dispatcher:
 
     def greet(self) -> None:
         """Send the first frame."""
-        self.event("gateway.ready", "", {"version": __version__, "methods": sorted(METHODS)})
+        self.event("", GatewayReady(__version__, sorted(METHODS)))
 
     def handle_line(self, line: bytes) -> None:
         """Handle one line; invalid input gets an error response."""
@@ -47,7 +50,7 @@ class Dispatcher:
             self._respond(request)
 
     def _respond(self, request: RpcRequest) -> None:
-        responses: list[dict[str, Any]] = []
+        responses: list[Frame] = []
         failure = attempt(
             Step(f"rpc {request.method}", lambda: responses.append(self._execute(request)))
         )
@@ -57,7 +60,7 @@ class Dispatcher:
         if request.id is not None:
             self.send(responses[0])
 
-    def _execute(self, request: RpcRequest) -> dict[str, Any]:
+    def _execute(self, request: RpcRequest) -> Frame:
         method = METHODS.get(request.method)
         try:
             if method is None:
@@ -68,11 +71,11 @@ class Dispatcher:
         except HermesError as error:
             return frames.error(request.id, CRASHED, str(error))
 
-    def event(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
+    def event(self, session_id: str, event: ClientEvent) -> None:
         """Send an event to the client."""
-        self.send(frames.event(kind, session_id, payload))
+        self.send(frames.event(session_id, event))
 
-    def send(self, frame: dict[str, Any]) -> None:
+    def send(self, frame: Frame) -> None:
         """Write a frame; frames of concurrent threads do not interleave."""
         if self.is_gone:
             return

@@ -6,19 +6,27 @@ A session is finalized once; further calls do nothing.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import hermes_plugin_host
 from hermes_core.isolate import Failure, Step, run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from hermes_state import SessionDB
 
-    Session = dict[str, Any]
 
-FINALIZED_KEY: Final = "_finalized"
+class Session(TypedDict, total=False):
+    """A live session as hermes-agent's server has it."""
+
+    agent: Any
+    history: Sequence[Mapping[str, object]]
+    history_lock: threading.Lock
+    session_key: str | None
+    _finalized: bool
+
+
 # Guards only the flag; no work is done while it is held.
 _FLAG_LOCK: Final = threading.Lock()
 
@@ -28,9 +36,9 @@ def finalize(
 ) -> list[Failure]:
     """End *session*; returns the failed steps. A second call does nothing."""
     with _FLAG_LOCK:
-        if session.get(FINALIZED_KEY):
+        if session.get("_finalized"):
             return []
-        session[FINALIZED_KEY] = True
+        session["_finalized"] = True
     agent = session.get("agent")
     history = _history(session)
     session_id = getattr(agent, "session_id", None) or session.get("session_key")
@@ -44,7 +52,7 @@ def finalize(
     return run_all(steps)
 
 
-def _history(session: Session) -> list[dict[str, Any]]:
+def _history(session: Session) -> list[Mapping[str, object]]:
     lock = session.get("history_lock")
     if lock is None:
         return list(session.get("history") or [])
@@ -52,7 +60,7 @@ def _history(session: Session) -> list[dict[str, Any]]:
         return list(session.get("history") or [])
 
 
-def _agent_steps(agent: Any, history: list[dict[str, Any]]) -> list[Step]:
+def _agent_steps(agent: Any, history: list[Mapping[str, object]]) -> list[Step]:
     """Save the messages, announce the end to plugins, commit memory."""
     steps: list[Step] = []
     messages = getattr(agent, "_session_messages", None) or history

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from hermes_core.command_name import with_command_name
+from tui_gateway.protocol import payload_of, to_json
+
+if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject, JsonValue
+    from tui_gateway.protocol import ClientEvent
 
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 
@@ -31,12 +37,71 @@ class RpcError(Exception):
         self.code = code
 
 
+@dataclass(frozen=True, slots=True)
+class RpcParams:
+    """The parameters of all methods; one that is not given is empty."""
+
+    session_id: str = ""
+    text: str = ""
+    cwd: str = ""
+    model: str = ""
+    source: str = ""
+    title: str = ""
+    mode: str = ""
+    allow: str = ""
+    close_on_disconnect: bool = False
+    limit: int = 0
+    search: str = ""
+    unless_running: bool = False
+    message_id: int = 0
+    count: int = 0
+    name: str = ""
+    focus_topic: str = ""
+    path: str = ""
+    choice: str = ""
+    request_id: str = ""
+    rule: str = ""
+    reason: str = ""
+    answer: str = ""
+    value: str = ""
+    arg: str = ""
+    word: str = ""
+    key: str = ""
+    command: str = ""
+
+
 class RpcRequest(NamedTuple):
     """A request; without an ID it is a notification and gets no response."""
 
     id: str | int | None
     method: str
-    params: dict[str, Any]
+    params: JsonObject
+
+
+class ErrorDetails(TypedDict):
+    """Why a request failed."""
+
+    code: int
+    message: str
+
+
+class EventParams(TypedDict):
+    """An event of a conversation."""
+
+    type: str
+    session_id: str
+    payload: dict[str, object]
+
+
+class Frame(TypedDict, total=False):
+    """A response, or the notification of an event."""
+
+    jsonrpc: str
+    id: str | int | None
+    result: object
+    error: ErrorDetails
+    method: str
+    params: EventParams | dict[str, JsonValue]
 
 
 def parse(line: bytes) -> RpcRequest:
@@ -74,23 +139,27 @@ def id_of(line: bytes) -> str | int | None:
     return request_id if is_usable else None
 
 
-def result(request_id: str | int | None, value: Any) -> dict[str, Any]:
+def result(request_id: str | int | None, value: object) -> Frame:
     """A success response."""
     return {"jsonrpc": "2.0", "id": request_id, "result": value}
 
 
-def error(request_id: str | int | None, code: int, message: str) -> dict[str, Any]:
+def error(request_id: str | int | None, code: int, message: str) -> Frame:
     """An error response; commands in *message* are printed as the user types them."""
-    details = {"code": code, "message": with_command_name(message)}
+    details: ErrorDetails = {"code": code, "message": with_command_name(message)}
     return {"jsonrpc": "2.0", "id": request_id, "error": details}
 
 
-def event(kind: str, session_id: str, payload: dict[str, Any]) -> dict[str, Any]:
+def event(session_id: str, event: ClientEvent) -> Frame:
     """An event notification."""
-    params = {"type": kind, "session_id": session_id, "payload": payload}
+    params: EventParams = {
+        "type": event.kind,
+        "session_id": session_id,
+        "payload": payload_of(event),
+    }
     return {"jsonrpc": "2.0", "method": "event", "params": params}
 
 
-def encode(frame: dict[str, Any]) -> bytes:
+def encode(frame: Frame) -> bytes:
     """A frame as a line of ASCII JSON, so lone surrogates are escaped."""
-    return json.dumps(frame, default=str).encode() + b"\n"
+    return json.dumps(frame, default=to_json).encode() + b"\n"

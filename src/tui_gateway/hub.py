@@ -6,18 +6,20 @@ import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_core.isolate import Step, attempt
 from hermes_plugin_host import delivery
 from tui_gateway import server
 from tui_gateway.frames import NO_SESSION, RpcError
 from tui_gateway.live_session import LiveSession
+from tui_gateway.protocol import GatewayLeaving
 
 if TYPE_CHECKING:
     from hermes_conversation.agent_factory import ConversationOptions
     from hermes_state import SessionDB
     from tui_gateway.live_session import SessionListener
+    from tui_gateway.protocol import OpenedState
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +40,7 @@ class Hub:
         self._lock = threading.Lock()
         self._open_lock = threading.RLock()  # serializes opening and closing
 
-    def open(self, options: ConversationOptions, listener: SessionListener) -> dict[str, Any]:
+    def open(self, options: ConversationOptions, listener: SessionListener) -> OpenedState:
         """Open a conversation, or attach to it if it is open; returns its state."""
         with self._open_lock:
             live = self.live_of(options.session_id) if options.session_id else None
@@ -50,13 +52,13 @@ class Hub:
                 live.conversation.use_model(options.model)
             return self.attach(live, listener)
 
-    def attach(self, live: LiveSession, listener: SessionListener) -> dict[str, Any]:
+    def attach(self, live: LiveSession, listener: SessionListener) -> OpenedState:
         """Attach a client to an open conversation, unless it has disconnected meanwhile."""
         with self._open_lock:
             opened = live.attach(listener)
             if getattr(listener, "is_gone", False):
                 live.detach(listener)
-        listener.event("session.info", live.id, opened["info"])
+        listener.event(live.id, opened.info)
         return opened
 
     def detach(self, live: LiveSession, listener: SessionListener, reason: str) -> bool:
@@ -126,7 +128,7 @@ class Hub:
         """Close all conversations; their turns are interrupted in parallel."""
         lives = self.all_live()
         for live in lives:
-            live.emit("gateway.leaving", {})
+            live.emit(GatewayLeaving())
             live.interrupt()
             live.conversation.agent.reviews_at_end = False  # too slow during a shutdown
         for live in lives:

@@ -7,10 +7,11 @@ attaches receives its current state.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hermes_agent import events
 from hermes_agent.sandbox.runner import find_sandbox
@@ -20,16 +21,30 @@ from hermes_conversation.pending_input import PendingInput
 from hermes_core.command_name import with_command_name
 from hermes_core.isolate import Step, attempt
 from tui_gateway.frames import BUSY, RpcError
+from tui_gateway.protocol import (
+    MessageComplete,
+    MessageDelta,
+    MessageStart,
+    OpenedState,
+    ReasoningText,
+    SessionInfo,
+    StatusUpdate,
+    SteerRead,
+    ToolComplete,
+    ToolStart,
+    ToolText,
+)
 from tui_gateway.questions import Questions
 from tui_gateway.turn_view import TurnView, display_message, usage
 
 if TYPE_CHECKING:
-    ClientEvent = tuple[str, dict[str, Any]]
     from collections.abc import Iterator
 
     from hermes_conversation.agent_factory import ConversationOptions
     from hermes_conversation.slash_commands import CommandOutcome
     from hermes_state import SessionDB
+    from tui_gateway.finalization import Session
+    from tui_gateway.protocol import ClientEvent, DisplayedMessage
 
 STATUS_BY_END: Final = {
     events.TurnEnd.COMPLETE: "complete",
@@ -40,47 +55,45 @@ STATUS_BY_END: Final = {
 
 
 def client_event(event: events.Event) -> ClientEvent | None:
-    """The client event of *event* (name and payload), or None."""
+    """The event for clients, or None."""
     if isinstance(event, events.TextDelta):
-        return "message.delta", {"text": event.text}
+        return MessageDelta(event.text)
     if isinstance(event, events.ReasoningDelta):
-        return "reasoning.delta", {"text": event.text}
+        return ReasoningText(event.text)
     if isinstance(event, events.ToolStarted | events.ToolOutput | events.ToolFinished):
-        return _tool(event)
+        return _tool_event(event)
     if isinstance(event, events.Retrying):
-        return "status.update", {"kind": "retrying", "text": with_command_name(event.reason)}
+        return StatusUpdate("retrying", with_command_name(event.reason))
     if isinstance(event, events.Notice):
-        return "status.update", {"kind": "status", "text": with_command_name(event.text)}
+        return StatusUpdate("status", with_command_name(event.text))
     return None
 
 
-def _tool(event: events.ToolStarted | events.ToolOutput | events.ToolFinished) -> ClientEvent:
+def _tool_event(
+    event: events.ToolStarted | events.ToolOutput | events.ToolFinished,
+) -> ClientEvent:
     if isinstance(event, events.ToolOutput):
-        return "tool.output", {"tool_id": event.call_id, "text": event.text}
+        return ToolText(event.call_id, event.text)
     call = event.call
-    fields = {"tool_id": call.id, "name": call.name}
     if isinstance(event, events.ToolStarted):
         context = agent_factory.summarize_call(call.name, call.arguments)
-        return "tool.start", {**fields, "context": context, "args_text": call.arguments}
-    return (
-        "tool.complete",
-        {**fields, "result": event.result, "duration_s": round(event.seconds, 3)},
+        return ToolStart(call.id, call.name, context, call.arguments)
+    return ToolComplete(call.id, call.name, event.result, round(event.seconds, 3))
+
+
+def completion(finished: events.TurnFinished) -> MessageComplete:
+    """The end of a turn."""
+    return MessageComplete(
+        text=finished.text,
+        status=STATUS_BY_END[finished.end],
+        error=with_command_name(finished.error) or None,
+        usage=finished.usage._asdict(),
     )
 
 
-def completion_payload(finished: events.TurnFinished) -> dict[str, Any]:
-    """The payload of `message.complete`."""
-    return {
-        "text": finished.text,
-        "status": STATUS_BY_END[finished.end],
-        "error": with_command_name(finished.error) or None,
-        "usage": finished.usage._asdict(),
-    }
-
-
-def failure_payload(error: BaseException) -> dict[str, Any]:
-    """The payload of `message.complete` for a turn that raised an exception."""
-    return {"text": "", "status": "error", "error": with_command_name(str(error)), "usage": {}}
+def failure(error: BaseException) -> MessageComplete:
+    """The end of a turn that raised an exception."""
+    return MessageComplete("", "error", with_command_name(str(error)), {})
 
 
 TURN_RUNNING = "a turn is running; wait for it, interrupt it, or steer it"
@@ -89,7 +102,7 @@ TURN_RUNNING = "a turn is running; wait for it, interrupt it, or steer it"
 class SessionListener(Protocol):
     """A client attached to a conversation."""
 
-    def event(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
+    def event(self, session_id: str, event: ClientEvent) -> None:
         """Send an event to the client."""
 
 
@@ -115,7 +128,7 @@ class LiveSession:
 
     # Clients
 
-    def attach(self, listener: SessionListener) -> dict[str, Any]:
+    def attach(self, listener: SessionListener) -> OpenedState:
         """Send events to *listener* from now on; returns the current state."""
         with self._lock:
             if listener not in self._listeners:
@@ -123,26 +136,24 @@ class LiveSession:
             self.alone_since = None
             return self._opened()
 
-    def _opened(self) -> dict[str, Any]:
+    def _opened(self) -> OpenedState:
         messages = self.messages()
         returned, self._returned = self._returned, ""
         inflight = self._view.inflight(messages) if self._is_running else None
         if inflight is not None:
-            inflight |= {
-                "questions": self.questions.pending(),
-                "waiting": self._pending.waiting(),
-            }
-        return {
-            "session_id": self.id,
-            "stored_session_id": self.conversation.session_id,
-            "message_count": len(messages),
-            "messages": messages,
-            "info": self.info(),
-            "running": self._is_running,
-            "started_at": self.started_at,
-            "inflight": inflight,
-            "unread": returned,
-        }
+            questions, waiting = self.questions.pending(), self._pending.waiting()
+            inflight = dataclasses.replace(inflight, questions=questions, waiting=waiting)
+        return OpenedState(
+            session_id=self.id,
+            stored_session_id=self.conversation.session_id,
+            message_count=len(messages),
+            messages=messages,
+            info=self.info(),
+            running=self._is_running,
+            started_at=self.started_at,
+            inflight=inflight,
+            unread=returned,
+        )
 
     def detach(self, listener: SessionListener) -> None:
         """Stop sending events to *listener*."""
@@ -157,22 +168,21 @@ class LiveSession:
         """Whether no client is attached."""
         return self.alone_since is not None
 
-    def emit(self, kind: str, payload: dict[str, Any], but: SessionListener | None = None) -> None:
+    def emit(self, event: ClientEvent, but: SessionListener | None = None) -> None:
         """Send an event to all clients except *but*."""
         with self._lock:
             listeners = list(self._listeners)
-        self._send(listeners, kind, payload, but)
+        self._send(listeners, event, but)
 
     def _send(
         self,
         listeners: list[SessionListener],
-        kind: str,
-        payload: dict[str, Any],
+        event: ClientEvent,
         but: SessionListener | None = None,
     ) -> None:
         for listener in listeners:
             if listener is not but:
-                listener.event(kind, self.id, payload)
+                listener.event(self.id, event)
 
     # State
 
@@ -187,30 +197,30 @@ class LiveSession:
             return "idle"
         return "waiting" if self.questions.pending() else "working"
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> SessionInfo:
         """The metadata that front ends show."""
-        row = self.conversation.row()
-        return {
-            "model": self.conversation.agent.model,
-            "window": self.conversation.agent.window,
-            "context_tokens": self.conversation.agent.context_tokens,
-            "cwd": str(self.conversation.agent.cwd),
-            "mode": self.conversation.mode,
-            "sandbox": find_sandbox().name,
-            "title": row.get("title"),
-            "running": self.is_running,
-            "stored_session_id": self.conversation.session_id,
-            "message_count": row.get("message_count") or 0,
-            "usage": usage(row),
-        }
+        row, agent = self.conversation.row(), self.conversation.agent
+        return SessionInfo(
+            model=agent.model,
+            window=agent.window,
+            context_tokens=agent.context_tokens,
+            cwd=str(agent.cwd),
+            mode=self.conversation.mode,
+            sandbox=find_sandbox().name,
+            title=None if row is None else row.title,
+            running=self.is_running,
+            stored_session_id=self.conversation.session_id,
+            message_count=0 if row is None else row.message_count,
+            usage=usage(row),
+        )
 
-    def messages(self) -> list[dict[str, Any]]:
+    def messages(self) -> list[DisplayedMessage]:
         """The messages of the conversation for display."""
         if not self.conversation.exists:
             return []
         return [
             display_message(row)
-            for row in self.conversation.db.get_messages(self.conversation.session_id)
+            for row in self.conversation.db.messages.rows(self.conversation.session_id)
         ]
 
     # Exclusive changes
@@ -276,29 +286,29 @@ class LiveSession:
         with self._lock:
             self._view.begin(text)
             listeners = list(self._listeners)
-        self._send(listeners, "message.start", {"text": text})
-        ends: list[dict[str, Any]] = []
-        failure = attempt(Step("run a turn", lambda: self._run_agent(text, ends)))
-        end = ends[0] if ends else failure_payload(RuntimeError("the turn ended without a result"))
-        if failure is not None:
-            end = failure_payload(failure.error)
+        self._send(listeners, MessageStart(text))
+        ends: list[MessageComplete] = []
+        failed = attempt(Step("run a turn", lambda: self._run_agent(text, ends)))
+        end = ends[0] if ends else failure(RuntimeError("the turn ended without a result"))
+        if failed is not None:
+            end = failure(failed.error)
         with self._lock:
-            after = self._pending.after_turn(is_complete=end["status"] == "complete")
+            after = self._pending.after_turn(is_complete=end.status == "complete")
             self._is_running = bool(after.next_input)
             self._view.end()
             listeners = list(self._listeners)
             if after.returned and not listeners:
                 self._returned = after.returned  # for the next client that attaches
-        self._send(listeners, "message.complete", {**end, "unread": after.returned})
-        attempt(Step("send session info", lambda: self.emit("session.info", self.info())))
+        self._send(listeners, dataclasses.replace(end, unread=after.returned))
+        attempt(Step("send session info", lambda: self.emit(self.info())))
         return after.next_input
 
-    def _run_agent(self, text: str, ends: list[dict[str, Any]]) -> None:
+    def _run_agent(self, text: str, ends: list[MessageComplete]) -> None:
         has_begun = False
         self.conversation.agent.on_review = self._announce_review
         for event in self.conversation.send(text):
             if isinstance(event, events.TurnFinished):
-                ends.append(completion_payload(event))
+                ends.append(completion(event))
             elif isinstance(event, events.MessageStored):
                 self._on_stored(event, has_begun=has_begun)
                 has_begun = True
@@ -307,24 +317,23 @@ class LiveSession:
 
     def _announce_review(self, text: str) -> None:
         """Announce the result of a memory review."""
-        self.emit("status.update", {"kind": "review", "text": text})
+        self.emit(StatusUpdate("review", text))
 
     def _on_stored(self, event: events.MessageStored, *, has_begun: bool) -> None:
         with self._lock:
             self._view.stored(event.role)
         if event.role == "user" and has_begun:
             self._pending.mark_read()
-            self.emit("steer.read", {})
+            self.emit(SteerRead())
 
     def _on_event(self, event: events.Event) -> None:
         mapped = client_event(event)
         if mapped is None:
             return
-        kind, payload = mapped
         with self._lock:  # a client that attaches later gets it from the view
-            self._view.add(kind, payload)
+            self._view.add(mapped)
             listeners = list(self._listeners)
-        self._send(listeners, kind, payload)
+        self._send(listeners, mapped)
 
     def interrupt(self, instead: str = "") -> bool:
         """Interrupt the running turn, optionally to send *instead*; whether one ran."""
@@ -350,7 +359,7 @@ class LiveSession:
             return True
         return self.interrupt() if outcome.stop else True
 
-    def as_session(self) -> dict[str, Any]:
+    def as_session(self) -> Session:
         """The session as the finalizer expects it."""
         return {
             "agent": self.conversation.agent if self.conversation.exists else None,

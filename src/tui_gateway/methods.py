@@ -8,15 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tui_gateway import openrpc
-from tui_gateway.frames import INVALID_PARAMS, RpcError
+from tui_gateway.frames import INVALID_PARAMS, RpcError, RpcParams
 from tui_gateway.handlers import conversation, environment, sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hermes_core.json_values import JsonObject
     from tui_gateway.dispatcher import Dispatcher
 
-    Handler = Callable[[Dispatcher, dict[str, Any]], Any]
+    Handler = Callable[[Dispatcher, RpcParams], object]
 
 TYPES: Final = {"text": str, "number": int, "yes or no": bool}
 
@@ -39,8 +40,9 @@ class Method(NamedTuple):
     returns: tuple[str, ...]
     is_slow: bool = False
 
-    def validate(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Validate the parameters."""
+    def validate(self, params: JsonObject) -> RpcParams:
+        """Validate the parameters; unknown ones are ignored."""
+        given: dict[str, Any] = {}
         for param in self.params:
             value = params.get(param.name)
             if value is None:
@@ -50,7 +52,8 @@ class Method(NamedTuple):
             expected = TYPES[param.kind]
             if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
                 raise RpcError(INVALID_PARAMS, f"`{param.name}` must be a {param.kind}")
-        return params
+            given[param.name] = value
+        return RpcParams(**given)
 
 
 def _method(
@@ -66,7 +69,7 @@ def _method(
     return Method(name, help_text, run, tuple(parsed), tuple(returns.split()), slow)
 
 
-def _discover(_peer: Dispatcher, _params: dict[str, Any]) -> Any:
+def _discover(_peer: Dispatcher, _params: RpcParams) -> object:
     return openrpc.openrpc(METHODS, EVENTS)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from hermes_core.json_values import JsonObject
     from tui_gateway.methods import Event, Method, Param
 
 VERSION: Final = "1.3.2"
 TYPES: Final = {"text": "string", "number": "integer", "yes or no": "boolean"}
 
 
-def openrpc(methods: Mapping[str, Method], events: Mapping[str, Event]) -> dict[str, Any]:
+def openrpc(methods: Mapping[str, Method], events: Mapping[str, Event]) -> JsonObject:
     """The document; it has no release version, so it changes only with the methods."""
     return {
         "openrpc": VERSION,
@@ -27,7 +28,7 @@ def openrpc(methods: Mapping[str, Method], events: Mapping[str, Event]) -> dict[
     }
 
 
-def _method(method: Method) -> dict[str, Any]:
+def _method(method: Method) -> JsonObject:
     return {
         "name": method.name,
         "summary": method.help,
@@ -37,7 +38,7 @@ def _method(method: Method) -> dict[str, Any]:
     }
 
 
-def _param(param: Param) -> dict[str, Any]:
+def _param(param: Param) -> JsonObject:
     return {
         "name": param.name,
         "required": param.required,
@@ -45,9 +46,9 @@ def _param(param: Param) -> dict[str, Any]:
     }
 
 
-def _event(event: Event) -> dict[str, Any]:
+def _event(event: Event) -> JsonObject:
     return {"name": event.name, "summary": event.help, "payload": _object(event.payload)}
 
 
-def _object(names: Iterable[str]) -> dict[str, Any]:
+def _object(names: Iterable[str]) -> JsonObject:
     return {"type": "object", "properties": {name: {} for name in names}}

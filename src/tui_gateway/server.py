@@ -7,7 +7,7 @@ takes effect.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import paths
@@ -16,6 +16,8 @@ from tui_gateway.finalization import finalize
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tui_gateway.finalization import Session
 
 
 @cache
@@ -28,6 +30,6 @@ def _get_db() -> SessionDB:
     return _store_at(paths.state_db_path())
 
 
-def _finalize_session(session: dict[str, Any], end_reason: str = "tui_close") -> None:
+def _finalize_session(session: Session, end_reason: str = "tui_close") -> None:
     """End a live session: save its messages, announce its end, close its row."""
     finalize(session, end_reason, lambda: _get_db())  # noqa: PLW0108 - looked up at call time

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING
 
 from hermes_conversation.attachments import text_of
 from hermes_core import media_store
+from tui_gateway.protocol import InflightTurn, MessageDelta, ToolComplete, ToolStart, UsageView
 
-FIELDS: Final = (
-    "id", "role", "content", "reasoning", "tool_name", "tool_calls", "tool_call_id", "timestamp",
-    "finish_reason",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from hermes_state.messages.rows import MessageRow
+    from hermes_state.sessions.records import SessionRow
+    from tui_gateway.protocol import ClientEvent, DisplayedMessage
 
 
 class TurnView:
@@ -19,20 +20,20 @@ class TurnView:
     def __init__(self) -> None:
         self._prompt = ""
         self._text = ""
-        self._tools: dict[str, dict[str, Any]] = {}
+        self._tools: dict[str, ToolStart] = {}
 
     def begin(self, text: str) -> None:
         """Start a turn."""
         self._prompt, self._text, self._tools = text, "", {}
 
-    def add(self, kind: str, payload: dict[str, Any]) -> None:
+    def add(self, event: ClientEvent) -> None:
         """Add an event."""
-        if kind == "message.delta":
-            self._text += payload["text"]
-        elif kind == "tool.start":
-            self._tools[payload["tool_id"]] = payload
-        elif kind == "tool.complete":
-            self._tools.pop(payload["tool_id"], None)
+        if isinstance(event, MessageDelta):
+            self._text += event.text
+        elif isinstance(event, ToolStart):
+            self._tools[event.tool_id] = event
+        elif isinstance(event, ToolComplete):
+            self._tools.pop(event.tool_id, None)
 
     def stored(self, role: str) -> None:
         """Drop the output that a stored message contains."""
@@ -45,29 +46,37 @@ class TurnView:
         """End the turn; all its messages are stored."""
         self._prompt, self._text, self._tools = "", "", {}
 
-    def inflight(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    def inflight(self, messages: list[DisplayedMessage]) -> InflightTurn:
         """The output to show after *messages*, without what they already contain."""
-        return {
-            "asked": "" if _ends_with(messages, "user", self._prompt) else self._prompt,
-            "text": "" if _ends_with(messages, "assistant", self._text) else self._text,
-            "tools": [dict(tool) for tool in self._tools.values()],
-        }
+        return InflightTurn(
+            asked="" if _ends_with(messages, "user", self._prompt) else self._prompt,
+            text="" if _ends_with(messages, "assistant", self._text) else self._text,
+            tools=list(self._tools.values()),
+        )
 
 
-def _ends_with(messages: list[dict[str, Any]], role: str, text: str) -> bool:
+def _ends_with(messages: list[DisplayedMessage], role: str, text: str) -> bool:
     last = next((message for message in reversed(messages) if message["role"] == role), None)
     return bool(text) and last is not None and text_of(last["content"]).strip() == text.strip()
 
 
-def display_message(row: dict[str, Any]) -> dict[str, Any]:
+def display_message(row: MessageRow) -> DisplayedMessage:
     """A stored message for display; images are replaced by their size."""
-    message = {name: row.get(name) for name in FIELDS}
-    if isinstance(message["content"], list):
-        message["content"] = [_part(part) for part in message["content"]]
-    return message
+    content = row.content
+    return {
+        "id": row.id,
+        "role": row.role,
+        "content": list(map(_part, content)) if isinstance(content, list) else content,
+        "reasoning": row.reasoning,
+        "tool_name": row.tool_name,
+        "tool_calls": row.tool_calls,
+        "tool_call_id": row.tool_call_id,
+        "timestamp": row.timestamp,
+        "finish_reason": row.finish_reason,
+    }
 
 
-def _part(part: Any) -> Any:
+def _part(part: object) -> object:
     if not isinstance(part, dict) or part.get("type") != "image_url":
         return part
     url = media_store.url_of(part)
@@ -77,11 +86,16 @@ def _part(part: Any) -> Any:
     return {"type": "image", "bytes": size, "text": "[picture]"}
 
 
-def usage(row: dict[str, Any]) -> dict[str, Any]:
+def usage(session: SessionRow | None) -> UsageView:
     """The tokens of a conversation, and their cost if known."""
-    names = ("input", "output", "cache_read", "cache_write", "reasoning")
-    cost = row.get("actual_cost_usd")
-    return {
-        **{name: row.get(f"{name}_tokens") or 0 for name in names},
-        "cost_usd": row.get("estimated_cost_usd") if cost is None else cost,
-    }
+    if session is None:
+        return UsageView()
+    cost = session.actual_cost_usd
+    return UsageView(
+        input=session.input_tokens,
+        output=session.output_tokens,
+        cache_read=session.cache_read_tokens,
+        cache_write=session.cache_write_tokens,
+        reasoning=session.reasoning_tokens,
+        cost_usd=session.estimated_cost_usd if cost is None else cost,
+    )

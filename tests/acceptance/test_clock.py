@@ -38,7 +38,7 @@ def test_messages_keep_their_order(db, clock, jump):
             clock.jump(jump)
     expected = [str(number) for number in range(20)]
     assert [row["content"] for row in db.get_messages("one")] == expected
-    assert [row["content"] for row in db.messages.iter_messages("one")] == expected
+    assert [row.content for row in db.messages.iter_messages("one")] == expected
     assert [turn["content"] for turn in db.get_messages_as_conversation("one")] == expected
     assert [row["content"] for row in db.get_messages("one", limit=3, latest=True)] == expected[-3:]
 
@@ -89,8 +89,7 @@ def test_a_dead_process_is_swept_regardless_of_the_clock(state_db, tmp_path, clo
         last = db.get_messages("theirs")[-1]
         assert session["ended_at"] == last["timestamp"]
         assert (
-            len([boundary for boundary in db.boundaries.recent("theirs") if boundary["is_final"]])
-            == 1
+            len([boundary for boundary in db.boundaries.recent("theirs") if boundary.is_final]) == 1
         )
 
 
@@ -136,4 +135,4 @@ def test_a_session_ended_after_a_jump_can_be_reopened_and_ended_again(db, clock)
     db.append_message("one", "user", "again")
     db.end_session("one", "done again")
     assert db.get_session("one")["end_reason"] == "done again"
-    assert len([boundary for boundary in db.boundaries.recent("one") if boundary["is_final"]]) == 2
+    assert len([boundary for boundary in db.boundaries.recent("one") if boundary.is_final]) == 2

@@ -12,7 +12,7 @@ import pytest
 from acceptance.campaign import Worker, size
 from hermes_plugin_host.delivery import calls_for
 from hermes_state import SessionDB
-from hermes_state.delivery.boundaries import MAX_ATTEMPTS
+from hermes_state.delivery.boundaries import MAX_ATTEMPTS, BoundaryEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ def expected_calls(state_db: Path) -> Counter[tuple[str, str]]:
     )
 
 
-def events(state_db: Path) -> list[dict]:
+def events(state_db: Path) -> list[BoundaryEvent]:
     with SessionDB(state_db) as db:
         return db.boundaries.recent(limit=-1)
 
@@ -96,8 +96,8 @@ def test_no_event_is_lost_when_dispatchers_are_killed(
         doubles += (counter - expected).total()
     finalized = {call.subject for call in result if call.hook == "on_session_finalize"}
     assert finalized >= {report["session"] for report in writer.reports("ended")}
-    assert finalized == {event["session_id"] for event in events(state_db) if event["is_final"]}
-    assert {event["state"] for event in events(state_db)} == {"delivered"}
+    assert finalized == {event.session_id for event in events(state_db) if event.is_final}
+    assert {event.state for event in events(state_db)} == {"delivered"}
     assert doubles <= kills  # at most the call in flight at each kill
     assert busy > 0
     figures(
@@ -108,7 +108,7 @@ def test_no_event_is_lost_when_dispatchers_are_killed(
         lost=0,
         doubles=doubles,
         kills_with_calls=busy,
-        most_attempts=max(event["attempts"] for event in events(state_db)),
+        most_attempts=max(event.attempts for event in events(state_db)),
     )
 
 
@@ -149,9 +149,9 @@ def test_a_plugin_that_kills_the_process_does_not_block_the_others(
                 break
     result, expected = read_calls(notes), expected_calls(state_db)
     settled = events(state_db)
-    assert {event["state"] for event in settled} == {"dead"}
-    assert all("ended in the middle" in event["error"] for event in settled)
-    assert {event["attempts"] for event in settled} == {MAX_ATTEMPTS}
+    assert {event.state for event in settled} == {"dead"}
+    assert all("ended in the middle" in event.error for event in settled)
+    assert {event.attempts for event in settled} == {MAX_ATTEMPTS}
     assert starts == MAX_ATTEMPTS * len(settled) + 1
     for plugin in ("early", "late"):
         counter = Counter((call.hook, call.subject) for call in result if call.plugin == plugin)
@@ -169,11 +169,11 @@ def test_the_bundled_misbehaving_plugin_can_end_the_process(
         assert hermes("plugins", "enable", name).code == 0
     done = hermes("sessions", "delete", "one", "--yes", HERMES_MISBEHAVE="kill")
     assert done.code == 9
-    event = next(event for event in events(state_db) if event["session_id"] == "one")
-    assert event["state"] == "waiting"
-    assert event["attempts"] == 1
+    event = next(event for event in events(state_db) if event.session_id == "one")
+    assert event.state == "waiting"
+    assert event.attempts == 1
     # The next command that announces an event delivers the waiting ones.
     assert hermes("sessions", "delete", "second", "--yes").code == 0
     text = (hermes_home / "logs" / "boundaries.jsonl").read_text()
     assert text.count('"on_session_boundary"') == 2
-    assert {event["state"] for event in events(state_db)} == {"delivered"}
+    assert {event.state for event in events(state_db)} == {"delivered"}

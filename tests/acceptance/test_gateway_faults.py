@@ -190,15 +190,15 @@ async def test_every_boundary_is_delivered_however_often_the_gateway_is_killed(
     assert gateway.stop() == 0
     with SessionDB() as db:
         events = db.boundaries.recent(limit=100_000)
-    finals = [event for event in events if event["is_final"]]
+    finals = [event for event in events if event.is_final]
     recorded = [line.split()[0] for line in record_path.read_text().splitlines()]
-    lost = {event["event_id"] for event in events} - set(recorded)
-    per_epoch = {(event["session_id"], event["epoch"]) for event in finals}
+    lost = {event.event_id for event in events} - set(recorded)
+    per_epoch = {(event.session_id, event.epoch) for event in finals}
     figures(
         "gateway, boundaries", kills=gateway.kills, events=len(events), finals=len(finals),
         lost=len(lost), delivered_twice=len(recorded) - len(set(recorded)),
     )  # fmt: skip
     assert not lost
     assert len(per_epoch) == len(finals)
-    assert sum(event["kind"] == "new" for event in finals) == rounds
-    assert set(recorded) == {event["event_id"] for event in events}
+    assert sum(event.kind == "new" for event in finals) == rounds
+    assert set(recorded) == {event.event_id for event in events}

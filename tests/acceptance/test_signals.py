@@ -76,7 +76,7 @@ def check_ends(state_db, workers) -> None:
             # Cut between the end and the word that it was: either is true.
             assert session["end_reason"] in expected | {"interrupted by the user"}
             finals = [
-                boundary for boundary in db.boundaries.recent(f"s{number}") if boundary["is_final"]
+                boundary for boundary in db.boundaries.recent(f"s{number}") if boundary.is_final
             ]
             assert len(finals) == 1
 

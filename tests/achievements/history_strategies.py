@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import strategies as st
 
 from achievements import reference_metrics
-from hermes_achievements.scan.history import MessageRow, SessionRow
+from hermes_achievements.scan.history import ScannedMessage, ScannedSession
 
 # The benchmarks are programs, not a package: their folder is put on the path.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -273,11 +273,11 @@ def row_lists() -> st.SearchStrategy[list[dict[str, Any]]]:
     return st.lists(scene, max_size=10).map(lambda scenes: [row for rows in scenes for row in rows])
 
 
-def session_rows(name: str, parent: str | None) -> st.SearchStrategy[SessionRow]:
+def session_rows(name: str, parent: str | None) -> st.SearchStrategy[ScannedSession]:
     single_session = ["conversation", "conversation", "scheduled", "subagent"]
     tokens = st.sampled_from([0, 10_000, 40_000, 160_000])
     return st.builds(
-        SessionRow,
+        ScannedSession,
         id=st.just(name),
         kind=st.sampled_from(
             [*single_session, "branch", "continuation"] if parent else single_session
@@ -300,8 +300,8 @@ def session_rows(name: str, parent: str | None) -> st.SearchStrategy[SessionRow]
 @st.composite
 def histories(draw: st.DrawFn) -> reference_metrics.ReferenceHistory:
     ids = count(1)
-    sessions: list[SessionRow] = []
-    messages: dict[str, list[MessageRow]] = {}
+    sessions: list[ScannedSession] = []
+    messages: dict[str, list[ScannedMessage]] = {}
     for number in range(draw(st.integers(1, 4))):
         parent = draw(st.sampled_from([s.id for s in sessions])) if sessions else None
         session = draw(session_rows(f"s{number}", parent))
@@ -319,8 +319,8 @@ def histories(draw: st.DrawFn) -> reference_metrics.ReferenceHistory:
 
 def timed(
     draw: st.DrawFn, now: float, rows: list[dict[str, Any]], ids: Iterator[int]
-) -> Iterator[MessageRow]:
+) -> Iterator[ScannedMessage]:
     steps = draw(st.lists(st.sampled_from(STEPS), min_size=1, max_size=8))
     for number, row in enumerate(rows):
         now += steps[number % len(steps)]
-        yield MessageRow(**(row | {"id": next(ids), "at": row.get("at", now)}))
+        yield ScannedMessage(**(row | {"id": next(ids), "at": row.get("at", now)}))

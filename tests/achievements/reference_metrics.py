@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from achievements.reference_rows import Events, ReferenceSession, Result
-    from hermes_achievements.scan.history import MessageRow
+    from hermes_achievements.scan.history import ScannedMessage
 
 __all__ = ["COUNTS", "PEAKS", "VARIETY", "ReferenceHistory", "shell_labels"]
 __all__ += ["count_by_day", "max_in_session", "peak", "variety"]
@@ -54,7 +54,7 @@ __all__ += ["count_by_day", "max_in_session", "peak", "variety"]
 # --- counts ------------------------------------------------------------------------------
 
 
-def each(rows: list[MessageRow]) -> Events:
+def each(rows: list[ScannedMessage]) -> Events:
     return [(row, 1) for row in rows]
 
 
@@ -112,7 +112,7 @@ def returned(session: ReferenceSession, days: int) -> Events:
     )
 
 
-def changed(session: ReferenceSession) -> list[tuple[MessageRow, tuple[str, str]]]:
+def changed(session: ReferenceSession) -> list[tuple[ScannedMessage, tuple[str, str]]]:
     """Written or edited files: the message, the extension and the path."""
     return [
         (c.row, file)
@@ -121,7 +121,7 @@ def changed(session: ReferenceSession) -> list[tuple[MessageRow, tuple[str, str]
     ]
 
 
-def first_of_each(items: list[tuple[MessageRow, Any]]) -> Events:
+def first_of_each(items: list[tuple[ScannedMessage, Any]]) -> Events:
     values = [value for _, value in items]
     return [(row, 1) for n, (row, value) in enumerate(items) if value not in values[:n]]
 
@@ -408,7 +408,7 @@ def clean_runs(session: ReferenceSession) -> Events:
     return events
 
 
-def notable(session: ReferenceSession) -> list[tuple[MessageRow, str]]:
+def notable(session: ReferenceSession) -> list[tuple[ScannedMessage, str]]:
     result = [
         (row, NOTABLE.get(local(session, row).strftime("%m-%d"), ""))
         for row in user_messages(session)
@@ -431,7 +431,7 @@ PEAKS: dict[str, Callable[[ReferenceSession], Events]] = {
         (row, int((row.at - t.rows[0].at) // 3600)) for row in user_messages(t)
     ],
 }
-VARIETY: dict[str, Callable[[ReferenceSession], list[tuple[MessageRow, str]]]] = {
+VARIETY: dict[str, Callable[[ReferenceSession], list[tuple[ScannedMessage, str]]]] = {
     "tool_kinds": lambda t: [(call.row, call.tool) for call in calls(t)],
     "models": lambda t: [(row, model(t)) for row in t.rows[:1] if model(t)],
     "makers": lambda t: [(row, maker(t)) for row in t.rows[:1] if maker(t)],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from achievements.reference_shell import shell_labels
 from hermes_achievements.classification import model_names, shell_commands, tool_kinds
-from hermes_achievements.scan.history import MessageRow, SessionRow
+from hermes_achievements.scan.history import ScannedMessage, ScannedSession
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,22 +35,22 @@ NOTABLE = {
 class ReferenceHistory(NamedTuple):
     """All sessions and messages of a history."""
 
-    sessions: list[SessionRow]
-    messages: dict[str, list[MessageRow]]
+    sessions: list[ScannedSession]
+    messages: dict[str, list[ScannedMessage]]
 
 
 class ReferenceSession(NamedTuple):
     """The counted rows of a session, in chronological order."""
 
-    row: SessionRow
-    rows: list[MessageRow]
+    row: ScannedSession
+    rows: list[ScannedMessage]
     zone: tzinfo
 
 
 class Call(NamedTuple):
     """A tool call as it was stored."""
 
-    row: MessageRow
+    row: ScannedMessage
     tool: str
     mark: str
     arguments: dict[str, Any]
@@ -59,7 +59,7 @@ class Call(NamedTuple):
 class Result(NamedTuple):
     """A tool result and its call, if it is known."""
 
-    row: MessageRow
+    row: ScannedMessage
     tool: str
     call: Call | None
     has_failed: bool
@@ -67,7 +67,7 @@ class Result(NamedTuple):
     has_trace: bool
 
 
-Events = list[tuple[MessageRow, int]]
+Events = list[tuple[ScannedMessage, int]]
 
 
 # --- counted rows ---------------------------------------------------------------------
@@ -83,13 +83,13 @@ def reference_sessions(history: ReferenceHistory, zone: tzinfo) -> Iterator[Refe
         yield ReferenceSession(session, sorted(rows, key=lambda row: (row.at, row.id)), zone)
 
 
-def is_counted(row: MessageRow) -> bool:
+def is_counted(row: ScannedMessage) -> bool:
     return row.role in ("tool", "assistant") or (row.role == "user" and not row.is_observed)
 
 
 def without_copies(
-    session: SessionRow, rows: list[MessageRow], parents: list[MessageRow]
-) -> list[MessageRow]:
+    session: ScannedSession, rows: list[ScannedMessage], parents: list[ScannedMessage]
+) -> list[ScannedMessage]:
     """Copies are in one run, in the order of the parent, after at most three other rows."""
     before = [
         fingerprint(row) for row in sorted(parents, key=lambda row: row.id) if is_counted(row)
@@ -108,7 +108,7 @@ def without_copies(
     return rows
 
 
-def fingerprint(row: MessageRow) -> tuple[str, str, bytes, bytes]:
+def fingerprint(row: ScannedMessage) -> tuple[str, str, bytes, bytes]:
     mark = row.call_id or "" if row.role == "tool" else ""
     return (row.role, mark, (row.tool_calls or b"")[:200], (row.content or b"")[:200])
 
@@ -132,7 +132,7 @@ def operation_of(tool: str) -> str:
     return tool_kinds.MCP if re.match("mcp[_-]", tool.lower()) else tool_kinds.OTHER
 
 
-def calls_of(row: MessageRow) -> list[Call]:
+def calls_of(row: ScannedMessage) -> list[Call]:
     result = parse_json(row.tool_calls) if row.role == "assistant" else None
     calls = []
     for item in result if isinstance(result, list) else []:
@@ -230,7 +230,7 @@ def is_question(call: Call) -> bool:
     )
 
 
-def answered_call(before: list[MessageRow], row: MessageRow) -> Call | None:
+def answered_call(before: list[ScannedMessage], row: ScannedMessage) -> Call | None:
     for earlier in reversed(before):
         for call in reversed(calls_of(earlier)) if row.call_id else []:
             if call.mark == row.call_id:
@@ -322,30 +322,30 @@ def has_human_user(session: ReferenceSession) -> bool:
     return session.row.kind in ("conversation", "branch", "continuation")
 
 
-def user_messages(session: ReferenceSession) -> list[MessageRow]:
+def user_messages(session: ReferenceSession) -> list[ScannedMessage]:
     return [row for row in session.rows if row.role == "user"] if has_human_user(session) else []
 
 
-def replies(session: ReferenceSession) -> list[MessageRow]:
+def replies(session: ReferenceSession) -> list[ScannedMessage]:
     return [row for row in session.rows if row.role == "assistant" and not calls_of(row)]
 
 
-def first_user_message(session: ReferenceSession) -> list[MessageRow]:
+def first_user_message(session: ReferenceSession) -> list[ScannedMessage]:
     """The first user message of a conversation, as a list."""
     return user_messages(session)[:1] if is_conversation(session) else []
 
 
-def last(session: ReferenceSession) -> list[MessageRow]:
+def last(session: ReferenceSession) -> list[ScannedMessage]:
     return session.rows[-1:]
 
 
-def gaps(session: ReferenceSession) -> list[tuple[MessageRow, float]]:
+def gaps(session: ReferenceSession) -> list[tuple[ScannedMessage, float]]:
     return [
         (row, row.at - session.rows[position].at) for position, row in enumerate(session.rows[1:])
     ]
 
 
-def local(session: ReferenceSession, row: MessageRow) -> datetime:
+def local(session: ReferenceSession, row: ScannedMessage) -> datetime:
     return moment(row.at, session.zone)
 
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.metrics.facts import read_facts
 from hermes_achievements.metrics.session_view import SessionView
-from hermes_achievements.scan.history import MessageRow, SessionRow
+from hermes_achievements.scan.history import ScannedMessage, ScannedSession
 
 MONDAY_NOON = datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp()
 
@@ -19,8 +19,8 @@ class SessionBuilder:
     """Builds the rows of a session; every step takes a second."""
 
     def __init__(self, at: float = MONDAY_NOON, **session: Any) -> None:
-        self._session = SessionRow("s", started_at=at, **session)
-        self._rows: list[MessageRow] = []
+        self._session = ScannedSession("s", started_at=at, **session)
+        self._rows: list[ScannedMessage] = []
         self._at = at
 
     def wait(self, seconds: float) -> SessionBuilder:
@@ -60,7 +60,7 @@ class SessionBuilder:
 
     def _add(self, role: str, content: bytes | None, **columns: Any) -> SessionBuilder:
         self._at += 1
-        self._rows.append(MessageRow(len(self._rows) + 1, role, self._at, content, **columns))
+        self._rows.append(ScannedMessage(len(self._rows) + 1, role, self._at, content, **columns))
         return self
 
     def session(self, zone: str = "UTC") -> SessionView:

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from hermes_achievements.activity import Activity, ToolActivity, summarize_activity
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.metrics.facts import read_facts
-from hermes_achievements.scan.history import MessageRow, SessionKind, SessionRow
+from hermes_achievements.scan.history import ScannedMessage, ScannedSession, SessionKind
 
 NOON = 1_780_000_000.0 - 1_780_000_000.0 % 86400 + 43200
 DAY = 86400.0
@@ -19,13 +19,13 @@ CALL = (
 
 def sample_activity(kind: str = SessionKind.CONVERSATION) -> Activity:
     rows = [
-        MessageRow(1, "user", NOON, b"do it", 5),
-        MessageRow(2, "assistant", NOON + 60, None, 0, CALL),
-        MessageRow(3, "tool", NOON + 90, b'{"exit_code": 2}', 0, None, "terminal", "c1"),
-        MessageRow(4, "assistant", NOON + 100, b"no luck"),
-        MessageRow(5, "user", NOON + DAY, b"again", 5),
+        ScannedMessage(1, "user", NOON, b"do it", 5),
+        ScannedMessage(2, "assistant", NOON + 60, None, 0, CALL),
+        ScannedMessage(3, "tool", NOON + 90, b'{"exit_code": 2}', 0, None, "terminal", "c1"),
+        ScannedMessage(4, "assistant", NOON + 100, b"no luck"),
+        ScannedMessage(5, "user", NOON + DAY, b"again", 5),
     ]
-    session = SessionRow("one", kind, "cli", "m", NOON)
+    session = ScannedSession("one", kind, "cli", "m", NOON)
     return summarize_activity(read_facts(session, rows, ()), CALENDAR)
 
 
@@ -49,5 +49,5 @@ def test_activity_round_trips_through_serialization() -> None:
 
 
 def test_a_session_without_messages_has_no_days() -> None:
-    session = SessionRow("one", SessionKind.CONVERSATION, "cli", "m", NOON)
+    session = ScannedSession("one", SessionKind.CONVERSATION, "cli", "m", NOON)
     assert summarize_activity(read_facts(session, [], ()), CALENDAR).days == ()

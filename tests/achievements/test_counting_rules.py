@@ -310,8 +310,8 @@ def test_18_a_failed_scan_keeps_the_snapshot_and_reports_the_error(
     monkeypatch.setattr("hermes_achievements.service.survey", fail)
     assert service.run(achievements.source(), service.compute) is None
     assert service.current() == good
-    assert service.status.facts()["state"] == "failed"
-    assert service.status.facts()["last_error"] == "the disk is on fire"
+    assert service.status.facts().state == "failed"
+    assert service.status.facts().last_error == "the disk is on fire"
 
 
 def test_21_durations_are_exact(builder: HistoryBuilder) -> None:
@@ -319,8 +319,8 @@ def test_21_durations_are_exact(builder: HistoryBuilder) -> None:
     service = achievements.service()
     service.run(achievements.source(), service.compute)
     facts = service.status.facts()
-    assert facts["last_duration_ms"] % 1000 != 0
-    assert facts["finished_at"] >= facts["started_at"]
+    assert facts.last_duration_ms % 1000 != 0
+    assert facts.finished_at >= facts.started_at
 
 
 def test_24_scans_of_small_histories_report_progress(builder: HistoryBuilder) -> None:
@@ -356,4 +356,4 @@ def test_every_scan_is_counted(builder: HistoryBuilder) -> None:
     service = achievements.service()
     service.run(achievements.source(), service.compute)
     service.run(achievements.source(), service.compute)
-    assert service.status.facts()["run_count"] == 2
+    assert service.status.facts().run_count == 2

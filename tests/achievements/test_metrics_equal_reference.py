@@ -38,7 +38,7 @@ from hermes_achievements.metrics.facts import (
     read_facts,
 )
 from hermes_achievements.metrics.session_view import SessionView
-from hermes_achievements.scan.history import MessageRow, SessionRow
+from hermes_achievements.scan.history import ScannedMessage, ScannedSession
 from hermes_state.engine.sqlite.driver import sqlite3
 
 # The benchmarks are programs, not a package: their folder is put on the path.
@@ -105,7 +105,7 @@ def load_history(path: Path) -> reference_metrics.ReferenceHistory:
     with closing(sqlite3.connect(path)) as db:
         reasons = dict(db.execute("SELECT id, end_reason FROM sessions"))
         sessions = [
-            SessionRow(row[0], kind_of(row[1], row[2], reasons.get(row[-1])), *row[2:])
+            ScannedSession(row[0], kind_of(row[1], row[2], reasons.get(row[-1])), *row[2:])
             for row in db.execute(
                 "SELECT id, model_config, source, coalesce(model, ''), started_at, ended_at,"
                 " coalesce(end_reason, ''), title IS NOT NULL, input_tokens, output_tokens,"
@@ -113,12 +113,12 @@ def load_history(path: Path) -> reference_metrics.ReferenceHistory:
                 " parent_session_id FROM sessions"
             )
         ]
-        messages: dict[str, list[MessageRow]] = defaultdict(list)
+        messages: dict[str, list[ScannedMessage]] = defaultdict(list)
         for session_id, *row in db.execute(
             "SELECT session_id, id, role, timestamp, CAST(content AS BLOB), length(content),"
             " CAST(tool_calls AS BLOB), tool_name, tool_call_id FROM messages ORDER BY id"
         ):
-            messages[session_id].append(MessageRow(*row))
+            messages[session_id].append(ScannedMessage(*row))
     return reference_metrics.ReferenceHistory(sessions, dict(messages))
 
 
@@ -136,27 +136,27 @@ def kind_of(config: str, source: str, parent_end: str | None) -> str:
 # --- tricky histories --------------------------------------------------------------------
 
 
-def result_row(row_id: int, content: bytes, **columns: Any) -> MessageRow:
-    return MessageRow(row_id, "tool", START + row_id, content, **columns)
+def result_row(row_id: int, content: bytes, **columns: Any) -> ScannedMessage:
+    return ScannedMessage(row_id, "tool", START + row_id, content, **columns)
 
 
-def call_row(row_id: int, tool: str, **arguments: Any) -> MessageRow:
+def call_row(row_id: int, tool: str, **arguments: Any) -> ScannedMessage:
     calls = json.dumps([make_call("c1", tool, arguments, is_flat=False)]).encode()
-    return MessageRow(row_id, "assistant", START + row_id, tool_calls=calls)
+    return ScannedMessage(row_id, "assistant", START + row_id, tool_calls=calls)
 
 
-def single_session(*rows: MessageRow, model: str = "") -> reference_metrics.ReferenceHistory:
+def single_session(*rows: ScannedMessage, model: str = "") -> reference_metrics.ReferenceHistory:
     return reference_metrics.ReferenceHistory(
-        [SessionRow("s", model=model, started_at=START)], {"s": [*rows]}
+        [ScannedSession("s", model=model, started_at=START)], {"s": [*rows]}
     )
 
 
 def branched(
-    parent: list[MessageRow], rows: list[MessageRow]
+    parent: list[ScannedMessage], rows: list[ScannedMessage]
 ) -> reference_metrics.ReferenceHistory:
-    branch = SessionRow("b", kind="branch", started_at=START, parent_id="s")
+    branch = ScannedSession("b", kind="branch", started_at=START, parent_id="s")
     return reference_metrics.ReferenceHistory(
-        [SessionRow("s", started_at=START), branch], {"s": parent, "b": rows}
+        [ScannedSession("s", started_at=START), branch], {"s": parent, "b": rows}
     )
 
 
@@ -173,7 +173,8 @@ TRICKY_HISTORIES = {
     ),
     # A reply is not a copy of a user message.
     "the agent repeats what the user said before": branched(
-        [MessageRow(1, "user", START, b"ok", 2)], [MessageRow(2, "assistant", START + 5, b"ok")]
+        [ScannedMessage(1, "user", START, b"ok", 2)],
+        [ScannedMessage(2, "assistant", START + 5, b"ok")],
     ),
     "an exit code beyond 64 bits": single_session(
         result_row(1, b'{"exit_code": 99999999999999999999}', tool_name="terminal")
@@ -201,7 +202,7 @@ def test_metrics_of_any_history_equal_the_reference(
 @pytest.mark.parametrize("step", STEPS)
 def test_scenes_with_any_interval_equal_the_reference(step: float) -> None:
     for scene in SCENES:
-        rows = [MessageRow(id=n, at=START + n * step, **row) for n, row in enumerate(scene, 1)]
+        rows = [ScannedMessage(id=n, at=START + n * step, **row) for n, row in enumerate(scene, 1)]
         assert differences(single_session(*rows)) == {}
 
 

@@ -12,7 +12,7 @@ from achievements.history_builder import HOUR, HistoryBuilder
 from hermes_achievements.classification.shell_commands import command_labels
 from hermes_achievements.evaluation.values import compute_values
 from hermes_achievements.metrics.facts import read_facts
-from hermes_achievements.scan.history import MessageRow, SessionRow
+from hermes_achievements.scan.history import ScannedMessage, ScannedSession
 from hermes_achievements.scan.ledger_entries import collect_facts
 from hermes_achievements.scan.scanner import Scanner, ScanProgress
 from hermes_state.engine.sqlite.driver import sqlite3
@@ -300,8 +300,8 @@ def test_labelling_a_command_takes_linear_time(unit: str, count: int) -> None:
 
 
 def test_reading_facts_takes_linear_time() -> None:
-    rows = [MessageRow(n, "tool", 1.7e9 + n, b"x", call_id=f"c{n}") for n in range(20_000)]
-    session = SessionRow("s", started_at=1.7e9)
+    rows = [ScannedMessage(n, "tool", 1.7e9 + n, b"x", call_id=f"c{n}") for n in range(20_000)]
+    session = ScannedSession("s", started_at=1.7e9)
     assert growth(lambda size: read_facts(session, rows[:size], ()), len(rows)) < 2.5
 
 

@@ -152,7 +152,7 @@ def step_trash(builder: HistoryBuilder, rng: random.Random) -> None:
 def step_restore(builder: HistoryBuilder, rng: random.Random) -> None:
     trash = builder.db.trash.content()
     if trash:
-        builder.db.trash.restore(rng.choice(trash)["session_id"])
+        builder.db.trash.restore(rng.choice(trash).session_id)
 
 
 def step_purge(builder: HistoryBuilder, rng: random.Random) -> None:

@@ -308,7 +308,7 @@ def test_an_unexpected_exception_is_a_failed_scan(
     builder.send()
     monkeypatch.setattr(service_module, "survey", raise_key_error)
     assert service.run(achievements.source(), service.compute) is None
-    assert "KeyError" in service.status.facts()["last_error"]
+    assert "KeyError" in service.status.facts().last_error
 
 
 def test_a_running_service_follows_hidden_achievements(builder: HistoryBuilder) -> None:
@@ -365,7 +365,7 @@ def test_a_replaced_or_deleted_history_is_detected(hermes_home: Path) -> None:
     result._checked_at = 0.0
     assert result.is_stale(snapshot)
     assert result.run(achievements.source(), result.compute) is None
-    assert str(path) in result.status.facts()["last_error"]
+    assert str(path) in result.status.facts().last_error
     assert evaluate_without_waiting(result)[0]["error"]
     result.close()
 

@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DAEMON
+from hermes_dashboard.context import SelectableModel
 from support.dashboards import dashboard, dashboard_context, wait_until
 from support.model_servers import model_argument, model_servers
 
@@ -252,7 +253,7 @@ def test_the_model_is_chosen(
         set_model_steps("[{say: I am the first.}]"),
     )
     ConfigFile.of_home().set("llm.fallbacks", other)  # an endpoint that the owner configured
-    models = [{"name": item, "provider": "script"} for item in (first, other)]
+    models = [SelectableModel(item, "script") for item in (first, other)]
     served = servers.enter_context(dashboard(dashboard_context(db, models=lambda: models)))
     visitor = visit(served.url)
     visitor.sign_in(served.access)

@@ -76,7 +76,7 @@ def test_a_user_is_approved_with_the_pairing_code(db: SessionDB, page: Page) -> 
     users.get_by_role("textbox", name="Pairing code: Ada").fill(code)
     users.get_by_role("button", name="Approve").click()
     expect(page.get_by_text("Ada can now chat with the agent.")).to_be_visible()
-    assert [allowed_user["user_id"] for allowed_user in db.pairings.allowed()] == ["42"]
+    assert [allowed_user.user_id for allowed_user in db.pairings.allowed()] == ["42"]
     users.get_by_role("button", name="Revoke access: Ada").click()
     expect(page.get_by_text("Access revoked for Ada.")).to_be_visible()
     expect(users.get_by_text("No approved users.")).to_be_visible()

@@ -119,7 +119,7 @@ def test_a_backup_taken_while_four_processes_write(
         per_session = {row["id"]: row["message_count"] for row in db.list_sessions_rich(limit=-1)}
         assert sum(per_session.values()) == db.message_count()
         for session, count in per_session.items():
-            texts = [message["content"] for message in db.messages.iter_messages(session)]
+            texts = [message.content for message in db.messages.iter_messages(session)]
             assert texts == [f"{session} {number}" for number in range(count)]
     findings = examine(restored / "state.db")
     assert [finding for finding in findings if finding.status == "failed"] == []

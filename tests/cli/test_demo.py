@@ -40,9 +40,9 @@ def test_the_demo_creates_a_year_of_conversations_and_leaves_the_own_history_alo
     with SessionDB(folder / "state.db", read_only=True) as db:
         stats = db.statistics.stats()
         days = {int(row["started_at"] // 86_400) for row in db.list_sessions_rich(limit=-1)}
-    assert stats["sessions"] > 300
+    assert stats.sessions > 300
     assert len(days) > 100
-    assert {"cli", "tui", "web", "telegram", "matrix"} <= set(stats["by_source"])
+    assert {"cli", "tui", "web", "telegram", "matrix"} <= set(stats.by_source)
     assert home.is_demo(folder)
 
 
@@ -144,5 +144,5 @@ def test_every_topic_can_be_filled_in() -> None:
     for topic in topics():
         for turn in topic.turns:
             for tool in turn.tools:
-                assert "{project}" not in filling.json(tool["arguments"])
-                json.loads(filling.json(tool["arguments"]))
+                assert "{project}" not in filling.json(tool.arguments)
+                json.loads(filling.json(tool.arguments))

@@ -124,7 +124,7 @@ def test_the_first_plugin_receives_only_new_events(hermes: Hermes, hermes_home: 
     before = recorded_calls(hermes_home)
     assert all('"two"' not in line and '"three"' not in line for line in before)
     with SessionDB() as db:
-        states = {event["state"] for event in db.boundaries.recent()}
+        states = {event.state for event in db.boundaries.recent()}
     assert states == {"delivered"}
 
 

@@ -22,6 +22,7 @@ from hermes_cli.commands.sessions.browser.preview import Preview, pieces
 from hermes_cli.commands.sessions.browser.row_list import RowList
 from hermes_core.terminal_text import width
 from hermes_state import SessionDB
+from support.rows import listed_session, message_row, session_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,12 +56,12 @@ def picker(db: SessionDB) -> BrowserApp:
 
 
 def entries(app: BrowserApp) -> list[str]:
-    return [entry.row["id"] for entry in app.query_one(RowList)._entries]
+    return [entry.row.id for entry in app.query_one(RowList)._entries]
 
 
 def selected(app: BrowserApp) -> str:
     entry = app.query_one(RowList).selected
-    return entry.row["id"] if entry else ""
+    return entry.row.id if entry else ""
 
 
 def status(app: BrowserApp) -> str:
@@ -87,7 +88,7 @@ async def test_the_latest_is_selected_and_enter_chooses_it(picker: BrowserApp) -
         assert entries(picker)[:2] == ["talk11", "talk10"]
         await pilot.press("down", "enter")
     assert picker.return_value is not None
-    assert picker.return_value["id"] == "talk10"
+    assert picker.return_value.id == "talk10"
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c", "ctrl+q"])
@@ -126,7 +127,7 @@ async def test_matching_messages_are_listed_below(picker: BrowserApp) -> None:
         await wait_for(pilot, lambda: entries(picker) == ["talk07"])
         await pilot.press("enter")
     assert picker.return_value is not None
-    assert picker.return_value["id"] == "talk07"
+    assert picker.return_value.id == "talk07"
 
 
 async def test_the_preview_shows_the_end_of_the_selected_session(picker: BrowserApp) -> None:
@@ -188,7 +189,7 @@ async def test_trashing_asks_for_confirmation(picker: BrowserApp, db: SessionDB)
         assert picker.query_one(Input).value == ""
         await pilot.press("ctrl+d", "y")
         await wait_for(pilot, lambda: "talk11" not in entries(picker))
-        assert [row["session_id"] for row in db.trash.content()] == ["talk11"]
+        assert [row.session_id for row in db.trash.content()] == ["talk11"]
         assert "moved to the trash" in status(picker)
         assert selected(picker) == "talk10"
 
@@ -278,7 +279,7 @@ async def test_many_rows_are_loaded_in_pages_and_only_visible_ones_are_rendered(
     rendered: list[str] = []
     monkeypatch.setattr(
         "hermes_cli.commands.sessions.browser.row_list.line",
-        lambda entry, cells, now: rendered.append(entry.row["id"]) or "x" * cells,
+        lambda entry, cells, now: rendered.append(entry.row.id) or "x" * cells,
     )
     picker = BrowserApp(BrowserSessions(db, NO_FILTERS, lambda _db: None))
     async with picker.run_test(size=(40, 6)) as pilot:
@@ -295,7 +296,7 @@ cells = st.integers(20, 200)
 def test_every_line_fills_its_cells_exactly(
     title: str, source: str, match_text: str, columns: int
 ) -> None:
-    row = {"id": "x", "title": title, "source": source, "last_active": 1.0, "message_count": 10**7}
+    row = listed_session("x", title=title, source=source, last_active=1.0, message_count=10**7)
     text = row_list.line(RowEntry(row, match_text), columns, now=2.0)
     assert "\n" not in text
     assert "\x1b" not in text
@@ -307,28 +308,30 @@ def test_every_line_fills_its_cells_exactly(
 @given(st.lists(texts, max_size=8), texts)
 def test_all_matches_are_found_in_order(titles: list[str], typed: str) -> None:
     catalogue = RowCatalogue()
-    rows = [{"id": f"id{number}", "title": title} for number, title in enumerate(titles)]
+    rows = [listed_session(f"id{number}", title=title) for number, title in enumerate(titles)]
     catalogue.add(rows)
     catalogue.add(rows)
     terms = typed.casefold().split()
     expected = [
-        row["id"]
+        row.id
         for row in rows
-        if all(word in f"{row['id']}\n{row['title']}\n".casefold() for word in terms)
+        if all(word in f"{row.id}\n{row.session.title}\n".casefold() for word in terms)
     ]
-    assert [entry.row["id"] for entry in catalogue.entries(typed)] == expected
+    assert [entry.row.id for entry in catalogue.entries(typed)] == expected
 
 
 def test_matches_are_listed_once_and_only_for_known_rows() -> None:
     catalogue = RowCatalogue()
-    catalogue.add([{"id": "a", "title": "word"}, {"id": "b", "title": "other"}])
+    catalogue.add([listed_session("a", title="word"), listed_session("b", title="other")])
     hits = [MessageHit("b", "a word"), MessageHit("a", "word"), MessageHit("gone", "word")]
-    assert [(entry.row["id"], entry.snippet) for entry in catalogue.entries("word", hits)] == [
+    assert [(entry.row.id, entry.snippet) for entry in catalogue.entries("word", hits)] == [
         ("a", ""),
         ("b", "a word"),
     ]
 
 
 def test_long_messages_are_cut_in_the_preview() -> None:
-    rendered = pieces({"id": "x"}, [{"role": "tool", "content": "z" * 10_000, "tool_name": "t"}])
+    rendered = pieces(
+        session_row("x"), [message_row(role="tool", content="z" * 10_000, tool_name="t")]
+    )
     assert sum(len(text) for text, _style in rendered) < 1000

@@ -105,7 +105,7 @@ def test_show_json(hermes: Hermes) -> None:
 def test_undone_messages_are_counted_and_shown_on_request(hermes: Hermes) -> None:
     with SessionDB() as db:
         first = next(iter(db.messages.iter_messages(CHAT)))
-        db.rewind_to_message(CHAT, first["id"])
+        db.rewind_to_message(CHAT, first.id)
     plain = hermes("sessions", "show", CHAT).out
     assert "1 undone or compacted message not shown" in plain
     assert "Guten Tag" not in plain

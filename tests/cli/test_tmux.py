@@ -155,7 +155,7 @@ def test_emptying_the_trash_is_confirmed_on_the_terminal(window: Window) -> None
         terminal.press("Escape")
         terminal.wait_for_end(code=130)
     with SessionDB() as db:
-        assert [row["session_id"] for row in db.trash.content()] == [OSLO]
+        assert [row.session_id for row in db.trash.content()] == [OSLO]
 
 
 def test_without_a_terminal_the_error_names_an_alternative(history: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_cli.commands.sessions import show
+from support.rows import message_row
 
 
 @pytest.mark.parametrize(
@@ -46,9 +47,9 @@ def test_long_text_is_collapsed_with_its_length() -> None:
 
 
 def test_marks() -> None:
-    assert show._marks({"active": 1}) == []
-    assert show._marks({"active": 0, "compacted": 1}) == ["compacted"]
-    assert show._marks({"active": 0, "finish_reason": "interrupted"}) == [
+    assert show._marks(message_row()) == []
+    assert show._marks(message_row(active=0, compacted=1)) == ["compacted"]
+    assert show._marks(message_row(active=0, finish_reason="interrupted")) == [
         "undone",
         "interrupted",
     ]

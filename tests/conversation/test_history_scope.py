@@ -16,5 +16,5 @@ def test_a_hit_of_the_chat_is_found_after_many_hits_of_other_chats() -> None:
         db.append_messages_batch("other", others)
         first_page = db.search_messages("needle", limit=SEARCH_PAGE_SIZE)
         assert {hit["session_id"] for hit in first_page} == {"other"}
-        hits = ScopedHistory(db, "chat:own").search_messages("needle")
-        assert [hit["session_id"] for hit in hits] == ["own"]
+        hits = ScopedHistory(db, "chat:own").find("needle")
+        assert [hit.session_id for hit in hits] == ["own"]

@@ -12,6 +12,7 @@ from hermes_cli.commands.dashboard.demo_data import generator
 from hermes_core.backoff import Backoff
 from hermes_core.clock import ManualClock
 from hermes_dashboard.analytics import analysis
+from hermes_dashboard.models.analytics import StreakView
 from hermes_dashboard.resources import analytics, overview, sessions
 from hermes_state import SessionDB
 from support.data_resources import serve_resources
@@ -195,15 +196,12 @@ def test_the_overview_shows_today(db: SessionDB, client: httpx.Client) -> None:
 
 def test_a_streak_is_over_after_two_missed_days() -> None:
     days = {f"2026-03-{day:02}": {"messages_sent": 1} for day in range(1, 6)}
-    assert overview.streak_of(days, "2026-03-05")["is_today_done"]
-    assert overview.streak_of(days, "2026-03-07")["days"] == 5
-    assert overview.streak_of(days, "2026-03-08") == {
-        "days": 0,
-        "longest": 5,
-        "last_day": "2026-03-05",
-        "is_today_done": False,
-    }
-    assert overview.streak_of({}, "2026-03-08")["last_day"] is None
+    assert overview.streak_of(days, "2026-03-05").is_today_done
+    assert overview.streak_of(days, "2026-03-07").days == 5
+    assert overview.streak_of(days, "2026-03-08") == StreakView(
+        days=0, longest=5, last_day="2026-03-05", is_today_done=False
+    )
+    assert overview.streak_of({}, "2026-03-08").last_day is None
 
 
 def test_a_large_history_is_read_in_another_process(
@@ -286,7 +284,7 @@ def test_a_conversation_that_was_purged_still_counts_once(
     assert before["sessions"] == 1
     db.delete_session("two")
     db.trash.purge("two")
-    assert db.statistics.stats()["sessions"] == 0
+    assert db.statistics.stats().sessions == 0
     result = complete_analytics(client)
     assert result["lengths"][0]["sessions"] == 0  # the purge has been read
     assert result["totals"] == before

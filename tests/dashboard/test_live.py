@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_core import __version__
 from hermes_core.errors import StoreError
+from hermes_dashboard.context import GatewayStatus
 from hermes_dashboard.resources import live
 from support.dashboards import NoGateway, dashboard, dashboard_context, wait_until
 
@@ -129,8 +130,8 @@ def test_a_gateway_change_is_announced(db: SessionDB) -> None:
     class Gateway(NoGateway):
         is_running = False
 
-        def state(self) -> dict[str, Any]:
-            return {**super().state(), "is_running": self.is_running}
+        def state(self) -> GatewayStatus:
+            return GatewayStatus(is_running=self.is_running)
 
     gateway = Gateway()
     with dashboard(dashboard_context(db, gateway=gateway)) as served, connected(served) as events:
@@ -140,7 +141,7 @@ def test_a_gateway_change_is_announced(db: SessionDB) -> None:
 
 def test_a_failing_gateway_does_not_stop_history_events(db: SessionDB) -> None:
     class Broken(NoGateway):
-        def state(self) -> dict[str, Any]:
+        def state(self) -> GatewayStatus:
             raise RuntimeError("no")
 
     with dashboard(dashboard_context(db, gateway=Broken())) as served, connected(served) as events:

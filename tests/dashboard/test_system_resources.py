@@ -10,6 +10,7 @@ import pytest
 import hermes_plugin_host as plugin_host
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
+from hermes_dashboard.context import GatewayChat, GatewayError, GatewayStatus, PlatformStatus
 from hermes_dashboard.resources import gateway, health, hooks, plugins, settings
 from hermes_state import SessionDB
 from support.data_resources import FixedGateway, serve_resources
@@ -51,23 +52,10 @@ def test_the_gateway_shows_queues_chats_and_users(
 ) -> None:
     db.create_session("talk", "telegram", is_owned=False)
     db.set_session_title("talk", "Chat with Ada")
-    chats.current_state = {
-        "is_running": True,
-        "pid": 7,
-        "platforms": [
-            {
-                "name": "telegram",
-                "state": "connected",
-                "detail": "",
-                "since": "1970-01-01T00:00:09+00:00",
-            }
-        ],
-    }
-    chats.routes = [
-        {"key": "k", "platform": "telegram", "name": "Ada", "kind": "dm", "session_id": "talk",
-         "last_active": 5.0}
-    ]  # fmt: skip
-    chats.error_rows = [{"at": 1.0, "level": "error", "logger": "x", "message": "boom"}]
+    platform = PlatformStatus("telegram", "connected", since="1970-01-01T00:00:09+00:00")
+    chats.current_state = GatewayStatus(is_running=True, pid=7, platforms=[platform])
+    chats.routes = [GatewayChat("k", "telegram", "Ada", "dm", "talk", 5.0)]
+    chats.error_rows = [GatewayError(1.0, "error", "x", "boom")]
     db.inbox.receive(
         platform="telegram", account="a", chat_id="1", message_id="2", session_key="k", payload={}
     )

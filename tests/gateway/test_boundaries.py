@@ -150,8 +150,8 @@ def test_a_repeated_announcement_is_final_once(db: SessionDB, tmp_path: Path) ->
     scenario.expire()
     scenario.watch()
     scenario.message()  # the reset at access, after the watcher
-    finals = [boundary for boundary in db.boundaries.recent() if boundary["is_final"]]
-    assert [event["session_id"] for event in finals] == [scenario.entry.session_id]
+    finals = [boundary for boundary in db.boundaries.recent() if boundary.is_final]
+    assert [event.session_id for event in finals] == [scenario.entry.session_id]
 
 
 def test_a_conversation_that_is_resumed_is_finalized_again_when_it_ends_again(
@@ -163,7 +163,7 @@ def test_a_conversation_that_is_resumed_is_finalized_again_when_it_ends_again(
     scenario.message()  # after the restart
     assert (db.get_session(first) or {})["ended_at"] is None
     scenario.routes.reset_session(scenario.key)
-    finals = [boundary["epoch"] for boundary in db.boundaries.recent(first) if boundary["is_final"]]
+    finals = [boundary.epoch for boundary in db.boundaries.recent(first) if boundary.is_final]
     assert sorted(finals) == [0, 1]
 
 
@@ -175,7 +175,7 @@ def test_no_end_is_announced_for_an_empty_conversation(db: SessionDB) -> None:
 def test_a_crash_ends_the_sessions_of_the_process(db: SessionDB) -> None:
     db.create_session("mine", "cli")
     db.engine.write(lambda tx: release_process(tx, db.identity.process_id, db.ids))
-    assert [boundary["kind"] for boundary in db.boundaries.recent("mine")] == [BoundaryKind.CRASH]
+    assert [boundary.kind for boundary in db.boundaries.recent("mine")] == [BoundaryKind.CRASH]
 
 
 def test_every_kind_is_tested_here() -> None:

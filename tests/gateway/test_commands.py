@@ -104,7 +104,7 @@ def test_a_command_runs_once(db: SessionDB, tmp_path: Path, answering: Any, line
     service.message_handler.handle(row)
     assert routes.get(key) == after
     assert len(db.get_messages(entry.session_id)) == left
-    finals = [boundary for boundary in db.boundaries.recent() if boundary["is_final"]]
+    finals = [boundary for boundary in db.boundaries.recent() if boundary.is_final]
     assert len(finals) <= 1
     service.inbox_workers.close()
 

@@ -53,7 +53,7 @@ async def test_a_terminal_conversation_continues_in_a_chat(
         "and now?",
         "Going on.",
     ]
-    kinds = {boundary["kind"] for boundary in db.boundaries.recent()}
+    kinds = {boundary.kind for boundary in db.boundaries.recent()}
     assert "handoff" in kinds
 
 

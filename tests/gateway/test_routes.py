@@ -51,7 +51,7 @@ def reopen_routes(routes: SessionStore, db: SessionDB) -> SessionStore:
 
 
 def kinds(db: SessionDB, session_id: str) -> list[str]:
-    return [boundary["kind"] for boundary in reversed(db.boundaries.recent(session_id))]
+    return [boundary.kind for boundary in reversed(db.boundaries.recent(session_id))]
 
 
 def test_a_route_keeps_its_conversation_across_processes(
@@ -78,7 +78,7 @@ def test_a_new_conversation_ends_the_old_one_atomically(
     assert row is not None
     assert row["end_reason"] == "session_reset"
     ends = db.boundaries.recent(old.session_id)
-    assert [(item["kind"], item["new_session_id"], item["is_final"]) for item in ends] == [
+    assert [(item.kind, item.new_session_id, item.is_final) for item in ends] == [
         ("new", new.session_id, 1)
     ]
     assert routes.reset_session("agent:main:telegram:dm:nobody") is None

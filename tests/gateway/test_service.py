@@ -126,7 +126,7 @@ async def test_commands_start_a_new_conversation_and_return(
         await chat.send("/nothing", "m6")
         assert "Unknown command: /nothing" in (await chat.wait_for(6))[5]
     assert stored_texts(db) == ["the roses", "A1", "and?", "A2"]
-    kinds = [boundary["kind"] for boundary in reversed(db.boundaries.recent())]
+    kinds = [boundary.kind for boundary in reversed(db.boundaries.recent())]
     assert kinds == ["new", "resume", "resume"]
 
 

@@ -80,4 +80,4 @@ def test_an_event_that_was_never_started_loses_no_attempt(db: SessionDB) -> None
     delivery.stop()
     assert delivery.deliver_due() == 0
     assert plugins.hook_calls == []
-    assert {event["attempts"] for event in db.boundaries.recent()} == {0}
+    assert {event.attempts for event in db.boundaries.recent()} == {0}

@@ -232,7 +232,7 @@ def test_an_end_is_announced_with_exactly_the_documented_fields(db: SessionDB) -
     ]
     assert calls[0].facts == {"session_id": "old", "platform": "telegram"}
     assert calls[1].facts == {"session_id": "new", "platform": "telegram"}
-    assert calls[2].facts["event_id"] == event["event_id"]
+    assert calls[2].facts["event_id"] == event.event_id
     assert calls[2].facts["reason"] == "session_reset"
 
 
@@ -249,7 +249,7 @@ def test_every_plugin_receives_each_event_once(db: SessionDB, hermes_home: Path)
     assert delivery.deliver_due() == 1
     assert delivery.deliver_due() == 0
     assert len(recorded_calls(hermes_home)) == 2
-    assert db.boundaries.recent()[0]["state"] == "delivered"
+    assert db.boundaries.recent()[0].state == "delivered"
 
 
 def test_only_the_failing_plugin_is_called_again(db: SessionDB, hermes_home: Path) -> None:
@@ -260,11 +260,11 @@ def test_only_the_failing_plugin_is_called_again(db: SessionDB, hermes_home: Pat
     db.end_session("old", "idle")
     delivery.deliver_due()
     event = db.boundaries.recent()[0]
-    assert event["state"] == "waiting"
-    assert "broken:on_session_boundary:1: ValueError: x" in event["error"]
+    assert event.state == "waiting"
+    assert "broken:on_session_boundary:1: ValueError: x" in event.error
     db.engine.write(lambda tx: tx.run("UPDATE hermes_boundary SET due_at = 0"))
     delivery.deliver_due()
-    assert db.boundaries.recent()[0]["attempts"] == 2
+    assert db.boundaries.recent()[0].attempts == 2
     assert len(recorded_calls(hermes_home)) == 2
 
 
@@ -275,7 +275,7 @@ def test_a_replayed_event_is_delivered_again_with_the_same_id(
     delivery = Delivery(db.boundaries, load_plugins("recorder"))
     db.end_session("old", "idle")
     delivery.deliver_due()
-    assert db.boundaries.replay(db.boundaries.recent()[0]["event_id"])
+    assert db.boundaries.replay(db.boundaries.recent()[0].event_id)
     delivery.deliver_due()
     assert len(recorded_calls(hermes_home)) == 4
     assert len(set(recorded_calls(hermes_home))) == 2
@@ -296,7 +296,7 @@ def test_the_example_writes_each_boundary_once(db: SessionDB, hermes_home: Path)
     delivery = Delivery(db.boundaries, load_plugins("boundary-log"))
     db.end_session("old", "idle")
     delivery.deliver_due()
-    db.boundaries.replay(db.boundaries.recent()[0]["event_id"])
+    db.boundaries.replay(db.boundaries.recent()[0].event_id)
     delivery.deliver_due()
     lines = (hermes_home / "logs" / "boundaries.jsonl").read_text().splitlines()
     assert sum('"on_session_boundary"' in line for line in lines) == 1
@@ -312,7 +312,7 @@ def test_the_misbehaving_example_affects_no_other_plugin(
     db.end_session("old", "idle")
     delivery.deliver_due()
     assert len(recorded_calls(hermes_home)) == 2
-    assert db.boundaries.recent()[0]["state"] == "waiting"
+    assert db.boundaries.recent()[0].state == "waiting"
 
 
 def test_the_misbehaving_example_can_refuse_to_load(monkeypatch: pytest.MonkeyPatch) -> None:

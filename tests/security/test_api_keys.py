@@ -93,6 +93,8 @@ def test_keys_are_managed_on_the_command_line(hermes: Hermes) -> None:
     assert hermes("api-keys", "add", "ci").code == 2
     assert hermes("api-keys", "add", "a/b").code == 2
     with SessionDB() as db:
-        assert db.people.find_api_key(key) == {"name": "ci", "role": "guest"}
+        found = db.people.find_api_key(key)
+        assert found is not None
+        assert (found.name, found.role) == ("ci", "guest")
     assert hermes("api-keys", "remove", "ci").code == 0
     assert hermes("api-keys", "remove", "ci").code == 2

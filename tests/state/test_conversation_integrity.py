@@ -47,7 +47,7 @@ def test_messages_kept_by_a_compaction_stay_in_the_context(db: SessionDB, sessio
     summary = {"role": "user", "content": "summary"}
     assert db.archive_and_compact(session, [summary, *repeated]) == 3
     assert live(db, session) == ["summary", "m4", "m5"]
-    assert db.statistics.stats()["lifetime_messages"] == 6  # a summary is not counted
+    assert db.statistics.stats().lifetime_messages == 6  # a summary is not counted
 
 
 def test_a_trashed_message_does_not_hide_older_ones_from_a_scan(
@@ -70,7 +70,7 @@ def test_a_conversation_of_two_rows_is_pruned_pinned_and_deleted_as_one(
     db.set_session_pinned("second")
     assert [db.get_session(row_id)["pinned"] for row_id in chain] == [1, 1]
     db.delete_session("second")
-    assert {row["session_id"] for row in db.trash.content()} == set(chain)
+    assert {row.session_id for row in db.trash.content()} == set(chain)
     db.trash.restore("second")
     assert listed(db) == ["second"]
     assert len(db.search_messages("beginning", session_id="second")) == 1
@@ -97,7 +97,7 @@ def test_a_delegate_trashed_earlier_stays_in_the_trash(
     clock.advance(10)
     db.delete_session(session)
     db.trash.restore(session)
-    assert [row["session_id"] for row in db.trash.content()] == ["d"]
+    assert [row.session_id for row in db.trash.content()] == ["d"]
 
 
 def test_a_child_created_before_its_parent_ended_is_listed(db: SessionDB) -> None:

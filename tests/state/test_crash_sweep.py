@@ -32,7 +32,7 @@ def test_open_sessions_end_as_crashed_at_their_last_activity(
     row = db.get_session("s")
     assert (row["end_reason"], row["ended_at"]) == ("crashed", last)
     (event,) = db.boundaries.recent("s")
-    assert (event["kind"], event["is_final"], event["platform"]) == ("crash", 1, "tui")
+    assert (event.kind, event.is_final, event.platform) == ("crash", 1, "tui")
 
 
 def test_ended_sessions_are_not_changed(dead_store: SessionDB, open_store) -> None:
@@ -76,7 +76,7 @@ def test_a_dead_process_is_settled_once(dead_store: SessionDB, open_store) -> No
     dead_store.create_session("s", "cli")
     open_store()
     open_store()
-    finals = [e for e in open_store().boundaries.recent("s") if e["is_final"]]
+    finals = [e for e in open_store().boundaries.recent("s") if e.is_final]
     assert len(finals) == 1
 
 

@@ -75,7 +75,7 @@ def test_vacuum_returns_free_space(hermes_home: Path) -> None:
         db.vacuum()
         db.create_session("t", "cli")
         assert db.append_message("t", "user", "still works") > 0
-        assert db.statistics.stats()["database_bytes"] < 1_000_000
+        assert db.statistics.stats().database_bytes < 1_000_000
 
 
 def test_names_that_plugins_import_exist(hermes_home: Path) -> None:

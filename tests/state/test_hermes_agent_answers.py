@@ -62,7 +62,7 @@ def test_an_unreadable_time_of_house_keeping_means_that_it_is_due(
     assert db.wait_for_index(30)  # house-keeping of the opening, in the background
     db.set_meta("last_auto_prune", value)
     assert db.retention.is_house_keeping_due()
-    assert not db.retention.keep_house()["skipped"]
+    assert not db.retention.keep_house().is_skipped
     assert not db.retention.is_house_keeping_due()
 
 

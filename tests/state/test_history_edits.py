@@ -64,7 +64,7 @@ def test_undone_messages_are_found_only_on_request(db: SessionDB, conversation: 
 
 def test_retry_returns_the_prompt_and_undoes_the_answer(db: SessionDB, conversation: str) -> None:
     question = db.edits.retry(conversation)
-    assert question["content"] == "question 3"
+    assert question.content == "question 3"
     db.append_message(conversation, "assistant", "better answer")
     assert live(db, conversation)[-2:] == ["question 3", "better answer"]
 
@@ -92,7 +92,7 @@ def test_compacted_rows_are_kept_and_searchable(db: SessionDB, conversation: str
     assert live(db, conversation) == ["summary so far"]
     assert len(all_rows(db, conversation)) == 7
     assert len(db.search_messages("answer 2")) == 1
-    assert [e["kind"] for e in db.boundaries.recent(conversation)] == ["compaction"]
+    assert [e.kind for e in db.boundaries.recent(conversation)] == ["compaction"]
 
 
 def test_replacing_keeps_the_common_beginning(db: SessionDB, conversation: str) -> None:
@@ -141,14 +141,14 @@ def test_a_failed_branch_creates_no_rows(db: SessionDB, conversation: str) -> No
 
 
 def test_lifetime_counts_ignore_copies_and_never_decrease(db: SessionDB, conversation: str) -> None:
-    assert db.statistics.stats()["lifetime_messages"] == 6
+    assert db.statistics.stats().lifetime_messages == 6
     branch = db.edits.branch(conversation)
     db.edits.undo(conversation, 3)
     db.delete_session(branch)
     db.trash.purge(branch)
-    assert db.statistics.stats()["lifetime_messages"] == 6
+    assert db.statistics.stats().lifetime_messages == 6
     db.trash.purge(conversation)
-    assert db.statistics.stats()["lifetime_messages"] == 6
+    assert db.statistics.stats().lifetime_messages == 6
     assert db.get_session(conversation) is None
 
 

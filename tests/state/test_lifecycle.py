@@ -177,7 +177,7 @@ class LifecycleMachine(RuleBasedStateMachine):
     @invariant()
     def every_end_was_announced_once(self) -> None:
         events = self.db.boundaries.recent(limit=10_000)
-        finals = [(event["session_id"], event["epoch"]) for event in events if event["is_final"]]
+        finals = [(event.session_id, event.epoch) for event in events if event.is_final]
         assert len(finals) == len(set(finals))
         for session_id in IDS:
             count = sum(1 for final_id, _ in finals if final_id == session_id)

@@ -152,7 +152,7 @@ def test_appending_after_another_program_counts_both(
     create_conversation(db, clock, "ours")
     write_as_hermes_agent(db_path, [foreign_message("ours", "user", "theirs", clock.now())])
     db.append_message("ours", "assistant", "ours again")
-    assert db.statistics.stats()["lifetime_messages"] == 3
+    assert db.statistics.stats().lifetime_messages == 3
     assert len(db.get_messages("ours")) == 3
 
 

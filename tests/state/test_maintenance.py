@@ -8,6 +8,7 @@ import pytest
 
 from hermes_core.clock import ManualClock
 from hermes_state import SessionDB
+from hermes_state.sessions.retention import HouseKeeping
 from hermes_state.store_settings import StoreSettings
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def test_by_default_old_sessions_are_kept(clock: ManualClock) -> None:
         db.create_session("s", "cli")
         db.end_session("s", "cli_close")
         clock.advance(5000 * DAY)
-        assert db.retention.keep_house() == {"skipped": False, "pruned": 0, "purged": 0}
+        assert db.retention.keep_house() == HouseKeeping()
         assert db.get_session("s") is not None
 
 
@@ -45,11 +46,11 @@ def test_trashed_sessions_are_purged_after_the_configured_days(clock: ManualCloc
     with open_store(clock, purge_hook=lambda history, session_id: None, trash_days=30) as db:
         db.create_session("s", "cli")
         db.delete_session("s")
-        assert db.retention.keep_house()["purged"] == 0
+        assert db.retention.keep_house().purged == 0
         clock.advance(10)
-        assert db.retention.keep_house()["skipped"]
+        assert db.retention.keep_house().is_skipped
         clock.advance(31 * DAY)
-        assert db.retention.keep_house()["purged"] == 1
+        assert db.retention.keep_house().purged == 1
 
 
 def test_nothing_is_purged_without_a_purge_hook(
@@ -59,7 +60,7 @@ def test_nothing_is_purged_without_a_purge_hook(
         db.create_session("s", "cli")
         db.delete_session("s")
         clock.advance(31 * DAY)
-        assert db.retention.keep_house()["purged"] == 0
+        assert db.retention.keep_house().purged == 0
         assert db.get_session("s") is not None
 
 
@@ -76,8 +77,8 @@ def test_automatic_pruning_can_be_enabled(clock: ManualClock) -> None:
         db.create_session("s", "cli")
         db.end_session("s", "cli_close")
         clock.advance(91 * DAY)
-        assert db.retention.keep_house()["pruned"] == 1
-        assert [row["session_id"] for row in db.trash.content()] == ["s"]
+        assert db.retention.keep_house().pruned == 1
+        assert [row.session_id for row in db.trash.content()] == ["s"]
 
 
 def test_opening_runs_house_keeping_in_the_background(clock: ManualClock) -> None:

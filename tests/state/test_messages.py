@@ -149,10 +149,10 @@ def test_counters_are_updated_with_the_messages(db: SessionDB, session: str) -> 
 def test_iteration_returns_every_row_of_a_long_session(db: SessionDB, session: str) -> None:
     texts = [f"message {number}" for number in range(1203)]
     db.append_messages_batch(session, [{"role": "user", "content": t} for t in texts])
-    assert [m["content"] for m in db.messages.iter_messages(session)] == texts
+    assert [m.content for m in db.messages.iter_messages(session)] == texts
     assert [m["content"] for m in db.get_messages(session, limit=2, offset=5)] == texts[5:7]
     third = db.get_messages(session, limit=3)[-1]["id"]
-    assert [m["content"] for m in db.messages.tail_messages(session, third)] == texts[3:]
+    assert [m.content for m in db.messages.tail_messages(session, third)] == texts[3:]
 
 
 def test_the_messages_around_a_message_are_returned(db: SessionDB, session: str) -> None:

@@ -77,7 +77,7 @@ def test_missing_tables_are_created_in_a_file_of_an_older_release(hermes_home: P
         connection.execute("DROP TABLE hermes_delivery")
     with SessionDB(path) as db:
         db.end_session("s", "idle")
-        db.boundaries.record_delivery(db.boundaries.recent()[0]["event_id"], "somebody")
+        db.boundaries.record_delivery(db.boundaries.recent()[0].event_id, "somebody")
 
 
 def test_network_file_systems_that_break_locks_are_refused(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_many_rows_of_another_program_are_indexed_in_slices(
     with SessionDB(path) as db:
         for number in range(5):
             db.append_message("s", "user", f"ours {number}")
-        assert db.statistics.stats()["lifetime_messages"] == 5006
+        assert db.statistics.stats().lifetime_messages == 5006
     assert all(f.status in ("ok", "skipped", "warning") for f in examine(path))
     assert {f.status for f in examine(path) if f.name == "session index"} == {"ok"}
 

@@ -44,14 +44,14 @@ def test_a_code_approves_its_user_once(db: SessionDB) -> None:
     assert db.pairings.is_allowed("telegram", "u1")
     assert not db.pairings.is_allowed("discord", "u1")
     assert db.pairings.approve("telegram", code) is None
-    assert [user["user_id"] for user in db.pairings.allowed()] == ["u1"]
+    assert [user.user_id for user in db.pairings.allowed()] == ["u1"]
     assert db.pairings.revoke("telegram", "u1")
     assert not db.pairings.revoke("telegram", "u1")
 
 
 def test_a_code_is_not_stored_as_text(db: SessionDB, tmp_path: Path) -> None:
     code = request_code(db)
-    assert [user["user_name"] for user in db.pairings.pending()] == ["Somebody"]
+    assert [user.user_name for user in db.pairings.pending()] == ["Somebody"]
     db.close()
     for path in tmp_path.iterdir():
         if path.is_file():
@@ -98,7 +98,9 @@ def test_an_api_key_is_stored_as_a_hash(db: SessionDB, tmp_path: Path) -> None:
     key = db.people.add_api_key("ci", "guest")
     assert key is not None
     assert db.people.add_api_key("ci", "owner") is None
-    assert db.people.find_api_key(key) == {"name": "ci", "role": "guest"}
+    found = db.people.find_api_key(key)
+    assert found is not None
+    assert (found.name, found.role) == ("ci", "guest")
     assert db.people.find_api_key(key + "x") is None
     db.people.add_api_key("other", "guest")
     assert db.people.remove_api_key("other")

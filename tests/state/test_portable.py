@@ -117,9 +117,7 @@ def test_an_imported_session_can_be_continued(
         assert len(new.edits.redo(session)) == 2
         assert new.get_session(branch)["parent_session_id"] == session
         assert (
-            new.statistics.stats()["lifetime_messages"]
-            == db.statistics.stats()["lifetime_messages"]
-            == 2
+            new.statistics.stats().lifetime_messages == db.statistics.stats().lifetime_messages == 2
         )
         new.close()
     with SessionDB(tmp_path / "other.db", clock=clock) as later:
@@ -261,10 +259,10 @@ def test_a_purged_session_can_be_imported_again(db: SessionDB, session: str) -> 
     db.end_session(session, "cli_close")
     db.trash.purge(session)
     db.portable.import_file(io.BytesIO(data))
-    assert db.statistics.stats()["lifetime_messages"] == 2  # never decreases
+    assert db.statistics.stats().lifetime_messages == 2  # never decreases
     db.end_session(session, "cli_close")
-    final = [row for row in db.boundaries.recent(session) if row["is_final"]]
-    assert {row["epoch"] for row in final} == {0, 1}
+    final = [row for row in db.boundaries.recent(session) if row.is_final]
+    assert {row.epoch for row in final} == {0, 1}
 
 
 def test_imported_sessions_have_no_owner(

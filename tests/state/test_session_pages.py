@@ -31,7 +31,7 @@ def all_pages(db: SessionDB, choice: SessionPageFilter, limit: int) -> list[str]
     ids: list[str] = []
     page = db.pages.page(choice, limit)
     while True:
-        ids += [row["id"] for row in page.rows]
+        ids += [row.id for row in page.rows]
         if page.next is None:
             return ids
         page = db.pages.page(choice, limit, page.next)
@@ -60,7 +60,7 @@ def test_a_page_reads_only_its_rows(db: SessionDB) -> None:
             columns = reader.columns
             prepared = reader.prepared
 
-            def dicts(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
+            def execute(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
                 queries.append((sql, tuple(values)))
                 return []
 

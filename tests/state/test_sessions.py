@@ -43,13 +43,13 @@ def test_the_first_end_reason_is_kept(db: SessionDB, session: str) -> None:
 def test_an_end_is_announced_once_per_epoch(db: SessionDB, session: str) -> None:
     db.end_session(session, "new_session", new_session_id="next")
     db.end_session(session, "new_session")
-    finals = [e for e in db.boundaries.recent(session) if e["is_final"]]
+    finals = [e for e in db.boundaries.recent(session) if e.is_final]
     assert len(finals) == 1
-    assert (finals[0]["kind"], finals[0]["reason"]) == ("new", "new_session")
-    assert (finals[0]["old_session_id"], finals[0]["new_session_id"]) == (session, "next")
+    assert (finals[0].kind, finals[0].reason) == ("new", "new_session")
+    assert (finals[0].old_session_id, finals[0].new_session_id) == (session, "next")
     db.reopen_session(session)
     db.end_session(session, "idle")
-    epochs = [e["epoch"] for e in db.boundaries.recent(session) if e["is_final"]]
+    epochs = [e.epoch for e in db.boundaries.recent(session) if e.is_final]
     assert sorted(epochs) == [0, 1]
 
 
@@ -78,7 +78,7 @@ def test_every_kind_of_end_has_its_boundary(
     db: SessionDB, session: str, reason: str, kind: str
 ) -> None:
     db.end_session(session, reason)
-    assert db.boundaries.recent(session)[0]["kind"] == kind
+    assert db.boundaries.recent(session)[0].kind == kind
 
 
 def test_boundaries_are_delivered_retried_and_given_up(
@@ -89,20 +89,20 @@ def test_boundaries_are_delivered_retried_and_given_up(
     for _ in range(20):
         clock.advance(3600)
         for event in db.boundaries.claim():
-            seen.add(event["event_id"])
-            db.boundaries.settle(event["event_id"], error="hook failed")
+            seen.add(event.event_id)
+            db.boundaries.settle(event.event_id, error="hook failed")
     event = db.boundaries.recent(session)[0]
     assert len(seen) == 1
-    assert (event["state"], event["attempts"], event["error"]) == ("dead", 8, "hook failed")
+    assert (event.state, event.attempts, event.error) == ("dead", 8, "hook failed")
 
 
 def test_a_delivered_boundary_is_not_claimed_again(db: SessionDB, session: str) -> None:
     db.end_session(session, "idle")
     (event,) = db.boundaries.claim()
     assert db.boundaries.claim() == []
-    db.boundaries.settle(event["event_id"])
+    db.boundaries.settle(event.event_id)
     assert db.boundaries.claim() == []
-    assert db.boundaries.recent(session)[0]["state"] == "delivered"
+    assert db.boundaries.recent(session)[0].state == "delivered"
 
 
 def test_a_users_title_is_never_overwritten(db: SessionDB, session: str) -> None:
@@ -215,8 +215,8 @@ def test_statistics_count_every_source(db: SessionDB, session: str) -> None:
     db.create_session("m", "matrix")
     db.append_message(session, "user", "x")
     stats = db.statistics.stats()
-    assert (stats["sessions"], stats["messages"], stats["open_sessions"]) == (2, 1, 2)
-    assert stats["by_source"]["matrix"] == {"sessions": 1, "messages": 0}
+    assert (stats.sessions, stats.messages, stats.open_sessions) == (2, 1, 2)
+    assert stats.by_source["matrix"] == (1, 0)
     assert db.session_count() == 2
     assert db.session_count("matrix") == 1
     assert db.session_count_by_source() == {"cli": 1, "matrix": 1}

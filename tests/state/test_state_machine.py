@@ -242,7 +242,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         for session, state in self.model.items():
             assert self.db.get_session(session)["end_reason"] == state.reason
         lifetime = sum(state.lifetime for state in self.model.values())
-        assert self.db.statistics.stats()["lifetime_messages"] == lifetime
+        assert self.db.statistics.stats().lifetime_messages == lifetime
 
     def teardown(self) -> None:
         if not hasattr(self, "db"):

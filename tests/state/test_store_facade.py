@@ -60,7 +60,7 @@ def test_empty_sessions_of_other_programs_are_moved_to_the_trash(
     )
     refresh_index(db.engine)
     assert db.prune_empty_ghost_sessions() == 1
-    assert [row["session_id"] for row in db.trash.content()] == ["ghost"]
+    assert [row.session_id for row in db.trash.content()] == ["ghost"]
 
 
 @FILES_ONLY

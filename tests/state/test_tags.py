@@ -56,7 +56,7 @@ def test_a_conversation_keeps_its_tags_when_it_is_continued(db: SessionDB) -> No
     db.tags.change("next", "more")
     assert db.tags.tags_of(["one"]) == {"one": ["more", "work"]}
     rows = db.pages.page(SessionPageFilter(tags=("WORK", "more"))).rows
-    assert [row["id"] for row in rows] == ["next"]
+    assert [row.id for row in rows] == ["next"]
     assert db.pages.page(SessionPageFilter(tags=("work", "other"))).rows == []
 
 

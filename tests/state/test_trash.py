@@ -33,7 +33,7 @@ def test_a_deleted_session_is_not_listed_and_is_restored_completely(
     assert db.delete_session(old_session)
     assert db.list_sessions_rich(include_archived=True, include_children=True) == []
     assert [row["id"] for row in db.list_sessions_rich(trashed_only=True)] == [old_session]
-    assert db.trash.content()[0]["title"] == "precious"
+    assert db.trash.content()[0].title == "precious"
     db.trash.restore(old_session)
     assert db.export_session(old_session) == before
     assert len(db.list_sessions_rich()) == 1
@@ -59,7 +59,7 @@ def test_deleting_includes_delegates_and_keeps_branches(db: SessionDB, old_sessi
     db.create_session("d", "subagent", parent_session_id=old_session,
                       model_config={"_delegate_from": old_session})  # fmt: skip
     db.delete_session(old_session)
-    assert {row["session_id"] for row in db.trash.content()} == {old_session, "d"}
+    assert {row.session_id for row in db.trash.content()} == {old_session, "d"}
     assert db.trash.purge_expired(0) == 2
     assert [row["id"] for row in db.list_sessions_rich()] == [branch]
     assert db.get_session(branch)["parent_session_id"] is None
@@ -102,7 +102,7 @@ def test_pruning_uses_the_last_activity(
     db.append_message("old but active", "user", "just now")
     db.end_session("old but active", "cli_close")
     assert db.prune_sessions(90) == 1
-    assert [row["session_id"] for row in db.trash.content()] == [old_session]
+    assert [row.session_id for row in db.trash.content()] == [old_session]
 
 
 def test_pruning_keeps_pinned_and_running_sessions_with_a_reason(
@@ -113,7 +113,7 @@ def test_pruning_keeps_pinned_and_running_sessions_with_a_reason(
     clock.advance(100 * DAY)
     plan = db.retention.plan(90)
     assert plan.due == []
-    assert {row["id"]: reason for row, reason in plan.spared} == {
+    assert {row.session.id: reason for row, reason in plan.spared} == {
         old_session: "pinned",
         "running": "still open",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import queue
 import signal
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_core.instance_record import DAEMON
 from support.waiting import PATIENCE_SECONDS, wait_until
-from tui_gateway import client, daemon
+from tui_gateway import daemon
 from tui_gateway.methods import EVENTS, METHODS
+from tui_gateway.protocol import ConnectionLost, payload_of, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tui_gateway.protocol import ClientEvent
 
 
 @contextlib.contextmanager
@@ -37,10 +41,11 @@ class DaemonClient:
         self._client = daemon.connect_to_daemon(self._on_event)
         self.live = ""
 
-    def _on_event(self, kind: str, _session: str, payload: dict[str, Any]) -> None:
-        if kind != client.GONE:
-            assert set(payload) == set(EVENTS[kind].payload), kind
-        self._events.put((kind, payload))
+    def _on_event(self, _session: str, event: ClientEvent) -> None:
+        payload = json.loads(json.dumps(payload_of(event), default=to_json))
+        if event.kind != ConnectionLost.kind:
+            assert set(payload) == set(EVENTS[event.kind].payload), event.kind
+        self._events.put((event.kind, payload))
 
     def call(self, method: str, **params: Any) -> Any:
         if self.live:

@@ -18,7 +18,12 @@ from hermes_dashboard.app import create_app
 from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import allowed_origins
 from hermes_dashboard.auth.client_address import TrustedProxies
-from hermes_dashboard.context import DashboardContext
+from hermes_dashboard.context import (
+    DashboardContext,
+    GatewayChat,
+    GatewayError,
+    GatewayStatus,
+)
 from hermes_dashboard.page import Page
 from hermes_dashboard.plugins import tabs
 from support.plain_http import NO_CERTIFICATES
@@ -37,19 +42,13 @@ TOKEN = "test-access-token"
 class NoGateway:
     """A gateway that is not running."""
 
-    def state(self) -> dict[str, Any]:
-        return {
-            "is_running": False,
-            "pid": None,
-            "started_at": None,
-            "version": None,
-            "platforms": [],
-        }
+    def state(self) -> GatewayStatus:
+        return GatewayStatus()
 
-    def errors(self, limit: int) -> list[dict[str, Any]]:
+    def errors(self, limit: int) -> list[GatewayError]:
         return []
 
-    def chats(self, limit: int) -> list[dict[str, Any]]:
+    def chats(self, limit: int) -> list[GatewayChat]:
         return []
 
 

@@ -6,14 +6,19 @@ import contextlib
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx2 as httpx
 import uvicorn
 from fastapi import FastAPI
 
 from hermes_dashboard import errors
-from hermes_dashboard.context import DashboardContext
+from hermes_dashboard.context import (
+    DashboardContext,
+    GatewayChat,
+    GatewayError,
+    GatewayStatus,
+)
 from support.plain_http import NO_CERTIFICATES
 
 if TYPE_CHECKING:
@@ -28,17 +33,17 @@ class FixedGateway:
     """A gateway whose state a test sets."""
 
     def __init__(self) -> None:
-        self.current_state: dict[str, Any] = {"is_running": False, "platforms": []}
-        self.error_rows: list[dict[str, Any]] = []
-        self.routes: list[dict[str, Any]] = []
+        self.current_state = GatewayStatus()
+        self.error_rows: list[GatewayError] = []
+        self.routes: list[GatewayChat] = []
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> GatewayStatus:
         return self.current_state
 
-    def errors(self, limit: int) -> list[dict[str, Any]]:
+    def errors(self, limit: int) -> list[GatewayError]:
         return self.error_rows[:limit]
 
-    def chats(self, limit: int) -> list[dict[str, Any]]:
+    def chats(self, limit: int) -> list[GatewayChat]:
         return self.routes[:limit]
 
 

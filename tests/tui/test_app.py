@@ -17,6 +17,7 @@ from hermes_tui.messages import CollapsedMessages, ToolRow, entries
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar
 from support.command_line import command
+from support.rows import message_row
 from support.screens import (
     SIZE,
     agent_texts,
@@ -29,6 +30,7 @@ from support.screens import (
     wait_for,
 )
 from support.tmux import Tmux
+from tui_gateway.turn_view import display_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -267,9 +269,9 @@ def test_stored_calls_and_results_become_rows() -> None:
     call = {"id": "c", "function": {"name": "read_file", "arguments": '{"path": "a.txt"}'}}
     result = entries(
         [
-            {"role": "user", "content": "look"},
-            {"role": "assistant", "content": "", "tool_calls": [call]},
-            {"role": "tool", "content": '{"error": null}', "tool_name": "read_file"},
+            display_message(message_row(role="user", content="look")),
+            display_message(message_row(role="assistant", content="", tool_calls=[call])),
+            display_message(message_row(role="tool", content='{"error": null}')),
         ]
     )
     assert [(item.kind, item.text) for item in result] == [

@@ -15,7 +15,12 @@ from hermes_tui.approval_dialog import (
 from hermes_tui.dialogs import ClarifyDialog, KeysDialog
 from hermes_tui.prompt import Prompt
 from support.screens import SIZE, is_idle, submit, wait_for
-from tui_gateway.client import GONE
+from tui_gateway.protocol import (
+    ApprovalQuestion,
+    ClarifyQuestion,
+    ConnectionLost,
+    QuestionClosed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +33,8 @@ if TYPE_CHECKING:
 RISKY = "[{calls: [{name: terminal, arguments: {command: rm -rf old}}]}, {say: Done.}]"
 
 
-def request(number: int) -> dict[str, object]:
-    command = {"command": f"rm {number}", "description": "risky", "allow_permanent": True}
-    return {**command, "request_id": f"r{number}"}
+def request(number: int) -> ApprovalQuestion:
+    return ApprovalQuestion(f"rm {number}", "risky", allow_permanent=True, request_id=f"r{number}")
 
 
 @pytest.mark.parametrize("key", ["o", "s", "enter"])
@@ -72,7 +76,7 @@ async def test_escape_denies_at_once(opened: Open, tmp_path: Path) -> None:
 async def test_always_has_no_shortcut_key(opened: Open) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
-        app._queue_event("approval.request", request(1))
+        app._queue_event(request(1))
         await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         screen = app.screen
         await pilot.pause(MIN_VISIBLE_SECONDS + 0.1)
@@ -91,7 +95,7 @@ async def test_the_delay_restarts_when_a_dialog_reappears(
 ) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
-        app._queue_event("approval.request", request(1))
+        app._queue_event(request(1))
         await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.press("f1")
         await pilot.pause(MIN_VISIBLE_SECONDS + 0.1)
@@ -107,11 +111,11 @@ async def test_the_delay_restarts_when_a_dialog_reappears(
 async def test_only_the_closed_question_is_removed(opened: Open) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
-        app._queue_event("approval.request", request(1))
-        app._queue_event("approval.request", request(2))
+        app._queue_event(request(1))
+        app._queue_event(request(2))
         await wait_for(pilot, lambda: len(app.screen_stack) == 3)
         await pilot.press("f1")
-        app._queue_event("question.closed", {"request_id": "r1"})
+        app._queue_event(QuestionClosed("r1"))
         await wait_for(pilot, lambda: len(app.screen_stack) == 3)
         first, second, third = app.screen_stack
         assert isinstance(second, ApprovalDialog)
@@ -128,8 +132,8 @@ async def test_a_repeated_question_is_shown_once(opened: Open) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
         for _ in range(2):
-            app._queue_event("approval.request", request(1))
-        app._queue_event("clarify.request", {"question": "Which?", "request_id": "c"})
+            app._queue_event(request(1))
+        app._queue_event(ClarifyQuestion("Which?", request_id="c"))
         await wait_for(pilot, lambda: isinstance(app.screen, ClarifyDialog))
         assert len(app.screen_stack) == 3
 
@@ -137,10 +141,10 @@ async def test_a_repeated_question_is_shown_once(opened: Open) -> None:
 async def test_questions_close_when_the_connection_is_lost(opened: Open) -> None:
     app = opened()
     async with app.run_test(size=SIZE) as pilot:
-        app._queue_event("approval.request", request(1))
-        app._queue_event("approval.request", request(2))
+        app._queue_event(request(1))
+        app._queue_event(request(2))
         await wait_for(pilot, lambda: len(app.screen_stack) == 3)
         await pilot.press("f1")
-        app._queue_event(GONE, {})
+        app._queue_event(ConnectionLost())
         await wait_for(pilot, lambda: len(app.screen_stack) == 2)
         assert isinstance(app.screen, KeysDialog)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textual.events import Key
 
@@ -12,18 +12,28 @@ from hermes_tui.event_queue import EventQueue
 from hermes_tui.messages import AgentMessage, ToolRow
 from hermes_tui.prompt import Prompt
 from support.screens import SIZE, agent_texts, submit_and_wait, user_texts, wait_for
+from tui_gateway.protocol import (
+    MessageComplete,
+    MessageDelta,
+    MessageStart,
+    ReasoningText,
+    SteerRead,
+    ToolStart,
+    ToolText,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_tui.app import HermesApp
+    from tui_gateway.protocol import ClientEvent
 
     Open = Callable[..., HermesApp]
 
-END: dict[str, Any] = {"status": "complete", "error": None, "unread": ""}
+END = MessageComplete("", "complete", None, {})
 
 
-def take_all(events: EventQueue) -> list[tuple[str, dict[str, Any]]]:
+def take_all(events: EventQueue) -> list[ClientEvent]:
     taken = []
     while (event := events.take()) is not None:
         taken.append(event)
@@ -32,37 +42,37 @@ def take_all(events: EventQueue) -> list[tuple[str, dict[str, Any]]]:
 
 def test_consecutive_deltas_are_merged_in_order() -> None:
     events = EventQueue()
-    for kind, payload in (
-        ("message.delta", {"text": "a"}),
-        ("message.delta", {"text": "b"}),
-        ("reasoning.delta", {"text": "c"}),
-        ("message.delta", {"text": "d"}),
-        ("tool.start", {"tool_id": "1", "context": "x"}),
-        ("tool.start", {"tool_id": "2", "context": "x"}),
-        ("tool.output", {"tool_id": "1", "text": "e"}),
-        ("tool.output", {"tool_id": "1", "text": ""}),
-        ("tool.output", {"tool_id": "2", "text": "f"}),
-        ("message.complete", {}),
+    for event in (
+        MessageDelta("a"),
+        MessageDelta("b"),
+        ReasoningText("c"),
+        MessageDelta("d"),
+        ToolStart("1", "", "x", ""),
+        ToolStart("2", "", "x", ""),
+        ToolText("1", "e"),
+        ToolText("1", ""),
+        ToolText("2", "f"),
+        END,
     ):
-        events.put(kind, payload)
+        events.put(event)
     assert take_all(events) == [
-        ("message.delta", {"text": "ab"}),
-        ("reasoning.delta", {"text": "c"}),
-        ("message.delta", {"text": "d"}),
-        ("tool.start", {"tool_id": "1", "context": "x"}),
-        ("tool.start", {"tool_id": "2", "context": "x"}),
-        ("tool.output", {"tool_id": "1", "text": "e"}),
-        ("tool.output", {"tool_id": "2", "text": "f"}),
-        ("message.complete", {}),
+        MessageDelta("ab"),
+        ReasoningText("c"),
+        MessageDelta("d"),
+        ToolStart("1", "", "x", ""),
+        ToolStart("2", "", "x", ""),
+        ToolText("1", "e"),
+        ToolText("2", "f"),
+        END,
     ]
 
 
 def test_the_screen_is_notified_once_until_the_queue_is_empty() -> None:
     events = EventQueue()
-    assert events.put("session.info", {})
-    assert not events.put("session.info", {})
+    assert events.put(SteerRead())
+    assert not events.put(SteerRead())
     assert len(take_all(events)) == 2
-    assert events.put("session.info", {})
+    assert events.put(SteerRead())
 
 
 def test_nothing_is_lost_between_threads() -> None:
@@ -71,14 +81,14 @@ def test_nothing_is_lost_between_threads() -> None:
 
     def put() -> None:
         for _ in range(5000):
-            events.put("message.delta", {"text": "x"})
+            events.put(MessageDelta("x"))
 
     threads = [threading.Thread(target=put) for _ in range(4)]
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        texts += [payload["text"] for _, payload in take_all(events)]
-    texts += [payload["text"] for _, payload in take_all(events)]
+        texts += [event.text for event in take_all(events) if isinstance(event, MessageDelta)]
+    texts += [event.text for event in take_all(events) if isinstance(event, MessageDelta)]
     assert "".join(texts) == "x" * 20_000
 
 
@@ -91,11 +101,11 @@ async def test_a_fast_model_does_not_delay_keys(opened: Open) -> None:
         while not has_finished.wait(1 / 15):
             for _ in range(40):
                 words.append(f"word{len(words)} and `more` ")
-                app._queue_event("message.delta", {"text": words[-1]})
-        app._queue_event("message.complete", END)
+                app._queue_event(MessageDelta(words[-1]))
+        app._queue_event(END)
 
     async with app.run_test(size=SIZE) as pilot:
-        app._queue_event("message.start", {"text": "go"})
+        app._queue_event(MessageStart("go"))
         thread = threading.Thread(target=stream)
         thread.start()
         prompt = app.query_one(Prompt)
@@ -114,10 +124,10 @@ async def test_a_fast_model_does_not_delay_keys(opened: Open) -> None:
 async def test_an_empty_delta_before_a_tool_adds_no_message(opened: Open) -> None:
     app = opened("[{say: Still here.}]")
     async with app.run_test(size=SIZE) as pilot:
-        app._queue_event("message.start", {"text": "go"})
-        app._queue_event("message.delta", {"text": ""})
-        app._queue_event("tool.start", {"tool_id": "1", "context": "terminal ls"})
-        app._queue_event("message.complete", END)
+        app._queue_event(MessageStart("go"))
+        app._queue_event(MessageDelta(""))
+        app._queue_event(ToolStart("1", "", "terminal ls", ""))
+        app._queue_event(END)
         await wait_for(pilot, lambda: app.query(ToolRow) and not app.is_busy)
         assert not app.query(AgentMessage)
         await submit_and_wait(pilot, "well?")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,8 @@ from support.screens import (
     user_texts,
     wait_for,
 )
-from tui_gateway.client import GONE
 from tui_gateway.frames import BUSY, CRASHED, RpcError
+from tui_gateway.protocol import ConnectionLost, MessageComplete, SessionChanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +51,7 @@ async def test_after_a_lost_connection_the_next_enter_reconnects(
         app.show_busy()
         with monkeypatch.context() as lost:
             lose(app, lost)
-            app._queue_event(GONE, {})
+            app._queue_event(ConnectionLost())
             await wait_for(pilot, lambda: "keeps crashing" in notice_texts(app)[-1])
             assert is_idle(app)
             await pilot.press(*"./wa", "tab")
@@ -77,7 +78,7 @@ async def test_quitting_works_without_a_connection(
     async with app.run_test(size=SIZE) as pilot:
         with monkeypatch.context() as lost:
             lose(app, lost)
-            app._queue_event(GONE, {})
+            app._queue_event(ConnectionLost())
             await wait_for(pilot, lambda: "keeps crashing" in notice_texts(app)[-1])
             await submit(pilot, "/quit")
             await wait_for(pilot, lambda: not app.is_running)
@@ -123,19 +124,19 @@ async def test_a_turn_of_another_client_keeps_the_ui_busy(
 
 async def test_unread_input_is_inserted_before_the_draft(opened: Open) -> None:
     app = opened()
-    end = {"status": "interrupted", "error": None, "unread": "and hurry"}
+    end = MessageComplete("", "interrupted", None, {}, "and hurry")
     async with app.run_test(size=SIZE) as pilot:
         prompt = app.query_one(Prompt)
         await pilot.press(*"half")
-        app._queue_event("message.complete", end)
+        app._queue_event(end)
         await wait_for(pilot, lambda: prompt.text == "and hurry\nhalf")
         await pilot.press("!")
         assert prompt.text == "and hurry\nhalf!"
-        app._queue_event("message.complete", end)
-        app._queue_event("message.complete", {**end, "unread": "and"})
+        app._queue_event(end)
+        app._queue_event(dataclasses.replace(end, unread="and"))
         await wait_for(pilot, lambda: len(notice_texts(app)) >= 4)
         assert prompt.text == "and hurry\nhalf!"
-        app._queue_event("message.complete", {**end, "unread": "an"})
+        app._queue_event(dataclasses.replace(end, unread="an"))
         await wait_for(pilot, lambda: prompt.text == "an\nand hurry\nhalf!")
 
 
@@ -147,7 +148,7 @@ async def test_an_undo_of_another_client_updates_the_transcript(opened: Open) ->
         await app.note("beside")
         await pilot.press(*"draft")
         app.conversation.call("command.dispatch", name="undo", arg="")
-        app._queue_event("session.changed", {})
+        app._queue_event(SessionChanged())
         await wait_for(pilot, lambda: user_texts(app) == ["one"])
         assert agent_texts(app) == ["A1"]
         await wait_for(pilot, lambda: notice_texts(app)[-1:] == ["beside"])
@@ -160,7 +161,7 @@ async def test_a_failed_reload_is_reported(opened: Open, monkeypatch: pytest.Mon
         await submit_and_wait(pilot, "one")
         with monkeypatch.context() as lost:
             lose(app, lost)
-            app._queue_event("session.changed", {})
+            app._queue_event(SessionChanged())
             await wait_for(pilot, lambda: "connection lost" in "".join(notice_texts(app)))
             assert user_texts(app) == ["one"]
 
@@ -173,5 +174,5 @@ async def test_notices_name_the_command_as_the_user_types_it(
     async with app.run_test(size=SIZE) as pilot:
         with monkeypatch.context() as lost:
             lose(app, lost)
-            app._queue_event(GONE, {})
+            app._queue_event(ConnectionLost())
             await wait_for(pilot, lambda: "`./hermes doctor`" in notice_texts(app)[-1])

@@ -11,6 +11,7 @@ from hermes_tui.dialogs import KeysDialog
 from hermes_tui.rewind import BranchTree
 from hermes_tui.session_picker import SessionPicker
 from support.screens import SIZE, submit_and_wait, wait_for
+from tui_gateway.protocol import ApprovalQuestion, RelatedSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     Open = Callable[..., HermesApp]
 
-QUESTION = {"command": "rm x", "description": "risky", "request_id": "r"}
+QUESTION = ApprovalQuestion("rm x", "risky", request_id="r")
 
 
 def fill(db: SessionDB, count: int) -> None:
@@ -68,7 +69,7 @@ async def test_dialogs_do_not_stack(opened: Open) -> None:
         assert len(app.screen_stack) == 2
         await pilot.press("escape")
         assert len(app.screen_stack) == 1
-        app._queue_event("approval.request", QUESTION)
+        app._queue_event(QUESTION)
         await wait_for(pilot, lambda: isinstance(app.screen, ApprovalDialog))
         await pilot.press("ctrl+r", "f3", "f4", "ctrl+g", "pageup")
         assert isinstance(app.screen, ApprovalDialog)
@@ -87,8 +88,8 @@ async def test_page_keys_scroll_the_topmost_dialog(opened: Open, db: SessionDB) 
         assert (options.highlighted or 0) > 5
         await pilot.press("pageup")
         assert options.highlighted == 0
-        row = {"title": "rose", "message_count": 1, "parent_session_id": None}
-        await app.push_screen(BranchTree([{**row, "id": str(number)} for number in range(60)], "0"))
+        rows = [RelatedSession(str(n), "rose", None, 0.0, 1, None) for n in range(60)]
+        await app.push_screen(BranchTree(rows, "0"))
         tree = app.screen.query_one(Tree)
         await pilot.pause()
         await pilot.press("pagedown")

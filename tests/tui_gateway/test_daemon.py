@@ -22,6 +22,7 @@ from hermes_state import SessionDB
 from support.daemons import DaemonClient, stopping_daemon, wait_until
 from tui_gateway import client, daemon, hub
 from tui_gateway.frames import RpcError
+from tui_gateway.protocol import ClientEvent, ConnectionLost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +110,7 @@ def test_a_conversation_without_clients_is_closed(
         local_hub = hub.Hub(db)
         kinds: list[str] = []
         connection = client.connect_in_process(
-            local_hub, lambda kind, _session, _payload: kinds.append(kind)
+            local_hub, lambda _session, event: kinds.append(event.kind)
         )
         live = local_hub.live(connection.call("session.create", model=serve("[]"))["session_id"])
         assert live.wait(10)
@@ -157,7 +158,7 @@ def test_streamed_text_survives_a_daemon_crash(serve: Any) -> None:
     first.call("prompt.submit", text="count")
     first.text_until("six")
     os.kill(daemon.ensure_running().pid, signal.SIGKILL)
-    first.wait_for(client.GONE)
+    first.wait_for(ConnectionLost.kind)
     with pytest.raises(RpcError, match="lost"):
         first.call("session.status")
     second = DaemonClient()
@@ -248,11 +249,11 @@ def test_opening_with_a_session_id_attaches_to_the_open_conversation(serve: Any)
         options = ConversationOptions(None, serve("[]"))
 
         class SilentListener:
-            def event(self, kind: str, session_id: str, payload: dict[str, Any]) -> None:
-                del kind, session_id, payload
+            def event(self, session_id: str, event: ClientEvent) -> None:
+                del session_id, event
 
         listener = SilentListener()
         live = local_hub.open(options, listener)
-        again = local_hub.open(options._replace(session_id=live["stored_session_id"]), listener)
-        assert again["session_id"] == live["session_id"]
+        again = local_hub.open(options._replace(session_id=live.stored_session_id), listener)
+        assert again.session_id == live.session_id
         local_hub.close_all("tui_shutdown")

@@ -217,7 +217,7 @@ def get_scan_status() -> Response:
 def _scan_status(snapshot: dict[str, Any]) -> dict[str, Any]:
     generated_at = snapshot.get("generated_at")
     return {
-        **_SERVICE.status.facts(),
+        **_SERVICE.status.facts().as_dict(),
         "ttl_seconds": SNAPSHOT_TTL_SECONDS,
         "snapshot_generated_at": generated_at,
         "snapshot_age_seconds": None if generated_at is None else time.time() - generated_at,
@@ -261,12 +261,12 @@ def _rescan(*, full: bool) -> tuple[int, bytes]:
     _run_scan_and_update_cache(publish_partial_snapshots=False, full=full)
     status = _SERVICE.status.facts()
     snapshot = _SERVICE.current()
-    if snapshot is None or status["last_error"]:
-        reason = status["last_error"] or status["waiting_for"] or "the history is unreadable"
+    if snapshot is None or status.last_error:
+        reason = status.last_error or status.waiting_for or "the history is unreadable"
         return 503, orjson.dumps({"detail": reason})
     hidden = ("aggregate", "sessions", "moments")
     body = {key: value for key, value in snapshot.items() if key not in hidden}
-    waiting_for = status["waiting_for"]  # set if the result is from an earlier scan
+    waiting_for = status.waiting_for  # set if the result is from an earlier scan
     answer = {"ok": True, **with_titles(body, _TITLES), "waiting_for": waiting_for}
     return 200, orjson.dumps({**answer, "is_stale": waiting_for is not None})
 

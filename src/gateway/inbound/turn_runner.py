@@ -7,7 +7,7 @@ a crash, its stored turn is found by this uid and continued, or its finished rep
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
 from gateway.inbound.attachments import read_attachments
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import IncomingMessage
     from hermes_state.engine.transaction import Tx
+    from hermes_state.messages.rows import MessageRow
 
     # Gets the reply and the ID of the message that shows it; returns the change that delivers it,
     # which is stored with the answer.
@@ -120,7 +121,7 @@ class TurnRunner:
         row = prompt.rows[0]
         message_id = self._stored_row(conversation.session_id, row)
         if message_id is not None:
-            later = self._db.get_messages(conversation.session_id, after_id=message_id)
+            later = self._db.messages.rows(conversation.session_id, after_id=message_id)
             reply = _finished_reply(later)
             if reply is not None:
                 return reply
@@ -207,12 +208,12 @@ def _follow(turn: Iterable[Event], buffer: ReplyBuffer) -> events.TurnFinished |
 
 def _cost(conversation: Conversation) -> float:
     row = conversation.row()
-    return float(row.get("actual_cost_usd") or row.get("estimated_cost_usd") or 0.0)
+    return 0.0 if row is None else row.actual_cost_usd or row.estimated_cost_usd or 0.0
 
 
-def _finished_reply(rows: list[dict[str, Any]]) -> str | None:
+def _finished_reply(rows: list[MessageRow]) -> str | None:
     """The reply in the messages after a prompt; None if it is not complete."""
     last = rows[-1] if rows else None
-    if last is None or last["role"] != "assistant" or last["tool_calls"]:
+    if last is None or last.role != "assistant" or last.tool_calls:
         return None
-    return None if last["finish_reason"] in UNFINISHED else str(last["content"] or "")
+    return None if last.finish_reason in UNFINISHED else str(last.content or "")

@@ -6,7 +6,7 @@ so the agent has it in context when a user answers it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.config import find_platform
 from gateway.inbound import inbox_codec
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.config import GatewayConfig
+    from hermes_core.json_values import JsonObject
     from hermes_state import SessionDB
 
 
@@ -43,7 +44,7 @@ class Channel(NamedTuple):
         thread = f"#{self.thread_id}" if self.thread_id else ""
         return f"{self.platform}:{self.chat_id}{thread}"
 
-    def target(self) -> dict[str, Any]:
+    def target(self) -> JsonObject:
         """The target of an outbox row."""
         return {"chat_id": self.chat_id, "thread_id": self.thread_id}
 
@@ -61,7 +62,7 @@ def list_channels(db: SessionDB, config: GatewayConfig) -> list[Channel]:
     return [*used, *unused]
 
 
-def _channel_of(entry: dict[str, Any], at: float) -> Channel | None:
+def _channel_of(entry: JsonObject, at: float) -> Channel | None:
     try:
         route = SessionEntry.from_dict(entry)
     except (TypeError, ValueError, KeyError):
@@ -138,9 +139,9 @@ def send(
     if not text.strip() and file is None:
         raise UsageError("Nothing to send: give a text or a file.")
     key = key or db.ids.new()
-    payloads: list[dict[str, Any]] = [
-        {"text": item} for item in split_text(text, MAX_PART_CHARS)
-    ] or [{"text": ""}]
+    payloads: list[JsonObject] = [{"text": item} for item in split_text(text, MAX_PART_CHARS)] or [
+        {"text": ""}
+    ]
     if file is not None:
         payloads[-1]["file"] = str(file.resolve())
     outbox_ids = [

@@ -13,24 +13,52 @@ import contextlib
 import functools
 import json
 import logging
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from gateway.platforms.base import Abilities, ErrorKind, MessageEvent, OutgoingMessage, SendResult
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import HermesError
+from hermes_core.json_values import text_in
 from hermes_core.paths import hermes_home, private_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from gateway.platforms.base import AdapterContext, Receive
+    from hermes_core.json_values import JsonObject, JsonValue
 
 log = logging.getLogger(__name__)
 
 CONFIRM_SECONDS: Final = 10.0
 MAX_LINE_BYTES: Final = 1024 * 1024
 MAX_QUEUED_MESSAGES: Final = 10_000  # read but not stored yet
+
+
+class LocalMessage(NamedTuple):
+    """A message of a local client."""
+
+    chat: str
+    id: str
+    text: str
+    chat_type: str
+    user: str
+    user_name: str
+
+    @classmethod
+    def parse(cls, fields: JsonObject) -> LocalMessage:
+        """A message with its defaults: a direct chat with the user of that name."""
+        chat = text_in(fields, "chat")
+        user = str(fields.get("user") or chat)
+        return cls(
+            chat=chat,
+            id=text_in(fields, "id"),
+            text=text_in(fields, "text"),
+            chat_type=str(fields.get("chat_type") or "dm"),
+            user=user,
+            user_name=str(fields.get("user_name") or user),
+        )
 
 
 class LocalAdapter:
@@ -66,7 +94,7 @@ class LocalAdapter:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Read the lines of a client; messages are stored in order."""
-        messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MAX_QUEUED_MESSAGES)
+        messages: asyncio.Queue[LocalMessage] = asyncio.Queue(MAX_QUEUED_MESSAGES)
         storing = asyncio.create_task(self._store_all(messages, writer))
         storing.add_done_callback(functools.partial(_ended, writer))
         try:
@@ -81,13 +109,13 @@ class LocalAdapter:
             writer.close()
 
     async def _store_all(
-        self, messages: asyncio.Queue[dict[str, Any]], writer: asyncio.StreamWriter
+        self, messages: asyncio.Queue[LocalMessage], writer: asyncio.StreamWriter
     ) -> None:
         while True:
             await self._store(await messages.get(), writer)
 
     async def _parse_line(
-        self, line: bytes, writer: asyncio.StreamWriter, messages: asyncio.Queue[dict[str, Any]]
+        self, line: bytes, writer: asyncio.StreamWriter, messages: asyncio.Queue[LocalMessage]
     ) -> None:
         message = _parsed(line)
         if message is None:
@@ -99,29 +127,27 @@ class LocalAdapter:
         elif not all(isinstance(message.get(name), str) for name in ("chat", "id", "text")):
             await _write(writer, {"error": "`chat`, `id` and `text` are required strings"})
         else:
-            self._chats[message["chat"]] = writer
-            await messages.put(message)
+            parsed = LocalMessage.parse(message)
+            self._chats[parsed.chat] = writer
+            await messages.put(parsed)
 
-    async def _store(self, message: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        user = str(message.get("user") or message["chat"])
+    async def _store(self, message: LocalMessage, writer: asyncio.StreamWriter) -> None:
         source = SessionSource(
             Platform.LOCAL,
-            message["chat"],
-            chat_type=str(message.get("chat_type") or "dm"),
-            user_id=user,
-            user_name=str(message.get("user_name") or user),
+            message.chat,
+            chat_type=message.chat_type,
+            user_id=message.user,
+            user_name=message.user_name,
         )
         if self._receive is None:
             return
         try:
-            await self._receive(
-                MessageEvent(message["text"], source=source, message_id=message["id"])
-            )
+            await self._receive(MessageEvent(message.text, source=source, message_id=message.id))
         except (HermesError, OSError) as error:
             log.warning("local message not stored: %s", error)
-            await _write(writer, {"not_received": message["id"], "error": str(error)})
+            await _write(writer, {"not_received": message.id, "error": str(error)})
         else:
-            await _write(writer, {"received": message["id"]})
+            await _write(writer, {"received": message.id})
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text to the client of the chat; it counts as sent once acknowledged."""
@@ -156,7 +182,7 @@ def make(_context: AdapterContext) -> LocalAdapter:
     return LocalAdapter(socket_path())
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parsed(line: bytes) -> JsonObject | None:
     """The JSON object of a line; None if it is malformed, also by a lone surrogate."""
     try:
         message = json.loads(line)
@@ -174,7 +200,7 @@ def _ended(writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
         writer.close()
 
 
-async def _write(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
+async def _write(writer: asyncio.StreamWriter, message: Mapping[str, JsonValue]) -> None:
     writer.write(json.dumps(message).encode() + b"\n")
     with contextlib.suppress(ConnectionError):
         await writer.drain()

@@ -57,7 +57,7 @@ def http_server_of_home() -> HttpServer:
 def find_api_key(db: SessionDB, key: str) -> ApiKey | None:
     """The name and role of a key of `hermes api-keys`."""
     found = db.people.find_api_key(key)
-    return ApiKey(found["name"], parse_role(found["role"]) or Role.GUEST) if found else None
+    return ApiKey(found.name, parse_role(found.role) or Role.GUEST) if found else None
 
 
 def create_adapters(

@@ -14,6 +14,7 @@ from hermes_core.config.file import ConfigFile
 
 if TYPE_CHECKING:
     from gateway.platforms.registry import PlatformEntry
+    from hermes_core.json_values import JsonObject
 
 log = logging.getLogger(__name__)
 
@@ -35,18 +36,18 @@ def config_of_home() -> GatewayConfig:
         "idle_minutes": settings.get_int("session_reset.idle_minutes"),
     }
     for name in BLOCK_KEYS:
-        data[name] = {**_mapping(data.get(name)), **config.block(name)}
+        data[name] = {**_mapping(data.get(name)), **_mapping(config.block(name))}
     configured = {
         item: config.entry(f"gateway.{item}")
         for item in (*FLAG_KEYS, *NUMBER_KEYS, "unauthorized_dm_behavior")
     }
     for name, entry in configured.items():
         if entry.source != "default" or name not in data:
-            data[name] = entry.value
+            data[name] = list(entry.value) if isinstance(entry.value, tuple) else entry.value
     return GatewayConfig.from_dict(data)
 
 
-def _read_legacy() -> dict[str, Any]:
+def _read_legacy() -> JsonObject:
     path = paths.hermes_home() / LEGACY_FILE_NAME
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -58,7 +59,7 @@ def _read_legacy() -> dict[str, Any]:
     return _mapping(data)
 
 
-def _mapping(data: Any) -> dict[str, Any]:
+def _mapping(data: Any) -> JsonObject:
     return data if isinstance(data, dict) else {}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_core.backoff import Backoff
 from hermes_core.errors import PlatformError, PlatformRefusedError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from gateway.platforms.base import Adapter, MessageEvent
+    from gateway.status import RuntimePlatform
 
 log = logging.getLogger(__name__)
 
@@ -40,14 +41,14 @@ class Connections:
         self._tasks: list[asyncio.Task[None]] = []
         self._first_attempts: dict[str, asyncio.Event] = {}
         self.adapters: dict[str, Adapter] = {}
-        self._states: dict[str, dict[str, Any]] = {}
+        self._states: dict[str, RuntimePlatform] = {}
 
     @property
-    def states(self) -> dict[str, dict[str, Any]]:
+    def states(self) -> dict[str, RuntimePlatform]:
         """The state of each platform, by name."""
         return {name: self._current(name, state) for name, state in self._states.items()}
 
-    def _current(self, name: str, state: dict[str, Any]) -> dict[str, Any]:
+    def _current(self, name: str, state: RuntimePlatform) -> RuntimePlatform:
         problem = getattr(self.adapters.get(name), "problem", "")
         return {"state": "lost", "error_message": problem} if problem else state
 

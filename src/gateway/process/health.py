@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
     from starlette.requests import Request
 
+    from gateway.status import RuntimePlatform
     from hermes_state import SessionDB
 
 TURN_SECONDS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
@@ -64,7 +65,7 @@ class HealthEndpoints:
         self,
         db: SessionDB,
         metrics: GatewayMetrics,
-        states: Callable[[], dict[str, dict[str, Any]]],
+        states: Callable[[], dict[str, RuntimePlatform]],
         running: Callable[[], int],
     ) -> None:
         self._db = db

@@ -11,6 +11,7 @@ from gateway import config_values
 from gateway.config import Platform, find_platform
 from gateway.routing.sources import SessionSource
 from hermes_core.config.file import ConfigFile
+from hermes_core.json_values import object_in
 from hermes_core.policy import Expiry, ResetPolicy
 from hermes_core.time_zones import find_zone
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from gateway.config import SessionResetPolicy
+    from hermes_core.json_values import JsonObject
 
 
 def expiry_reason(
@@ -85,10 +87,10 @@ class SessionEntry:
         default="", repr=False
     )  # the canonical key; empty if only the text form is known
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The JSON form."""
         resumed_at = self.last_resume_marked_at
-        data: dict[str, Any] = {
+        data: JsonObject = {
             "session_key": self.session_key,
             "session_id": self.session_id,
             "created_at": self.created_at.isoformat(),
@@ -107,15 +109,15 @@ class SessionEntry:
         return data
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
+    def from_dict(cls, data: JsonObject) -> Self:
         """Read the JSON form; ValueError for an invalid session key or ID."""
         session_key, session_id = str(data["session_key"]), str(data["session_id"])
         if PATH_LIKE.search(session_id) or not session_id:
             raise ValueError(f"{session_id!r} is not a valid session ID")
         if ".." in session_key or "\\" in session_key or not session_key:
             raise ValueError(f"{session_key!r} is not a valid session key")
-        origin = data.get("origin")
-        has_origin = isinstance(origin, dict) and find_platform(origin.get("platform")) is not None
+        origin = object_in(data, "origin")
+        has_origin = find_platform(origin.get("platform")) is not None
         resumed_at = data.get("last_resume_marked_at")
         fields: dict[str, Any] = {
             name: config_values.number(data.get(name), 0) for name in NUMBER_FIELDS
@@ -128,7 +130,7 @@ class SessionEntry:
             session_id,
             datetime.fromisoformat(str(data["created_at"])),
             datetime.fromisoformat(str(data["updated_at"])),
-            origin=SessionSource.from_dict(origin) if has_origin and origin else None,
+            origin=SessionSource.from_dict(origin) if has_origin else None,
             platform=find_platform(data.get("platform")),
             chat_type=config_values.text(data.get("chat_type"), "dm"),
             estimated_cost_usd=config_values.fraction(data.get("estimated_cost_usd"), 0.0),

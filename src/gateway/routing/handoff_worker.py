@@ -7,7 +7,7 @@ The user requests it at the terminal; the request is a row of the store. The gat
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gateway.config import find_platform
 from gateway.inbound import inbox_codec
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gateway.platforms.base import Adapter
     from gateway.session import SessionStore
     from hermes_state import SessionDB
+    from hermes_state.sessions.records import SessionRow
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +44,13 @@ class HandoffWorker:
 
     def run_pending(self) -> int:
         """Run all pending requests; how many there were."""
-        pending = self._db.list_pending_handoffs() if self._is_due() else []
+        pending = self._db.handoffs.pending() if self._is_due() else []
         for row in pending:
-            if self._db.claim_handoff(row["id"]):
+            if self._db.claim_handoff(row.id):
                 step = Step("hand over conversation", lambda row=row: self._run(row))  # type: ignore[misc]
                 failure = attempt(step)
                 if failure is not None:
-                    self._db.fail_handoff(row["id"], str(failure.error))
+                    self._db.fail_handoff(row.id, str(failure.error))
         return len(pending)
 
     def _is_due(self) -> bool:
@@ -59,20 +60,20 @@ class HandoffWorker:
             self._db.handoffs.retry()
         return self._db.handoffs.is_requested() or is_first
 
-    def _run(self, row: dict[str, Any]) -> None:
-        name = str(row.get("handoff_platform") or "")
+    def _run(self, row: SessionRow) -> None:
+        name = row.handoff_platform or ""
         adapter, source = self._adapters.get(name), self._target(name)
         if adapter is None or source is None:
             error = (
                 f"No direct chat of the owner on {name or '?'}. Send the agent a message there "
                 "first, or set `home_channel`."
             )
-            log.warning("hand-off of %s failed: %s", row["id"], error)
-            self._db.fail_handoff(row["id"], error)
+            log.warning("hand-off of %s failed: %s", row.id, error)
+            self._db.fail_handoff(row.id, error)
             return
         message_id = f"handoff:{self._db.ids.new()}"
         event = MessageEvent(
-            f"/resume {row['id']}", source=source, message_id=message_id, internal=True
+            f"/resume {row.id}", source=source, message_id=message_id, internal=True
         )
         self._db.inbox.receive(
             platform=name,
@@ -82,7 +83,7 @@ class HandoffWorker:
             session_key=self._routes.key_of(source),
             payload=inbox_codec.encode(event),
         )
-        self._db.complete_handoff(row["id"])
+        self._db.complete_handoff(row.id)
 
     def _target(self, name: str) -> SessionSource | None:
         """The home channel of a platform, else the owner's most recently used direct chat."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from gateway.routing.entries import SessionEntry
 from hermes_core.atomic_files import write_atomically
@@ -16,6 +16,8 @@ from hermes_core.atomic_files import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from hermes_core.json_values import JsonObject
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +29,7 @@ README_TEXT: Final = (
 )
 
 
-def write(folder: Path, entries: dict[str, dict[str, Any]]) -> None:
+def write(folder: Path, entries: dict[str, JsonObject]) -> None:
     """Write the file atomically."""
     text = json.dumps({README_KEY: README_TEXT, **entries}, indent=2, ensure_ascii=False)
     write_atomically(folder / FILE_NAME, text.encode("utf-8", "surrogatepass"))
@@ -49,13 +51,14 @@ def read(folder: Path) -> Iterator[SessionEntry]:
     yield from entries(content, str(path))
 
 
-def entries(content: dict[str, Any], origin: str) -> Iterator[SessionEntry]:
+def entries(content: JsonObject, origin: str) -> Iterator[SessionEntry]:
     """The entries of a JSON object; unreadable ones are skipped and logged."""
     for key, data in content.items():
         if key.startswith("_"):
             continue
         try:
-            yield SessionEntry.from_dict({**data, "session_key": key})
+            fields = data if isinstance(data, dict) else {}
+            yield SessionEntry.from_dict({**fields, "session_key": key})
         except (TypeError, ValueError, KeyError) as error:
             log.warning("%s: entry %r ignored: %s", origin, key, error)
 

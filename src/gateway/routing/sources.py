@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from gateway.platforms.names import Platform
 from hermes_core.legacy_session_keys import format_legacy
 from hermes_core.session_keys import SessionKey, place
+
+if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject
 
 ALWAYS_FIELDS = (
     "chat_id",
@@ -49,14 +52,14 @@ class SessionSource:
     role_authorized: bool = False
     profile: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The JSON form; temporary grants are left out."""
         data = {"platform": self.platform.value}
         data |= {name: getattr(self, name) for name in ALWAYS_FIELDS}
         return data | {name: getattr(self, name) for name in OPTIONAL_FIELDS if getattr(self, name)}
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Self:
+    def from_dict(cls, data: JsonObject) -> Self:
         """Read the JSON form."""
         fields = {name: _text(data.get(name)) for name in (*ALWAYS_FIELDS, *OPTIONAL_FIELDS)}
         fields["chat_id"] = fields["chat_id"] or ""

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
 from hermes_core.errors import CatalogueError
+from hermes_core.json_values import text_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from hermes_core.json_values import JsonObject
 
 DERIVED_VALUES: Final = {
     "active_days": "Days on which a person wrote.",
@@ -115,7 +116,7 @@ def known_values() -> frozenset[str]:
     )
 
 
-def achievement_from(mapping: Mapping[str, Any], origin: str) -> Achievement:
+def achievement_from(mapping: JsonObject, origin: str) -> Achievement:
     """Read an achievement from *mapping*; *origin* is its plugin or `hermes`."""
     name = _id(mapping)
     for field in mapping:
@@ -171,21 +172,21 @@ def _rises(numbers: list[int]) -> bool:
     return all(low < high for low, high in pairwise(numbers))
 
 
-def _id(mapping: Mapping[str, Any]) -> str:
+def _id(mapping: JsonObject) -> str:
     result = mapping.get("id")
     if isinstance(result, str) and ACHIEVEMENT_ID.fullmatch(result):
         return result
     raise _invalid_field("without a usable id", "id", result, "lower-case words joined by dashes")
 
 
-def _text(mapping: Mapping[str, Any], field: str) -> str:
+def _text(mapping: JsonObject, field: str) -> str:
     result = mapping.get(field)
     if isinstance(result, str) and result.strip():
         return result
-    raise _invalid_field(mapping["id"], field, result, "a text that is not empty")
+    raise _invalid_field(text_in(mapping, "id"), field, result, "a text that is not empty")
 
 
-def _thresholds(mapping: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+def _thresholds(mapping: JsonObject) -> tuple[tuple[str, int], ...]:
     """Thresholds of five tiers, or of one goal."""
     is_ladder = "tiers" in mapping
     if is_ladder in ("goal" in mapping, "tier" in mapping):
@@ -197,30 +198,32 @@ def _thresholds(mapping: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
         return ((_text(mapping, "tier"), _number(mapping, "goal", mapping["goal"])),)
     result, order = mapping["tiers"], load_tiers()
     if not isinstance(result, (list, tuple)) or len(result) != len(order):
-        raise _invalid_field(mapping["id"], "tiers", result, f"a list of {len(order)} numbers")
+        raise _invalid_field(
+            text_in(mapping, "id"), "tiers", result, f"a list of {len(order)} numbers"
+        )
     numbers = [_number(mapping, "tiers", number) for number in result]
     return tuple((tier.id, number) for tier, number in zip(order, numbers, strict=True))
 
 
-def _number(mapping: Mapping[str, Any], field: str, value: Any) -> int:
+def _number(mapping: JsonObject, field: str, value: Any) -> int:
     if type(value) is int and value > 0:
         return value
-    raise _invalid_field(mapping["id"], field, value, "whole numbers above zero")
+    raise _invalid_field(text_in(mapping, "id"), field, value, "whole numbers above zero")
 
 
-def _is_secret(mapping: Mapping[str, Any]) -> bool:
+def _is_secret(mapping: JsonObject) -> bool:
     secret = mapping.get("secret", False)
     if isinstance(secret, bool):
         return secret
-    raise _invalid_field(mapping["id"], "secret", secret, "true or false")
+    raise _invalid_field(text_in(mapping, "id"), "secret", secret, "true or false")
 
 
-def _hint(mapping: Mapping[str, Any]) -> str:
+def _hint(mapping: JsonObject) -> str:
     if _is_secret(mapping):
         return _text(mapping, "hint")
     if "hint" in mapping:
         raise _invalid_field(
-            mapping["id"], "hint", mapping["hint"], "a hint only where secret is true"
+            text_in(mapping, "id"), "hint", mapping["hint"], "a hint only where secret is true"
         )
     return ""
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from hermes_achievements.classification.tool_kinds import RUNNING_OPERATIONS, SHELL
+
+if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject
 
 OUTCOME_OK: Final = 0
 OUTCOME_ERROR: Final = 256  # an error without an exit code; smaller codes are exit codes
@@ -60,7 +63,7 @@ def is_failure(code: int) -> bool:
     return code % TRACEBACK_FLAG != OUTCOME_OK
 
 
-def _classify_dict(result: dict[str, Any], content: bytes, operation: str) -> int:
+def _classify_dict(result: JsonObject, content: bytes, operation: str) -> int:
     code = _exit_code(result)
     trace = 0
     if TRACEBACK_BYTES in content and operation in RUNNING_OPERATIONS and _has_trace(result):
@@ -76,7 +79,7 @@ def _classify_dict(result: dict[str, Any], content: bytes, operation: str) -> in
     return OUTCOME_ERROR + TRACEBACK_FLAG if trace else OUTCOME_OK
 
 
-def _exit_code(result: dict[str, Any]) -> int | None:
+def _exit_code(result: JsonObject) -> int | None:
     for key in EXIT_CODE_KEYS:
         value = result.get(key)
         if type(value) is int or (type(value) is float and value.is_integer()):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
+
+if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject
 
 SHELL: Final = "shell"
 PROCESS: Final = "process"
@@ -123,7 +126,7 @@ EXTENSION_ALIASES: Final = {
 NAMED_FILE_KINDS: Final = {"dockerfile": "docker", "makefile": "make", "cmakelists.txt": "cmake"}
 
 
-def file_labels(arguments: dict[str, Any]) -> list[str]:
+def file_labels(arguments: JsonObject) -> list[str]:
     """The files of a call, each as `extension:hash of the path`."""
     result: list[str] = []
     for key in PATH_KEYS:

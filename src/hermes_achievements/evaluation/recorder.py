@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes_achievements.evaluation.dates import Threshold
 from hermes_achievements.evaluation.records import is_dated
@@ -13,11 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_achievements.catalogue import Catalogue
+    from hermes_achievements.evaluation.dates import UnlockMoment
     from hermes_achievements.evaluation.records import UnlockRecords
+    from hermes_achievements.evaluation.snapshot import (
+        AnnouncedUnlock,
+        Announcement,
+        Scan,
+        TierEvidence,
+        Unlock,
+        UnlockState,
+    )
     from hermes_core.clock import Clock
 
-    Scan = dict[str, Any]
-    Tiers = dict[str, dict[str, Any]]
+    Tiers = dict[str, TierEvidence]
 
 
 class UnlockRecorder:
@@ -27,7 +35,7 @@ class UnlockRecorder:
         self,
         records: UnlockRecords,
         clock: Clock,
-        announce: Callable[[dict[str, Any]], object] | None,
+        announce: Callable[[Announcement], object] | None,
     ) -> None:
         self._records = records
         self._clock = clock
@@ -48,7 +56,7 @@ class UnlockRecorder:
             for name, unlock in self._records.state()["unlocks"].items()
         }
 
-    def record(self, catalogue: Catalogue, values: dict[str, int], scan: Scan) -> dict[str, Any]:
+    def record(self, catalogue: Catalogue, values: dict[str, int], scan: Scan) -> UnlockState:
         """Add the new tiers of *scan* to the unlocks; returns the complete state.
 
         A scan without moments has no evidence and is not recorded.
@@ -69,14 +77,14 @@ class UnlockRecorder:
         self,
         catalogue: Catalogue,
         values: dict[str, int],
-        moments: dict[Threshold, Any],
-        unlocks: dict[str, Any],
+        moments: dict[Threshold, UnlockMoment],
+        unlocks: dict[str, Unlock],
     ) -> tuple[dict[str, Tiers], dict[str, Tiers]]:
         """The tiers to write, and those of them that are new."""
         tiers: dict[str, Tiers] = {}
         new: dict[str, Tiers] = {}
         for entry in catalogue:
-            recorded = unlocks.get(entry.id, {}).get("tiers", {})
+            recorded = unlocks[entry.id]["tiers"] if entry.id in unlocks else {}
             for tier, threshold in reached_tiers(entry, values.get(entry.value, 0)):
                 moment = moments.get(Threshold(entry.value, threshold))
                 if tier not in recorded:
@@ -87,10 +95,10 @@ class UnlockRecorder:
                     tiers.setdefault(entry.id, {})[tier] = self._evidence(moment)
         return tiers, new
 
-    def _evidence(self, moment: Any) -> dict[str, Any]:
+    def _evidence(self, moment: UnlockMoment | None) -> TierEvidence:
         if moment is None:
-            no_message = {"session_id": None, "message_id": None}
-            return {"at": self._clock.now(), **no_message, "was_sought": True}
+            now = self._clock.now()
+            return {"at": now, "session_id": None, "message_id": None, "was_sought": True}
         at, session_id, message_id = moment
         return {"at": at, "session_id": session_id, "message_id": message_id}
 
@@ -105,12 +113,23 @@ class UnlockRecorder:
         announce = self._announce
         if announce is None:
             return
-        unlocks = []
-        for entry in catalogue:
-            for tier, evidence in list(new.get(entry.id, {}).items())[-1:]:
-                moment = {key: evidence[key] for key in ("at", "session_id", "message_id")}
-                title = titles.get(evidence["session_id"] or "")
-                shown = {"id": entry.id, "name": entry.name, "icon": entry.icon, "tier": tier}
-                unlocks.append({**shown, **moment, "title": title})
-        announcement = {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": is_first}
+        unlocks: list[AnnouncedUnlock] = [
+            {
+                "id": entry.id,
+                "name": entry.name,
+                "icon": entry.icon,
+                "tier": tier,
+                "at": evidence["at"],
+                "session_id": evidence["session_id"],
+                "message_id": evidence["message_id"],
+                "title": titles.get(evidence["session_id"] or ""),
+            }
+            for entry in catalogue
+            for tier, evidence in list(new.get(entry.id, {}).items())[-1:]
+        ]
+        announcement: Announcement = {
+            "unlocks": unlocks,
+            "count": len(unlocks),
+            "is_first_scan": is_first,
+        }
         attempt(Step("announce achievements", lambda: announce(announcement)))

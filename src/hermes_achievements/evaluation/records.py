@@ -10,25 +10,27 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
 from hermes_core.atomic_files import folder_locked, write_atomically
 from hermes_core.json_files import read_json
+from hermes_core.json_values import object_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from hermes_achievements.evaluation.snapshot import Snapshot, TierEvidence, Unlock, UnlockState
     from hermes_core.clock import Clock
+    from hermes_core.json_values import JsonObject
 
-    Tiers = dict[str, dict[str, Any]]
+    Tiers = dict[str, TierEvidence]
 
 log = logging.getLogger(__name__)
 
 TITLE_FIELD: Final = "title"
-SOUGHT_FIELD: Final = "was_sought"
 COUNT_FIELDS: Final = ("unlocked_count", "discovered_count", "secret_count", "total_count")
 SNAPSHOT_ACHIEVEMENT_FIELDS: Final = (
     "id", "name", "icon", "category", "state", "unlocked", "discovered", "tier", "progress",
@@ -36,39 +38,42 @@ SNAPSHOT_ACHIEVEMENT_FIELDS: Final = (
 )  # fmt: skip
 
 
-def validate_state(state: dict[str, Any]) -> dict[str, Any]:
+def validate_state(state: JsonObject) -> UnlockState:
     """The valid unlocks; those of other programs are under `inherited`."""
-    unlocks, inherited = state.get("unlocks"), state.get("inherited")
-    unlocks = unlocks if isinstance(unlocks, dict) else {}
-    inherited = dict(inherited) if isinstance(inherited, dict) else {}
-    valid: dict[str, Any] = {}
-    for name, unlock in unlocks.items():
-        if not isinstance(unlock, dict) or not isinstance(unlock.get("tiers"), dict):
+    inherited = dict(object_in(state, "inherited"))
+    valid: dict[str, Unlock] = {}
+    for name, unlock in object_in(state, "unlocks").items():
+        stored = unlock.get("tiers") if isinstance(unlock, dict) else None
+        if not isinstance(unlock, dict) or not isinstance(stored, dict):
             inherited.setdefault(name, unlock)
             continue
-        tiers = _validate_tiers(name, unlock["tiers"])
+        tiers = _validate_tiers(name, stored)
         if tiers:
             first = min(tier["at"] for tier in tiers.values())
-            valid[name] = {**unlock, "tiers": tiers, "unlocked_at": first}
-    return {**state, "unlocks": valid, "inherited": without_titles(inherited)}
+            valid[name] = cast("Unlock", {**unlock, "tiers": tiers, "unlocked_at": first})
+    parts = {"unlocks": valid, "inherited": without_titles(inherited)}
+    return cast("UnlockState", {**state, **parts})
 
 
-def _validate_tiers(name: str, stored: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    result = {}
+def _validate_tiers(name: str, stored: JsonObject) -> Tiers:
+    result: Tiers = {}
     for tier, item in stored.items():
-        if isinstance(item, dict) and is_number(item.get("at")):
+        at = item.get("at") if isinstance(item, dict) else None
+        if isinstance(item, dict) and isinstance(at, int | float) and is_number(at):
             session_id, message_id = item.get("session_id"), item.get("message_id")
             result[tier] = {
-                "at": item["at"],
+                "at": at,
                 "session_id": session_id if isinstance(session_id, str) else None,
                 "message_id": message_id if isinstance(message_id, int) else None,
-            } | ({SOUGHT_FIELD: True} if item.get(SOUGHT_FIELD) is True else {})
+            }
+            if item.get("was_sought") is True:
+                result[tier]["was_sought"] = True
         else:
             log.warning("recorded tier without a date ignored: achievement %s, tier %s", name, tier)
     return result
 
 
-def validate_snapshot(snapshot: dict[str, Any]) -> dict[str, Any] | None:
+def validate_snapshot(snapshot: JsonObject) -> Snapshot | None:
     """The snapshot without titles; None if it is invalid."""
     shown = snapshot.get("achievements")
     is_valid = (
@@ -82,7 +87,8 @@ def validate_snapshot(snapshot: dict[str, Any]) -> dict[str, Any] | None:
     if not is_valid:
         log.warning("achievements snapshot unusable: rebuilding it")
         return None
-    return {name: without_titles(value) for name, value in snapshot.items()}
+    valid = {name: without_titles(value) for name, value in snapshot.items()}
+    return cast("Snapshot", valid)
 
 
 def _is_complete(achievement: Any) -> bool:
@@ -127,15 +133,15 @@ class UnlockRecords:
         self._folder = folder
         self._clock = clock
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> UnlockState:
         """The unlocks; those of the original program are under `inherited`."""
         return validate_state(self._read(STATE_FILE) or self._legacy_state())
 
-    def save_state(self, state: dict[str, Any]) -> None:
+    def save_state(self, state: UnlockState) -> None:
         """Replace the unlocks."""
         self._write(STATE_FILE, {**state, "version": RECORDS_VERSION})
 
-    def record(self, new: dict[str, Tiers]) -> dict[str, Any]:
+    def record(self, new: dict[str, Tiers]) -> UnlockState:
         """Add tiers to the unlocks; tiers recorded by another process are kept.
 
         If the file cannot be written, the merged state is returned and `problem` is set.
@@ -166,14 +172,14 @@ class UnlockRecords:
         except OSError as error:
             self._report_problem(error)
 
-    def snapshot(self) -> dict[str, Any] | None:
+    def snapshot(self) -> Snapshot | None:
         """The latest complete snapshot; None without a valid one."""
         result = self._read(SNAPSHOT_FILE)
         if result.get("version") != RECORDS_VERSION:  # the original program uses the same file name
             return None
         return validate_snapshot(result)
 
-    def save_snapshot(self, snapshot: dict[str, Any]) -> None:
+    def save_snapshot(self, snapshot: Snapshot) -> None:
         """Replace the snapshot; sets `problem` if the file cannot be written."""
         try:
             self._write(SNAPSHOT_FILE, {**snapshot, "version": RECORDS_VERSION})
@@ -191,7 +197,7 @@ class UnlockRecords:
             log.warning("achievements not saved: %s", error)
         self.problem = str(error)
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str) -> JsonObject:
         path = self._folder() / name
         try:
             result = read_json(path, {}, self._clock).value
@@ -200,20 +206,20 @@ class UnlockRecords:
             return {}
         return result if isinstance(result, dict) else {}
 
-    def _legacy_state(self) -> dict[str, Any]:
+    def _legacy_state(self) -> JsonObject:
         """The state file of newer releases of the original program."""
         folder = self._folder()
         legacy_path = folder.parent.parent / "plugin-data" / folder.name / STATE_FILE
         result = read_json(legacy_path, {}, self._clock).value if legacy_path.is_file() else {}
         return result if isinstance(result, dict) else {}
 
-    def _write(self, name: str, value: dict[str, Any]) -> None:
+    def _write(self, name: str, value: Mapping[str, object]) -> None:
         options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
         content = orjson.dumps(without_titles(value), default=list, option=options)
         write_atomically(self._folder() / name, content)
 
 
-def merge_tiers(state: dict[str, Any], new: dict[str, Tiers]) -> dict[str, Any]:
+def merge_tiers(state: UnlockState, new: dict[str, Tiers]) -> UnlockState:
     """Add tiers to *state*; recorded tiers are kept, except those without a message."""
     for achievement_id, tiers in new.items():
         unlock = state["unlocks"].setdefault(achievement_id, {"tiers": {}})
@@ -223,6 +229,6 @@ def merge_tiers(state: dict[str, Any], new: dict[str, Tiers]) -> dict[str, Any]:
     return state
 
 
-def is_dated(tier: dict[str, Any]) -> bool:
+def is_dated(tier: TierEvidence) -> bool:
     """Whether a recorded tier has the message that earned it."""
     return tier.get("session_id") is not None

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hermes_achievements.catalogue import Achievement, Catalogue
-
-    Unlock = Mapping[str, Any]
+    from hermes_achievements.evaluation.snapshot import (
+        AchievementCounts,
+        AchievementView,
+        TierStep,
+        Unlock,
+    )
 
 UNLOCKED: Final = "unlocked"
 DISCOVERED: Final = "discovered"
 SECRET: Final = "secret"  # noqa: S105 - a state, not a credential
 STATES: Final = (UNLOCKED, DISCOVERED, SECRET)
-EVIDENCE_FIELDS: Final = ("at", "session_id", "message_id")
 
 
 class Standing(NamedTuple):
@@ -52,7 +55,7 @@ def reached_tiers(achievement: Achievement, value: int) -> list[tuple[str, int]]
 
 def highest_tier(achievement: Achievement, unlock: Unlock | None) -> str | None:
     """The highest recorded tier."""
-    tiers = (unlock or {}).get("tiers", {})
+    tiers = unlock.get("tiers", {}) if unlock else {}
     recorded = [tier for tier, _ in achievement.thresholds if tier in tiers]
     return recorded[-1] if recorded else None
 
@@ -63,7 +66,7 @@ def evaluate(
     unlocks: Mapping[str, Unlock],
     *,
     with_dates: bool = True,
-) -> list[dict[str, Any]]:
+) -> list[AchievementView]:
     """Every achievement as it is shown; a locked secret shows only its hint."""
     shown = []
     for number, achievement in enumerate(catalogue, 1):
@@ -78,7 +81,7 @@ def evaluate(
     return shown
 
 
-def _show_secret(achievement: Achievement, number: int) -> dict[str, Any]:
+def _show_secret(achievement: Achievement, number: int) -> AchievementView:
     return {
         "id": f"secret-{number}",
         "name": "Secret",
@@ -104,9 +107,9 @@ def _show_secret(achievement: Achievement, number: int) -> dict[str, Any]:
 
 def _show_visible(
     achievement: Achievement, standing: Standing, unlock: Unlock | None
-) -> dict[str, Any]:
+) -> AchievementView:
     is_unlocked = standing.tier is not None
-    shown: dict[str, Any] = {
+    shown: AchievementView = {
         "id": achievement.id,
         "name": achievement.name,
         "description": achievement.text,
@@ -132,20 +135,26 @@ def _show_visible(
         history = _tier_history(achievement, unlock)
         shown["unlocked_at"] = history[0]["at"] if history else unlock.get("unlocked_at")
         shown["tier_history"] = history
-        shown["evidence"] = history[-1] if history else unlock.get("evidence")
+        shown["evidence"] = history[-1] if history else None
     return shown
 
 
-def _tier_history(achievement: Achievement, unlock: Unlock) -> list[dict[str, Any]]:
+def _tier_history(achievement: Achievement, unlock: Unlock) -> list[TierStep]:
     tiers = unlock.get("tiers", {})
     return [
-        {"tier": tier, "value": threshold, **{key: tiers[tier].get(key) for key in EVIDENCE_FIELDS}}
+        {
+            "tier": tier,
+            "value": threshold,
+            "at": tiers[tier]["at"],
+            "session_id": tiers[tier]["session_id"],
+            "message_id": tiers[tier]["message_id"],
+        }
         for tier, threshold in achievement.thresholds
         if tier in tiers
     ]
 
 
-def count_states(shown: list[dict[str, Any]]) -> dict[str, int]:
+def count_states(shown: list[AchievementView]) -> AchievementCounts:
     """Numbers of unlocked, discovered, secret and all achievements."""
     states = [achievement["state"] for achievement in shown]
     return {

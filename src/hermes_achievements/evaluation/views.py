@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from hermes_achievements.evaluation.standings import STATES, UNLOCKED
 from hermes_core.errors import HermesError, UsageError
@@ -15,9 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from hermes_achievements.catalogue import Catalogue
+    from hermes_achievements.evaluation.snapshot import (
+        AchievementView,
+        Snapshot,
+        TierStep,
+        TimelineStep,
+    )
     from hermes_achievements.scan.history import History
 
-    Shown = dict[str, Any]
+    AnyStep = TypeVar("AnyStep", TierStep, TimelineStep)
 
 log = logging.getLogger(__name__)
 
@@ -64,28 +70,30 @@ class SessionTitles:
             return {}
 
 
-def with_titles(snapshot: Mapping[str, Any], title_lookup: SessionTitles) -> Shown:
+def with_titles(snapshot: Snapshot, title_lookup: SessionTitles) -> Snapshot:
     """The snapshot with session titles, and whether the sessions still exist."""
-    shown: list[Shown] = snapshot["achievements"]
-    titles = title_lookup.look_up(
-        step["session_id"] for item in shown for step in _steps(item) if step.get("session_id")
-    )
+    shown = snapshot["achievements"]
+    ids = (step["session_id"] for item in shown for step in _steps(item))
+    titles = title_lookup.look_up(item for item in ids if item)
     return {**snapshot, "achievements": [_achievement_with_titles(item, titles) for item in shown]}
 
 
-def steps_with_titles(steps: list[Shown], title_lookup: SessionTitles) -> list[Shown]:
+def steps_with_titles(steps: list[AnyStep], title_lookup: SessionTitles) -> list[AnyStep]:
     """Timeline steps with session titles."""
-    titles = title_lookup.look_up(step["session_id"] for step in steps if step.get("session_id"))
+    ids = (step["session_id"] for step in steps)
+    titles = title_lookup.look_up(item for item in ids if item)
     return [_step_with_title(step, titles) for step in steps]
 
 
-def _steps(achievement: Shown) -> list[Shown]:
+def _steps(achievement: AchievementView) -> list[TierStep]:
     evidence = achievement.get("evidence")
-    history: list[Shown] = achievement.get("tier_history") or []
-    return [*history, evidence] if isinstance(evidence, dict) else history
+    history = achievement.get("tier_history") or []
+    return [*history, evidence] if evidence else history
 
 
-def _achievement_with_titles(achievement: Shown, titles: Mapping[str, str | None]) -> Shown:
+def _achievement_with_titles(
+    achievement: AchievementView, titles: Mapping[str, str | None]
+) -> AchievementView:
     if not _steps(achievement):
         return achievement
     history = [_step_with_title(step, titles) for step in achievement.get("tier_history") or ()]
@@ -93,12 +101,12 @@ def _achievement_with_titles(achievement: Shown, titles: Mapping[str, str | None
     return {
         **achievement,
         "tier_history": history,
-        "evidence": _step_with_title(evidence, titles) if isinstance(evidence, dict) else evidence,
+        "evidence": _step_with_title(evidence, titles) if evidence else evidence,
     }
 
 
-def _step_with_title(step: Shown, titles: Mapping[str, str | None]) -> Shown:
-    session_id = step.get("session_id")
+def _step_with_title(step: AnyStep, titles: Mapping[str, str | None]) -> AnyStep:
+    session_id = step["session_id"]
     is_gone = session_id is not None and session_id not in titles
     return {**step, "title": titles.get(session_id or ""), "is_gone": is_gone}
 
@@ -107,17 +115,17 @@ ALL_FILTER: Final = "all"
 SORT_ORDERS: Final = ("asc", "desc")
 RECENT_UNLOCKS_LIMIT: Final = 20
 
-SORT_KEYS: Final[dict[str, Callable[[Shown], Any]]] = {
+SORT_KEYS: Final[dict[str, Callable[[AchievementView], Any]]] = {
     "name": lambda item: item["name"].casefold(),
     "category": lambda item: (item["category"], item["name"].casefold()),
     "progress": lambda item: (item["progress_pct"], item["unlocked"]),
-    "tier": lambda item: item["tier_rank"],
+    "tier": lambda item: item.get("tier_rank", 0),
     "unlocked_at": lambda item: item.get("unlocked_at") or 0,
 }
 
 
 def filter_achievements(
-    snapshot: Mapping[str, Any],
+    snapshot: Snapshot,
     catalogue: Catalogue,
     *,
     state: str = ALL_FILTER,
@@ -125,7 +133,7 @@ def filter_achievements(
     sort: str | None = None,
     order: str = "asc",
     limit: int | None = None,
-) -> list[Shown]:
+) -> list[AchievementView]:
     """The matching achievements in the requested order."""
     _check("state", state, (ALL_FILTER, *STATES))
     _check("category", category, (ALL_FILTER, *(category.id for category in catalogue.categories)))
@@ -134,7 +142,7 @@ def filter_achievements(
     if limit is not None and limit < 1:
         raise UsageError(f"limit is {limit}; accepted: a number of 1 or more")
     ranks = {tier.id: rank for rank, tier in enumerate(catalogue.tiers, 1)}
-    matches = [
+    matches: list[AchievementView] = [
         {**achievement, "tier_rank": ranks.get(achievement["tier"] or "", 0)}
         for achievement in snapshot["achievements"]
         if state in (ALL_FILTER, achievement["state"])
@@ -153,14 +161,14 @@ def _check(name: str, value: str | None, accepted: tuple[str | None, ...]) -> No
         raise UsageError(f"{name} is {value!r}; accepted: {names}")
 
 
-def recent_unlocks(snapshot: Mapping[str, Any], limit: int = RECENT_UNLOCKS_LIMIT) -> list[Shown]:
+def recent_unlocks(snapshot: Snapshot, limit: int = RECENT_UNLOCKS_LIMIT) -> list[TimelineStep]:
     """The latest unlocks and tier-ups, newest first."""
     return timeline(snapshot)[::-1][:limit]
 
 
-def timeline(snapshot: Mapping[str, Any]) -> list[Shown]:
+def timeline(snapshot: Snapshot) -> list[TimelineStep]:
     """Every unlock and tier-up with its date and evidence, oldest first."""
-    steps = [
+    steps: list[TimelineStep] = [
         {
             "id": achievement["id"],
             "name": achievement["name"],
@@ -175,21 +183,23 @@ def timeline(snapshot: Mapping[str, Any]) -> list[Shown]:
     return sorted(steps, key=lambda step: (step["at"], step["id"], step["value"]))
 
 
-def session_badges(snapshot: Mapping[str, Any], session_id: str) -> list[Shown]:
+def session_badges(snapshot: Snapshot, session_id: str) -> list[TimelineStep]:
     """The unlocks earned by messages of a session."""
-    return [step for step in timeline(snapshot) if step.get("session_id") == session_id]
+    return [step for step in timeline(snapshot) if step["session_id"] == session_id]
 
 
-def closest_achievements(snapshot: Mapping[str, Any], limit: int = 5) -> list[Shown]:
+def closest_achievements(snapshot: Snapshot, limit: int = 5) -> list[AchievementView]:
     """The achievements closest to their next tier."""
     unfinished = [
         achievement for achievement in snapshot["achievements"] if achievement["next_threshold"]
     ]
-    ranked = sorted(unfinished, key=lambda item: (-item["progress_pct"], item["next_threshold"]))
+    ranked = sorted(
+        unfinished, key=lambda item: (-item["progress_pct"], item["next_threshold"] or 0)
+    )
     return [item for item in ranked if item["progress"]][:limit]
 
 
-def count_by_tier(snapshot: Mapping[str, Any], catalogue: Catalogue) -> dict[str, int]:
+def count_by_tier(snapshot: Snapshot, catalogue: Catalogue) -> dict[str, int]:
     """Number of unlocked achievements per tier."""
     tiers = [
         achievement["tier"]

@@ -31,13 +31,14 @@ from hermes_achievements.classification.tool_kinds import (
     file_labels,
     operation_of,
 )
-from hermes_achievements.scan.history import SessionKind, SessionRow
+from hermes_achievements.scan.history import ScannedSession, SessionKind
 from hermes_core.errors import LedgerDamagedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_achievements.scan.history import MessageRow
+    from hermes_achievements.scan.history import ScannedMessage
+    from hermes_core.json_values import JsonObject
 
 Fact = list[Any]
 
@@ -67,7 +68,7 @@ MAX_TOOL_NAME_CHARACTERS: Final = 64
 BY_TIME: Final = itemgetter(TIME_FIELD, ID_FIELD)
 
 
-def make_fact(row: MessageRow, tool: str | None = None) -> Fact | None:
+def make_fact(row: ScannedMessage, tool: str | None = None) -> Fact | None:
     """The fact of a row, or None; *tool* is the called tool of a result without a name."""
     role = row.role
     if role == "tool":
@@ -106,7 +107,7 @@ def clean_name(name: str) -> str:
     return short if short.isascii() else short.encode(errors="replace").decode()
 
 
-def _fingerprint(row: MessageRow, start: int) -> int:
+def _fingerprint(row: ScannedMessage, start: int) -> int:
     """A checksum that is equal for copies of a message."""
     if row.tool_calls:
         start = crc32(row.tool_calls[:FINGERPRINT_BYTES], start)
@@ -159,7 +160,7 @@ def _call_details(operation: str, stored: Any) -> list[str]:
     return []
 
 
-def _arguments(stored: Any) -> dict[str, Any]:
+def _arguments(stored: Any) -> JsonObject:
     result = parse_json(stored) if isinstance(stored, (str, bytes)) else stored
     return result if isinstance(result, dict) else {}
 
@@ -170,7 +171,12 @@ class RecordedFacts:
     __slots__ = ("deleted", "facts", "last_id", "rows", "session")
 
     def __init__(
-        self, session: SessionRow, facts: list[Fact], deleted: list[Fact], last_id: int, rows: int
+        self,
+        session: ScannedSession,
+        facts: list[Fact],
+        deleted: list[Fact],
+        last_id: int,
+        rows: int,
     ) -> None:
         self.session = session
         self.facts = facts
@@ -188,7 +194,7 @@ class RecordedFacts:
         """Deserialize."""
         try:
             session, facts, deleted, last_id, rows = orjson.loads(stored)
-            return cls(SessionRow(*session), facts, deleted, last_id, rows)
+            return cls(ScannedSession(*session), facts, deleted, last_id, rows)
         except (ValueError, TypeError) as error:
             raise LedgerDamagedError(f"facts cannot be read: {error}") from error
 
@@ -200,22 +206,22 @@ class RecordedFacts:
 class FactReader:
     """Collects the facts of a session from a stream of rows."""
 
-    def __init__(self, session: SessionRow) -> None:
+    def __init__(self, session: ScannedSession) -> None:
         self.session = session
         self.facts: list[Fact] = []
         self.rows = 0
         self.last_id = 0
         self.has_copy_marks = False
-        self._unnamed_results: list[MessageRow] = []
+        self._unnamed_results: list[ScannedMessage] = []
 
     @classmethod
-    def resume(cls, session: SessionRow, recorded: RecordedFacts) -> FactReader:
+    def resume(cls, session: ScannedSession, recorded: RecordedFacts) -> FactReader:
         """A reader that continues after the last row of *recorded*."""
         reader = cls(session)
         reader.facts, reader.rows, reader.last_id = recorded.facts, recorded.rows, recorded.last_id
         return reader
 
-    def add_row(self, row: MessageRow) -> None:
+    def add_row(self, row: ScannedMessage) -> None:
         """Add the fact of a row; copies are skipped."""
         self.rows += 1
         self.last_id = max(self.last_id, row.id)
@@ -274,7 +280,7 @@ def is_plausible(at: Any) -> bool:
 
 
 def read_facts(
-    session: SessionRow, rows: Sequence[MessageRow], parent_fingerprints: Sequence[int]
+    session: ScannedSession, rows: Sequence[ScannedMessage], parent_fingerprints: Sequence[int]
 ) -> RecordedFacts:
     """The facts of a session from its rows, without copied messages."""
     reader = FactReader(session)
@@ -293,7 +299,7 @@ def recorded_facts_from(reader: FactReader, parent_fingerprints: Sequence[int]) 
 
 
 def without_copies(
-    session: SessionRow, facts: list[Fact], parent_fingerprints: Sequence[int]
+    session: ScannedSession, facts: list[Fact], parent_fingerprints: Sequence[int]
 ) -> list[Fact]:
     """Remove the messages that were copied from the parent session.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.pictures import svg
@@ -23,11 +23,8 @@ from hermes_achievements.recap.sentences import format_count
 from hermes_core.time_zones import find_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from hermes_achievements.catalogue import Catalogue, Tier
-
-    Shown = Mapping[str, Any]
+    from hermes_achievements.evaluation.snapshot import AchievementView, Snapshot
 
 WALL_WIDTH: Final = 1600
 WALL_MARGIN: Final = 48
@@ -41,7 +38,7 @@ HEADER_HEIGHT: Final = 200
 HEADING_HEIGHT: Final = 62
 
 
-def wall(snapshot: Mapping[str, Any], catalogue: Catalogue) -> str:
+def wall(snapshot: Snapshot, catalogue: Catalogue) -> str:
     """All badges of *snapshot* as one picture."""
     sections = _sections(snapshot["achievements"], catalogue)
     body: list[str] = []
@@ -59,15 +56,15 @@ def wall(snapshot: Mapping[str, Any], catalogue: Catalogue) -> str:
     return document(WALL_WIDTH, height, _title(snapshot), head + body)
 
 
-def _title(snapshot: Mapping[str, Any]) -> str:
+def _title(snapshot: Snapshot) -> str:
     return f"{snapshot['unlocked_count']} of {snapshot['total_count']} achievements"
 
 
 def _sections(
-    achievements: list[Shown], catalogue: Catalogue
-) -> list[tuple[Tier | None, str, list[Shown]]]:
+    achievements: list[AchievementView], catalogue: Catalogue
+) -> list[tuple[Tier | None, str, list[AchievementView]]]:
     """Highest tier first; newest first within a tier."""
-    results: list[tuple[Tier | None, str, list[Shown]]] = []
+    results: list[tuple[Tier | None, str, list[AchievementView]]] = []
     for tier in reversed(catalogue.tiers):
         unlocked = [
             achievement
@@ -82,22 +79,20 @@ def _sections(
     return [section for section in results if section[2]]
 
 
-def reached_at(achievement: Shown) -> float | None:
+def reached_at(achievement: AchievementView) -> float | None:
     """The time at which the current tier was reached, or None."""
     history = achievement.get("tier_history") or ()
     at = history[-1]["at"] if history else achievement.get("unlocked_at")
     return float(at) if at is not None else None
 
 
-def unlock_date(achievement: Shown) -> str:
+def unlock_date(achievement: AchievementView) -> str:
     """The day on which the current tier was reached, or ''."""
     at = reached_at(achievement)
     return "" if at is None else short_date(Calendar(find_zone("")).day(at))
 
 
-def _header(
-    snapshot: Mapping[str, Any], catalogue: Catalogue, tier_counts: dict[str, int]
-) -> list[str]:
+def _header(snapshot: Snapshot, catalogue: Catalogue, tier_counts: dict[str, int]) -> list[str]:
     unlocked, total = snapshot["unlocked_count"], snapshot["total_count"]
     number = f"{unlocked:,}"
     beside = WALL_MARGIN + svg.text_width(number, 64, is_bold=True) + 16
@@ -110,7 +105,7 @@ def _header(
     return results + _bar(catalogue, tier_counts, total) + _legend(catalogue, tier_counts)
 
 
-def _day_of(snapshot: Mapping[str, Any]) -> str:
+def _day_of(snapshot: Snapshot) -> str:
     return short_date(Calendar(find_zone("")).day(float(snapshot["generated_at"])))
 
 
@@ -139,7 +134,7 @@ def _legend(catalogue: Catalogue, tier_counts: dict[str, int]) -> list[str]:
     return results
 
 
-def _section(tier: Tier | None, title: str, shown: list[Shown], y: float) -> list[str]:
+def _section(tier: Tier | None, title: str, shown: list[AchievementView], y: float) -> list[str]:
     colour = tier.glow if tier else SOFT_COLOUR
     after = WALL_MARGIN + svg.text_width(title, 24, is_bold=True) + 14
     results = [
@@ -153,7 +148,7 @@ def _section(tier: Tier | None, title: str, shown: list[Shown], y: float) -> lis
     return results
 
 
-def _tile(achievement: Shown, tier: Tier | None, x: float, y: float) -> str:
+def _tile(achievement: AchievementView, tier: Tier | None, x: float, y: float) -> str:
     middle = x + TILE_WIDTH / 2
     name = svg.wrap_text(achievement["name"], NAME_FONT_SIZE, TILE_WIDTH - 14, 2, is_bold=True)
     top = y + 92 if len(name) == 2 else y + 100
@@ -179,7 +174,7 @@ def _tile(achievement: Shown, tier: Tier | None, x: float, y: float) -> str:
     return f"<g{dim}>{''.join(pieces)}</g>"
 
 
-def _progress(achievement: Shown) -> str:
+def _progress(achievement: AchievementView) -> str:
     """The progress of a locked achievement; '' for a secret."""
     if achievement["state"] == "secret" or not achievement["next_threshold"]:
         return ""

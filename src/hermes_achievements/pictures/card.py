@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_achievements.pictures import svg
 from hermes_achievements.pictures.badges import unlock_date
@@ -20,9 +20,8 @@ from hermes_achievements.pictures.svg import (
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from hermes_achievements.catalogue import Catalogue, Tier
+    from hermes_achievements.evaluation.snapshot import AchievementView
 
 CARD_WIDTH: Final = 1200
 CARD_HEIGHT: Final = 630
@@ -31,7 +30,7 @@ TEXT_WIDTH: Final = CARD_WIDTH - TEXT_LEFT - 70
 NAME_FONT_SIZES: Final = (72.0, 60.0, 50.0)
 
 
-def card(shown: Mapping[str, Any], catalogue: Catalogue) -> str:
+def card(shown: AchievementView, catalogue: Catalogue) -> str:
     """The card of an unlocked achievement of a snapshot."""
     tier = next((item for item in catalogue.tiers if item.id == shown["tier"]), None)
     if tier is None:
@@ -99,7 +98,7 @@ def _texts(tier: Tier, size: float, name: list[str], words: list[str], top: floa
     return results
 
 
-def _ladder(shown: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
+def _ladder(shown: AchievementView, catalogue: Catalogue) -> list[str]:
     """A dot per tier; unlocked tiers are coloured."""
     tiers = {tier.id: tier for tier in catalogue.tiers}
     steps = [tier["name"] for tier in shown["tiers"] if tier["name"] in tiers]
@@ -114,7 +113,7 @@ def _ladder(shown: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
     ]
 
 
-def _foot(shown: Mapping[str, Any]) -> list[str]:
+def _foot(shown: AchievementView) -> list[str]:
     """The progress, the date and the program name."""
     took = f"{shown['progress']:,} {shown['unit']}" if shown["progress"] > 1 else ""
     caption = " · ".join(item for item in (took, unlock_date(shown)) if item)

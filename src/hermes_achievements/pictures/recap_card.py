@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_achievements.pictures import heat_map, svg
 from hermes_achievements.pictures.medal import definitions, medal
@@ -21,11 +21,11 @@ from hermes_achievements.recap.periods import WEEKDAY_NAMES
 from hermes_achievements.recap.sentences import figures, format_count, highlights, plural, summary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from hermes_achievements.catalogue import Catalogue
     from hermes_achievements.pictures.heat_map import Cell
-    from hermes_achievements.recap.recap import Recap, RecapCount
+    from hermes_achievements.recap.recap import Recap, RecapCount, RecapTier
 
 CARD_WIDTH: Final = 1200
 CARD_MARGIN: Final = 48
@@ -207,7 +207,7 @@ class _Canvas:
                 ),
             ]  # fmt: skip
 
-    def tier_ups(self, tier_ups: Sequence[Mapping[str, Any]], catalogue: Catalogue) -> None:
+    def tier_ups(self, tier_ups: Sequence[RecapTier], catalogue: Catalogue) -> None:
         """The highest tiers reached in the period."""
         if not tier_ups:
             return

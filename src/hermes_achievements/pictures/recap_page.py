@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_achievements.pictures import heat_map
 from hermes_achievements.pictures.svg import FALLBACK_ICON, drawings, escape_markup
@@ -16,11 +16,11 @@ from hermes_achievements.recap.periods import WEEKDAY_NAMES, long_date, short_da
 from hermes_achievements.recap.sentences import figures, highlights, plural, summary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from hermes_achievements.catalogue import Catalogue, Tier
     from hermes_achievements.pictures.heat_map import Cell
-    from hermes_achievements.recap.recap import Recap, RecapCount
+    from hermes_achievements.recap.recap import Recap, RecapCount, RecapTier
 
 BASE_STYLE: Final = """
 :root { color-scheme: light dark; --paper: #fbfbfd; --panel: #fff; --ink: #1d2130; --soft: #5c6479;
@@ -230,7 +230,7 @@ def _sentences(recap: Recap) -> str:
     return f'<section><h2>Worth remembering</h2><ul class="said">{items}</ul></section>'
 
 
-def _tier_ups(tier_ups: Sequence[Mapping[str, Any]], catalogue: Catalogue) -> str:
+def _tier_ups(tier_ups: Sequence[RecapTier], catalogue: Catalogue) -> str:
     names = {tier.id: tier.name for tier in catalogue.tiers}
     shapes = drawings()
     items = "".join(

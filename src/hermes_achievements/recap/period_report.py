@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.evaluation.values import MESSAGES_SENT
@@ -20,14 +20,15 @@ from hermes_core.errors import UsageError
 from hermes_core.time_zones import find_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
+    from hermes_achievements.evaluation.snapshot import TimelineStep
     from hermes_achievements.metrics.tally import Tally
     from hermes_achievements.recap.periods import Period
     from hermes_achievements.recap.recap import Recap
     from hermes_achievements.service import HistorySource
 
-    Timeline = Sequence[Mapping[str, Any]]
+    Timeline = Sequence[TimelineStep]
 
 BATCH_PAUSE_SECONDS: Final = 0.002  # lets other threads run between batches
 MAX_CACHED_REPORTS: Final = 8
@@ -42,7 +43,7 @@ class PeriodReport(NamedTuple):
     years: tuple[Period, ...]
     months: tuple[Period, ...]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The report as JSON data, with its texts."""
         return {
             "period": self.period._asdict(),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hermes_achievements.classification import tool_kinds
 from hermes_achievements.classification.model_names import normal_model
 from hermes_achievements.classification.shell_commands import BACKGROUND_LABEL
+from hermes_achievements.evaluation.snapshot import TimelineStep
 from hermes_achievements.evaluation.values import MESSAGES_SENT, streaks
 from hermes_achievements.metrics.conversation import active_seconds
 from hermes_achievements.metrics.facts import TIME_FIELD, RecordedFacts
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_achievements.calendar import Calendar
     from hermes_achievements.metrics.tally import Days, Tally
     from hermes_achievements.scan.history import Ledger
+    from hermes_core.json_values import JsonObject
 
     Titles = Callable[[Iterable[str]], Mapping[str, str]]
     OnProgress = Callable[[int, int], object]
@@ -105,6 +107,12 @@ class Failures(NamedTuple):
         return self.failed_before / self.results_before if self.results_before else None
 
 
+class RecapTier(TimelineStep):
+    """A tier that was reached in the period, with its day."""
+
+    day: str
+
+
 class Recap(NamedTuple):
     """The recap of a period, as plain data."""
 
@@ -124,19 +132,18 @@ class Recap(NamedTuple):
     streak: RecapStreak | None
     comebacks: Comebacks
     failures: Failures
-    tier_ups: tuple[Mapping[str, Any], ...]
+    tier_ups: tuple[RecapTier, ...]
 
     @property
     def is_empty(self) -> bool:
         """Whether the period has no activity."""
         return not (self.totals.messages or self.totals.tool_calls)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """The recap as dictionaries and lists."""
-        result: dict[str, Any] = _to_json(self)
-        for name in ("share", "share_before"):
-            result["failures"][name] = getattr(self.failures, name)
-        return result
+        shares = {"share": self.failures.share, "share_before": self.failures.share_before}
+        result: JsonObject = _to_json(self)
+        return {**result, "failures": {**_to_json(self.failures), **shares}}
 
 
 def _to_json(value: Any) -> Any:
@@ -153,7 +160,7 @@ def build_recap(
     last_day: str,
     on_progress: OnProgress | None = None,
     *,
-    timeline: Sequence[Mapping[str, Any]] = (),
+    timeline: Sequence[TimelineStep] = (),
     titles: Titles | None = None,
 ) -> Recap:
     """The recap of the days from *first_day* to *last_day*.

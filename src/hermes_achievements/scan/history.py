@@ -11,9 +11,9 @@ from hermes_core.history_rows import (
     ChangedSession,
     HistoryPosition,
     LedgerEntry,
-    MessageRow,
+    ScannedMessage,
+    ScannedSession,
     SessionKind,
-    SessionRow,
 )
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ __all__ = [
     "HistoryPosition",
     "Ledger",
     "LedgerEntry",
-    "MessageRow",
+    "ScannedMessage",
+    "ScannedSession",
     "SessionKind",
-    "SessionRow",
 ]
 
 
@@ -59,11 +59,11 @@ class History(Protocol):
     def signatures(self) -> dict[str, str]:
         """Every session with a checksum of its row, to detect changes by other programs."""
 
-    def session(self, session_id: str) -> SessionRow | None:
+    def session(self, session_id: str) -> ScannedSession | None:
         """The row of a session, or None."""
 
     def read_rows(
-        self, session_id: str, on_row: Callable[[MessageRow], object], after: int = 0
+        self, session_id: str, on_row: Callable[[ScannedMessage], object], after: int = 0
     ) -> None:
         """Call *on_row* with each message of a session with an ID above *after*, in any order.
 

@@ -22,7 +22,7 @@ from hermes_core.errors import LedgerDamagedError
 if TYPE_CHECKING:
     from hermes_achievements.calendar import Calendar
     from hermes_achievements.metrics.tally import Contribution
-    from hermes_achievements.scan.history import History, MessageRow
+    from hermes_achievements.scan.history import History, ScannedMessage
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def _parent_fingerprints(history: History, parent_id: str) -> list[int]:
         return [fact[FINGERPRINT_FIELD] for fact in (*result.facts, *result.deleted)]
     fingerprints: list[tuple[int, int]] = []
 
-    def add_fingerprint(row: MessageRow) -> None:
+    def add_fingerprint(row: ScannedMessage) -> None:
         fact = make_fact(row)
         if fact is not None:
             fingerprints.append((fact[ID_FIELD], fact[FINGERPRINT_FIELD]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from datetime import UTC
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
 import orjson
 
@@ -18,9 +18,9 @@ from hermes_achievements.metrics.tally import Tally, compute_contribution
 from hermes_achievements.scan.history import (
     ChangedSession,
     HistoryPosition,
-    MessageRow,
+    ScannedMessage,
+    ScannedSession,
     SessionKind,
-    SessionRow,
 )
 from hermes_achievements.scan.ledger_entries import collect_facts
 
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import tzinfo
 
+    from hermes_achievements.evaluation.snapshot import Scan, SessionSummary
     from hermes_achievements.metrics.facts import RecordedFacts
     from hermes_achievements.metrics.tally import Contribution
     from hermes_achievements.scan.history import History, LedgerEntry
 
-    Callback = Callable[[dict[str, Any], int, int], object]
+    Callback = Callable[[Scan, int, int], object]
 
 
 class MemoryLedger:
@@ -109,15 +110,53 @@ DEFAULT_SESSION_MESSAGES = 50
 SCHEDULED_SOURCES = frozenset({"cron", "cronjob", "schedule"})
 
 
+class PlainSession(TypedDict, total=False):
+    """A session of a plain store; any field may be missing or empty."""
+
+    id: str
+    source: str | None
+    model: str | None
+    model_config: str | None
+    parent_session_id: str | None
+    started_at: float | None
+    ended_at: float | None
+    end_reason: str | None
+    title: str | None
+    preview: str | None
+    message_count: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    reasoning_tokens: int | None
+    actual_cost_usd: float | None
+    estimated_cost_usd: float | None
+
+
+class PlainMessage(TypedDict, total=False):
+    """A message of a plain store; any field may be missing or empty."""
+
+    id: int | None
+    role: str | None
+    content: object
+    timestamp: float | None
+    tool_calls: object
+    tool_name: str | None
+    tool_call_id: str | None
+    observed: bool | None
+
+
+NO_SESSION: Final[PlainSession] = {}
+
+
 class PlainStore(Protocol):
     """The store methods that a plain history needs."""
 
     def list_sessions_rich(
         self, *, limit: int, include_children: bool, project_compression_tips: bool
-    ) -> list[dict[str, Any]]:
+    ) -> list[PlainSession]:
         """All sessions, newest first."""
 
-    def get_messages(self, session_id: str) -> list[dict[str, Any]]:
+    def get_messages(self, session_id: str) -> list[PlainMessage]:
         """The messages of one session."""
 
 
@@ -153,12 +192,12 @@ class PlainHistory:
     def signatures(self) -> dict[str, str]:
         return {}
 
-    def session(self, session_id: str) -> SessionRow | None:
+    def session(self, session_id: str) -> ScannedSession | None:
         row = self._sessions.get(session_id)
         if row is None:
             return None
         cost = row.get("actual_cost_usd") or row.get("estimated_cost_usd") or 0.0
-        return SessionRow(
+        return ScannedSession(
             session_id,
             self._kind(row),
             str(row.get("source") or ""),
@@ -175,7 +214,7 @@ class PlainHistory:
             row.get("parent_session_id"),
         )
 
-    def _kind(self, row: dict[str, Any]) -> str:
+    def _kind(self, row: PlainSession) -> str:
         config = str(row.get("model_config") or "")
         parent = self._sessions.get(str(row.get("parent_session_id") or ""))
         if '"_delegate_from"' in config or row.get("source") == "subagent":
@@ -188,9 +227,9 @@ class PlainHistory:
         return SessionKind.SCHEDULED if is_scheduled else SessionKind.CONVERSATION
 
     def read_rows(
-        self, session_id: str, on_row: Callable[[MessageRow], object], after: int = 0
+        self, session_id: str, on_row: Callable[[ScannedMessage], object], after: int = 0
     ) -> None:
-        session = self._sessions.get(session_id, {})
+        session = self._sessions.get(session_id, NO_SESSION)
         started = float(session.get("started_at") or 0.0)
         for number, message in enumerate(self._store.get_messages(session_id), 1):
             row = _message_row(message, number, started)
@@ -206,7 +245,9 @@ class PlainHistory:
         return None
 
     def titles(self, session_ids: Iterable[str]) -> dict[str, str]:
-        rows = {session_id: self._sessions.get(session_id, {}) for session_id in session_ids}
+        rows = {
+            session_id: self._sessions.get(session_id, NO_SESSION) for session_id in session_ids
+        }
         titles = {item: row.get("title") or row.get("preview") for item, row in rows.items()}
         return {item: str(name) for item, name in titles.items() if name}
 
@@ -214,10 +255,10 @@ class PlainHistory:
         """Do nothing: the caller owns the store."""
 
 
-def _message_row(message: dict[str, Any], number: int, started: float) -> MessageRow:
+def _message_row(message: PlainMessage, number: int, started: float) -> ScannedMessage:
     content = message.get("content")
     text = content if isinstance(content, str) else ""
-    return MessageRow(
+    return ScannedMessage(
         int(message.get("id") or number),
         str(message.get("role") or ""),
         float(message.get("timestamp") or started),
@@ -241,12 +282,12 @@ def _encode(value: Any) -> bytes | None:
 
 def scan_plain(
     history: History, on_progress: Callback | None, every: int, zone: tzinfo = UTC
-) -> dict[str, Any]:
+) -> Scan:
     """Scan every session of *history* without a ledger."""
     calendar = Calendar(zone)
     sizes = history.session_sizes()
     tally = Tally()
-    sessions: list[dict[str, Any]] = []
+    sessions: list[SessionSummary] = []
     for number, (session_id, _) in enumerate(sizes, 1):
         recorded = collect_facts(history, session_id)
         if recorded is not None:
@@ -258,7 +299,7 @@ def scan_plain(
     return _scan_document(sessions, tally, len(sizes))
 
 
-def _scan_document(sessions: list[dict[str, Any]], tally: Tally, total: int) -> dict[str, Any]:
+def _scan_document(sessions: list[SessionSummary], tally: Tally, total: int) -> Scan:
     return {
         "sessions": sessions,
         "aggregate": compute_values(tally),
@@ -271,7 +312,7 @@ def _scan_document(sessions: list[dict[str, Any]], tally: Tally, total: int) -> 
     }
 
 
-def _session_summary(recorded: RecordedFacts, contribution: Contribution) -> dict[str, Any]:
+def _session_summary(recorded: RecordedFacts, contribution: Contribution) -> SessionSummary:
     totals = contribution.totals()
     return {
         "session_id": recorded.session.id,

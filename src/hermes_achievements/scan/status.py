@@ -7,7 +7,7 @@ import contextlib
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.backoff import Backoff
 
@@ -22,6 +22,35 @@ FAILURE_BACKOFF: Final = Backoff(30.0, 600.0)
 BUSY_PAUSE_SECONDS: Final = 2.0
 
 
+class ReportedProgress(NamedTuple):
+    """How many sessions of a scan were read."""
+
+    sessions: int
+    total: int
+    percent: int
+    seconds_left: float | None
+
+
+class ScanFacts(NamedTuple):
+    """The state of the scans: idle, running or failed."""
+
+    state: str = "idle"
+    started_at: float | None = None
+    finished_at: float | None = None
+    last_success_at: float | None = None
+    last_duration_ms: float | None = None
+    last_error: str | None = None
+    run_count: int = 0
+    progress: ReportedProgress | None = None
+    waiting_for: str | None = None
+    next_try_at: float | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """The facts for JSON."""
+        progress = None if self.progress is None else self.progress._asdict()
+        return {**self._asdict(), "progress": progress}
+
+
 class ScanStatus:
     """The status of the scans of one service."""
 
@@ -30,28 +59,16 @@ class ScanStatus:
         self._lock = threading.Lock()
         self._failures = 0
         self._next_scan_at = float("-inf")
-        self._facts: dict[str, Any] = {
-            "state": "idle",
-            "started_at": None,
-            "finished_at": None,
-            "last_success_at": None,
-            "last_duration_ms": None,
-            "last_error": None,
-            "run_count": 0,
-            "progress": None,
-            "waiting_for": None,
-            "next_try_at": None,
-        }
+        self._facts = ScanFacts()
 
-    def facts(self) -> dict[str, Any]:
-        """The status as a dictionary."""
-        with self._lock:
-            return dict(self._facts)
+    def facts(self) -> ScanFacts:
+        """The status."""
+        return self._facts
 
     @property
     def is_running(self) -> bool:
         """Whether a scan is running in this process."""
-        return bool(self._facts["state"] == "running")
+        return self._facts.state == "running"
 
     @property
     def is_backing_off(self) -> bool:
@@ -67,7 +84,7 @@ class ScanStatus:
             started_at=self._clock.now(),
             progress=None,
             waiting_for=None,
-            run_count=self._facts["run_count"] + 1,
+            run_count=self._facts.run_count + 1,
         )
         try:
             yield
@@ -85,12 +102,12 @@ class ScanStatus:
     def progress(self, report: SurveyReport) -> None:
         """Record the progress of the scan."""
         self._set(
-            progress={
-                "sessions": report.sessions,
-                "total": report.total,
-                "percent": 100 * report.sessions // report.total if report.total else 0,
-                "seconds_left": report.seconds_left,
-            }
+            progress=ReportedProgress(
+                report.sessions,
+                report.total,
+                100 * report.sessions // report.total if report.total else 0,
+                report.seconds_left,
+            )
         )
 
     def succeeded(self) -> None:
@@ -117,7 +134,7 @@ class ScanStatus:
 
     def _set(self, **facts: Any) -> None:
         with self._lock:
-            self._facts.update(facts)
+            self._facts = self._facts._replace(**facts)
 
 
 class ScanProcess:

@@ -7,7 +7,7 @@ unknown.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hermes_agent.messages import Message
@@ -38,9 +38,10 @@ def calls_of(message: Message) -> list[tuple[str, str]]:
     """IDs and names of the calls of a message."""
     calls = message.get("tool_calls") or []
     pairs: list[tuple[str, str]] = []
-    for call in calls if isinstance(calls, list) else []:
-        function: Any = call.get("function") or {}
-        pairs.append((str(call.get("id") or ""), str(function.get("name") or "")))
+    for call in calls:
+        function = call.get("function")
+        name = function.get("name") if function else ""
+        pairs.append((str(call.get("id") or ""), str(name or "")))
     return pairs
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_agent.context.compaction import Compacted
-    from hermes_agent.messages import Message, ModelRequest
+    from hermes_agent.messages import Message, ModelRequest, ToolSchema
     from hermes_agent.providers.retry import FallbackProvider
 
 BYTES_PER_TOKEN: Final = 4  # approximate, for English text and JSON
@@ -37,7 +37,7 @@ def estimate_tokens(request: ModelRequest) -> int:
     return schema_tokens(request.tools) + sum(map(message_tokens, request.messages))
 
 
-def schema_tokens(schemas: list[dict[str, Any]]) -> int:
+def schema_tokens(schemas: list[ToolSchema]) -> int:
     """The approximate number of tokens of tool schemas."""
     return tokens_in(json.dumps(schemas, ensure_ascii=False)) if schemas else 0
 

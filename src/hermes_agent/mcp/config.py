@@ -11,6 +11,8 @@ from hermes_core.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hermes_core.json_values import JsonObject
+
 SECTION: Final = "mcp_servers"
 KEYS: Final = (
     "command", "args", "env", "cwd", "url", "headers", "enabled", "timeout", "connect_timeout",
@@ -55,7 +57,7 @@ def parse_servers(block: Mapping[str, Any], variables: Mapping[str, str]) -> lis
     return servers
 
 
-def _server(name: str, fields: dict[str, Any], variables: Mapping[str, str]) -> McpServerConfig:
+def _server(name: str, fields: JsonObject, variables: Mapping[str, str]) -> McpServerConfig:
     if not SERVER_NAME.fullmatch(name):
         raise ConfigError("a name has at most 64 letters, digits, dots, _ and -")
     command, url = _text(fields, "command", variables), _text(fields, "url", variables)
@@ -82,7 +84,7 @@ def _server(name: str, fields: dict[str, Any], variables: Mapping[str, str]) -> 
     )
 
 
-def _text(fields: dict[str, Any], key: str, variables: Mapping[str, str]) -> str:
+def _text(fields: JsonObject, key: str, variables: Mapping[str, str]) -> str:
     value = fields.get(key)
     if value is None:
         return ""
@@ -92,7 +94,7 @@ def _text(fields: dict[str, Any], key: str, variables: Mapping[str, str]) -> str
 
 
 def _pairs(
-    fields: dict[str, Any], key: str, variables: Mapping[str, str]
+    fields: JsonObject, key: str, variables: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
     value = fields.get(key) or {}
     if not isinstance(value, dict):
@@ -100,21 +102,21 @@ def _pairs(
     return tuple((str(name), _substitute(str(item), variables)) for name, item in value.items())
 
 
-def _flag(fields: dict[str, Any], key: str) -> bool:
+def _flag(fields: JsonObject, key: str) -> bool:
     value = fields.get(key, True)
     if not isinstance(value, bool):
         raise ConfigError(f"{key} must be true or false")
     return value
 
 
-def _folders(fields: dict[str, Any], key: str, variables: Mapping[str, str]) -> tuple[Path, ...]:
+def _folders(fields: JsonObject, key: str, variables: Mapping[str, str]) -> tuple[Path, ...]:
     value = fields.get(key) or []
     if not isinstance(value, list):
         raise ConfigError(f"{key} must be a list of folders")
     return tuple(Path(_substitute(str(item), variables)).expanduser() for item in value)
 
 
-def _seconds(fields: dict[str, Any], key: str, default: float) -> float:
+def _seconds(fields: JsonObject, key: str, default: float) -> float:
     value = fields.get(key)
     if value is None:
         return default

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.sandbox.policy import SandboxPolicy
     from hermes_agent.tools.watchdog import Watchdog
+    from hermes_core.json_values import JsonObject
 
     # The limits of a server's program in a folder; None for none.
     LimitServer = Callable[[McpServerConfig, Path], SandboxPolicy | None]
@@ -113,7 +114,7 @@ class McpConnection:
             before.writable,
         )
 
-    async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+    async def call(self, tool: str, arguments: JsonObject) -> CallToolResult:
         """Call a tool; after a lost connection the next call reconnects."""
         client = (await self.connected()).client
         task = self._task

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.mcp.connection import LimitServer
     from hermes_agent.turn_control import Cancel
+    from hermes_core.json_values import JsonObject
 
 Result = TypeVar("Result")
 START_SECONDS: Final = 10.0
@@ -31,7 +32,7 @@ class Offer(NamedTuple):
 
     name: str
     description: str
-    parameters: dict[str, Any]
+    parameters: JsonObject
     only_reads: bool
 
 
@@ -83,7 +84,7 @@ class McpServers:
         return _offer(server, tools[tool])
 
     def call(
-        self, name: str, arguments: dict[str, Any], cancel: Cancel | None = None
+        self, name: str, arguments: JsonObject, cancel: Cancel | None = None
     ) -> CallToolResult:
         """Call the tool called *name*."""
         server, tool = self._split_name(name)
@@ -167,7 +168,7 @@ class McpServers:
     async def _tools(self, server: str) -> dict[str, Tool]:
         return (await self._connection(server).connected()).tools
 
-    async def _call(self, server: str, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+    async def _call(self, server: str, tool: str, arguments: JsonObject) -> CallToolResult:
         return await self._connection(server).call(tool, arguments)
 
     async def _catalog(self) -> McpOffers:

@@ -7,7 +7,7 @@ in every request stays small and constant.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_agent.permissions.command_review import CommandReview
 from hermes_agent.permissions.verdicts import Refuse, RiskFinding
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.mcp.server_pool import McpServers, Offer
     from hermes_agent.tools.base import ToolContext
+    from hermes_core.json_values import JsonData, JsonObject
 
 MAX_CHARACTERS: Final = 60_000
 
@@ -79,7 +80,7 @@ def mcp_tools(servers: McpServers) -> list[Tool]:
 
 
 def assess_call(
-    servers: McpServers, arguments: dict[str, Any], context: ToolContext
+    servers: McpServers, arguments: JsonObject, context: ToolContext
 ) -> tuple[str, CommandReview] | Refuse:
     """The findings for the approval of a call of `call_tool`.
 
@@ -97,16 +98,17 @@ def assess_call(
     return shown, CommandReview((finding,), False)
 
 
-def _find(servers: McpServers, arguments: dict[str, Any], context: ToolContext) -> str:
+def _find(servers: McpServers, arguments: JsonObject, context: ToolContext) -> str:
     query = text(arguments, "query", "")
     catalog = servers.catalog(context.cancel)
-    fields: dict[str, Any] = {}
+    fields: dict[str, JsonData] = {}
     if not query.strip():
         fields["names"] = [tool.name for tool in catalog.offers]
     else:
         matches = _matching(catalog.offers, query)
-        fields["tools"] = _descriptions(matches[:MAX_DESCRIBED_TOOLS])
-        more = matches[len(fields["tools"]) :]
+        described = _descriptions(matches[:MAX_DESCRIBED_TOOLS])
+        fields["tools"] = described
+        more = matches[len(described) :]
         if more:
             fields["more"] = [tool.name for tool in more]
     if catalog.problems:
@@ -126,9 +128,9 @@ def _matching(offers: list[Offer], query: str) -> list[Offer]:
     return sorted(matches, key=lambda tool: -score(tool))
 
 
-def _descriptions(offers: list[Offer]) -> list[dict[str, Any]]:
+def _descriptions(offers: list[Offer]) -> list[JsonObject]:
     """As many descriptions as fit into a result, at least one."""
-    descriptions: list[dict[str, Any]] = []
+    descriptions: list[JsonObject] = []
     budget = MAX_FOUND_CHARACTERS
     for tool in offers:
         fields = _tool_fields(tool)
@@ -139,7 +141,7 @@ def _descriptions(offers: list[Offer]) -> list[dict[str, Any]]:
     return descriptions
 
 
-def _tool_fields(tool: Offer) -> dict[str, Any]:
+def _tool_fields(tool: Offer) -> JsonObject:
     return {
         "name": tool.name,
         "description": tool.description[:DESCRIPTION_CHARACTERS],
@@ -147,7 +149,7 @@ def _tool_fields(tool: Offer) -> dict[str, Any]:
     }
 
 
-def _call(servers: McpServers, arguments: dict[str, Any], context: ToolContext) -> str:
+def _call(servers: McpServers, arguments: JsonObject, context: ToolContext) -> str:
     name, call_arguments = _parse_call(arguments)
     result = servers.call(name, call_arguments, context.cancel)
     result_body = result_text(result)
@@ -158,7 +160,7 @@ def _call(servers: McpServers, arguments: dict[str, Any], context: ToolContext) 
     )
 
 
-def _parse_call(arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _parse_call(arguments: JsonObject) -> tuple[str, JsonObject]:
     """The name and the arguments, which models sometimes send as JSON text."""
     call_arguments = arguments.get("arguments")
     if isinstance(call_arguments, str):

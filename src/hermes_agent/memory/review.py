@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.context.compaction import SUMMARY_HEADING
 from hermes_agent.events import Failed, ToolFinished
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.prompter import Prompter
     from hermes_agent.turn import Turn
     from hermes_agent.turn_hooks import TurnHooks
+    from hermes_core.json_values import JsonObject
 
 MEMORY_TOOL: Final = "memory"
 MAX_REQUESTS: Final = 8
@@ -155,7 +156,7 @@ class Reviews:
 
 def review(deps: ReviewDependencies, messages: list[Message], cancel: Cancel) -> list[str]:
     """Run a review; returns the saved entries."""
-    conversation = [*messages, {"role": "user", "content": TASK}]
+    conversation: list[Message] = [*messages, {"role": "user", "content": TASK}]
     saved: list[str] = []
     for number in range(MAX_REQUESTS):
         request = ModelRequest(list(conversation), deps.toolbox.schemas())
@@ -176,7 +177,7 @@ def _results(
 ) -> list[tuple[ToolCall, str]]:
     name = f"review-{number}"
 
-    def guard(tool: str, arguments: dict[str, Any], context: ToolContext) -> str | None:
+    def guard(tool: str, arguments: JsonObject, context: ToolContext) -> str | None:
         return deps.guard(tool, arguments, context) if tool == MEMORY_TOOL else ONLY_MEMORY
 
     context = TurnContext(deps.store.session_id, name, deps.cwd, cancel, deps.prompter, guard)

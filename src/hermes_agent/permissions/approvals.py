@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
@@ -47,9 +47,10 @@ if TYPE_CHECKING:
     from hermes_agent.tools.base import ToolContext
     from hermes_agent.tools.jobs import Jobs
     from hermes_agent.turn_hooks import HookInvoker
+    from hermes_core.json_values import JsonObject
 
     # How a call of some other tool is shown and what is found in it, or why it is refused.
-    ReviewCall = Callable[[dict[str, Any], ToolContext], tuple[str, CommandReview] | Refuse]
+    ReviewCall = Callable[[JsonObject, ToolContext], tuple[str, CommandReview] | Refuse]
 
 
 class ApprovalGuard:
@@ -61,7 +62,7 @@ class ApprovalGuard:
         self._surface = surface
         self._asking = threading.Lock()  # a person answers one question at a time
 
-    def __call__(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> str | None:
+    def __call__(self, tool: str, arguments: JsonObject, context: ToolContext) -> str | None:
         """Why *tool* may not be called like this; None when it may."""
         with self._asking:  # an answer for once is for the call that asked
             verdict = self._approvals.decide(tool, arguments, context)
@@ -168,7 +169,7 @@ class Approvals:
         self._reviewed_paths = ReviewedPaths()
         self.is_hidden = FileAccess(self._hermes_home, Path.home()).is_hidden
 
-    def decide(self, tool: str, arguments: dict[str, Any], context: ToolContext) -> Verdict:
+    def decide(self, tool: str, arguments: JsonObject, context: ToolContext) -> Verdict:
         """Whether a tool may be called like this."""
         caller = Caller(context.session_id, context.turn_id, context.cwd)
         if tool == "terminal":
@@ -184,7 +185,7 @@ class Approvals:
             return self._verdict(review, shown, caller)
         return Allow()
 
-    def _file(self, tool: str, arguments: dict[str, Any], caller: Caller, call_id: str) -> Verdict:
+    def _file(self, tool: str, arguments: JsonObject, caller: Caller, call_id: str) -> Verdict:
         path = caller.workspace / _home(Path(str(arguments.get("path") or ".")))
         real = self._reviewed_paths.note(call_id, path)
         if self.is_hidden(real, caller.workspace):
@@ -380,7 +381,7 @@ def _home(path: Path) -> Path:
         return path
 
 
-def _with_diff(verdict: Verdict, tool: str, arguments: dict[str, Any], path: Path) -> Verdict:
+def _with_diff(verdict: Verdict, tool: str, arguments: JsonObject, path: Path) -> Verdict:
     if not isinstance(verdict, NeedsApproval):
         return verdict
     diff = preview_change(tool, arguments, path)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 import orjson
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
-from hermes_agent.messages import ToolCall, Usage
+from hermes_agent.messages import PartialCall, ToolCall, Usage
 from hermes_agent.providers.base import context_exceeded, interrupted, is_context_error
 from hermes_agent.providers.http_stream import (
     StreamRequest,
@@ -21,11 +21,12 @@ from hermes_agent.providers.http_stream import (
 from hermes_agent.providers.known_models import find_known_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import Message, ModelRequest
+    from hermes_agent.messages import Message, ModelRequest, ToolFunction
     from hermes_agent.turn_control import Cancel
+    from hermes_core.json_values import JsonObject
 
 BASE_URL: Final = "https://api.anthropic.com/v1"
 VERSION: Final = "2023-06-01"
@@ -34,6 +35,94 @@ MAX_TOKENS: Final = 8192
 CACHE_CONTROL: Final = {"type": "ephemeral"}
 CACHED_MESSAGES: Final = 3
 FINISH_REASONS: Final = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+
+
+class ImageSource(TypedDict, total=False):
+    """Where an image is: in the request, or at a URL."""
+
+    type: str
+    media_type: str
+    data: str
+    url: str
+
+
+class Block(TypedDict, total=False):
+    """A part of a message: text, an image, a tool call or a tool result."""
+
+    type: str
+    text: str
+    source: ImageSource
+    id: str
+    name: str
+    input: JsonObject
+    tool_use_id: str
+    content: str
+    cache_control: Mapping[str, str]
+
+
+class RoleBlocks(TypedDict):
+    """The blocks of one side."""
+
+    role: str
+    content: list[Block]
+
+
+class AnthropicTool(TypedDict):
+    """A tool as the API describes it."""
+
+    name: str
+    description: str
+    input_schema: JsonObject
+
+
+class RequestBody(TypedDict, total=False):
+    """A request."""
+
+    model: str
+    max_tokens: int
+    messages: list[RoleBlocks]
+    stream: bool
+    system: list[Block]
+    tools: list[AnthropicTool]
+
+
+class TokenCounts(TypedDict, total=False):
+    """Tokens of a request."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int
+    cache_creation_input_tokens: int
+
+
+class BlockDelta(TypedDict, total=False):
+    """More of a block, or the end of the message."""
+
+    text: str
+    thinking: str
+    partial_json: str
+    stop_reason: str | None
+
+
+class StartedMessage(TypedDict, total=False):
+    """The beginning of an answer."""
+
+    usage: TokenCounts
+
+
+class StreamEvent(TypedDict, total=False):
+    """An event of a stream."""
+
+    type: str
+    index: int
+    message: StartedMessage
+    content_block: Block
+    delta: BlockDelta
+    usage: TokenCounts
+
+
+NO_DELTA: Final[BlockDelta] = {}
+NO_COUNTS: Final[TokenCounts] = {}
 
 
 class Anthropic:
@@ -72,9 +161,9 @@ class Anthropic:
         """Close the connections."""
         self._client.close()
 
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
+    def _body(self, request: ModelRequest) -> RequestBody:
         system, messages = as_blocks(request.messages)
-        body: dict[str, Any] = {
+        body: RequestBody = {
             "model": self.model,
             "max_tokens": request.max_tokens or MAX_TOKENS,
             "messages": messages,
@@ -87,20 +176,20 @@ class Anthropic:
         return body
 
 
-def _tool_schema(function: dict[str, Any]) -> dict[str, Any]:
+def _tool_schema(function: ToolFunction) -> AnthropicTool:
     return {
         "name": function["name"],
-        "description": function.get("description", ""),
-        "input_schema": function.get("parameters") or {"type": "object"},
+        "description": function["description"],
+        "input_schema": function["parameters"] or {"type": "object"},
     }
 
 
-def as_blocks(messages: list[Message]) -> tuple[str, list[dict[str, Any]]]:
+def as_blocks(messages: list[Message]) -> tuple[str, list[RoleBlocks]]:
     """Return the system prompt, and the messages as alternating turns of blocks."""
     system = "\n\n".join(
         str(message["content"]) for message in messages if message["role"] == "system"
     )
-    turns: list[dict[str, Any]] = []
+    turns: list[RoleBlocks] = []
     for message in messages:
         if message["role"] == "system":
             continue
@@ -115,7 +204,7 @@ def as_blocks(messages: list[Message]) -> tuple[str, list[dict[str, Any]]]:
     return system, turns
 
 
-def _content_blocks(message: Message) -> list[dict[str, Any]]:
+def _content_blocks(message: Message) -> list[Block]:
     content = message.get("content")
     if message["role"] == "tool":
         return [
@@ -125,7 +214,7 @@ def _content_blocks(message: Message) -> list[dict[str, Any]]:
                 "content": str(content or ""),
             }
         ]
-    blocks: list[dict[str, Any]] = []
+    blocks: list[Block] = []
     if isinstance(content, list):
         blocks += [_part_block(part) for part in content]
     elif content:
@@ -143,20 +232,21 @@ def _content_blocks(message: Message) -> list[dict[str, Any]]:
     return blocks
 
 
-def _part_block(part: dict[str, Any]) -> dict[str, Any]:
+def _part_block(part: Any) -> Block:
     """A part of a message, such as an image, as a block."""
     if part.get("type") != "image_url":
         return {"type": "text", "text": str(part.get("text") or "")}
     url = str((part.get("image_url") or {}).get("url") or "")
     head, comma, data = url.partition(";base64,")
     if comma and head.startswith("data:"):
-        source = {"type": "base64", "media_type": head.removeprefix("data:"), "data": data}
+        kind = head.removeprefix("data:")
+        source: ImageSource = {"type": "base64", "media_type": kind, "data": data}
     else:
         source = {"type": "url", "url": url}
     return {"type": "image", "source": source}
 
 
-def _parse_object(text: Any) -> dict[str, Any]:
+def _parse_object(text: Any) -> JsonObject:
     try:
         data = json.loads(text or "{}")
     except (TypeError, ValueError):
@@ -172,7 +262,7 @@ class _EventReader:
         self._cancel = cancel
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._calls: dict[int, list[str]] = {}  # index: id, name, arguments
+        self._calls: dict[int, PartialCall] = {}
         self._finish = ""
         self._usage = Usage()
         self._is_complete = False
@@ -193,7 +283,7 @@ class _EventReader:
             yield from self._handle(event)
         yield self._final_event()
 
-    def _stream_error(self, error: dict[str, Any]) -> Failed:
+    def _stream_error(self, error: JsonObject) -> Failed:
         message = str(error.get("message", "error"))
         if is_context_error(message):
             return context_exceeded(self._model)._replace(usage=self._usage)
@@ -216,41 +306,43 @@ class _EventReader:
                 usage=self._usage,
             )
         calls = tuple(
-            ToolCall(call_id, name, arguments or "{}")
-            for _, (call_id, name, arguments) in sorted(self._calls.items())
+            ToolCall(call.id, call.name, call.arguments or "{}")
+            for _, call in sorted(self._calls.items())
         )
         finish = FINISH_REASONS.get(self._finish, self._finish or "stop")
         return Reply("".join(self._text), "".join(self._reasoning), calls, finish, self._usage)
 
-    def _handle(self, event: dict[str, Any]) -> Iterator[ProviderEvent]:
+    def _handle(self, event: StreamEvent) -> Iterator[ProviderEvent]:
         kind = event.get("type")
         if kind == "message_start":
-            self._add_usage((event.get("message") or {}).get("usage"))
+            message = event.get("message")
+            self._add_usage(message.get("usage") if message else None)
         elif kind == "content_block_start":
-            block = event.get("content_block") or {}
-            if block.get("type") == "tool_use":
-                self._calls[event["index"]] = [block["id"], block["name"], ""]
+            block = event.get("content_block")
+            if block and block.get("type") == "tool_use":
+                self._calls[event["index"]] = PartialCall(block["id"], block["name"])
         elif kind == "content_block_delta":
-            yield from self._handle_delta(event["index"], event.get("delta") or {})
+            yield from self._handle_delta(event["index"], event.get("delta") or NO_DELTA)
         elif kind == "message_delta":
             self._add_usage(event.get("usage"))
-            self._finish = (event.get("delta") or {}).get("stop_reason") or self._finish
+            delta = event.get("delta") or NO_DELTA
+            self._finish = delta.get("stop_reason") or self._finish
         elif kind == "message_stop":
             self._is_complete = True
 
-    def _handle_delta(self, index: int, delta: dict[str, Any]) -> Iterator[ProviderEvent]:
-        if delta.get("text"):
-            self._text.append(delta["text"])
-            yield TextDelta(delta["text"])
-        elif delta.get("thinking"):
-            self._reasoning.append(delta["thinking"])
-            yield ReasoningDelta(delta["thinking"])
-        elif delta.get("partial_json") and index in self._calls:
-            self._calls[index][2] += delta["partial_json"]
+    def _handle_delta(self, index: int, delta: BlockDelta) -> Iterator[ProviderEvent]:
+        if text := delta.get("text"):
+            self._text.append(text)
+            yield TextDelta(text)
+        elif thinking := delta.get("thinking"):
+            self._reasoning.append(thinking)
+            yield ReasoningDelta(thinking)
+        elif (arguments := delta.get("partial_json")) and index in self._calls:
+            self._calls[index].arguments += arguments
 
-    def _add_usage(self, usage: dict[str, Any] | None) -> None:
+    def _add_usage(self, usage: TokenCounts | None) -> None:
         """Merge token counts: input arrives at the start, output at the end."""
-        counts = usage or {}
+        counts = usage or NO_COUNTS
         self._usage = Usage(
             input=counts.get("input_tokens") or self._usage.input,
             output=counts.get("output_tokens") or self._usage.output,

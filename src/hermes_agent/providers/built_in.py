@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hermes_agent.local.built_in import BuiltIn
     from hermes_agent.messages import Message
     from hermes_agent.turn_control import Cancel
+    from hermes_core.json_values import JsonObject
 
 PROMPT: Final = "You are a helpful AI assistant named Hermes."
 WINDOW: Final = 8192
@@ -121,7 +122,7 @@ class EngineProcess:
 
     def __init__(self, home: BuiltIn, window: int, cancel: Cancel) -> None:
         key = secrets.token_hex(32)
-        settings = {
+        settings: JsonObject = {
             "folder": str(home.folder),
             "weights": str(home.weights()),
             "window": window,
@@ -178,7 +179,7 @@ class EngineProcess:
             self._process.kill()
             self._process.wait()
 
-    def _exchange(self, settings: dict[str, Any]) -> str:
+    def _exchange(self, settings: JsonObject) -> str:
         """Send the settings; return the address that the engine reports."""
         stdin, stdout = cast("tuple[IO[str], IO[str]]", (self._process.stdin, self._process.stdout))
         try:
@@ -203,8 +204,11 @@ def free_cores() -> int:
 def chat_messages(messages: list[Message]) -> list[Message]:
     """The user and assistant messages, without tool calls and the long system prompt."""
     texts = [(str(message.get("role")), _text(message.get("content"))) for message in messages]
-    chat = [{"role": role, "content": text} for role, text in texts if role in CHAT_ROLES and text]
-    return [{"role": "system", "content": PROMPT}, *chat]
+    chat: list[Message] = [{"role": "system", "content": PROMPT}]
+    for role, text in texts:
+        if role in CHAT_ROLES and text:
+            chat.append({"role": role, "content": text})
+    return chat
 
 
 def _text(content: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.messages import ModelRequest
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.selection import ModelChoice
+    from hermes_core.json_values import JsonObject
 
 TRIAL_PROMPT: Final = "Say hello in one short sentence."
 
@@ -117,7 +118,7 @@ def _parse_list(response: httpx2.Response, provider: Provider) -> ModelList:
     )
 
 
-def _created_at(model: dict[str, Any]) -> float:
+def _created_at(model: JsonObject) -> float:
     """The creation time; a list without times keeps its order."""
     created = model.get("created")
     return float(created) if isinstance(created, int | float) else 0.0

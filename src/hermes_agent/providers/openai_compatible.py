@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 import httpx2
 import orjson
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
-from hermes_agent.messages import ToolCall, Usage
+from hermes_agent.messages import PartialCall, ToolCall, Usage
 from hermes_agent.providers.base import context_exceeded, interrupted, is_context_error
 from hermes_agent.providers.http_stream import (
     StreamRequest,
@@ -22,13 +22,15 @@ from hermes_agent.providers.http_stream import (
     stream_events,
 )
 from hermes_agent.providers.known_models import find_known_model, is_loopback
+from hermes_core.json_values import number_in, object_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.turn_control import Cancel
+    from hermes_core.json_values import JsonData, JsonObject
 
 PROBE_SECONDS: Final = 0.5  # timeout of each request
 # Fields of model lists: vLLM; LM Studio (loaded, then maximum); others.
@@ -110,7 +112,7 @@ class OpenAICompatible:
         *,
         name: str = "",
         window: int = 0,
-        extra: dict[str, Any] | None = None,
+        extra: Mapping[str, JsonData] | None = None,
     ) -> None:
         self.model = model
         self.base_url = base_url
@@ -144,14 +146,14 @@ class OpenAICompatible:
         self._client.close()
 
     def _body(self, request: ModelRequest) -> bytes:
-        body: dict[str, Any] = {
+        body: dict[str, JsonData] = {
             "model": self.model,
             "stream": True,
             "stream_options": {"include_usage": True},
             **self._extra,
         }
         if request.tools:
-            body["tools"] = request.tools
+            body["tools"] = [cast("JsonObject", tool) for tool in request.tools]
         if request.max_tokens:
             body["max_tokens"] = request.max_tokens
         messages = b",".join(self._encoded.of(request.messages))
@@ -163,10 +165,10 @@ def _assumed_window(base_url: str, model: str) -> int:
     return (known_model.window if known_model is not None else 0) or DEFAULT_WINDOW
 
 
-def _wire_message(message: dict[str, Any]) -> dict[str, Any]:
-    wire_message = {name: message[name] for name in SENT_FIELDS if message.get(name) is not None}
-    wire_message.setdefault("content", "")
-    return wire_message
+def _wire_message(message: Message) -> Message:
+    sent = {name: value for name in SENT_FIELDS if (value := message.get(name)) is not None}
+    sent.setdefault("content", "")
+    return cast("Message", sent)
 
 
 class EncodedMessages:
@@ -189,6 +191,48 @@ class EncodedMessages:
         return self._encoded
 
 
+class FunctionDelta(TypedDict, total=False):
+    """A part of the name and the arguments of a tool call."""
+
+    name: str | None
+    arguments: str | None
+
+
+class CallDelta(TypedDict, total=False):
+    """A part of a tool call."""
+
+    index: int | None
+    id: str | None
+    function: FunctionDelta | None
+
+
+class AnswerDelta(TypedDict, total=False):
+    """More of an answer."""
+
+    content: str | None
+    reasoning: str | None
+    reasoning_content: str | None
+    tool_calls: list[CallDelta] | None
+
+
+class StreamChoice(TypedDict, total=False):
+    """One of the answers; there is one."""
+
+    delta: AnswerDelta | None
+    finish_reason: str | None
+
+
+class StreamChunk(TypedDict, total=False):
+    """An event of a stream."""
+
+    choices: list[StreamChoice] | None
+    usage: JsonObject | None
+
+
+NO_DELTA: Final[AnswerDelta] = {}
+NO_FUNCTION: Final[FunctionDelta] = {}
+
+
 class _ChunkReader:
     """Assembles one streamed answer from its chunks."""
 
@@ -198,7 +242,7 @@ class _ChunkReader:
         self._cancel = cancel
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls: dict[int, PartialCall] = {}
         self._finish = ""
         self._usage = Usage()
         self._cost: float | None = None
@@ -243,37 +287,38 @@ class _ChunkReader:
             return context_exceeded(self._model)._replace(usage=self._usage)
         return Failed(FailureKind.SERVER, f"{self._name}: {message}", usage=self._usage)
 
-    def _handle(self, chunk: dict[str, Any]) -> Iterator[ProviderEvent]:
-        if isinstance(chunk.get("usage"), dict):
-            self._usage = _usage(chunk["usage"])
-            cost = chunk["usage"].get("cost")  # in dollars; requested from OpenRouter
+    def _handle(self, chunk: StreamChunk) -> Iterator[ProviderEvent]:
+        usage = chunk.get("usage")
+        if isinstance(usage, dict):
+            self._usage = _usage(usage)
+            cost = usage.get("cost")  # in dollars; requested from OpenRouter
             self._cost = float(cost) if isinstance(cost, int | float) else None
         for choice in chunk.get("choices") or ():
-            delta = choice.get("delta") or {}
+            delta = choice.get("delta") or NO_DELTA
             reasoning = delta.get("reasoning_content") or delta.get("reasoning")
             if isinstance(reasoning, str) and reasoning:
                 self._reasoning.append(reasoning)
                 yield ReasoningDelta(reasoning)
-            if delta.get("content"):
-                self._text.append(delta["content"])
-                yield TextDelta(delta["content"])
+            if text := delta.get("content"):
+                self._text.append(text)
+                yield TextDelta(text)
             for part in delta.get("tool_calls") or ():
                 self._add_call_part(part)
             self._finish = choice.get("finish_reason") or self._finish
 
-    def _add_call_part(self, part: dict[str, Any]) -> None:
+    def _add_call_part(self, part: CallDelta) -> None:
         """Merge a part of a tool call; parts with the same index belong together."""
         index = part.get("index")
         index = len(self._calls) if index is None else int(index)
-        call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
-        function = part.get("function") or {}
-        call["id"] = part.get("id") or call["id"]
-        call["name"] += function.get("name") or ""
-        call["arguments"] += function.get("arguments") or ""
+        call = self._calls.setdefault(index, PartialCall())
+        function = part.get("function") or NO_FUNCTION
+        call.id = part.get("id") or call.id
+        call.name += function.get("name") or ""
+        call.arguments += function.get("arguments") or ""
 
     def _reply(self) -> Reply:
         calls = tuple(
-            ToolCall(call["id"] or f"call_{index}", call["name"], call["arguments"] or "{}")
+            ToolCall(call.id or f"call_{index}", call.name, call.arguments or "{}")
             for index, call in sorted(self._calls.items())
         )
         finish = self._finish or ("tool_calls" if calls else "stop")
@@ -281,15 +326,11 @@ class _ChunkReader:
         return Reply(text, reasoning, calls, finish, self._usage, self._cost)
 
 
-def _usage(counts: dict[str, Any]) -> Usage:
-    def number(fields: dict[str, Any] | None, name: str) -> int:
-        value = (fields or {}).get(name)
-        return value if isinstance(value, int) else 0
-
-    cached = number(counts.get("prompt_tokens_details"), "cached_tokens")
+def _usage(counts: JsonObject) -> Usage:
+    cached = number_in(object_in(counts, "prompt_tokens_details"), "cached_tokens")
     return Usage(
-        input=max(0, number(counts, "prompt_tokens") - cached),
-        output=number(counts, "completion_tokens"),
+        input=max(0, number_in(counts, "prompt_tokens") - cached),
+        output=number_in(counts, "completion_tokens"),
         cache_read=cached,
-        reasoning=number(counts.get("completion_tokens_details"), "reasoning_tokens"),
+        reasoning=number_in(object_in(counts, "completion_tokens_details"), "reasoning_tokens"),
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from hermes_agent.events import ProviderEvent
-    from hermes_agent.messages import ModelRequest
+    from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.providers.base import Provider
     from hermes_agent.turn_control import Cancel
 
@@ -120,10 +120,9 @@ def _with_images(request: ModelRequest) -> ModelRequest:
     """Embed the images of a request; stored messages hold only references to them."""
     if not request.may_have_images:
         return request
-    embedded = [
-        message
-        if isinstance(message.get("content"), str)
-        else {**message, "content": embed_media(message.get("content"))}
-        for message in request.messages
-    ]
-    return request._replace(messages=embedded)
+    return request._replace(messages=[_with_media(message) for message in request.messages])
+
+
+def _with_media(message: Message) -> Message:
+    content = message.get("content")
+    return message if isinstance(content, str) else {**message, "content": embed_media(content)}

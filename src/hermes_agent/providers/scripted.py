@@ -31,6 +31,7 @@ from hermes_agent.messages import ToolCall, Usage
 from hermes_agent.providers.base import http_failure, interrupted
 from hermes_core.config.yaml_reader import parse, read_text
 from hermes_core.errors import ConfigError
+from hermes_core.json_values import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.turn_control import Cancel
+    from hermes_core.json_values import JsonObject
 
 
 class ScriptStep(NamedTuple):
@@ -45,11 +47,11 @@ class ScriptStep(NamedTuple):
 
     say: str = ""
     think: str = ""
-    calls: tuple[dict[str, Any], ...] = ()
+    calls: tuple[JsonObject, ...] = ()
     pause: float = 0.0
     hang: float = 0.0
     cut: bool = False
-    fail: dict[str, Any] | None = None
+    fail: JsonObject | None = None
     cost: float | None = None
 
     def words(self) -> list[str]:
@@ -138,7 +140,7 @@ class ScriptedProvider:
         number, step = self._script.next_step(request.messages)
         usage = count_usage(request.messages, step.say)
         if step.fail is not None:
-            status = int(step.fail.get("status", 500))
+            status = number_in(step.fail, "status", 500)
             yield http_failure(status, str(step.fail.get("message", "")), self, None)
             return
         if cancel.wait(step.hang) if step.hang else cancel.is_requested:

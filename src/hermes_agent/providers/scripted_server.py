@@ -12,16 +12,19 @@ import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hermes_agent.providers.scripted import count_usage
+from hermes_core.json_values import number_in, objects_in
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
     from typing import Self
 
+    from hermes_agent.messages import Message, ToolCall
     from hermes_agent.providers.scripted import ModelScript, ScriptStep
+    from hermes_core.json_values import JsonObject
 
 PROMPT_PATHS = ("/chat/completions", "/messages")
 
@@ -32,7 +35,7 @@ class ScriptServer:
     def __init__(
         self, script: ModelScript, model: str = "scripted", log: Path | None = None
     ) -> None:
-        self.requests: list[dict[str, Any]] = []
+        self.requests: list[JsonObject] = []
         self.model = model
         self._script = script
         self._log = log
@@ -65,16 +68,16 @@ class ScriptServer:
         """Serve in this thread, until the process ends."""
         self._server.serve_forever()
 
-    def record(self, body: dict[str, Any]) -> None:
+    def record(self, body: JsonObject) -> None:
         """Record a request body."""
         self.requests.append(body)
         if self._log is not None:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(body) + "\n")
 
-    def next_step(self, body: dict[str, Any]) -> tuple[int, ScriptStep]:
+    def next_step(self, body: JsonObject) -> tuple[int, ScriptStep]:
         """Consume the step that answers *body*."""
-        return self._script.next_step(body.get("messages") or [])
+        return self._script.next_step(_messages(body))
 
 
 class _Server(ThreadingHTTPServer):
@@ -153,8 +156,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
         self.wfile.flush()
 
-    def _fail(self, fail: dict[str, Any]) -> None:
-        status = int(fail.get("status", 500))
+    def _fail(self, fail: JsonObject) -> None:
+        status = number_in(fail, "status", 500)
         headers = {}
         if "retry_after" in fail:
             headers["Retry-After"] = str(fail["retry_after"])
@@ -172,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _stream_chunks(self, body: dict[str, Any], number: int, step: ScriptStep) -> None:
+    def _stream_chunks(self, body: JsonObject, number: int, step: ScriptStep) -> None:
         if step.think:
             self._send_delta({"reasoning_content": step.think})
         for word in step.words():
@@ -181,11 +184,11 @@ class _Handler(BaseHTTPRequestHandler):
         if step.cut:
             return
         for index, call in enumerate(step.tool_calls(number)):
-            self._send_delta({"tool_calls": [{"index": index, **call.stored()}]})
+            self._send_delta({"tool_calls": [{"index": index, **call_fields(call)}]})
         finish = "tool_calls" if step.calls else "stop"
         self._send_chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
-        usage = count_usage(body.get("messages") or [], step.say)
-        tokens: dict[str, Any] = {
+        usage = count_usage(_messages(body), step.say)
+        tokens: JsonObject = {
             "prompt_tokens": usage.input,
             "completion_tokens": usage.output,
         }
@@ -194,16 +197,16 @@ class _Handler(BaseHTTPRequestHandler):
         self._send_chunk({"choices": [], "usage": tokens})
         self._write(b"data: [DONE]\n\n")
 
-    def _send_delta(self, delta: dict[str, Any]) -> None:
+    def _send_delta(self, delta: JsonObject) -> None:
         self._send_chunk({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
 
-    def _send_chunk(self, chunk: dict[str, Any]) -> None:
+    def _send_chunk(self, chunk: JsonObject) -> None:
         data = {"id": "scripted", "object": "chat.completion.chunk", **chunk}
         self._write(b"data: " + json.dumps(data).encode() + b"\n\n")
 
-    def _stream_events(self, body: dict[str, Any], number: int, step: ScriptStep) -> None:
+    def _stream_events(self, body: JsonObject, number: int, step: ScriptStep) -> None:
         """Stream a step in Anthropic's format."""
-        usage = count_usage(body.get("messages") or [], step.say)
+        usage = count_usage(_messages(body), step.say)
         message = {"usage": {"input_tokens": usage.input, "cache_read_input_tokens": 0}}
         self._send_event("message_start", message=message)
         deltas = [("thinking_delta", "thinking", step.think)] if step.think else []
@@ -227,3 +230,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_event(self, kind: str, **fields: Any) -> None:
         data = json.dumps({"type": kind, **fields})
         self._write(f"event: {kind}\ndata: {data}\n\n".encode())
+
+
+def _messages(body: JsonObject) -> list[Message]:
+    return cast("list[Message]", objects_in(body, "messages"))
+
+
+def call_fields(call: ToolCall) -> JsonObject:
+    """A tool call in the format of the API."""
+    function: JsonObject = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}

@@ -7,8 +7,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_core.json_values import text_in
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from hermes_core.json_values import JsonObject
 
 # Relative to the home folder. Each holds credentials of the user.
 CREDENTIALS: Final = (
@@ -80,7 +84,7 @@ class SandboxPolicy(NamedTuple):
     protects_git: bool = True  # whether hooks of repositories are restored afterwards
 
 
-def policy_as_json(policy: SandboxPolicy) -> dict[str, Any]:
+def policy_as_json(policy: SandboxPolicy) -> JsonObject:
     """The fields of a policy, for another process."""
     fields = policy._asdict()
     paths = {
@@ -89,12 +93,13 @@ def policy_as_json(policy: SandboxPolicy) -> dict[str, Any]:
     return {**fields, **paths, "temporary": str(policy.temporary)}
 
 
-def policy_from_json(fields: dict[str, Any]) -> SandboxPolicy:
+def policy_from_json(fields: JsonObject) -> SandboxPolicy:
     """The policy that `policy_as_json` described."""
-    paths = {
-        name: tuple(map(Path, value)) for name, value in fields.items() if isinstance(value, list)
-    }
-    return SandboxPolicy(**{**fields, **paths, "temporary": Path(fields["temporary"])})
+    values: dict[str, Any] = {**fields, "temporary": Path(text_in(fields, "temporary"))}
+    for name, value in fields.items():
+        if isinstance(value, list):
+            values[name] = tuple(Path(str(item)) for item in value)
+    return SandboxPolicy(**values)
 
 
 def sandbox_environment(inherited: Mapping[str, str], temporary: Path) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes_agent.tools.base import failure
 from hermes_core.errors import HermesError
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_agent.tools.base import ToolContext
+    from hermes_core.json_values import JsonObject, JsonValue
 
-    Run = Callable[[dict[str, Any], ToolContext], str]
+    Run = Callable[[JsonObject, ToolContext], str]
 
 
 class ToolError(HermesError):
@@ -25,7 +26,7 @@ def reporting_errors(run: Run) -> Run:
     """Make a failure of *run* an answer: of its arguments, of files, of the system."""
 
     @functools.wraps(run)
-    def answered(arguments: dict[str, Any], context: ToolContext) -> str:
+    def answered(arguments: JsonObject, context: ToolContext) -> str:
         try:
             return run(arguments, context)
         except ToolError as error:
@@ -44,7 +45,7 @@ def describe_os_error(error: OSError) -> str:
     return f"{error.strerror or error}{where}"
 
 
-def text(arguments: dict[str, Any], name: str, default: str | None = None) -> str:
+def text(arguments: JsonObject, name: str, default: str | None = None) -> str:
     """A text; one without a default must be given."""
     value = arguments.get(name)
     if value is None:
@@ -56,7 +57,7 @@ def text(arguments: dict[str, Any], name: str, default: str | None = None) -> st
     return value
 
 
-def choice(arguments: dict[str, Any], name: str, choices: tuple[str, ...]) -> str:
+def choice(arguments: JsonObject, name: str, choices: tuple[str, ...]) -> str:
     """One of a few words; the first is the default."""
     value = arguments.get(name)
     if value is None:
@@ -66,19 +67,19 @@ def choice(arguments: dict[str, Any], name: str, choices: tuple[str, ...]) -> st
     return str(value)
 
 
-def number(arguments: dict[str, Any], name: str, default: int, low: int, high: int) -> int:
+def number(arguments: JsonObject, name: str, default: int, low: int, high: int) -> int:
     """A whole number, brought into its bounds; models like to write it as a text."""
     value = arguments.get(name)
     if value is None or value == "":
         return default
     try:
-        wanted = int(float(value))
-    except (TypeError, ValueError, OverflowError):
+        wanted = int(float(value if isinstance(value, int | float) else str(value)))
+    except (ValueError, OverflowError):
         raise ToolError(f"`{name}` must be a number.") from None
     return max(low, min(high, wanted))
 
 
-def flag(arguments: dict[str, Any], name: str) -> bool:
+def flag(arguments: JsonObject, name: str) -> bool:
     """Yes or no; no when it is not given."""
     value = arguments.get(name)
     if isinstance(value, str):
@@ -97,11 +98,11 @@ def resolve_path(path: str, cwd: Path) -> Path:
     return cwd / wanted
 
 
-def schema(required: str, **properties: dict[str, Any]) -> dict[str, Any]:
+def schema(required: str, **properties: JsonValue) -> JsonObject:
     """The parameters of a tool as a JSON schema; *required* names those that must be given."""
-    return {"type": "object", "properties": properties, "required": required.split()}
+    return {"type": "object", "properties": properties, "required": [*required.split()]}
 
 
-def parameter(kind: str, description: str = "", **more: Any) -> dict[str, Any]:
+def parameter(kind: str, description: str = "", **more: JsonValue) -> JsonObject:
     """One parameter."""
     return {"type": kind, **({"description": description} if description else {}), **more}

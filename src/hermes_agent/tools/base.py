@@ -7,14 +7,16 @@ which states what went wrong.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from hermes_agent.messages import ToolFunction, ToolSchema
     from hermes_agent.tools.prompter import Prompter
     from hermes_agent.turn_control import Cancel
+    from hermes_core.json_values import JsonData, JsonObject
 
 
 class ToolContext(NamedTuple):
@@ -34,13 +36,13 @@ class Tool(NamedTuple):
 
     name: str
     description: str
-    parameters: dict[str, Any]
-    run: Callable[[dict[str, Any], ToolContext], str]
+    parameters: JsonObject
+    run: Callable[[JsonObject, ToolContext], str]
     is_parallel: bool = True  # whether several calls may run at the same time
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> ToolSchema:
         """The schema for the model."""
-        function = {
+        function: ToolFunction = {
             "name": self.name,
             "description": self.description,
             "parameters": self.parameters,
@@ -48,12 +50,12 @@ class Tool(NamedTuple):
         return {"type": "function", "function": function}
 
 
-def success(**facts: Any) -> str:
+def success(**facts: JsonData) -> str:
     """A result as JSON; success is `error: null`."""
     facts.setdefault("error", None)
     return json.dumps(facts, ensure_ascii=False)
 
 
-def failure(message: str, **facts: Any) -> str:
+def failure(message: str, **facts: JsonData) -> str:
     """A failure as JSON."""
     return json.dumps({**facts, "error": message}, ensure_ascii=False)

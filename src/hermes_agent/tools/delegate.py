@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.events import ToolStarted, TurnEnd, TurnFinished
 from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hermes_agent.agent import AIAgent
     from hermes_agent.tools.base import ToolContext
     from hermes_agent.turn_hooks import HookInvoker
+    from hermes_core.json_values import JsonObject
 
 MAX_TASKS: Final = 3
 EXCLUDED_TOOLS: Final = frozenset({"delegate_task", "clarify", "memory"})
@@ -62,13 +63,13 @@ class TaskDelegation:
             is_parallel=False,
         )
 
-    def _run(self, arguments: dict[str, Any], context: ToolContext) -> str:
+    def _run(self, arguments: JsonObject, context: ToolContext) -> str:
         tasks = _tasks(arguments)
         with ThreadPoolExecutor(len(tasks), thread_name_prefix="hermes-sub-agent") as pool:
             results = list(pool.map(lambda task: self._work(task, context), tasks))
         return success(results=results)
 
-    def _work(self, task: Task, context: ToolContext) -> dict[str, Any]:
+    def _work(self, task: Task, context: ToolContext) -> JsonObject:
         agent = self._begin(context.session_id)
         facts = {
             "parent_session_id": context.session_id,
@@ -114,7 +115,7 @@ class TaskDelegation:
         return finished
 
 
-def _tasks(arguments: dict[str, Any]) -> list[Task]:
+def _tasks(arguments: JsonObject) -> list[Task]:
     """The tasks; one alone may be given as `goal`, as older models do."""
     result = arguments.get("tasks")
     if result is None and isinstance(arguments.get("goal"), str):
@@ -125,7 +126,8 @@ def _tasks(arguments: dict[str, Any]) -> list[Task]:
         raise ToolError(f"At most {MAX_TASKS} tasks at once; these are {len(result)}.")
     tasks = []
     for item in result:
-        if not isinstance(item, dict) or not isinstance(item.get("goal"), str) or not item["goal"]:
+        goal = item.get("goal") if isinstance(item, dict) else None
+        if not isinstance(item, dict) or not isinstance(goal, str) or not goal:
             raise ToolError("Every task needs a `goal`, a text.")
-        tasks.append(Task(item["goal"], str(item.get("context") or "")))
+        tasks.append(Task(goal, str(item.get("context") or "")))
     return tasks

@@ -6,7 +6,7 @@ import codecs
 import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hermes_agent.tools import real_paths
 from hermes_agent.tools.arguments import (
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from hermes_agent.tools.base import ToolContext
+    from hermes_core.json_values import JsonData, JsonObject
 
 
 class LimitsFiles(Protocol):
@@ -197,7 +198,7 @@ def file_tools(limits: LimitsFiles) -> list[Tool]:
     ]
 
 
-def _read(limits: LimitsFiles, arguments: dict[str, Any], context: ToolContext) -> str:
+def _read(limits: LimitsFiles, arguments: JsonObject, context: ToolContext) -> str:
     path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
     first = number(arguments, "offset", 1, 1, 2**53)
     limit = number(arguments, "limit", DEFAULT_LINES, 1, MAX_LINES)
@@ -247,7 +248,7 @@ def _page(lines: Iterator[str], first: int, limit: int, size: int) -> str:
         length += len(shown[-1])
     if total and not shown:
         raise ToolError(f"The file has {total} lines only.")
-    facts: dict[str, Any] = {"content": "\n".join(shown), "lines": total}
+    facts: dict[str, JsonData] = {"content": "\n".join(shown), "lines": total}
     if more:
         facts["next_offset"] = first + len(shown)
         if size > MAX_COUNTED_BYTES:
@@ -269,7 +270,7 @@ def _list(path: Path, handle: int) -> str:
             names = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
     finally:
         os.close(handle)
-    facts: dict[str, Any] = {
+    facts: dict[str, JsonData] = {
         "folder": str(path),
         "entries": [displayable_text(name) for name in names[:MAX_LISTED_ENTRIES]],
     }
@@ -278,7 +279,7 @@ def _list(path: Path, handle: int) -> str:
     return success(**facts)
 
 
-def _write(limits: LimitsFiles, arguments: dict[str, Any], context: ToolContext) -> str:
+def _write(limits: LimitsFiles, arguments: JsonObject, context: ToolContext) -> str:
     path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
     data = text(arguments, "content").encode()
     is_new = replace_file(path, data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hermes_agent.memory.files import MEMORY_KINDS, SEPARATOR, used_characters
 from hermes_agent.tools.arguments import (
@@ -19,6 +19,8 @@ from hermes_agent.tools.base import Tool, success
 
 if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
+    from hermes_core.json_values import JsonData, JsonObject
+    from hermes_state.search.hits import FoundMessage
 
 ACTIONS = ("add", "replace", "remove", "read")
 
@@ -26,7 +28,7 @@ ACTIONS = ("add", "replace", "remove", "read")
 class SearchesHistory(Protocol):
     """What `session_search` asks of the store."""
 
-    def search_messages(self, query: str, *, limit: int = 20) -> list[dict[str, Any]]:
+    def find(self, query: str, *, limit: int = 20) -> list[FoundMessage]:
         """Messages that answer *query*, the newest first."""
         ...
 
@@ -53,7 +55,7 @@ def memory_tool(files: MemoryFiles) -> Tool:
     )
 
 
-def _memory(files: MemoryFiles, arguments: dict[str, Any]) -> str:
+def _memory(files: MemoryFiles, arguments: JsonObject) -> str:
     action = text(arguments, "action")
     target = choice(arguments, "target", tuple(MEMORY_KINDS))
     if action == "read":
@@ -69,7 +71,7 @@ def _memory(files: MemoryFiles, arguments: dict[str, Any]) -> str:
     raise ToolError(f"`action` must be one of {', '.join(ACTIONS)}.")
 
 
-def _entry(arguments: dict[str, Any]) -> str:
+def _entry(arguments: JsonObject) -> str:
     entry = _piece(arguments, "text").replace("\r\n", "\n")
     if SEPARATOR in f"\n{entry}\n":
         raise ToolError("A line with only `§` separates entries; an entry cannot contain it.")
@@ -77,7 +79,7 @@ def _entry(arguments: dict[str, Any]) -> str:
     return entry
 
 
-def _piece(arguments: dict[str, Any], name: str) -> str:
+def _piece(arguments: JsonObject, name: str) -> str:
     piece = text(arguments, name).strip()
     if not piece:
         raise ToolError(f"`{name}` is empty.")
@@ -86,7 +88,7 @@ def _piece(arguments: dict[str, Any], name: str) -> str:
 
 def _state(target: str, entries: list[str], *, with_entries: bool = False) -> str:
     used = f"{used_characters(entries):,} of {MEMORY_KINDS[target].characters:,} characters"
-    facts: dict[str, Any] = {"target": target, "entries": len(entries), "used": used}
+    facts: dict[str, JsonData] = {"target": target, "entries": len(entries), "used": used}
     if with_entries:
         facts["entries"] = entries
     return success(**facts)
@@ -102,21 +104,21 @@ def session_search_tool(history: SearchesHistory) -> Tool:
     )
 
 
-def _session_search(history: SearchesHistory, arguments: dict[str, Any]) -> str:
+def _session_search(history: SearchesHistory, arguments: JsonObject) -> str:
     limit = number(arguments, "limit", 10, 1, 50)
-    hits = history.search_messages(_piece(arguments, "query"), limit=limit)
-    titles = {hit["session_id"]: "" for hit in hits}
+    hits = history.find(_piece(arguments, "query"), limit=limit)
+    titles = {hit.session_id: "" for hit in hits}
     for session_id in titles:
         titles[session_id] = history.get_session_title(session_id) or ""
-    return success(results=[_hit(hit, titles[hit["session_id"]]) for hit in hits])
+    return success(results=[_hit(hit, titles[hit.session_id]) for hit in hits])
 
 
-def _hit(hit: dict[str, Any], title: str) -> dict[str, Any]:
-    moment = datetime.fromtimestamp(hit["timestamp"] or 0, UTC)
+def _hit(hit: FoundMessage, title: str) -> JsonObject:
+    moment = datetime.fromtimestamp(hit.timestamp or 0, UTC)
     return {
-        "session": hit["session_id"],
+        "session": hit.session_id,
         "title": title,
         "date": moment.strftime("%Y-%m-%d %H:%M"),
-        "role": hit["role"],
-        "text": hit["snippet_text"],
+        "role": hit.role,
+        "text": hit.snippet_text,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_agent.tools import files
 from hermes_agent.tools.arguments import (
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.tools.base import ToolContext
     from hermes_agent.tools.files import LimitsFiles
+    from hermes_core.json_values import JsonData, JsonObject
 
 DIFF_CHARACTERS = 20_000  # of a result for the model
 MAX_DIFF_CHARACTERS = 500_000
@@ -55,7 +56,7 @@ class Replacement(NamedTuple):
     matches: int
 
 
-def _patch(limits: LimitsFiles, arguments: dict[str, Any], context: ToolContext) -> str:
+def _patch(limits: LimitsFiles, arguments: JsonObject, context: ToolContext) -> str:
     path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
     replacement = plan_replacement(arguments, path)
     if isinstance(replacement, str):
@@ -65,7 +66,7 @@ def _patch(limits: LimitsFiles, arguments: dict[str, Any], context: ToolContext)
     return success(diff=unified_diff(file.text, changed, path.name), replaced=count)
 
 
-def plan_replacement(arguments: dict[str, Any], path: Path) -> Replacement | str:
+def plan_replacement(arguments: JsonObject, path: Path) -> Replacement | str:
     """The change of a file that a call asks for, or the failure as JSON."""
     old, new = text(arguments, "old_string"), text(arguments, "new_string")
     if not old:
@@ -85,7 +86,7 @@ def plan_replacement(arguments: dict[str, Any], path: Path) -> Replacement | str
     return Replacement(path, file, file.text.replace(old, new), count)
 
 
-def preview_change(tool: str, arguments: dict[str, Any], path: Path) -> str:
+def preview_change(tool: str, arguments: JsonObject, path: Path) -> str:
     """The complete diff of a call of `write_file` or `patch`; empty if it would fail."""
     try:
         if tool == "patch":
@@ -125,7 +126,7 @@ def _line_numbers(content: str, piece: str) -> list[int]:
     return numbers
 
 
-def _hints(content: str, old: str) -> dict[str, Any]:
+def _hints(content: str, old: str) -> dict[str, JsonData]:
     """What stands in the file that looks most like what was looked for."""
     wanted = next((line.strip() for line in old.splitlines() if line.strip()), "")
     lines = content.splitlines()[:MAX_COMPARED_LINES]
@@ -134,7 +135,7 @@ def _hints(content: str, old: str) -> dict[str, Any]:
     by_text = {line.strip(): number for number, line in reversed(list(enumerate(lines, 1)))}
     close_matches = difflib.get_close_matches(wanted, by_text, n=3, cutoff=0.6)
     closest = [f"{by_text[item]}|{lines[by_text[item] - 1]}"[:300] for item in close_matches]
-    facts: dict[str, Any] = {"closest": [files.displayable_text(line) for line in closest]}
+    facts: dict[str, JsonData] = {"closest": [files.displayable_text(line) for line in closest]}
     if " ".join(old.split()) in " ".join(content.split()):
         facts["hint"] = "Only white space differs: copy it exactly from read_file."
     return facts

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.jobs import Jobs
     from hermes_agent.tools.terminal import LimitsCommands
     from hermes_agent.turn_control import Cancel
+    from hermes_core.json_values import JsonData, JsonObject
 
 MAX_SEARCH_SECONDS = 60.0
 LINE_CHARACTERS = 300
@@ -90,9 +91,7 @@ def search_tool(jobs: Jobs, limits: LimitsCommands) -> Tool:
     )
 
 
-def _search(
-    jobs: Jobs, limits: LimitsCommands, arguments: dict[str, Any], context: ToolContext
-) -> str:
+def _search(jobs: Jobs, limits: LimitsCommands, arguments: JsonObject, context: ToolContext) -> str:
     query = FileQuery(
         text(arguments, "pattern"),
         limits.real_path(resolve_path(text(arguments, "path", "."), context.cwd), context),
@@ -120,7 +119,7 @@ def _search(
     visible = (match.line for match in lines if is_visible(match.file))
     results = [_short(line, context.cwd) for line in itertools.islice(visible, limit + 1)]
     lines.close()  # type: ignore[attr-defined]
-    facts: dict[str, Any] = {"matches": results[:limit], "count": min(len(results), limit)}
+    facts: dict[str, JsonData] = {"matches": results[:limit], "count": min(len(results), limit)}
     if len(results) > limit:
         facts["more"] = True
     if query.is_over:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hermes_agent.sandbox.denials import find_denial
 from hermes_agent.tools.arguments import (
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hermes_agent.sandbox.policy import SandboxPolicy
     from hermes_agent.tools.base import ToolContext
     from hermes_agent.tools.jobs import CommandJob, Jobs
+    from hermes_core.json_values import JsonData, JsonObject
 
 TIMEOUT_EXIT_CODE = 124
 INTERRUPTED_EXIT_CODE = 130
@@ -92,7 +93,7 @@ def terminal_tools(jobs: Jobs, limits: LimitsCommands) -> list[Tool]:
 
 
 def _terminal(
-    jobs: Jobs, limits: LimitsCommands, arguments: dict[str, Any], context: ToolContext
+    jobs: Jobs, limits: LimitsCommands, arguments: JsonObject, context: ToolContext
 ) -> str:
     command = text(arguments, "command")
     seconds = number(arguments, "timeout", DEFAULT_SECONDS, 1, MAX_SECONDS)
@@ -126,7 +127,7 @@ def _terminal(
     return _result(result, restored)
 
 
-def _result(facts: dict[str, Any], restored: list[str]) -> str:
+def _result(facts: dict[str, JsonData], restored: list[str]) -> str:
     if not restored:
         return success(**facts)
     return success(**facts, sandbox=RESTORED.format(files=", ".join(restored)))
@@ -144,7 +145,9 @@ def _watch(jobs: Jobs, policy: SandboxPolicy | None, context: ToolContext) -> li
     return restored
 
 
-def _wait_for(jobs: Jobs, job: CommandJob, seconds: int, context: ToolContext) -> dict[str, Any]:
+def _wait_for(
+    jobs: Jobs, job: CommandJob, seconds: int, context: ToolContext
+) -> dict[str, JsonData]:
     """Let a command run to its end, its time limit, or a stop."""
     deadline = time.monotonic() + seconds
     _listen(job, context, deadline)
@@ -170,8 +173,8 @@ def _listen(job: CommandJob, context: ToolContext, deadline: float) -> None:
     job.listen(is_over, lambda piece: _show(context, piece))
 
 
-def _finished_result(jobs: Jobs, job: CommandJob) -> dict[str, Any]:
-    facts: dict[str, Any] = {"output": job.output.text(), "exit_code": job.exit_code}
+def _finished_result(jobs: Jobs, job: CommandJob) -> dict[str, JsonData]:
+    facts: dict[str, JsonData] = {"output": job.output.text(), "exit_code": job.exit_code}
     if jobs.leave(job):
         facts["still_running"] = job.id
     return facts
@@ -182,7 +185,7 @@ def _show(context: ToolContext, piece: str) -> None:
     attempt(Step("show output", lambda: context.show(piece)))
 
 
-def _process(jobs: Jobs, arguments: dict[str, Any], context: ToolContext) -> str:
+def _process(jobs: Jobs, arguments: JsonObject, context: ToolContext) -> str:
     action = choice(arguments, "action", tuple(ACTIONS))
     jobs.settle()
     jobs.restore_files()
@@ -204,7 +207,7 @@ def _wait(job: CommandJob, seconds: int, context: ToolContext) -> None:
     time.sleep(FINAL_OUTPUT_SECONDS if job.pipe_is_open else 0)
 
 
-def _job_fields(job: CommandJob) -> dict[str, Any]:
+def _job_fields(job: CommandJob) -> dict[str, JsonData]:
     """A job that was left running after its command ended has an exit code and runs."""
     return {
         "job": job.id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
 from hermes_agent.tools.base import Tool, failure, success
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.jobs import Jobs
     from hermes_agent.tools.memory import SearchesHistory
     from hermes_agent.tools.terminal import LimitsCommands
+    from hermes_core.json_values import JsonObject
 
 MAX_CHOICES = 10
 
@@ -37,12 +38,13 @@ def clarify_tool() -> Tool:
     )
 
 
-def _clarify(arguments: dict[str, Any], context: ToolContext) -> str:
+def _clarify(arguments: JsonObject, context: ToolContext) -> str:
     question = text(arguments, "question").strip()
-    choices = arguments.get("choices") or []
+    given = arguments.get("choices") or []
     if not question:
         raise ToolError("`question` is empty.")
-    if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
+    choices = [item for item in given if isinstance(item, str)] if isinstance(given, list) else []
+    if not isinstance(given, list) or len(choices) < len(given):
         raise ToolError("`choices` must be a list of strings.")
     reply = context.prompter.clarify(question, choices[:MAX_CHOICES])
     if not reply.strip():

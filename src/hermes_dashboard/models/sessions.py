@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_dashboard.models.text import Identifier, MessageId, Text
+
+if TYPE_CHECKING:
+    from hermes_state.sessions.records import PagedSession
 
 Tag = Annotated[str, StringConstraints(max_length=80)]
 
@@ -221,26 +224,33 @@ class Hits(BaseModel):
     progress: ProgressView | None
 
 
-def item_of(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the store as a `SessionItem`."""
-    cost = row.get("actual_cost_usd")
-    return {
-        **row,
-        "cost_usd": row.get("estimated_cost_usd") if cost is None else cost,
-        "parent_id": row.get("parent_session_id"),
-        "is_open": row["ended_at"] is None,
-        **{name: row.get(name) or 0 for name in COUNT_FIELDS},
-        **{name: bool(row.get(name)) for name in ("pinned", "archived", "unread")},
-    }
-
-
-COUNT_FIELDS = (
-    "message_count",
-    "tool_call_count",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-    "api_call_count",
-)
+def item_of(row: PagedSession) -> SessionItem:
+    """A row of the store as a list item."""
+    session = row.session
+    cost = session.actual_cost_usd
+    return SessionItem(
+        id=session.id,
+        title=session.title,
+        preview=row.preview,
+        source=session.source,
+        model=session.model,
+        started_at=session.started_at,
+        last_active=row.last_active,
+        ended_at=session.ended_at,
+        end_reason=session.end_reason,
+        message_count=session.message_count,
+        tool_call_count=session.tool_call_count,
+        input_tokens=session.input_tokens,
+        output_tokens=session.output_tokens,
+        cost_usd=session.estimated_cost_usd if cost is None else cost,
+        cwd=session.cwd,
+        pinned=bool(session.pinned),
+        archived=bool(session.archived),
+        unread=row.unread,
+        tags=row.tags,
+        kind=row.kind,
+        parent_id=session.parent_session_id,
+        is_open=session.ended_at is None,
+        is_running=row.is_running,
+        trashed_at=row.trashed_at,
+    )

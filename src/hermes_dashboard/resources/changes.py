@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import HTTPException, Response
 
@@ -10,6 +10,7 @@ from hermes_core.errors import HermesError, SessionNotFoundError, UsageError
 from hermes_dashboard.models.sessions import (
     BulkChange,
     BulkReport,
+    NotDone,
     Purged,
     SessionChange,
     SessionItem,
@@ -34,28 +35,28 @@ def router(context: DashboardContext) -> ResourceRouter:
     db = context.db
 
     @routes.post("/sessions/bulk", response_model=BulkReport, responses=problems(400, 503))
-    def change_many(change: BulkChange) -> dict[str, Any]:
+    def change_many(change: BulkChange) -> BulkReport:
         """Apply a change to many conversations; a failure does not affect the others."""
         return apply_bulk_change(db, change)
 
     @routes.patch("/sessions/{session_id}", response_model=SessionItem, responses=CHANGE_PROBLEMS)
-    def change_session(session_id: Identifier, change: SessionChange) -> dict[str, Any]:
+    def change_session(session_id: Identifier, change: SessionChange) -> SessionItem:
         """Rename, pin, archive or tag a conversation, or mark it as read."""
         resolved = resolve_untrashed(db, session_id)
         apply_change(db, resolved, change)
         return session_item(db, resolved)
 
     @routes.delete("/sessions/{session_id}", response_model=Trashed, responses=CHANGE_PROBLEMS)
-    def trash_session(session_id: Identifier) -> dict[str, Any]:
+    def trash_session(session_id: Identifier) -> Trashed:
         """Move a conversation to the trash, with the tasks delegated from it."""
         resolved = resolve_untrashed(db, session_id)
         db.delete_session(resolved)
-        return {"trashed": db.pages.family_in_trash(resolved)}
+        return Trashed(trashed=db.pages.family_in_trash(resolved))
 
     @routes.post(
         "/sessions/{session_id}/restore", response_model=SessionItem, responses=CHANGE_PROBLEMS
     )
-    def restore_session(session_id: Identifier) -> dict[str, Any]:
+    def restore_session(session_id: Identifier) -> SessionItem:
         """Restore a conversation from the trash."""
         db.trash.restore(session_id)
         return session_item(db, session_id)
@@ -70,9 +71,9 @@ def router(context: DashboardContext) -> ResourceRouter:
         db.trash.purge(session_id)
 
     @routes.delete("/trash", response_model=Purged, responses=problems(503))
-    def empty_trash() -> dict[str, int]:
+    def empty_trash() -> Purged:
         """Empty the trash permanently."""
-        return {"purged": db.trash.purge_expired(older_than_days=0)}
+        return Purged(purged=db.trash.purge_expired(older_than_days=0))
 
     return routes
 
@@ -99,12 +100,12 @@ def apply_change(db: SessionDB, session_id: str, change: SessionChange) -> None:
         db.mark_session_read(session_id)
 
 
-def apply_bulk_change(db: SessionDB, change: BulkChange) -> dict[str, Any]:
+def apply_bulk_change(db: SessionDB, change: BulkChange) -> BulkReport:
     """Apply a change to many conversations in sequence."""
     action = _action(db, change)
     done: list[str] = []
     changed: list[str] = []
-    failed: list[dict[str, str]] = []
+    failed: list[NotDone] = []
     for session_id in dict.fromkeys(change.ids):
         is_unchanged = _is_in_state(db, session_id, change)
         try:
@@ -113,11 +114,11 @@ def apply_bulk_change(db: SessionDB, change: BulkChange) -> dict[str, Any]:
             if not is_unchanged and action(session_id) is False:
                 raise SessionNotFoundError(f"session not found: {session_id}")
         except HermesError as error:
-            failed.append({"id": session_id, "detail": str(error)})
+            failed.append(NotDone(id=session_id, detail=str(error)))
         else:
             done.append(session_id)
             changed += [] if is_unchanged else [session_id]
-    return {"done": done, "changed": changed, "failed": failed}
+    return BulkReport(done=done, changed=changed, failed=failed)
 
 
 def _is_in_state(db: SessionDB, session_id: str, change: BulkChange) -> bool:
@@ -126,13 +127,13 @@ def _is_in_state(db: SessionDB, session_id: str, change: BulkChange) -> bool:
     if not rows:
         return False
     row, tag = rows[0], (change.tag or "").strip().casefold()
-    has_tag = tag in {existing.casefold() for existing in row["tags"]}
+    has_tag = tag in {existing.casefold() for existing in row.tags}
     states: dict[str, bool] = {
-        "pin": bool(row.get("pinned")),
-        "unpin": not row.get("pinned"),
-        "archive": bool(row["archived"]),
-        "unarchive": not row["archived"],
-        "trash": row["trashed_at"] is not None,
+        "pin": bool(row.session.pinned),
+        "unpin": not row.session.pinned,
+        "archive": bool(row.session.archived),
+        "unarchive": not row.session.archived,
+        "trash": row.trashed_at is not None,
         "tag": has_tag,
         "untag": not has_tag,
     }

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from websockets.asyncio.client import ClientConnection
 
+    from hermes_core.json_values import JsonObject
     from hermes_dashboard.auth.access import Access
     from hermes_dashboard.context import DashboardContext
     from hermes_dashboard.metrics import DashboardMetrics
@@ -270,11 +271,16 @@ def _with_folder(request: frames.RpcRequest, context: DashboardContext) -> str:
     else:
         folder = folders.default()
     params["cwd"] = str(folder)
-    document = {"jsonrpc": "2.0", "id": request.id, "method": request.method, "params": params}
-    return frames.encode(document).decode()
+    frame: frames.Frame = {
+        "jsonrpc": "2.0",
+        "id": request.id,
+        "method": request.method,
+        "params": params,
+    }
+    return frames.encode(frame).decode()
 
 
-def _check_mode(params: dict[str, Any]) -> None:
+def _check_mode(params: JsonObject) -> None:
     """Refuse the mode without limits and rules in advance: only a terminal may choose them."""
     if params.get("allow"):
         raise UsageError("A page cannot allow commands in advance; answer their approvals.")

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from fastapi import HTTPException, Response
 
-from hermes_dashboard.models.system import GatewayState, Paired, Pairing
+from hermes_dashboard.models.system import (
+    Allowed,
+    Asking,
+    Chat,
+    GatewayState,
+    LoggedError,
+    Paired,
+    Pairing,
+    PlatformView,
+    Queue,
+    Unsent,
+)
 from hermes_dashboard.models.text import Identifier, problems
 from hermes_dashboard.routes import ResourceRouter
 
@@ -15,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
     from hermes_state.delivery.outbox import StoredReply
+    from hermes_state.delivery.pairings import AllowedUser, PendingPairing
 
 MAX_CHATS: Final = 200
 MAX_ERRORS: Final = 50
@@ -27,32 +39,33 @@ def router(context: DashboardContext) -> ResourceRouter:
     db = context.db
 
     @routes.get("", response_model=GatewayState, responses=problems(503))
-    def show_gateway() -> dict[str, Any]:
+    def show_gateway() -> GatewayState:
         """Platforms, chats, the queue, errors, approved users and pending requests."""
         state = context.gateway.state()
-        fields = ("pid", "started_at", "version")
-        return {
-            "is_running": bool(state.get("is_running")),
-            **{name: state.get(name) for name in fields},
-            "platforms": state.get("platforms") or [],
-            "queue": queue_of(db),
-            "chats": [
-                {**chat, "title": db.get_session_title(chat["session_id"])}
+        return GatewayState(
+            is_running=state.is_running,
+            pid=state.pid,
+            started_at=state.started_at,
+            version=state.version,
+            platforms=[PlatformView(**platform._asdict()) for platform in state.platforms],
+            queue=queue_of(db),
+            chats=[
+                Chat(**chat._asdict(), title=db.get_session_title(chat.session_id))
                 for chat in context.gateway.chats(MAX_CHATS)
             ],
-            "errors": context.gateway.errors(MAX_ERRORS),
-            "unsent": [_unsent(reply) for reply in db.chats.unsent_replies(MAX_UNSENT)],
-            "asking": [{**user, "asked_at": user["created_at"]} for user in db.pairings.pending()],
-            "allowed": [{**user, "since": user["allowed_at"]} for user in db.pairings.allowed()],
-        }
+            errors=[LoggedError(**error._asdict()) for error in context.gateway.errors(MAX_ERRORS)],
+            unsent=[_unsent(reply) for reply in db.chats.unsent_replies(MAX_UNSENT)],
+            asking=[_asking(user) for user in db.pairings.pending()],
+            allowed=[_allowed(user) for user in db.pairings.allowed()],
+        )
 
     @routes.post("/pairings", response_model=Paired, responses=problems(400, 404, 429, 503))
-    def approve(pairing: Pairing) -> dict[str, str]:
+    def approve(pairing: Pairing) -> Paired:
         """Approve the user with this code; codes are single-use and expire after an hour."""
         platform = pairing.platform.strip().lower()
         approved = db.pairings.approve(platform, pairing.code)
         if approved is not None:
-            return {"user_id": approved.user_id, "user_name": approved.user_name}
+            return Paired(user_id=approved.user_id, user_name=approved.user_name)
         if db.pairings.is_locked(platform):
             raise HTTPException(429, f"Too many wrong codes for {platform}. Try again in an hour.")
         raise HTTPException(
@@ -75,23 +88,48 @@ def router(context: DashboardContext) -> ResourceRouter:
     return routes
 
 
-def queue_of(db: SessionDB) -> dict[str, Any]:
+def queue_of(db: SessionDB) -> Queue:
     """The number of messages by state."""
     counts = db.chats.mail_counts()
 
     def number(box: str, *states: str) -> int:
         return sum(count for (_, state), count in counts[box].items() if state in states)
 
-    return {
-        "waiting": number("inbox", "waiting"),
-        "handling": number("inbox", "claimed"),
-        "owed": number("outbox", "waiting", "sending"),
-        "ambiguous": number("outbox", "ambiguous"),
-        "failed": sum(reply.state == "failed" for reply in db.chats.unsent_replies(MAX_UNSENT)),
-        "oldest_waiting_at": db.chats.oldest_waiting(),
-    }
+    return Queue(
+        waiting=number("inbox", "waiting"),
+        handling=number("inbox", "claimed"),
+        owed=number("outbox", "waiting", "sending"),
+        ambiguous=number("outbox", "ambiguous"),
+        failed=sum(reply.state == "failed" for reply in db.chats.unsent_replies(MAX_UNSENT)),
+        oldest_waiting_at=db.chats.oldest_waiting(),
+    )
 
 
-def _unsent(reply: StoredReply) -> dict[str, Any]:
-    target = json.dumps(reply.target, ensure_ascii=False)
-    return {**reply._asdict(), "id": reply.outbox_id, "target": target}
+def _unsent(reply: StoredReply) -> Unsent:
+    return Unsent(
+        id=reply.outbox_id,
+        platform=reply.platform,
+        target=json.dumps(reply.target, ensure_ascii=False),
+        state=reply.state,
+        error=reply.error,
+        attempts=reply.attempts,
+        created_at=reply.created_at,
+    )
+
+
+def _asking(user: PendingPairing) -> Asking:
+    return Asking(
+        platform=user.platform,
+        user_id=user.user_id,
+        user_name=user.user_name,
+        asked_at=user.created_at,
+    )
+
+
+def _allowed(user: AllowedUser) -> Allowed:
+    return Allowed(
+        platform=user.platform,
+        user_id=user.user_id,
+        user_name=user.user_name,
+        since=user.allowed_at,
+    )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, StoreError
-from hermes_dashboard.models.system import Health
+from hermes_dashboard.models.system import Checked, Health
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from hermes_dashboard.context import DashboardContext
 
-    CheckResult = tuple[str, str]
+    CheckStatus = Literal["ok", "warn", "fail"]
+    CheckResult = tuple[CheckStatus, str]
 
 OK: Final = "ok"
 WARN: Final = "warn"
@@ -30,16 +31,16 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/health", tag="health")
 
     @routes.get("", response_model=Health)
-    def show_health() -> dict[str, Any]:
+    def show_health() -> Health:
         """Quick checks only; `hermes doctor` runs all checks."""
         checks = run_checks(context)
-        is_fine = all(check["status"] == OK for check in checks)
-        return {"status": "ok" if is_fine else "attention", "checks": checks}
+        is_fine = all(check.status == OK for check in checks)
+        return Health(status="ok" if is_fine else "attention", checks=checks)
 
     return routes
 
 
-def run_checks(context: DashboardContext) -> list[dict[str, str]]:
+def run_checks(context: DashboardContext) -> list[Checked]:
     """Run every check; a check that raises counts as failed."""
     checks: dict[str, Callable[[DashboardContext], CheckResult]] = {
         "history": _history,
@@ -57,12 +58,13 @@ def run_checks(context: DashboardContext) -> list[dict[str, str]]:
 
 def _run_check(
     name: str, check: Callable[[DashboardContext], CheckResult], context: DashboardContext
-) -> dict[str, str]:
+) -> Checked:
+    status: CheckStatus
     try:
         status, detail = check(context)
     except HermesError as error:
         status, detail = FAIL, str(error)
-    return {"name": name, "status": status, "detail": with_command_name(detail)}
+    return Checked(name=name, status=status, detail=with_command_name(detail))
 
 
 def _history(context: DashboardContext) -> CheckResult:
@@ -113,7 +115,7 @@ def _settings(_context: DashboardContext) -> CheckResult:
 
 def _gateway(context: DashboardContext) -> CheckResult:
     waiting = context.db.inbox.waiting_places()
-    if context.gateway.state().get("is_running"):
+    if context.gateway.state().is_running:
         return OK, f"running, {waiting} chats waiting"
     if waiting:
         return WARN, f"{waiting} chats have unanswered messages; run `hermes gateway start`"

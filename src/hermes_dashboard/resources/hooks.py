@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import BackgroundTasks, HTTPException, Query
 
 import hermes_plugin_host
 from hermes_core.hooks import HOOKS
-from hermes_dashboard.models.system import Boundaries, Hooks, Replayed
+from hermes_dashboard.models.system import Boundaries, Boundary, Hook, Hooks, Replayed
 from hermes_dashboard.models.text import MAX_ROW_ID, Identifier, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_plugin_host.delivery import Delivery
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes_core.hooks import HookSpec
     from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
+    from hermes_state.delivery.boundaries import BoundaryEvent
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -25,25 +26,21 @@ def router(context: DashboardContext) -> ResourceRouter:
     db = context.db
 
     @routes.get("/hooks", response_model=Hooks, responses=problems(503))
-    def list_hooks() -> dict[str, Any]:
+    def list_hooks() -> Hooks:
         """All hooks and the plugins registered for them."""
-        return {"hooks": [_hook(hook) for hook in HOOKS], "pending": db.boundaries.pending()}
+        return Hooks(hooks=[_hook(hook) for hook in HOOKS], pending=db.boundaries.pending())
 
     @routes.get("/boundaries", response_model=Boundaries, responses=problems(400, 404, 409, 503))
     def list_boundaries(
         limit: Annotated[int, Query(ge=1, le=500)] = 50,
         session_id: Identifier | None = None,
         before: Annotated[int, Query(ge=0, le=MAX_ROW_ID)] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Boundaries:
         """Session boundaries, newest first, and their delivery to plugins."""
         resolved = None if session_id is None else _resolve(db, session_id)
         rows = db.boundaries.recent(resolved, limit + 1, before=before)
-        titles = {row["session_id"]: db.get_session_title(row["session_id"]) for row in rows}
-        items = [
-            {**row, "at": row["occurred_at"], "session_title": titles[row["session_id"]]}
-            for row in rows[:limit]
-        ]
-        return {"items": items, "has_more": len(rows) > limit}
+        items = [_boundary(row, db.get_session_title(row.session_id)) for row in rows[:limit]]
+        return Boundaries(items=items, has_more=len(rows) > limit)
 
     @routes.post(
         "/boundaries/{event_id}/replay",
@@ -51,12 +48,12 @@ def router(context: DashboardContext) -> ResourceRouter:
         response_model=Replayed,
         responses=problems(404, 503),
     )
-    def replay(event_id: Identifier, background: BackgroundTasks) -> dict[str, str]:
+    def replay(event_id: Identifier, background: BackgroundTasks) -> Replayed:
         """Deliver a boundary to plugins again, with the same event ID."""
         if not db.boundaries.replay(event_id):
             raise HTTPException(404, f"Event not found: {event_id}")
         background.add_task(Delivery(db.boundaries, hermes_plugin_host.active()).deliver_due)
-        return {"event_id": event_id}
+        return Replayed(event_id=event_id)
 
     return routes
 
@@ -66,13 +63,30 @@ def _resolve(db: SessionDB, name: str) -> str:
     return name if db.boundaries.recent(name, 1) else db.lookup.resolve(name)
 
 
-def _hook(hook: HookSpec) -> dict[str, Any]:
+def _boundary(event: BoundaryEvent, title: str | None) -> Boundary:
+    return Boundary(
+        event_id=event.event_id,
+        sequence=event.sequence,
+        session_id=event.session_id,
+        session_title=title,
+        kind=event.kind,
+        reason=event.reason,
+        old_session_id=event.old_session_id,
+        new_session_id=event.new_session_id,
+        platform=event.platform,
+        at=event.occurred_at,
+        state=event.state,
+        attempts=event.attempts,
+        error=event.error,
+    )
+
+
+def _hook(hook: HookSpec) -> Hook:
     callbacks = hermes_plugin_host.active().callbacks(hook.name)
-    return {
-        "name": hook.name,
-        "help": hook.moment,
-        "listeners": [callback.plugin for callback in callbacks],
-        "last_error": next(
-            (callback.last_error for callback in callbacks if callback.last_error), None
-        ),
-    }
+    errors = (callback.last_error for callback in callbacks if callback.last_error)
+    return Hook(
+        name=hook.name,
+        help=hook.moment,
+        listeners=[callback.plugin for callback in callbacks],
+        last_error=next(errors, None),
+    )

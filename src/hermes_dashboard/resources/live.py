@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hermes_core.history_rows import HistoryPosition
     from hermes_dashboard.auth.access import Access
-    from hermes_dashboard.context import DashboardContext
+    from hermes_dashboard.context import DashboardContext, GatewayStatus
     from hermes_dashboard.metrics import DashboardMetrics
     from hermes_dashboard.server import ShutdownSignal
 
@@ -100,7 +100,7 @@ class ChangeDetector:
         self._gateway = context.gateway
         self._version = 0
         self._position: HistoryPosition | None = None
-        self._state = ""
+        self._state: GatewayStatus | None = None
         self._is_reload_pending = False
         self._reloaded_at = float("-inf")
 
@@ -158,7 +158,7 @@ class ChangeDetector:
         return [FULL_RELOAD]
 
     def _gateway_changed(self) -> bool:
-        state = json.dumps(self._gateway.state(), sort_keys=True, default=str)
+        state = self._gateway.state()
         has_changed, self._state = state != self._state, state
         return has_changed
 

@@ -65,7 +65,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     @routes.get("/api/models")
     def models() -> Models:
         """The selected model, the models of local servers, and the built-in model."""
-        items = [Model.model_validate(model) for model in context.models()]
+        items = [Model(**model._asdict()) for model in context.models()]
         current = next((item.name for item in items if item.is_current), None)
         return Models(current=current, items=items)
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_achievements.evaluation.values import streaks
 from hermes_core import __version__
 from hermes_dashboard.analytics.charts import Span, Sums, sent_by_day
-from hermes_dashboard.models.analytics import Overview
+from hermes_dashboard.models.analytics import (
+    GatewayGlance,
+    HealthGlance,
+    HistorySize,
+    Overview,
+    PlatformState,
+    StreakView,
+    Today,
+    WeekDay,
+)
 from hermes_dashboard.models.sessions import item_of
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.resources.gateway import queue_of
@@ -30,33 +39,33 @@ def router(context: DashboardContext) -> ResourceRouter:
     db = context.db
 
     @routes.get("", response_model=Overview, responses=problems(503))
-    def show_overview() -> dict[str, Any]:
+    def show_overview() -> Overview:
         """Data of the overview page."""
         data = context.analysis.data()
         running = db.pages.items(sorted(db.leases.running()))
         stats = db.statistics.stats()
         days = _last_days(data)
-        return {
-            "today": _today(days, data.today),
-            "streak": streak_of(sent_by_day(data), data.today),
-            "recent": [item_of(row) for row in db.pages.page(limit=RECENT_SESSIONS).rows],
-            "running": [item_of(row) for row in running],
-            "week": [
-                {"day": day, "messages": round(days.days[day]["messages"])}
+        return Overview(
+            today=_today(days, data.today),
+            streak=streak_of(sent_by_day(data), data.today),
+            recent=[item_of(row) for row in db.pages.page(limit=RECENT_SESSIONS).rows],
+            running=[item_of(row) for row in running],
+            week=[
+                WeekDay(day=day, messages=round(days.days[day]["messages"]))
                 for day in days.span.days()
             ],
-            "history": {
-                "sessions": stats["sessions"],
-                "messages": stats["messages"],
-                "first_started_at": stats["first_started_at"],
-                "database_bytes": stats["database_bytes"],
-            },
-            "gateway": _gateway(context),
-            "health": _health(context),
-            "version": __version__,
-            "home": str(context.home),
-            "is_demo": context.is_demo,
-        }
+            history=HistorySize(
+                sessions=stats.sessions,
+                messages=stats.messages,
+                first_started_at=stats.first_started_at,
+                database_bytes=stats.database_bytes,
+            ),
+            gateway=_gateway(context),
+            health=_health(context),
+            version=__version__,
+            home=str(context.home),
+            is_demo=context.is_demo,
+        )
 
     return routes
 
@@ -67,51 +76,44 @@ def _last_days(data: AnalyticsData) -> Sums:
     return Sums(data, Span(first.isoformat(), last.isoformat()))
 
 
-def _today(sums: Sums, today: str) -> dict[str, Any]:
+def _today(sums: Sums, today: str) -> Today:
     day = sums.days[today]
-    return {
-        "sessions": round(day["sessions"]),
-        "messages": round(day["messages"]),
-        "tool_calls": round(day["tool_calls"]),
-        "tokens": round(day["input_tokens"] + day["output_tokens"]),
-        "cost_usd": round(day["cost_usd"], 6),
-    }
+    return Today(
+        sessions=round(day["sessions"]),
+        messages=round(day["messages"]),
+        tool_calls=round(day["tool_calls"]),
+        tokens=round(day["input_tokens"] + day["output_tokens"]),
+        cost_usd=round(day["cost_usd"], 6),
+    )
 
 
-def streak_of(days: dict[str, dict[str, int]], today: str) -> dict[str, Any]:
+def streak_of(days: dict[str, dict[str, int]], today: str) -> StreakView:
     """The current streak and the longest one."""
     history = streaks(days)
     last_day, length = history[-1] if history else (None, 0)
     since = 0 if last_day is None else _days_between(last_day, today)
     is_over = last_day is None or since > MAX_STREAK_GAP_DAYS
-    return {
-        "days": 0 if is_over else length,
-        "longest": max((length for _, length in history), default=0),
-        "last_day": last_day,
-        "is_today_done": last_day == today,
-    }
+    return StreakView(
+        days=0 if is_over else length,
+        longest=max((length for _, length in history), default=0),
+        last_day=last_day,
+        is_today_done=last_day == today,
+    )
 
 
 def _days_between(first: str, last: str) -> int:
     return (date.fromisoformat(last) - date.fromisoformat(first)).days
 
 
-def _gateway(context: DashboardContext) -> dict[str, Any]:
+def _gateway(context: DashboardContext) -> GatewayGlance:
     state = context.gateway.state()
-    platforms = state.get("platforms") or []
-    return {
-        "is_running": bool(state.get("is_running")),
-        "platforms": [
-            {"name": platform["name"], "state": platform["state"]} for platform in platforms
-        ],
-        "waiting": queue_of(context.db)["waiting"],
-    }
+    return GatewayGlance(
+        is_running=state.is_running,
+        platforms=[PlatformState(name=item.name, state=item.state) for item in state.platforms],
+        waiting=queue_of(context.db).waiting,
+    )
 
 
-def _health(context: DashboardContext) -> dict[str, Any]:
-    notes = [
-        f"{check['name']}: {check['detail']}"
-        for check in run_checks(context)
-        if check["status"] != OK
-    ]
-    return {"status": "attention" if notes else "ok", "notes": notes}
+def _health(context: DashboardContext) -> HealthGlance:
+    notes = [f"{check.name}: {check.detail}" for check in run_checks(context) if check.status != OK]
+    return HealthGlance(status="attention" if notes else "ok", notes=notes)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 from fastapi import Query
 
 from hermes_core.isolate import Step, attempt
-from hermes_dashboard.models.sessions import Hits
+from hermes_dashboard.models.sessions import Hits, ProgressView, SearchHit
 from hermes_dashboard.models.text import Timestamp, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.search.candidates import Patience
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
+    from hermes_state.search.hits import FoundMessage
 
 UNINDEXED_READ_SECONDS: Final = 1.5  # for messages outside the index, per search
 FILL_SECONDS: Final = 0.1
@@ -91,7 +92,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         since: Timestamp | None = None,
         until: Timestamp | None = None,
         with_tools: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Hits:
         """Messages that match the query, newest first.
 
         Syntax: words, "phrases", prefix*, one OR two, -not. While the index is being built,
@@ -99,7 +100,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         outside the index is read for a limited time; `is_partial` is true if some was skipped.
         """
         patience = Patience(UNINDEXED_READ_SECONDS)
-        hits = db.search_messages(
+        hits = db.search.find(
             q,
             source_filter=source,
             role_filter=role,
@@ -114,29 +115,29 @@ def router(context: DashboardContext) -> ResourceRouter:
         progress = db.search.progress(with_tools=reads_tools)
         if progress is not None:
             updater.start(with_tools=reads_tools)
-        return {
-            "items": _shown(db, hits[:limit]),
-            "has_more": len(hits) > limit,
-            "is_partial": patience.has_ended,
-            "progress": progress and {"done": progress[0], "total": progress[1]},
-        }
+        return Hits(
+            items=_shown(db, hits[:limit]),
+            has_more=len(hits) > limit,
+            is_partial=patience.has_ended,
+            progress=progress and ProgressView(done=progress[0], total=progress[1]),
+        )
 
     return routes
 
 
-def _shown(db: SessionDB, hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    sessions = {hit["session_id"] for hit in hits}
+def _shown(db: SessionDB, hits: list[FoundMessage]) -> list[SearchHit]:
+    sessions = {hit.session_id for hit in hits}
     titles = {session: db.get_session_title(session) for session in sessions}
     return [
-        {
-            "session_id": hit["session_id"],
-            "session_title": titles[hit["session_id"]],
-            "source": hit["source"],
-            "message_id": hit["id"],
-            "role": hit["role"],
-            "timestamp": hit["timestamp"],
-            "snippet": hit["snippet_text"],
-            "marks": hit["offsets"],
-        }
+        SearchHit(
+            session_id=hit.session_id,
+            session_title=titles[hit.session_id],
+            source=hit.source,
+            message_id=hit.id,
+            role=hit.role,
+            timestamp=hit.timestamp,
+            snippet=hit.snippet_text,
+            marks=list(hit.offsets),
+        )
         for hit in hits
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Query
 
@@ -11,10 +11,14 @@ from hermes_core.command_name import command_name
 from hermes_core.errors import SessionNotFoundError
 from hermes_dashboard.models.session_query import PagedQuery, cursor_of, position_of
 from hermes_dashboard.models.sessions import (
+    FacetCount,
     FacetsView,
+    Relative,
     SessionDetail,
     SessionFamily,
+    SessionItem,
     SessionPageView,
+    StateCounts,
     item_of,
 )
 from hermes_dashboard.models.text import Identifier, problems
@@ -23,6 +27,7 @@ from hermes_dashboard.routes import ResourceRouter
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
+    from hermes_state.sessions.records import PagedSession
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -31,7 +36,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     db = context.db
 
     @routes.get("", response_model=SessionPageView, responses=problems(400, 503))
-    def list_sessions(query: Annotated[PagedQuery, Query()]) -> dict[str, Any]:
+    def list_sessions(query: Annotated[PagedQuery, Query()]) -> SessionPageView:
         """A page of conversations, most recently active first.
 
         `next` is the cursor of the next page; only the first page has `total`.
@@ -40,67 +45,73 @@ def router(context: DashboardContext) -> ResourceRouter:
         page_filter = query.to_filter(active)
         after = None if query.cursor is None else position_of(query.cursor)
         page = db.pages.page(page_filter, query.limit, after)
-        return {
-            "items": [item_of(row) for row in page.rows],
-            "next": None if page.next is None else cursor_of(page.next),
-            "total": None if after else db.pages.count(page_filter),
-        }
+        return SessionPageView(
+            items=[item_of(row) for row in page.rows],
+            next=None if page.next is None else cursor_of(page.next),
+            total=None if after else db.pages.count(page_filter),
+        )
 
     @routes.get("/facets", response_model=FacetsView, responses=problems(503))
-    def list_facets() -> dict[str, Any]:
+    def list_facets() -> FacetsView:
         """All sources, models and tags, with the number of conversations of each."""
         facets = db.facets.facets()
-        return {
-            **{
-                name: _facet_counts(getattr(facets, name)) for name in ("sources", "models", "tags")
-            },
-            "counts": {
-                "active": facets.active,
-                "archived": facets.archived,
-                "trash": facets.trash,
-            },
-        }
+        return FacetsView(
+            sources=_facet_counts(facets.sources),
+            models=_facet_counts(facets.models),
+            tags=_facet_counts(facets.tags),
+            counts=StateCounts(active=facets.active, archived=facets.archived, trash=facets.trash),
+        )
 
     @routes.get(
         "/{session_id}", response_model=SessionDetail, responses=problems(400, 404, 409, 503)
     )
-    def show_session(session_id: Identifier) -> dict[str, Any]:
+    def show_session(session_id: Identifier) -> SessionDetail:
         """One conversation, by ID, the beginning of its ID, or title."""
         return detail_of(db, db.lookup.resolve(session_id))
 
     @routes.get(
         "/{session_id}/tree", response_model=SessionFamily, responses=problems(400, 404, 409, 503)
     )
-    def show_family(session_id: Identifier) -> dict[str, Any]:
+    def show_family(session_id: Identifier) -> SessionFamily:
         """All sessions with the same root: branches, delegated tasks."""
         resolved = db.lookup.resolve(session_id)
         rows = db.facets.family(resolved)
-        nodes = [row | {"is_current": row["id"] == resolved} for row in rows]
-        return {"nodes": [node | {"message_count": node["message_count"] or 0} for node in nodes]}
+        nodes = [Relative(**row._asdict(), is_current=row.id == resolved) for row in rows]
+        return SessionFamily(nodes=nodes)
 
     return routes
 
 
-def _facet_counts(counts: dict[str, int]) -> list[dict[str, Any]]:
-    return [{"name": name, "count": number} for name, number in counts.items()]
+def _facet_counts(counts: dict[str, int]) -> list[FacetCount]:
+    return [FacetCount(name=name, count=number) for name, number in counts.items()]
 
 
-def session_item(db: SessionDB, session_id: str) -> dict[str, Any]:
+def session_item(db: SessionDB, session_id: str) -> SessionItem:
     """A conversation as a list item."""
+    return item_of(_row(db, session_id))
+
+
+def _row(db: SessionDB, session_id: str) -> PagedSession:
     rows = db.pages.items([session_id])
     if not rows:
         raise SessionNotFoundError(f"session not found: {session_id}")
-    return item_of(rows[0])
+    return rows[0]
 
 
-def detail_of(db: SessionDB, session_id: str) -> dict[str, Any]:
+def detail_of(db: SessionDB, session_id: str) -> SessionDetail:
     """All data of a conversation except its messages."""
-    fields = session_item(db, session_id)
-    return {
-        **fields,
-        "system_prompt": (db.get_session(session_id) or {}).get("system_prompt"),
-        "session_key": fields.get("session_key"),
-        "git_branch": fields.get("git_branch"),
-        "resume_command": f"{command_name()} {shlex.join(['chat', '--resume', session_id])}",
-        "rows": db.lookup.conversation_rows(session_id),
-    }
+    row = _row(db, session_id)
+    listed, session = row.session, db.sessions.find(session_id)
+    return SessionDetail(
+        **dict(item_of(row)),
+        root_id=row.root_id,
+        system_prompt=None if session is None else session.system_prompt,
+        cache_read_tokens=listed.cache_read_tokens,
+        cache_write_tokens=listed.cache_write_tokens,
+        reasoning_tokens=listed.reasoning_tokens,
+        api_call_count=listed.api_call_count,
+        session_key=listed.session_key,
+        git_branch=listed.git_branch,
+        resume_command=f"{command_name()} {shlex.join(['chat', '--resume', session_id])}",
+        rows=db.lookup.conversation_rows(session_id),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import Query
 
@@ -11,44 +11,45 @@ from hermes_achievements.classification.outcomes import classify_outcome, is_fai
 from hermes_achievements.classification.tool_kinds import operation_of
 from hermes_core import media_store
 from hermes_core.messages import plain_text
-from hermes_dashboard.models.sessions import MessagePageView
+from hermes_dashboard.models.sessions import MessagePageView, MessageView, ToolCallView
 from hermes_dashboard.models.text import Identifier, MessageId, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject
     from hermes_dashboard.context import DashboardContext
+    from hermes_state.messages.rows import MessageRow
 
 IMAGE_TYPES: Final = ("image_url", "input_image", "image")
 MEDIA_PATH: Final = "/api/media/"
 
 
-def message_of(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of the store as a `Message`."""
-    content = row["content"]
-    text, images = text_of(content), images_of(content)
-    return {
-        "id": row["id"],
-        "session_id": row["session_id"],
-        "role": row["role"] or "unknown",
-        "text": text,
-        "reasoning": row.get("reasoning") or row.get("reasoning_content"),
-        "tool_calls": calls_of(row.get("tool_calls")),
-        "tool_call_id": row.get("tool_call_id"),
-        "tool_name": row.get("tool_name"),
-        "is_failure": _has_failed(row, text) if row["role"] == "tool" else None,
-        "timestamp": row["timestamp"] or 0.0,
-        "finish_reason": row.get("finish_reason"),
-        "token_count": row.get("token_count"),
-        "state": state_of(row),
-        "images": images,
-    }
+def message_of(row: MessageRow) -> MessageView:
+    """A row of the store for the page."""
+    text = text_of(row.content)
+    return MessageView(
+        id=row.id,
+        session_id=row.session_id,
+        role=row.role or "unknown",
+        text=text,
+        reasoning=row.reasoning or row.reasoning_content,
+        tool_calls=calls_of(row.tool_calls),
+        tool_call_id=row.tool_call_id,
+        tool_name=row.tool_name,
+        is_failure=_has_failed(row.tool_name, text) if row.role == "tool" else None,
+        timestamp=row.timestamp or 0.0,
+        finish_reason=row.finish_reason,
+        token_count=row.token_count,
+        state=state_of(row),
+        images=images_of(row.content),
+    )
 
 
-def state_of(row: dict[str, Any]) -> str:
+def state_of(row: MessageRow) -> Literal["active", "undone", "compacted"]:
     """Whether the message is active, undone or compacted."""
-    if row.get("compacted"):
+    if row.compacted:
         return "compacted"
-    return "active" if row.get("active") in (None, 1) else "undone"
+    return "active" if row.is_live else "undone"
 
 
 def text_of(content: Any) -> str:
@@ -69,7 +70,7 @@ def images_of(content: Any) -> list[str]:
     return [url for url in urls if url]
 
 
-def _image_url(part: dict[str, Any]) -> str:
+def _image_url(part: JsonObject) -> str:
     """The URL of an image if the page may load it; never of other hosts."""
     image = part.get("image_url")
     url = image if isinstance(image, str) else media_store.url_of(part)
@@ -78,28 +79,27 @@ def _image_url(part: dict[str, Any]) -> str:
     return url if url.startswith("data:image/") else ""
 
 
-def calls_of(value: Any) -> list[dict[str, str]]:
+def calls_of(value: object) -> list[ToolCallView]:
     """The tool calls of a message, in any of the stored formats."""
     calls = value if isinstance(value, list) else []
     return [_call(call) for call in calls if isinstance(call, dict)]
 
 
-def _call(call: dict[str, Any]) -> dict[str, str]:
+def _call(call: JsonObject) -> ToolCallView:
     function = call.get("function")
     if not isinstance(function, dict):
         function = call
     arguments = function.get("arguments")
     if not isinstance(arguments, str):
         arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-    return {
-        "id": str(call.get("id") or call.get("call_id") or ""),
-        "name": str(function.get("name") or "unnamed tool"),
-        "arguments": arguments,
-    }
+    return ToolCallView(
+        id=str(call.get("id") or call.get("call_id") or ""),
+        name=str(function.get("name") or "unnamed tool"),
+        arguments=arguments,
+    )
 
 
-def _has_failed(row: dict[str, Any], text: str) -> bool:
-    name = row.get("tool_name")
+def _has_failed(name: str | None, text: str) -> bool:
     operation = operation_of(name) if isinstance(name, str) else ""
     return is_failure(classify_outcome(text.encode(errors="replace"), operation))
 
@@ -124,7 +124,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         after: MessageId | None = None,
         around: MessageId | None = None,
         inactive: Inactive = True,
-    ) -> dict[str, Any]:
+    ) -> MessagePageView:
         """Messages in order: before or after one, around one, or the last ones.
 
         All rows of a conversation read as one. A page holds about 4 MB at most, so it may
@@ -138,10 +138,10 @@ def router(context: DashboardContext) -> ResourceRouter:
             around=around,
             with_undone=inactive,
         )
-        return {
-            "items": [message_of(row) for row in page.rows],
-            "has_before": page.has_before,
-            "has_after": page.has_after,
-        }
+        return MessagePageView(
+            items=[message_of(row) for row in page.rows],
+            has_before=page.has_before,
+            has_after=page.has_after,
+        )
 
     return routes

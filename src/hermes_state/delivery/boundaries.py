@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.backoff import Backoff
 from hermes_state.repository import Repository
@@ -13,6 +13,30 @@ if TYPE_CHECKING:
 DELIVERY_BACKOFF: Final = Backoff(2.0, 600.0)
 MAX_ATTEMPTS: Final = 8
 
+
+class BoundaryEvent(NamedTuple):
+    """A boundary event; its state is waiting, delivering, delivered or dead."""
+
+    sequence: int
+    event_id: str
+    session_id: str
+    epoch: int
+    kind: str
+    reason: str
+    old_session_id: str | None
+    new_session_id: str | None
+    platform: str
+    occurred_at: float
+    is_final: int
+    state: str
+    attempts: int
+    due_at: float
+    process_id: str | None
+    settled_at: float | None
+    error: str | None
+
+
+SELECT_EVENTS: Final = f"SELECT {', '.join(BoundaryEvent._fields)} FROM hermes_boundary"  # noqa: S608
 INSERT_EVENT = """
     INSERT INTO hermes_boundary
         (event_id, session_id, epoch, kind, reason, old_session_id, new_session_id, platform,
@@ -32,7 +56,7 @@ CLAIM = """
     UPDATE hermes_boundary SET state = 'delivering', process_id = ?, attempts = attempts + 1
     WHERE sequence = ? AND state = 'waiting'
 """
-SELECT_EVENT = "SELECT * FROM hermes_boundary WHERE sequence = ?"
+SELECT_EVENT = f"{SELECT_EVENTS} WHERE sequence = ?"
 SETTLE = """
     UPDATE hermes_boundary SET state = ?, settled_at = ?, due_at = ?, error = ?, process_id = NULL
     WHERE event_id = ?
@@ -60,13 +84,10 @@ REQUEUE = """
         settled_at = NULL
     WHERE event_id = ?
 """
-LIST_EVENTS = """
-    SELECT * FROM hermes_boundary WHERE sequence < ? ORDER BY sequence DESC LIMIT ?
-"""
-LIST_OF_SESSION = """
-    SELECT * FROM hermes_boundary
-    WHERE session_id = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?
-"""
+LIST_EVENTS = f"{SELECT_EVENTS} WHERE sequence < ? ORDER BY sequence DESC LIMIT ?"
+LIST_OF_SESSION = (
+    f"{SELECT_EVENTS} WHERE session_id = ? AND sequence < ? ORDER BY sequence DESC LIMIT ?"
+)
 PENDING = "SELECT count(*) FROM hermes_boundary WHERE state IN ('waiting', 'delivering')"
 MAX_SEQUENCE: Final = 2**63 - 1
 
@@ -97,14 +118,15 @@ def release_claims(tx: Tx, process_id: str) -> None:
 class BoundaryRepository(Repository):
     """Claiming and settling boundary events."""
 
-    def claim(self, limit: int = 50) -> list[dict[str, Any]]:
+    def claim(self, limit: int = 50) -> list[BoundaryEvent]:
         """Claim events that are due, oldest first; each claim counts as an attempt."""
 
-        def claim(tx: Tx) -> list[dict[str, Any]]:
+        def claim(tx: Tx) -> list[BoundaryEvent]:
             self._register_process(tx)
             due = tx.rows(NEXT_DUE, (tx.clock.now(), limit))
             tx.many(CLAIM, [(self.identity.process_id, sequence) for (sequence,) in due])
-            return [event for (sequence,) in due for event in tx.dicts(SELECT_EVENT, (sequence,))]
+            rows = [row for (sequence,) in due for row in tx.rows(SELECT_EVENT, (sequence,))]
+            return [BoundaryEvent._make(row) for row in rows]
 
         return self.engine.write(claim, is_conditional=True)
 
@@ -153,13 +175,15 @@ class BoundaryRepository(Repository):
 
     def recent(
         self, session_id: str | None = None, limit: int = 50, *, before: int | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[BoundaryEvent]:
         """Boundary events, newest first; `before` is the sequence number of the last known one."""
         below = MAX_SEQUENCE if before is None else before
         if session_id is None:
-            return self.engine.read(lambda reader: reader.dicts(LIST_EVENTS, (below, limit)))
-        values = (session_id, below, limit)
-        return self.engine.read(lambda reader: reader.dicts(LIST_OF_SESSION, values))
+            rows = self.engine.read(lambda reader: reader.rows(LIST_EVENTS, (below, limit)))
+        else:
+            values = (session_id, below, limit)
+            rows = self.engine.read(lambda reader: reader.rows(LIST_OF_SESSION, values))
+        return [BoundaryEvent._make(row) for row in rows]
 
     def pending(self) -> int:
         """Number of undelivered events."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.repository import Repository
+from hermes_state.sessions.records import all_columns, other_columns, to_session
+from hermes_state.sessions.rows import with_extras
 from hermes_state.upkeep.meta import DELETE_META, GET_META, UPSERT_META
 
 if TYPE_CHECKING:
-    from hermes_state.engine.transaction import Tx
+    from hermes_state.engine.columns import Columns
+    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.sessions.records import SessionRow
 
 HANDOFF_REQUESTED: Final = "handoff_asked"  # the key in released files
 
@@ -21,9 +25,21 @@ SET_HANDOFF_STATE = """
 """
 RETRY_HANDOFFS = "UPDATE sessions SET handoff_state = 'pending' WHERE handoff_state = 'running'"
 GET_HANDOFF = "SELECT handoff_state, handoff_platform, handoff_error FROM sessions WHERE id = ?"
-PENDING_HANDOFFS = """
-    SELECT * FROM sessions WHERE handoff_state = 'pending' ORDER BY started_at
-"""
+
+
+class Handoff(NamedTuple):
+    """A hand-off; its state is pending, running, completed or failed."""
+
+    state: str
+    platform: str
+    error: str | None
+
+
+def _select_pending(columns: Columns) -> str:
+    return (
+        f"SELECT {all_columns(columns)} FROM sessions s"  # noqa: S608 - the file's names
+        " WHERE s.handoff_state = 'pending' ORDER BY s.started_at"
+    )
 
 
 class HandoffRepository(Repository):
@@ -63,16 +79,20 @@ class HandoffRepository(Repository):
         """Mark the hand-off as failed."""
         return self._move(session_id, "running", "failed", error)
 
-    def get_handoff_state(self, session_id: str) -> dict[str, Any] | None:
-        """State of a hand-off: state, platform, error."""
+    def find(self, session_id: str) -> Handoff | None:
+        """The hand-off of a session, or None."""
         row = self.engine.read(lambda reader: reader.row(GET_HANDOFF, (session_id,)))
-        if row is None or row[0] is None:
-            return None
-        return {"state": row[0], "platform": row[1], "error": row[2]}
+        return None if row is None or row[0] is None else Handoff._make(row)
 
-    def list_pending_handoffs(self) -> list[dict[str, Any]]:
-        """Hand-offs that no process has started."""
-        return self.engine.read(lambda reader: reader.dicts(PENDING_HANDOFFS))
+    def pending(self) -> list[SessionRow]:
+        """Sessions with a hand-off that no process has started."""
+
+        def read(reader: Reader) -> list[SessionRow]:
+            rows = reader.rows(reader.prepared(_select_pending))
+            other_count = len(reader.prepared(other_columns))
+            return with_extras(reader, [to_session(row, other_count) for row in rows])
+
+        return self.engine.read(read)
 
     def _move(self, session_id: str, before: str, after: str, error: str | None) -> bool:
         return self.engine.write(

@@ -7,7 +7,7 @@ process. Wrong codes lock a platform for a while.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.delivery.people import DELETE_ROLE, UPSERT_ROLE
 from hermes_state.repository import Repository
@@ -35,7 +35,10 @@ INSERT_PAIRING = """
     ON CONFLICT (platform, user_id) DO UPDATE SET user_name = excluded.user_name,
         salt = excluded.salt, digest = excluded.digest, created_at = excluded.created_at
 """
-OF_PLATFORM = "SELECT * FROM hermes_pairing WHERE platform = ? AND created_at >= ?"
+OF_PLATFORM = """
+    SELECT user_id, user_name, salt, digest FROM hermes_pairing
+    WHERE platform = ? AND created_at >= ?
+"""
 DELETE_PAIRING = "DELETE FROM hermes_pairing WHERE platform = ? AND user_id = ?"
 UPSERT_ALLOWED = """
     INSERT INTO hermes_allowed (platform, user_id, user_name, allowed_at) VALUES (?, ?, ?, ?)
@@ -63,6 +66,24 @@ class ApprovedUser(NamedTuple):
     user_name: str
 
 
+class AllowedUser(NamedTuple):
+    """A user with access."""
+
+    platform: str
+    user_id: str
+    user_name: str
+    allowed_at: float
+
+
+class PendingPairing(NamedTuple):
+    """A user with a pairing code that was not used yet."""
+
+    platform: str
+    user_id: str
+    user_name: str
+    created_at: float
+
+
 class PairingRepository(Repository):
     """Pairing and approval of users."""
 
@@ -84,8 +105,7 @@ class PairingRepository(Repository):
             if latest is not None and now - latest < CODE_INTERVAL_SECONDS:
                 return False
             if latest is None and tx.value(COUNT_PENDING, (platform,)) >= MAX_PENDING_CODES:
-                oldest = tx.dicts(OLDEST_PENDING, (platform,))[0]
-                tx.run(DELETE_PAIRING, (platform, oldest["user_id"]))
+                tx.run(DELETE_PAIRING, (platform, tx.value(OLDEST_PENDING, (platform,))))
             tx.run(INSERT_PAIRING, (platform, user_id, user_name, salt, _digest(salt, code), now))
             return True
 
@@ -104,14 +124,15 @@ class PairingRepository(Repository):
             now = tx.clock.now()
             if tx.value(COUNT_GUESSES, (platform, now - LOCK_SECONDS)) >= MAX_GUESSES:
                 return None
-            for row in tx.dicts(OF_PLATFORM, (platform, now - CODE_LIFETIME_SECONDS)):
-                if hmac.compare_digest(_digest(row["salt"], entered), row["digest"]):
-                    tx.run(DELETE_PAIRING, (platform, row["user_id"]))
-                    tx.run(UPSERT_ALLOWED, (platform, row["user_id"], row["user_name"], now))
+            since = now - CODE_LIFETIME_SECONDS
+            for user_id, user_name, salt, digest in tx.rows(OF_PLATFORM, (platform, since)):
+                if hmac.compare_digest(_digest(salt, entered), digest):
+                    tx.run(DELETE_PAIRING, (platform, user_id))
+                    tx.run(UPSERT_ALLOWED, (platform, user_id, user_name, now))
                     tx.run(DELETE_GUESSES, (platform,))
                     if role is not None:
-                        tx.run(UPSERT_ROLE, (platform, row["user_id"], role, now))
-                    return ApprovedUser(platform, row["user_id"], row["user_name"])
+                        tx.run(UPSERT_ROLE, (platform, user_id, role, now))
+                    return ApprovedUser(platform, user_id, user_name)
             tx.run(INSERT_GUESS, (platform, now))
             return None
 
@@ -137,14 +158,16 @@ class PairingRepository(Repository):
         row = self.engine.read(lambda reader: reader.row(IS_ALLOWED, (platform, user_id)))
         return row is not None
 
-    def allowed(self) -> list[dict[str, Any]]:
+    def allowed(self) -> list[AllowedUser]:
         """All approved users."""
-        return self.engine.read(lambda reader: reader.dicts(SELECT_ALLOWED))
+        rows = self.engine.read(lambda reader: reader.rows(SELECT_ALLOWED))
+        return [AllowedUser._make(row) for row in rows]
 
-    def pending(self) -> list[dict[str, Any]]:
+    def pending(self) -> list[PendingPairing]:
         """Users with pending codes."""
         since = self.clock.now() - CODE_LIFETIME_SECONDS
-        return self.engine.read(lambda reader: reader.dicts(SELECT_PENDING, (since,)))
+        rows = self.engine.read(lambda reader: reader.rows(SELECT_PENDING, (since,)))
+        return [PendingPairing._make(row) for row in rows]
 
 
 def _digest(salt: bytes, code: str) -> bytes:

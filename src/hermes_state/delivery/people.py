@@ -5,7 +5,7 @@ A key is stored only as a hash. It has 256 random bits, so the hash needs no sal
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.repository import Repository
 
@@ -25,9 +25,26 @@ DELETE_ROLE = "DELETE FROM hermes_person_role WHERE platform = ? AND user_id = ?
 INSERT_KEY = "INSERT INTO hermes_api_key (name, role, digest, created_at) VALUES (?, ?, ?, ?)"
 SELECT_KEY_NAME = "SELECT 1 FROM hermes_api_key WHERE name = ?"
 SELECT_KEY_ROLE = "SELECT role FROM hermes_api_key WHERE name = ?"
-FIND_KEY = "SELECT name, role FROM hermes_api_key WHERE digest = ?"
+FIND_KEY = "SELECT name, role, created_at FROM hermes_api_key WHERE digest = ?"
 SELECT_KEYS = "SELECT name, role, created_at FROM hermes_api_key ORDER BY created_at"
 DELETE_KEY = "DELETE FROM hermes_api_key WHERE name = ?"
+
+
+class PersonRole(NamedTuple):
+    """A role that was set for a person."""
+
+    platform: str
+    user_id: str
+    role: str
+    set_at: float
+
+
+class StoredApiKey(NamedTuple):
+    """The name and role of an API key."""
+
+    name: str
+    role: str
+    created_at: float
 
 
 class PeopleRepository(Repository):
@@ -43,9 +60,10 @@ class PeopleRepository(Repository):
         row = self.engine.read(lambda reader: reader.row(SELECT_ROLE, (platform, user_id)))
         return None if row is None else str(row[0])
 
-    def roles(self) -> list[dict[str, Any]]:
+    def roles(self) -> list[PersonRole]:
         """All roles that were set."""
-        return self.engine.read(lambda reader: reader.dicts(SELECT_ROLES))
+        rows = self.engine.read(lambda reader: reader.rows(SELECT_ROLES))
+        return [PersonRole._make(row) for row in rows]
 
     def forget_role(self, platform: str, user_id: str) -> bool:
         """Return to the default role of a person; whether another one was set."""
@@ -66,19 +84,19 @@ class PeopleRepository(Repository):
 
         return key if self.engine.write(insert) else None
 
-    def find_api_key(self, key: str) -> dict[str, Any] | None:
+    def find_api_key(self, key: str) -> StoredApiKey | None:
         """The name and role of an API key."""
-        found = self.engine.read(lambda reader: reader.dicts(FIND_KEY, (_digest(key),)))
-        return found[0] if found else None
+        row = self.engine.read(lambda reader: reader.row(FIND_KEY, (_digest(key),)))
+        return None if row is None else StoredApiKey._make(row)
 
     def api_key_role(self, name: str) -> str | None:
         """The role of the API key with a name."""
         row = self.engine.read(lambda reader: reader.row(SELECT_KEY_ROLE, (name,)))
         return None if row is None else str(row[0])
 
-    def api_keys(self) -> list[dict[str, Any]]:
+    def api_keys(self) -> list[StoredApiKey]:
         """The names and roles of all API keys."""
-        return self.engine.read(lambda reader: reader.dicts(SELECT_KEYS))
+        return [StoredApiKey._make(row) for row in self.engine.read(lambda r: r.rows(SELECT_KEYS))]
 
     def remove_api_key(self, name: str) -> bool:
         """Delete an API key; whether it existed."""

@@ -20,7 +20,9 @@ from hermes_state.sessions import rows as sessions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from hermes_core.json_values import JsonObject
     from hermes_state.engine.transaction import Tx
+    from hermes_state.engine.values import SqlValue
 
 SELECT_ROUTES = (
     "SELECT place, session_key, session_id, updated_at, entry FROM hermes_route ORDER BY place"
@@ -46,9 +48,9 @@ class Route(NamedTuple):
     session_key: str
     session_id: str
     updated_at: float
-    entry: dict[str, Any]
+    entry: JsonObject
 
-    def row(self) -> tuple[Any, ...]:
+    def row(self) -> tuple[SqlValue, ...]:
         """The values of the table row."""
         text = json.dumps(self.entry, ensure_ascii=True)
         return self.place, self.session_key, self.session_id, self.updated_at, text
@@ -75,7 +77,7 @@ class RouteRepository(Repository):
         """Number of routes."""
         return int(self.engine.read(lambda reader: reader.value(COUNT_ROUTES)))
 
-    def of_the_original(self) -> dict[str, dict[str, Any]]:
+    def of_the_original(self) -> JsonObject:
         """Routes that a gateway of hermes-agent stored in this file, by key."""
         if "gateway_routing" not in self.engine.columns.tables:
             return {}
@@ -92,7 +94,7 @@ class RouteRepository(Repository):
         """Update a route without changing its conversation."""
         self.engine.write(lambda tx: tx.run(UPSERT_ROUTE, route.row()))
 
-    def begin(self, route: Route, source: str, facts: Mapping[str, Any]) -> None:
+    def begin(self, route: Route, source: str, facts: Mapping[str, SqlValue]) -> None:
         """Route a place to a conversation, which is created or reopened in the same transaction."""
         event = self.ids.new()
 
@@ -107,7 +109,7 @@ class RouteRepository(Repository):
         old_session_id: str,
         reason: str,
         source: str,
-        facts: Mapping[str, Any],
+        facts: Mapping[str, SqlValue],
         mark: str = "",
     ) -> None:
         """End the conversation of a place and route it to another one, in one transaction."""
@@ -136,7 +138,7 @@ class RouteRepository(Repository):
         self.engine.write(move)
 
     def _open(
-        self, tx: Tx, route: Route, source: str, facts: Mapping[str, Any], event: str
+        self, tx: Tx, route: Route, source: str, facts: Mapping[str, SqlValue], event: str
     ) -> None:
         if not sessions.create(tx, route.session_id, {"source": source, **facts}):
             sessions.reopen(tx, event, route.session_id)

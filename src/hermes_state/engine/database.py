@@ -23,19 +23,19 @@ Row = tuple[Any, ...]
 T = TypeVar("T")
 
 
-class DatabaseError(Exception):
+class DriverError(Exception):
     """The database refused a statement; the driver's errors are subclasses."""
 
     __slots__ = ()
 
 
-class ConstraintError(DatabaseError):
+class ConstraintError(DriverError):
     """A row would violate a constraint."""
 
     __slots__ = ()
 
 
-class Cursor(Protocol):
+class QueryResult(Protocol):
     """The result of a statement."""
 
     @property
@@ -56,13 +56,13 @@ class Cursor(Protocol):
         """The remaining rows, one by one."""
 
 
-class Connection(Protocol):
+class DatabaseConnection(Protocol):
     """A connection that one thread uses at a time."""
 
-    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Cursor:
+    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> QueryResult:
         """Run a statement; `?` stands for a parameter."""
 
-    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> Cursor:
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> QueryResult:
         """Run a statement once for each set of parameters."""
 
     def close(self) -> None:
@@ -130,13 +130,13 @@ class Database(Protocol):
     def version(self) -> int:
         """A number that changes with every commit of any process."""
 
-    def to_store_error(self, error: DatabaseError) -> StoreError:
+    def to_store_error(self, error: DriverError) -> StoreError:
         """The error to show, with the next step."""
 
-    def is_write_refused(self, error: DatabaseError) -> bool:
+    def is_write_refused(self, error: DriverError) -> bool:
         """Whether nothing can be stored now, whatever the data."""
 
-    def is_busy(self, error: DatabaseError) -> bool:
+    def is_busy(self, error: DriverError) -> bool:
         """Whether the time to wait for other transactions has already passed."""
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_core.errors import StoreError
 from hermes_state.engine import process_identity
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.process_identity import ProcessIdentity
 from hermes_state.engine.sqlite.database import SqliteDatabase
 from hermes_state.engine.threads import Throttle
@@ -68,7 +68,7 @@ class Engine:
         """Run *work* on a read-only connection."""
         try:
             return self.database.read(work)
-        except DatabaseError as error:
+        except DriverError as error:
             raise self.database.to_store_error(error) from error
 
     def version(self) -> int:
@@ -83,7 +83,7 @@ class Engine:
         """
         try:
             return self.write_untranslated(work, is_conditional=is_conditional)
-        except DatabaseError as error:
+        except DriverError as error:
             raise self.database.to_store_error(error) from error
 
     def write_soon(self, work: Callable[[Tx], object], step: str) -> None:
@@ -94,7 +94,7 @@ class Engine:
         """
 
         def report(error: BaseException) -> None:
-            if isinstance(error, DatabaseError) and self.database.is_write_refused(error):
+            if isinstance(error, DriverError) and self.database.is_write_refused(error):
                 log.warning("%s: the database refuses the write (%s); trying again", step, error)
                 self.writer().later(REFUSED_SECONDS, lambda: self.write_soon(work, step))
             else:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from hermes_core.clock import Clock
     from hermes_state.engine.columns import Columns
-    from hermes_state.engine.database import Connection, Row
+    from hermes_state.engine.database import DatabaseConnection, Row
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Reader:
     """A connection for reading; `columns` describes the opened file."""
 
-    def __init__(self, connection: Connection, columns: Columns) -> None:
+    def __init__(self, connection: DatabaseConnection, columns: Columns) -> None:
         self.connection = connection
         self.execute = connection.execute
         self.columns = columns
@@ -68,7 +68,7 @@ class Tx(Reader):
     after a rollback it may be too high, which costs a lookup and nothing else.
     """
 
-    def __init__(self, connection: Connection, columns: Columns, clock: Clock) -> None:
+    def __init__(self, connection: DatabaseConnection, columns: Columns, clock: Clock) -> None:
         super().__init__(connection, columns)
         self.clock = clock
         self.covered = 0

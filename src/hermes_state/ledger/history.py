@@ -11,11 +11,11 @@ from hermes_core.clock import SystemClock
 from hermes_core.history_rows import (
     ChangedSession,
     HistoryPosition,
-    MessageRow,
+    ScannedMessage,
+    ScannedSession,
     SessionKind,
-    SessionRow,
 )
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.engine import ENGINES
 from hermes_state.messages.rows import decode_json
 from hermes_state.sessions import lineage
@@ -154,19 +154,19 @@ class StoreHistory:
             if isinstance(row[0], str)
         }
 
-    def session(self, session_id: str) -> SessionRow | None:
+    def session(self, session_id: str) -> ScannedSession | None:
         """The row of a session, or None."""
         return self._engine.read(lambda reader: _session(reader, session_id))
 
     def read_rows(
-        self, session_id: str, on_row: Callable[[MessageRow], object], after: int = 0
+        self, session_id: str, on_row: Callable[[ScannedMessage], object], after: int = 0
     ) -> None:
         """Call *on_row* with each message of a session after an ID, in any order."""
         self._engine.read(lambda reader: self._each_row(reader, session_id, on_row, after))
 
-    def rows(self, session_id: str, after: int = 0) -> Sequence[MessageRow]:
+    def rows(self, session_id: str, after: int = 0) -> Sequence[ScannedMessage]:
         """Like `read_rows`, as a list in the order of IDs."""
-        messages: list[MessageRow] = []
+        messages: list[ScannedMessage] = []
         self.read_rows(session_id, messages.append, after)
         return sorted(messages)
 
@@ -176,7 +176,11 @@ class StoreHistory:
         return int(self._engine.read(lambda reader: reader.value(COUNT_THROUGH, values)))
 
     def _each_row(
-        self, reader: Reader, session_id: str, on_row: Callable[[MessageRow], object], after: int
+        self,
+        reader: Reader,
+        session_id: str,
+        on_row: Callable[[ScannedMessage], object],
+        after: int,
     ) -> None:
         if not self._has_copies:  # copies are never deleted completely
             self._has_copies = (
@@ -186,15 +190,15 @@ class StoreHistory:
         seen_ids: set[int] = set()
         try:
             for row in reader.execute(sql, (session_id, after)):
-                on_row(MessageRow._make(row))
+                on_row(ScannedMessage._make(row))
                 seen_ids.add(row[0])
-        except DatabaseError as error:
+        except DriverError as error:
             if DECODE_ERROR not in str(error):
                 raise
             with reader.replacing_invalid_text():
                 for row in reader.execute(sql, (session_id, after)):
                     if row[0] not in seen_ids:
-                        on_row(MessageRow._make(row))
+                        on_row(ScannedMessage._make(row))
 
     def purged_facts(self, session_id: str) -> bytes | None:
         """The facts that were stored when a session was purged, or None."""
@@ -284,7 +288,7 @@ def _changed_since(reader: Reader, position: HistoryPosition) -> list[ChangedSes
     ]
 
 
-def _session(reader: Reader, session_id: str) -> SessionRow | None:
+def _session(reader: Reader, session_id: str) -> ScannedSession | None:
     rows = _read_leniently(reader, _session_sql(reader.columns), (session_id,))
     if not rows:
         return None
@@ -294,7 +298,7 @@ def _session(reader: Reader, session_id: str) -> SessionRow | None:
     if not is_titled and "hermes_trash" in reader.columns.tables:
         is_titled = reader.value(TRASHED_TITLE, (session_id,)) is not None
     parent = row[11] if isinstance(row[11], str) else None
-    return SessionRow(
+    return ScannedSession(
         session_id,
         _kind(reader, session_id, _text(source), origin),
         _text(source),
@@ -327,7 +331,7 @@ def _read_leniently(reader: Reader, sql: str, values: Sequence[Any]) -> list[Any
     """Rows of *sql*; invalid UTF-8 is replaced."""
     try:
         return reader.rows(sql, values)
-    except DatabaseError as error:
+    except DriverError as error:
         if DECODE_ERROR not in str(error):
             raise
     with reader.replacing_invalid_text():
@@ -337,7 +341,7 @@ def _read_leniently(reader: Reader, sql: str, values: Sequence[Any]) -> list[Any
 def _kind(reader: Reader, session_id: str, source: str, origin: str | None) -> SessionKind:
     try:
         kind, _ = lineage.kind_of(reader, session_id)
-    except DatabaseError as error:
+    except DriverError as error:
         if DECODE_ERROR not in str(error):
             raise
         with reader.replacing_invalid_text():

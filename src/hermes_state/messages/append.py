@@ -145,8 +145,7 @@ def _is_newer_than_all(tx: Tx, key: bytes) -> bool:
 
 def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> int:
     values = message.values
-    if "timestamp" not in values:
-        values["timestamp"] = tx.clock.now()
+    values.setdefault("timestamp", tx.clock.now())
     values.setdefault("observed", 0)
     names = tuple([name for name in tx.prepared(written_columns) if name in values])
     parameters = (session_id, *[values[name] for name in names])
@@ -165,7 +164,7 @@ def _insert(tx: Tx, session_id: str, message: NewMessage, key: bytes | None) -> 
 
 def _count(tx: Tx, session_id: str, new: list[NewMessage], last_id: int) -> None:
     calls = sum(message.tool_calls for message in new)
-    at = max(float(message.values["timestamp"]) for message in new)
+    at = max(message.timestamp for message in new)
     text = next((message.preview for message in new if message.preview), "")
     rows = len(new)
     if tx.columns.stamps_activity:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_core.errors import StoreError
 from hermes_core.ids import uid_bytes
@@ -22,6 +22,7 @@ from hermes_state.messages.rows import NewMessage, to_utf8_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from hermes_core.messages import Message
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.process_identity import ProcessIdentity
     from hermes_state.engine.transaction import Tx
@@ -52,7 +53,7 @@ class Draft:
         uid: str,
         *,
         identity: ProcessIdentity,
-        save: Callable[[dict[str, Any], Callable[[Tx], None]], int],
+        save: Callable[[Message, Callable[[Tx], None]], int],
         interval_seconds: float,
     ) -> None:
         self.session_id = session_id
@@ -99,7 +100,8 @@ class Draft:
         self._is_finished = True
         fields.setdefault("content", self.text())
         fields.setdefault("reasoning", self.text(REASONING) or None)
-        message = {"role": "assistant", "finish_reason": finish_reason, **fields}
+        fields |= {"role": "assistant", "finish_reason": finish_reason}
+        message = cast("Message", fields)
 
         def complete(tx: Tx) -> None:
             delete_draft(tx, self._key)
@@ -172,7 +174,7 @@ def recover(tx: Tx, process_id: str) -> list[str]:
         for channel, piece, at in tx.rows(PIECES, (key,)):
             texts[channel] = texts.get(channel, "") + piece
             written_at = at
-        fields = {
+        message: Message = {
             "role": "assistant",
             "content": texts.get(CONTENT, ""),
             "reasoning": texts.get(REASONING),
@@ -180,7 +182,7 @@ def recover(tx: Tx, process_id: str) -> list[str]:
             "timestamp": written_at,
         }
         if tx.value("SELECT 1 FROM sessions WHERE id = ?", (session_id,)):
-            append.append(tx, session_id, NewMessage.from_fields(fields, key.hex()))
+            append.append(tx, session_id, NewMessage.encode(message, key.hex()))
             touched.append(session_id)
         delete_draft(tx, key)
     return touched

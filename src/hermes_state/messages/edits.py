@@ -7,22 +7,31 @@ compacted rows are inactive and compacted.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.hooks import BoundaryKind
 from hermes_core.ids import new_session_id
 from hermes_state.engine import process_identity
 from hermes_state.messages import append
-from hermes_state.messages.rows import NewMessage, as_message, decode_json, select_list
+from hermes_state.messages.rows import (
+    MessageRow,
+    NewMessage,
+    decode_json,
+    select_list,
+    to_messages,
+)
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, labels
 from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from hermes_core.json_values import JsonObject
+    from hermes_core.messages import Message
     from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.values import SqlValue
 
 LIVE_FROM = """
     SELECT id FROM messages
@@ -63,11 +72,19 @@ NO_ORIGIN = 0  # origin of a generated message: a summary
 SELECT_ORIGIN = "SELECT origin_id FROM hermes_copy WHERE message_id = ?"
 
 
-def get_row(reader: Reader, message_id: int) -> dict[str, Any] | None:
+class Rewind(NamedTuple):
+    """The result of a rewind; `new_head_id` is the last row in the model's context."""
+
+    rewound_count: int
+    target_message: MessageRow
+    new_head_id: int | None
+
+
+def get_row(reader: Reader, message_id: int) -> MessageRow | None:
     """A message row, or None."""
     names = reader.prepared(select_list)
-    rows = reader.dicts(f"SELECT {names} FROM messages WHERE id = ?", (message_id,))  # noqa: S608
-    return as_message(rows[0]) if rows else None
+    rows = reader.rows(f"SELECT {names} FROM messages WHERE id = ?", (message_id,))  # noqa: S608
+    return next(iter(to_messages(rows)), None)
 
 
 def set_state(tx: Tx, row_ids: Sequence[int], *, active: int, compacted: int) -> None:
@@ -155,7 +172,7 @@ def _summaries(row_ids: Sequence[int], origins: Sequence[int | None]) -> list[in
     return list(row_ids[:first_kept])
 
 
-def replace(tx: Tx, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
+def replace(tx: Tx, session_id: str, messages: Sequence[Message]) -> None:
     """Make the live rows equal to *messages*; the common beginning is not changed."""
     live = [row[0] for row in tx.rows(LIVE_FROM, (session_id, 0))]
     new = [NewMessage.from_conversation(message) for message in messages]
@@ -189,7 +206,7 @@ def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> i
     names = [name for name in tx.columns.messages if name not in ("id", "session_id")]
     listed = ", ".join(names)
     read = f"SELECT id, {listed} FROM messages WHERE session_id = ?"  # noqa: S608 - file's names
-    parameters: tuple[Any, ...] = (session_id,)
+    parameters: tuple[SqlValue, ...] = (session_id,)
     if through_id is not None:
         read += " AND id <= ?"
         parameters = (session_id, through_id)
@@ -206,14 +223,23 @@ def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> i
 def branch(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> None:
     """Create a conversation that starts with the rows of another one."""
     parent = sessions.require(tx, session_id)
-    config = decode_json(parent["model_config"])
-    markers: dict[str, Any] = config if isinstance(config, dict) else {}
+    config = decode_json(parent.model_config)
+    markers: JsonObject = config if isinstance(config, dict) else {}
     markers.pop("_delegate_from", None)
     markers["_branched_from"] = session_id
-    inherited = ("user_id", "model", "cwd", "session_key", "chat_id", "chat_type", "thread_id")
-    columns = {name: parent.get(name) for name in inherited}
-    columns |= {"source": parent["source"], "system_prompt": parent.get("system_prompt")}
-    columns |= {"parent_session_id": session_id, "model_config": json.dumps(markers)}
+    columns = {
+        "source": parent.source,
+        "user_id": parent.user_id,
+        "model": parent.model,
+        "model_config": json.dumps(markers),
+        "system_prompt": parent.system_prompt,
+        "parent_session_id": session_id,
+        "cwd": parent.cwd,
+        "session_key": parent.session_key,
+        "chat_id": parent.chat_id,
+        "chat_type": parent.chat_type,
+        "thread_id": parent.thread_id,
+    }
     if not sessions.create(tx, new_id, columns):
         raise UsageError(f"there is already a session {new_id}")
     count = copy_rows(tx, session_id, new_id, through_id)
@@ -242,10 +268,10 @@ class EditRepository(Repository):
         """Restore the messages of the last undo, unless the conversation has continued since."""
         return self.engine.write(lambda tx: redo(tx, session_id))
 
-    def retry(self, session_id: str) -> dict[str, Any] | None:
+    def retry(self, session_id: str) -> MessageRow | None:
         """Undo the answer to the last user message, and return that message."""
 
-        def change(tx: Tx) -> dict[str, Any] | None:
+        def change(tx: Tx) -> MessageRow | None:
             user_id = tx.value(NTH_USER, (session_id, 0))
             if user_id is None:
                 return None
@@ -254,21 +280,17 @@ class EditRepository(Repository):
 
         return self.engine.write(change)
 
-    def rewind_to_message(self, session_id: str, target_message_id: int) -> dict[str, Any]:
+    def rewind(self, session_id: str, target_message_id: int) -> Rewind:
         """Undo a message and everything after it."""
 
-        def change(tx: Tx) -> dict[str, Any]:
+        def change(tx: Tx) -> Rewind:
             target = get_row(tx, target_message_id)
-            if target is None or target["session_id"] != session_id:
+            if target is None or target.session_id != session_id:
                 raise SessionNotFoundError(
                     f"session {session_id} has no message {target_message_id}"
                 )
             row_ids = undo_from(tx, session_id, target_message_id)
-            return {
-                "rewound_count": len(row_ids),
-                "target_message": target,
-                "new_head_id": tx.value(LAST_LIVE, (session_id,)),
-            }
+            return Rewind(len(row_ids), target, tx.value(LAST_LIVE, (session_id,)))
 
         return self.engine.write(change)
 
@@ -282,9 +304,7 @@ class EditRepository(Repository):
             count += sum(row_id >= since_message_id for row_id in restored)
         return count
 
-    def archive_and_compact(
-        self, session_id: str, compacted_messages: Sequence[Mapping[str, Any]]
-    ) -> int:
+    def archive_and_compact(self, session_id: str, compacted_messages: Sequence[Message]) -> int:
         """Replace the context by a summary; the old rows stay in the history."""
         new = [NewMessage.from_conversation(message) for message in compacted_messages]
         for message in new:
@@ -298,7 +318,7 @@ class EditRepository(Repository):
 
         return self.engine.write(change)
 
-    def replace_messages(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> None:
+    def replace_messages(self, session_id: str, messages: Sequence[Message]) -> None:
         """Set the context to *messages*; rows that leave it stay in the history."""
         self.engine.write(lambda tx: replace(tx, session_id, messages))
 

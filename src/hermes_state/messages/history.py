@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from hermes_core.backoff import Backoff
-from hermes_core.messages import preview
+from hermes_core.messages import Message, preview
 from hermes_state.delivery import leases
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.messages import append, drafts, history_version
-from hermes_state.messages.rows import NewMessage, as_message, as_turn, decode_content, select_list
+from hermes_state.messages.rows import (
+    MessageRow,
+    NewMessage,
+    as_turn,
+    decode_content,
+    select_list,
+    to_messages,
+)
 from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
 from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from hermes_state.delivery.leases import Lease
     from hermes_state.engine.transaction import Reader, Tx
@@ -24,6 +31,7 @@ if TYPE_CHECKING:
     from hermes_state.messages.history_version import HistoryVersion
     from hermes_state.repository import StoreContext
     from hermes_state.sessions.lists import ListRepository
+    from hermes_state.sessions.records import SessionRow
 
 CHUNK_ROWS: Final = 500
 RETRY_BACKOFF: Final = Backoff(0.02, 0.1, factor=5.0)
@@ -39,6 +47,44 @@ RECENT_USER = """
 """
 
 
+class PromptFields(Message, total=False):
+    """The prompt of a turn: a message, its identity, and those of messages merged into it."""
+
+    uid: str | None
+    aliases: Sequence[str]
+
+
+class RecentPrompt(NamedTuple):
+    """A user message: a possible target of a rewind."""
+
+    id: int
+    timestamp: float
+    preview: str
+
+
+class MessageWindow(NamedTuple):
+    """Rows around a message."""
+
+    window: list[MessageRow]
+    messages_before: int
+    messages_after: int
+
+
+class AnchoredView(NamedTuple):
+    """Rows around a message, with the first and last rows of the session."""
+
+    around: MessageWindow
+    bookend_start: list[MessageRow]
+    bookend_end: list[MessageRow]
+
+
+class ExportedSession(NamedTuple):
+    """A session with its messages."""
+
+    session: SessionRow
+    messages: list[MessageRow]
+
+
 def _state_filter(*, include_inactive: bool, include_compacted: bool = False) -> str:
     if include_inactive:
         return ""
@@ -47,26 +93,26 @@ def _state_filter(*, include_inactive: bool, include_compacted: bool = False) ->
 
 def read_chunk(
     reader: Reader, session_id: str, after_id: int, limit: int, state: str
-) -> list[dict[str, Any]]:
+) -> list[MessageRow]:
     """The next rows of a session after a row ID, oldest first."""
     names = reader.prepared(select_list)
     sql = (
         f"SELECT {names} FROM messages"  # noqa: S608 - the file's own column names
         f" WHERE session_id = ? AND id > ?{state} ORDER BY id LIMIT ?"
     )
-    return reader.dicts(sql, (session_id, after_id, limit))
+    return to_messages(reader.execute(sql, (session_id, after_id, limit)))
 
 
 def read_latest(
     reader: Reader, session_id: str, limit: int, offset: int, state: str
-) -> list[dict[str, Any]]:
+) -> list[MessageRow]:
     """The last rows of a session, oldest first."""
     names = reader.prepared(select_list)
     sql = (
         f"SELECT {names} FROM messages"  # noqa: S608 - the file's own column names
         f" WHERE session_id = ?{state} ORDER BY id DESC LIMIT ? OFFSET ?"
     )
-    return reader.dicts(sql, (session_id, limit, offset))[::-1]
+    return to_messages(reader.execute(sql, (session_id, limit, offset)))[::-1]
 
 
 class MessageRepository(Repository):
@@ -105,7 +151,7 @@ class MessageRepository(Repository):
         the database refuses the write, the message is kept in the journal and 0 is
         returned.
         """
-        fields = {
+        message: Message = {
             "role": role,
             "content": content,
             "tool_name": tool_name,
@@ -119,10 +165,11 @@ class MessageRepository(Repository):
             "codex_reasoning_items": codex_reasoning_items,
             "codex_message_items": codex_message_items,
             "platform_message_id": platform_message_id,
-            "observed": observed or None,
+            "observed": observed,
             "timestamp": timestamp,
-            **columns,
         }
+        if columns:
+            message |= cast("Message", columns)
         row_ids: list[int] = []
 
         def add_aliases(tx: Tx) -> None:
@@ -130,7 +177,7 @@ class MessageRepository(Repository):
                 append.alias(tx, alias, row_ids[0])
 
         return self.save(
-            session_id, [NewMessage.from_fields(fields, uid)], lease, add_aliases, row_ids
+            session_id, [NewMessage.encode(message, uid)], lease, add_aliases, row_ids
         )[0]
 
     def message_of(self, session_id: str, uid: str) -> int | None:
@@ -140,7 +187,7 @@ class MessageRepository(Repository):
     def append_messages_batch(
         self,
         session_id: str,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Sequence[Message],
         *,
         lease: Lease | None = None,
     ) -> list[int]:
@@ -173,21 +220,21 @@ class MessageRepository(Repository):
 
         try:
             return self._store_with_retry(store)
-        except DatabaseError as error:
+        except DriverError as error:
             if not self.engine.database.is_write_refused(error):
                 raise self.engine.database.to_store_error(error) from error
             self.engine.journal.add(session_id, messages, error)
             return [JOURNALED_ROW_ID] * len(messages)
 
     def start_turn(
-        self, session_id: str, holder: str, message: dict[str, Any], expected: HistoryVersion
+        self, session_id: str, holder: str, prompt: PromptFields, expected: HistoryVersion
     ) -> tuple[Lease, int] | None:
         """Acquire the turn's lease and store its prompt, if the history is at *expected*.
 
         Returns the lease and the row ID; None if the history has changed.
         """
-        aliases = message.pop("aliases", ())
-        new = NewMessage.from_fields(message, message.pop("uid", None))
+        aliases, uid = prompt.pop("aliases", ()), prompt.pop("uid", None)
+        new = NewMessage.encode(prompt, uid)
         new.ensure_uid(self.ids)
 
         def start(tx: Tx) -> tuple[Lease, int] | None:
@@ -208,7 +255,7 @@ class MessageRepository(Repository):
         for failures in range(1, MAX_RETRIES + 1):
             try:
                 return self._store_after_journal(store)
-            except DatabaseError as error:
+            except DriverError as error:
                 database = self.engine.database
                 if not database.is_write_refused(error) or database.is_busy(error):
                     raise
@@ -226,8 +273,8 @@ class MessageRepository(Repository):
     ) -> Draft:
         """A reply that is about to stream."""
 
-        def save(message: dict[str, Any], also: Callable[[Tx], None]) -> int:
-            stored = NewMessage.from_fields(message, draft.uid)
+        def save(message: Message, also: Callable[[Tx], None]) -> int:
+            stored = NewMessage.encode(message, draft.uid)
             return self.save(session_id, [stored], lease, also)[0]
 
         draft = drafts.Draft(
@@ -240,7 +287,7 @@ class MessageRepository(Repository):
         )
         return draft
 
-    def get_messages(
+    def rows(
         self,
         session_id: str,
         include_inactive: bool = False,
@@ -250,7 +297,7 @@ class MessageRepository(Repository):
         latest: bool = False,
         after_id: int = 0,
         include_compacted: bool = False,
-    ) -> list[dict[str, Any]]:
+    ) -> list[MessageRow]:
         """Rows of a session in order; by default those in the model's context."""
         state = _state_filter(
             include_inactive=include_inactive, include_compacted=include_compacted
@@ -264,11 +311,11 @@ class MessageRepository(Repository):
                 lambda r: read_chunk(r, session_id, after_id, chunk_rows, state)
             )
             rows = rows[offset:]
-        return [as_message(row) for row in rows]
+        return rows
 
     def iter_messages(
         self, session_id: str, include_inactive: bool = False, *, after_id: int = 0
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[MessageRow]:
         """Rows of a session one by one; memory use does not depend on their number."""
         state = _state_filter(include_inactive=include_inactive)
         last = after_id
@@ -279,13 +326,12 @@ class MessageRepository(Repository):
                     reader, session_id, start, CHUNK_ROWS, state
                 )
             )
-            for row in rows:
-                yield as_message(row)
+            yield from rows
             if len(rows) < CHUNK_ROWS:
                 return
-            last = rows[-1]["id"]
+            last = rows[-1].id
 
-    def tail_messages(self, session_id: str, after_id: int = 0) -> list[dict[str, Any]]:
+    def tail_messages(self, session_id: str, after_id: int = 0) -> list[MessageRow]:
         """Rows that were added to a session after a row ID."""
         return list(self.iter_messages(session_id, after_id=after_id))
 
@@ -294,66 +340,64 @@ class MessageRepository(Repository):
         session_id: str,
         include_ancestors: bool = False,
         include_inactive: bool = False,
-    ) -> list[dict[str, Any]]:
+    ) -> list[Message]:
         """The conversation in the format of model APIs; each message carries its identity."""
         state = _state_filter(include_inactive=include_inactive)
 
-        def read(reader: Reader) -> list[dict[str, Any]]:
+        def read(reader: Reader) -> list[MessageRow]:
             chain = lineage.chain_of(reader, session_id) if include_ancestors else [session_id]
             return [row for row_id in chain for row in read_chunk(reader, row_id, 0, -1, state)]
 
         return [as_turn(row) for row in self.engine.read(read)]
 
-    def list_recent_user_messages(
+    def recent_prompts(
         self, session_id: str, limit: int = 20, include_inactive: bool = False
-    ) -> list[dict[str, Any]]:
+    ) -> list[RecentPrompt]:
         """The latest user messages, newest first: possible targets of a rewind."""
         values = (session_id, int(include_inactive), limit)
         rows = self.engine.read(lambda reader: reader.rows(RECENT_USER, values))
         return [
-            {"id": row_id, "timestamp": at, "preview": preview(decode_content(content))}
+            RecentPrompt(row_id, at, preview(decode_content(content)))
             for row_id, at, content in rows
         ]
 
-    def get_messages_around(
-        self, session_id: str, around_message_id: int, window: int = 5
-    ) -> dict[str, Any]:
+    def around(self, session_id: str, around_message_id: int, window: int = 5) -> MessageWindow:
         """The rows around a message of the session, and how many are before and after it."""
         rows = self.engine.read(lambda r: _rows_around(r, session_id, around_message_id, window))
         return _window(rows, around_message_id)
 
-    def get_anchored_view(
+    def anchored_view(
         self,
         session_id: str,
         around_message_id: int,
         window: int = 5,
         bookend: int = 3,
         keep_roles: Sequence[str] | None = ("user", "assistant"),
-    ) -> dict[str, Any]:
-        """Like `get_messages_around`, with the first and last rows of the session.
+    ) -> AnchoredView:
+        """Like `around`, with the first and last rows of the session.
 
         Only rows with a role of `keep_roles` are returned (None: all), and no row twice.
         """
 
-        def view(reader: Reader) -> dict[str, Any]:
+        def view(reader: Reader) -> AnchoredView:
             rows = _rows_around(reader, session_id, around_message_id, window)
             if not rows:
-                return _window([], around_message_id) | {"bookend_start": [], "bookend_end": []}
+                return AnchoredView(_window([], around_message_id), [], [])
             first = read_chunk(reader, session_id, 0, bookend, LIVE_OR_COMPACTED)
             last = read_latest(reader, session_id, bookend, 0, LIVE_OR_COMPACTED)
-            start = [row for row in first if row["id"] < rows[0]["id"]]
-            end = [row for row in last if row["id"] > rows[-1]["id"]]
-            result = _window(_with_roles(rows, keep_roles, around_message_id), around_message_id)
-            result["bookend_start"] = [as_message(row) for row in _with_roles(start, keep_roles)]
-            result["bookend_end"] = [as_message(row) for row in _with_roles(end, keep_roles)]
-            return result
+            start = [row for row in first if row.id < rows[0].id]
+            end = [row for row in last if row.id > rows[-1].id]
+            kept = _with_roles(rows, keep_roles, around_message_id)
+            return AnchoredView(
+                _window(kept, around_message_id),
+                _with_roles(start, keep_roles),
+                _with_roles(end, keep_roles),
+            )
 
         return self.engine.read(view)
 
 
-def _rows_around(
-    reader: Reader, session_id: str, message_id: int, window: int
-) -> list[dict[str, Any]]:
+def _rows_around(reader: Reader, session_id: str, message_id: int, window: int) -> list[MessageRow]:
     """A message with up to *window* rows on each side; none if it is not in the session."""
     names = reader.prepared(select_list)
     before_sql = (
@@ -361,27 +405,25 @@ def _rows_around(
         " WHERE session_id = ? AND id < ? ORDER BY id DESC LIMIT ?"
     )
     after = read_chunk(reader, session_id, message_id - 1, window + 1, "")
-    if not after or after[0]["id"] != message_id:
+    if not after or after[0].id != message_id:
         return []
-    return reader.dicts(before_sql, (session_id, message_id, window))[::-1] + after
+    before = to_messages(reader.execute(before_sql, (session_id, message_id, window)))
+    return before[::-1] + after
 
 
-def _window(rows: list[dict[str, Any]], message_id: int) -> dict[str, Any]:
-    return {
-        "window": [as_message(row) for row in rows],
-        "messages_before": sum(row["id"] < message_id for row in rows),
-        "messages_after": sum(row["id"] > message_id for row in rows),
-    }
+def _window(rows: list[MessageRow], message_id: int) -> MessageWindow:
+    before = sum(row.id < message_id for row in rows)
+    return MessageWindow(rows, before, sum(row.id > message_id for row in rows))
 
 
 def _with_roles(
-    rows: list[dict[str, Any]], roles: Sequence[str] | None, anchor: int | None = None
-) -> list[dict[str, Any]]:
-    return [row for row in rows if roles is None or row["role"] in roles or row["id"] == anchor]
+    rows: list[MessageRow], roles: Sequence[str] | None, anchor: int | None = None
+) -> list[MessageRow]:
+    return [row for row in rows if roles is None or row.role in roles or row.id == anchor]
 
 
 class ExportRepository(Repository):
-    """Exporting sessions as dictionaries."""
+    """Sessions with all their messages."""
 
     def __init__(
         self, context: StoreContext, messages: MessageRepository, lists: ListRepository
@@ -389,32 +431,26 @@ class ExportRepository(Repository):
         super().__init__(context)
         self._messages, self._lists = messages, lists
 
-    def export_session(
-        self, session_id: str, include_inactive: bool = True
-    ) -> dict[str, Any] | None:
+    def session(self, session_id: str, include_inactive: bool = True) -> ExportedSession | None:
         """A session with its messages, by default including undone and compacted ones."""
         session = self.engine.read(lambda reader: sessions.get(reader, session_id))
         if session is None:
             return None
-        session["messages"] = list(self._messages.iter_messages(session_id, include_inactive))
-        return session
+        messages = list(self._messages.iter_messages(session_id, include_inactive))
+        return ExportedSession(session, messages)
 
-    def export_session_lineage(self, session_id: str) -> list[dict[str, Any]]:
+    def conversation(self, session_id: str) -> list[ExportedSession]:
         """Every row of the conversation that a session belongs to, oldest first."""
         tip = self.engine.read(lambda reader: lineage.tip_of(reader, session_id))
         chain = self.engine.read(lambda reader: lineage.chain_of(reader, tip))
-        exports = (self.export_session(row_id) for row_id in chain)
+        exports = (self.session(row_id) for row_id in chain)
         return [session for session in exports if session is not None]
 
-    def iter_exports(self, source: str | None = None) -> Iterator[dict[str, Any]]:
+    def iter_exports(self, source: str | None = None) -> Iterator[ExportedSession]:
         """All sessions, oldest first, one at a time in memory."""
-        for row in self._lists.list_sessions_rich(
+        for row in self._lists.sessions(
             source, limit=-1, include_children=True, include_archived=True
         )[::-1]:
-            session = self.export_session(row["id"])
+            session = self.session(row.id)
             if session is not None:
                 yield session
-
-    def export_all(self, source: str | None = None) -> list[dict[str, Any]]:
-        """All sessions; for a large history use `iter_exports`."""
-        return list(self.iter_exports(source))

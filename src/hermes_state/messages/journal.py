@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from hermes_core import paths
 from hermes_core.atomic_files import sync_folder
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Tx
+    from hermes_state.engine.values import SqlValue
 
 log = logging.getLogger(__name__)
 
@@ -163,8 +164,18 @@ class Journal:
                 self._descriptor = None
 
 
+class JournalLine(TypedDict):
+    """A message in a journal; `words` is its preview."""
+
+    session_id: str
+    uid: str | None
+    values: dict[str, SqlValue]
+    tool_calls: int
+    words: str
+
+
 def _encode_line(session_id: str, message: NewMessage) -> bytes:
-    values = {
+    values: JournalLine = {
         "session_id": session_id,
         "uid": message.uid,
         "values": message.values,
@@ -174,7 +185,7 @@ def _encode_line(session_id: str, message: NewMessage) -> bytes:
     return json.dumps(values).encode() + b"\n"
 
 
-def store_lines(tx: Tx, lines: list[dict[str, Any]]) -> None:
+def store_lines(tx: Tx, lines: list[JournalLine]) -> None:
     """Store journaled messages; a missing session is created."""
     for line in lines:
         session_id = line["session_id"]
@@ -192,7 +203,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
         return False
 
 
-def _read_lines(descriptor: int) -> list[dict[str, Any]]:
+def _read_lines(descriptor: int) -> list[JournalLine]:
     """The complete lines of a journal; a partial last line was never acknowledged."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     data = b""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import SessionNotFoundError
-from hermes_state.messages.rows import as_message, select_list
+from hermes_state.messages.rows import MessageRow, select_list, to_messages
 from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
 
@@ -39,7 +39,7 @@ class SizedMessage(NamedTuple):
 class MessagePage(NamedTuple):
     """Messages in order, and whether there are more before and after them."""
 
-    rows: list[dict[str, Any]]
+    rows: list[MessageRow]
     has_before: bool
     has_after: bool
 
@@ -79,7 +79,7 @@ class TranscriptPages:
         names = self._reader.prepared(select_list)
         placeholders = ", ".join("?" * len(ids))
         sql = f"SELECT {names} FROM messages WHERE id IN ({placeholders}) ORDER BY id"  # noqa: S608
-        rows = [as_message(row) for row in self._reader.dicts(sql, ids)]
+        rows = to_messages(self._reader.execute(sql, ids))
         return MessagePage(rows, bool(self.before(ids[0], 1)), bool(self.after(ids[-1], 1)))
 
     def around(self, message_id: int, limit: int) -> list[SizedMessage]:

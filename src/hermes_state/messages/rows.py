@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from hermes_core.messages import has_lone_surrogate, preview
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from hermes_core.ids import MessageIds
+    from hermes_core.messages import Content, Message, ToolCallDict
     from hermes_state.engine.columns import Columns
+    from hermes_state.engine.values import SqlValue
 
 JSON_PREFIX: Final = "\x00json:"
 PORTABLE_JSON_PREFIX: Final = "\x01json:"  # for databases that store no zero character
 JSON_PREFIXES: Final = (JSON_PREFIX, PORTABLE_JSON_PREFIX)
-
-# JSON columns that message rows return as text.
-JSON_TEXT_COLUMNS: Final = ("reasoning_details", "codex_reasoning_items", "codex_message_items")
 
 
 def encode_content(content: Any) -> str | None:
@@ -116,13 +115,18 @@ class NewMessage:
     __slots__ = ("has_new_uid", "preview", "tool_calls", "uid", "values")
 
     def __init__(
-        self, values: dict[str, Any], uid: str | None, tool_calls: int, preview: str
+        self, values: dict[str, SqlValue], uid: str | None, tool_calls: int, preview: str
     ) -> None:
         self.values = values
         self.uid = uid
         self.tool_calls = tool_calls
         self.preview = preview
         self.has_new_uid = False
+
+    @property
+    def timestamp(self) -> float:
+        """When the message was written; 0 before it is stored."""
+        return float(self.values.get("timestamp") or 0)
 
     def ensure_uid(self, ids: MessageIds) -> None:
         """Set a new identity if the message has none; a new identity needs no lookup."""
@@ -131,31 +135,30 @@ class NewMessage:
             self.has_new_uid = True
 
     @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], uid: str | None = None) -> NewMessage:
-        """Encode the fields of a message."""
-        content = fields.get("content")
-        calls = fields.get("tool_calls")
-        values = {name: _encode(name, value) for name, value in fields.items() if value is not None}
+    def encode(cls, message: Message, uid: str | None = None) -> NewMessage:
+        """Encode a message whose fields are columns; other fields are ignored."""
+        calls = message.get("tool_calls")
+        is_prompt = message.get("role") == "user"
         return cls(
-            values=values,
+            values={n: _encode(n, value) for n, value in message.items() if value is not None},
             uid=uid,
             tool_calls=tool_call_count(calls) if calls else 0,
-            preview=to_utf8_text(preview(content)) or "" if fields.get("role") == "user" else "",
+            preview=to_utf8_text(preview(message.get("content"))) or "" if is_prompt else "",
         )
 
     @classmethod
-    def from_conversation(cls, message: Mapping[str, Any]) -> NewMessage:
+    def from_conversation(cls, message: Message) -> NewMessage:
         """Encode a message in the format of model APIs."""
-        fields = {name: message.get(name) for name in MESSAGE_COLUMNS}
+        fields = {name: message.get(name) for name in MESSAGE_COLUMNS if name in message}
         fields["role"] = message.get("role") or "unknown"
         fields["tool_name"] = message.get("tool_name") or message.get("name")
-        if fields["platform_message_id"] is None:
+        if fields.get("platform_message_id") is None:
             fields["platform_message_id"] = message.get("message_id")
         uid = message.get(UID_KEY)
-        return cls.from_fields(fields, uid if isinstance(uid, str) else None)
+        return cls.encode(cast("Message", fields), uid if isinstance(uid, str) else None)
 
 
-def _encode(name: str, value: Any) -> Any:
+def _encode(name: str, value: object) -> SqlValue:
     if name == "content":
         return encode_content(value)
     if name in _JSON_COLUMNS:
@@ -164,9 +167,9 @@ def _encode(name: str, value: Any) -> Any:
         return int(bool(value))
     if isinstance(value, str):
         return to_utf8_text(value)
-    if isinstance(value, (dict, list)):
-        return encode_json(value)
-    return value
+    if isinstance(value, (bytes, int, float)):
+        return value
+    return encode_json(value)
 
 
 def written_columns(columns: Columns) -> tuple[str, ...]:
@@ -185,40 +188,106 @@ def insert_statement(names: tuple[str, ...]) -> str:
     return f"INSERT INTO messages (session_id, {', '.join(names)}) VALUES ({placeholders})"  # noqa: S608
 
 
-def select_list(columns: Columns, prefix: str = "") -> str:
-    """All columns of a message, in the file's order."""
-    return ", ".join(prefix + name for name in columns.messages)
+class MessageRow(NamedTuple):
+    """A message, with content and tool calls decoded, and other JSON columns as text.
+
+    `others` are the values of the file's further columns, in the order of `other_columns`.
+    """
+
+    id: int
+    session_id: str
+    role: str
+    content: Content
+    tool_call_id: str | None
+    tool_calls: list[ToolCallDict] | str | None
+    tool_name: str | None
+    timestamp: float
+    token_count: int | None
+    finish_reason: str | None
+    reasoning: str | None
+    reasoning_content: str | None
+    reasoning_details: str | None
+    codex_reasoning_items: str | None
+    codex_message_items: str | None
+    platform_message_id: str | None
+    observed: int | None
+    active: int | None
+    compacted: int | None
+    others: tuple[SqlValue, ...]
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the message is in the model's context."""
+        return self.active is None or self.active == 1
+
+    @property
+    def is_undone(self) -> bool:
+        """Whether the message was undone, not compacted."""
+        return not self.is_live and not self.compacted
 
 
-def as_message(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with content and tool calls decoded, and other JSON columns as text."""
-    row["content"] = decode_content(row["content"])
-    if row["tool_calls"] is not None:
-        row["tool_calls"] = decode_json(row["tool_calls"])
-    return row
+COLUMNS: Final = MessageRow._fields[:-1]
+_CONTENT: Final = COLUMNS.index("content")
+_TOOL_CALLS: Final = COLUMNS.index("tool_calls")
 
 
-_ASSISTANT_TEXT: Final = ("finish_reason", "reasoning", "reasoning_content")
+def other_columns(columns: Columns) -> tuple[str, ...]:
+    """The file's columns of messages that `MessageRow` does not name."""
+    return tuple(name for name in columns.messages if name not in MessageRow._fields)
 
 
-def as_turn(row: dict[str, Any]) -> dict[str, Any]:
+def select_list(columns: Columns) -> str:
+    """All columns of a message: those of `MessageRow`, then the file's further ones."""
+    return ", ".join((*COLUMNS, *other_columns(columns)))
+
+
+def to_messages(rows: Iterable[tuple[Any, ...]]) -> list[MessageRow]:
+    """Messages from the columns of `select_list`."""
+    return [_to_message(row) for row in rows]
+
+
+def _to_message(row: tuple[Any, ...]) -> MessageRow:
+    known = len(COLUMNS)
+    values = [*row[:known], row[known:]]
+    values[_CONTENT] = decode_content(row[_CONTENT])
+    if row[_TOOL_CALLS] is not None:
+        values[_TOOL_CALLS] = decode_json(row[_TOOL_CALLS])
+    return MessageRow._make(values)
+
+
+def as_turn(row: MessageRow) -> Message:
     """A row in the format of model APIs, with an identity that prevents duplicates."""
-    turn: dict[str, Any] = {
-        "role": row["role"],
-        "content": decode_content(row["content"]),
-        "timestamp": row["timestamp"],
-        UID_KEY: f"row-{row['id']}",
+    turn: Message = {
+        "role": row.role,
+        "content": row.content,
+        "timestamp": row.timestamp,
+        "hermes_uid": f"row-{row.id}",
     }
-    for name in ("tool_call_id", "tool_name"):
-        if row[name]:
-            turn[name] = row[name]
-    if row["tool_calls"]:
-        turn["tool_calls"] = decode_json(row["tool_calls"])
-    if row["platform_message_id"]:
-        turn["message_id"] = row["platform_message_id"]
-    if row["observed"]:
+    if row.tool_call_id:
+        turn["tool_call_id"] = row.tool_call_id
+    if row.tool_name:
+        turn["tool_name"] = row.tool_name
+    if row.tool_calls and not isinstance(row.tool_calls, str):
+        turn["tool_calls"] = row.tool_calls
+    if row.platform_message_id:
+        turn["message_id"] = row.platform_message_id
+    if row.observed:
         turn["observed"] = True
-    if row["role"] == "assistant":
-        turn.update({name: row[name] for name in _ASSISTANT_TEXT if row[name]})
-        turn.update({name: decode_json(row[name]) for name in JSON_TEXT_COLUMNS if row[name]})
-    return turn
+    return turn if row.role != "assistant" else turn | _assistant_fields(row)
+
+
+def _assistant_fields(row: MessageRow) -> Message:
+    fields: Message = {}
+    if row.finish_reason:
+        fields["finish_reason"] = row.finish_reason
+    if row.reasoning:
+        fields["reasoning"] = row.reasoning
+    if row.reasoning_content:
+        fields["reasoning_content"] = row.reasoning_content
+    if row.reasoning_details:
+        fields["reasoning_details"] = decode_json(row.reasoning_details)
+    if row.codex_reasoning_items:
+        fields["codex_reasoning_items"] = decode_json(row.codex_reasoning_items)
+    if row.codex_message_items:
+        fields["codex_message_items"] = decode_json(row.codex_message_items)
+    return fields

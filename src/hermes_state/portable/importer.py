@@ -22,7 +22,8 @@ from hermes_state.portable.export_schema import (
 from hermes_state.portable.export_writer import write_record
 from hermes_state.portable.record import ORIGIN_FIELD, UID_FIELD, Identities, row_ids
 from hermes_state.sessions import index, labels, lineage
-from hermes_state.sessions.rows import EXISTS, EXTRA_DEFAULTS, UPSERT_EXTRA, prompt_columns
+from hermes_state.sessions.records import EXTRA_COLUMNS
+from hermes_state.sessions.rows import EXISTS, UPSERT_EXTRA, prompt_columns
 from hermes_state.sessions.trash import INSERT_TRASH, TITLE_TAKEN
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class ImportedSession:
 
     def _store_extra(self, name: str, value: Any) -> None:
         """Store a value for which the file has no column."""
-        if name in EXTRA_DEFAULTS:
+        if name in EXTRA_COLUMNS:
             text = repr(value) if isinstance(value, float) else value
             self._tx.execute(UPSERT_EXTRA, (self._id, name, text))
         else:

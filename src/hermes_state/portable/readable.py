@@ -12,10 +12,9 @@ from hermes_core.messages import plain_text, preview
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hermes_state.messages.rows import MessageRow
     from hermes_state.store import SessionDB
 
-SHOWN_COLUMNS: Final = ("id", "source", "model", "cwd", "parent_session_id")
-LABELS: Final = {"cwd": "folder", "parent_session_id": "comes from"}
 UNTITLED: Final = "untitled conversation"
 
 
@@ -79,46 +78,47 @@ class ReadOptions:
 
     def conversation(self, session_id: str) -> ReadableConversation | None:
         """A session, or None if it does not exist."""
-        session = self.db.get_session(session_id)
+        session = self.db.sessions.find(session_id)
         if session is None:
             return None
         text = self.redactor.text
-        facts = [(LABELS.get(name, name), text(str(session[name])))
-                 for name in SHOWN_COLUMNS if session.get(name)]  # fmt: skip
-        facts.append(("started", format_time(session.get("started_at"))))
-        if session.get("ended_at") is not None:
-            reason = session.get("end_reason")
-            facts.append(
-                ("ended", format_time(session["ended_at"]) + (f" ({reason})" if reason else ""))
-            )
-        title = text(session.get("title") or self._preview(session_id)) or UNTITLED
-        prompt = text(str(session.get("system_prompt") or ""))
+        shown = {
+            "id": session.id,
+            "source": session.source,
+            "model": session.model,
+            "folder": session.cwd,
+            "comes from": session.parent_session_id,
+        }
+        facts = [(label, text(str(value))) for label, value in shown.items() if value]
+        facts.append(("started", format_time(session.started_at)))
+        if session.ended_at is not None:
+            reason = f" ({session.end_reason})" if session.end_reason else ""
+            facts.append(("ended", format_time(session.ended_at) + reason))
+        title = text(session.title or self._preview(session_id)) or UNTITLED
+        prompt = text(session.system_prompt or "")
         return ReadableConversation(title, facts, prompt, lambda: self._messages(session_id))
 
     def _preview(self, session_id: str) -> str:
         messages = self.db.messages.iter_messages(session_id)
-        contents = (message["content"] for message in messages if message.get("role") == "user")
+        contents = (message.content for message in messages if message.role == "user")
         return preview(self.redactor.value(next(contents, "")))
 
     def _messages(self, session_id: str) -> Iterator[ReadableMessage]:
         for message in self.db.messages.iter_messages(session_id, True):
-            is_undone = not message.get("active", 1) and not message.get("compacted")
-            if is_undone and not self.with_undone:
-                continue
-            yield self._message(message, is_undone=is_undone)
+            if self.with_undone or not message.is_undone:
+                yield self._message(message)
 
-    def _message(self, message: dict[str, Any], *, is_undone: bool) -> ReadableMessage:
+    def _message(self, message: MessageRow) -> ReadableMessage:
         redact = self.redactor
-        marks = ["undone"] if is_undone else []
-        marks += ["interrupted"] if message.get("finish_reason") == "interrupted" else []
-        reasoning = message.get("reasoning") or message.get("reasoning_content") or ""
-        calls = message.get("tool_calls")
+        marks = ["undone"] if message.is_undone else []
+        marks += ["interrupted"] if message.finish_reason == "interrupted" else []
+        calls = message.tool_calls
         return ReadableMessage(
-            role=str(message.get("role") or "?"),
-            name=str(message.get("tool_name") or ""),
-            at=format_time(message.get("timestamp")),
-            text=plain_text(redact.value(message.get("content"))).strip("\n"),
-            reasoning=redact.text(str(reasoning)).strip("\n"),
+            role=message.role or "?",
+            name=message.tool_name or "",
+            at=format_time(message.timestamp),
+            text=plain_text(redact.value(message.content)).strip("\n"),
+            reasoning=redact.text(message.reasoning or message.reasoning_content or "").strip("\n"),
             marks=marks,
             calls=[_format_call(redact.value(call)) for call in calls]
             if isinstance(calls, list)

@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.reader_pool import read_only_uri
 from hermes_state.messages.rows import select_list
@@ -26,7 +26,7 @@ from hermes_state.portable.export_schema import (
 )
 from hermes_state.portable.import_extras import Extras
 from hermes_state.sessions import index
-from hermes_state.sessions.rows import SELECT_PROMPT, SELECT_SESSION
+from hermes_state.sessions.rows import SELECT_PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ class Identities:
         self._connection = driver.connect("", engine.settings.busy_seconds, uri=True)
         try:
             self._fill(engine, session_ids)
-        except DatabaseError as error:
+        except DriverError as error:
             self.close()
             raise engine.database.to_store_error(error) from error
 
@@ -134,6 +134,7 @@ TRASH = """
     SELECT trashed_at, reason, was_archived, was_open, title FROM hermes_trash
     WHERE session_id = ?
 """
+SELECT_SESSION = "SELECT * FROM sessions WHERE id = ?"
 USAGE = "SELECT * FROM session_model_usage WHERE session_id = ?"
 
 

@@ -48,11 +48,9 @@ class PortableRepository(Repository):
         lists: list[dict[str, Any]] = [{"include_archived": include_archived}]
         lists += [{"trashed_only": True}] if include_trashed else []
         matching = [
-            str(row["id"])
+            row.id
             for options in lists
-            for row in self._lists.list_sessions_rich(
-                **chosen, **options, limit=-1, include_children=True
-            )
+            for row in self._lists.sessions(**chosen, **options, limit=-1, include_children=True)
         ]
         return self.engine.read(
             lambda reader: export_writer.conversations(reader, matching, trashed=include_trashed)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_core import human_format, paths
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import PortableFileError, SchemaTooNewError, StoreError, StoreInUseError
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite import driver, filesystem
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.errors import to_store_error
@@ -266,7 +266,7 @@ def _mark_unsent_ambiguous(store: Path) -> None:
                 "SELECT 1 FROM sqlite_master WHERE name = 'hermes_outbox'"
             ).fetchone():
                 connection.execute(MARK_AMBIGUOUS)
-    except DatabaseError as error:
+    except DriverError as error:
         raise to_store_error(error, store) from error
     handle = os.open(store, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -6,6 +6,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_state.search.hits import FoundMessage, HitContext
 from hermes_state.search.index_builder import (
     BLOCK_BITS,
     TOOL_TERMS,
@@ -149,22 +150,23 @@ class Candidate(NamedTuple):
         """Whether its text matches the query."""
         return query.matches_text(indexed_text(self.row, with_tools=with_tools))
 
-    def as_hit(self, query: Query, *, with_tools: bool) -> dict[str, Any]:
+    def as_hit(self, query: Query, context: list[HitContext], *, with_tools: bool) -> FoundMessage:
         """The search result for the message."""
         piece = snippet(indexed_text(self.row, with_tools=with_tools), query)
-        return {
-            "id": self.row.id,
-            "session_id": self.row.session_id,
-            "role": self.row.role,
-            "snippet": piece.marked(),
-            "snippet_text": piece.text,
-            "offsets": [list(span) for span in piece.offsets],
-            "timestamp": self.row.at,
-            "tool_name": self.row.tool_name,
-            "source": self.row.source,
-            "model": self.model,
-            "session_started": self.session_started,
-        }
+        return FoundMessage(
+            id=self.row.id,
+            session_id=self.row.session_id,
+            role=self.row.role,
+            snippet=piece.marked(),
+            snippet_text=piece.text,
+            offsets=piece.offsets,
+            timestamp=self.row.at,
+            tool_name=self.row.tool_name,
+            source=self.row.source,
+            model=self.model,
+            session_started=self.session_started,
+            context=context,
+        )
 
 
 def candidates(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader, Tx
     from hermes_state.search.candidates import SearchFilter
+    from hermes_state.search.hits import FoundMessage
     from hermes_state.search.query import Term
 
 SLICE_MESSAGES: Final = 200
@@ -89,7 +90,7 @@ class DatabaseSearcher:
 
     def find(
         self, search_filter: SearchFilter, *, by_rank: bool, limit: int, offset: int
-    ) -> list[dict[str, Any]]:
+    ) -> list[FoundMessage]:
         """Matching messages, starting at *offset*."""
         self.fill(CATCH_UP_SECONDS, with_tools=search_filter.with_tools)
         count = -1 if limit < 0 else offset + limit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_state.search.candidates import Patience
+    from hermes_state.search.hits import FoundMessage
     from hermes_state.search.postgres import DatabaseSearcher
     from hermes_state.search.searcher import Searcher
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class SearchRepository(Repository):
     """Full-text search of messages."""
 
-    def search_messages(
+    def find(
         self,
         query: str,
         source_filter: Sequence[str] | None = None,
@@ -35,7 +36,7 @@ class SearchRepository(Repository):
         with_tools: bool = False,
         inside_words: bool = False,
         patience: Patience | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[FoundMessage]:
         """Messages that match *query*, with a snippet and the positions of the matches in it.
 
         Words, "phrases", prefix*, one OR two, -not. `sort` is newest (the default), oldest

@@ -20,6 +20,7 @@ from hermes_state.search.candidates import (
     query_tools,
     scan,
 )
+from hermes_state.search.hits import HitContext
 from hermes_state.search.index_builder import MESSAGE_KEYS, MESSAGE_ROLES, TOOL_KEYS
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.sqlite.driver import sqlite3
     from hermes_state.engine.transaction import Reader
     from hermes_state.search.candidates import Candidate, IndexResult, SearchFilter
+    from hermes_state.search.hits import FoundMessage
     from hermes_state.search.index_builder import IndexSlice, WatermarkKeys
 
 CONTEXT_CHARACTERS: Final = 200
@@ -93,7 +95,7 @@ class Searcher:
 
     def find(
         self, search_filter: SearchFilter, *, by_rank: bool, limit: int, offset: int
-    ) -> list[dict[str, Any]]:
+    ) -> list[FoundMessage]:
         """Matching messages, starting at *offset*."""
         if search_filter.session_ids:
             search_filter = self._engine.read(lambda reader: _with_id_range(reader, search_filter))
@@ -239,9 +241,7 @@ def _combined(
         yield candidate
 
 
-def hits(
-    reader: Reader, search_filter: SearchFilter, found: list[Candidate]
-) -> list[dict[str, Any]]:
+def hits(reader: Reader, search_filter: SearchFilter, found: list[Candidate]) -> list[FoundMessage]:
     """Search results, each with the messages before and after it."""
     rows = [candidate.row for candidate in found]
     pairs = reader.rows(NEIGHBOUR_IDS, (json.dumps([(row.session_id, row.id) for row in rows]),))
@@ -253,12 +253,12 @@ def hits(
     hits = []
     for candidate, row, (before, after) in zip(found, rows, pairs, strict=True):
         around = [messages.get(before), (row.role, row.content), messages.get(after)]
-        hit = candidate.as_hit(search_filter.query, with_tools=search_filter.with_tools)
-        hit["context"] = [
-            {"role": role, "content": plain_text(decode_content(content))[:CONTEXT_CHARACTERS]}
+        context = [
+            HitContext(role, plain_text(decode_content(content))[:CONTEXT_CHARACTERS])
             for role, content in filter(None, around)
         ]
-        hits.append(hit)
+        with_tools = search_filter.with_tools
+        hits.append(candidate.as_hit(search_filter.query, context, with_tools=with_tools))
     return hits
 
 

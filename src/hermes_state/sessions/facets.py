@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
 from hermes_state.sessions.labels import TAG_COUNTS, TAG_TABLE
 from hermes_state.sessions.pages import IS_TIP
+from hermes_state.sessions.records import FamilyMember
 from hermes_state.sessions.rows import EXISTS
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ COUNT_TRASH = f"""
 PARENT = "SELECT parent_session_id FROM sessions WHERE id = ?"
 CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ? ORDER BY started_at, id"
 MEMBER = """
-    SELECT s.id, coalesce(s.title, t.title) AS title, s.parent_session_id AS parent_id,
-           s.started_at, s.message_count, i.kind, i.last_activity AS last_active,
-           coalesce(i.preview, '') AS preview, t.trashed_at
+    SELECT s.id, coalesce(s.title, t.title), s.parent_session_id, s.started_at,
+           coalesce(s.message_count, 0), i.kind, i.last_activity, coalesce(i.preview, ''),
+           t.trashed_at
     FROM sessions s JOIN hermes_session_index i ON i.session_id = s.id
     LEFT JOIN hermes_trash t ON t.session_id = s.id
     WHERE s.id = ?
@@ -87,23 +88,20 @@ def root_ancestor(reader: Reader, session_id: str) -> str:
     return current
 
 
-def family(reader: Reader, session_id: str) -> list[dict[str, Any]]:
+def family(reader: Reader, session_id: str) -> list[FamilyMember]:
     """All sessions with the same oldest ancestor, parents before children."""
     queue = [root_ancestor(reader, session_id)]
-    rows: list[dict[str, Any]] = []
+    rows: list[FamilyMember] = []
     seen: set[str] = set()
     while queue and len(rows) < MAX_RELATIVES:
         current = queue.pop(0)
         if current in seen:
             continue
         seen.add(current)
-        rows += [row | {"kind": _kind(reader, row)} for row in reader.dicts(MEMBER, (current,))]
+        members = map(FamilyMember._make, reader.rows(MEMBER, (current,)))
+        rows += [row._replace(kind=lineage.kind_of(reader, row.id)[0]) for row in members]
         queue += [row[0] for row in reader.rows(CHILDREN, (current,))]
     return rows
-
-
-def _kind(reader: Reader, row: dict[str, Any]) -> str:
-    return lineage.kind_of(reader, row["id"])[0]
 
 
 class FacetRepository(Repository):
@@ -113,7 +111,7 @@ class FacetRepository(Repository):
         """Sources, models and tags of the listed conversations, and the number in each state."""
         return self.engine.read(facets)
 
-    def family(self, session_id: str) -> list[dict[str, Any]]:
+    def family(self, session_id: str) -> list[FamilyMember]:
         """All sessions with the same root, parents before children.
 
         Branches, continuations, delegated tasks; rows in the trash have `trashed_at`.

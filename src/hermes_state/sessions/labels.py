@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.sessions.records import SessionRow
 
 TAG_TABLE: Final = "hermes_tag"
 TAGS_EXPORT_NAME: Final = "tags"  # the name in an export
@@ -151,9 +152,7 @@ def set_title(tx: Tx, session_id: str, title: str | None, source: str) -> bool:
     if row is None:
         return False
     # A title of unknown origin may have been set by the user.
-    current_rank = (
-        TITLE_SOURCE_RANKS.get(row.get("title_source") or USER, 2) if row["title"] else -1
-    )
+    current_rank = TITLE_SOURCE_RANKS.get(row.title_source or USER, 2) if row.title else -1
     if TITLE_SOURCE_RANKS.get(source, 0) < current_rank:
         return False
     if clean is not None and (owner := tx.value(TITLE_OWNER, (clean, session_id))):
@@ -197,10 +196,10 @@ class TitleRepository(Repository):
         )
         return title
 
-    def get_session_by_title(self, title: str) -> dict[str, Any] | None:
-        """The session with exactly this title."""
+    def find(self, title: str) -> SessionRow | None:
+        """The session with exactly this title, or None."""
 
-        def find(reader: Reader) -> dict[str, Any] | None:
+        def find(reader: Reader) -> SessionRow | None:
             session_id = reader.value(BY_TITLE, (title,))
             return None if session_id is None else rows.get(reader, session_id)
 

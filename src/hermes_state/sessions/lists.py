@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.engine.dialect import prefix_pattern, substring_pattern
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lineage
-from hermes_state.sessions.rows import listed_columns, with_extras
+from hermes_state.sessions.records import (
+    COLUMNS,
+    ListedSession,
+    SessionRow,
+    listed_columns,
+    other_columns,
+    to_session,
+)
+from hermes_state.sessions.rows import with_extras
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,11 +25,13 @@ if TYPE_CHECKING:
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.values import SqlValue
 
 MAX_UNINDEXED_ROWS: Final = 64
 EXTRA_ROWS: Final = 50
 MAX_RECENT_MESSAGES: Final = 2000
 
+STARTED_AT = "SELECT started_at FROM sessions WHERE id = ?"
 BY_START = "SELECT id FROM sessions ORDER BY started_at DESC"
 RECENTLY_WRITTEN = """
     SELECT session_id FROM (SELECT session_id, id FROM messages ORDER BY id DESC LIMIT ?)
@@ -63,11 +73,11 @@ class SessionFilter(NamedTuple):
     limit: int = 20
     offset: int = 0
 
-    def conditions(self, columns: Columns) -> tuple[str, list[Any]]:
+    def conditions(self, columns: Columns) -> tuple[str, list[SqlValue]]:
         """The WHERE clause over `sessions s` and the index `i`, and its values."""
         folder = None if self.cwd_prefix is None else self.cwd_prefix.rstrip("/")
         has_key = HAS_KEY if columns.session_has("session_key") else HAS_KEY_EXTRA
-        clauses: list[tuple[bool, str, tuple[Any, ...]]] = [
+        clauses: list[tuple[bool, str, tuple[SqlValue, ...]]] = [
             (True, self._shown(), ()),
             (True, self._archived(), ()),
             (bool(self.sources), f"s.source IN ({_placeholders(self.sources)})", self.sources),
@@ -110,18 +120,27 @@ class SessionFilter(NamedTuple):
         return "i.shown = 1"
 
 
-def _placeholders(values: Sequence[Any]) -> str:
+def _placeholders(values: Sequence[str]) -> str:
     return ", ".join("?" * len(values))
 
 
-def list_indexed(reader: Reader, session_filter: SessionFilter) -> list[dict[str, Any]]:
+def read_listed(reader: Reader, sql: str, values: Iterable[SqlValue]) -> list[ListedSession]:
+    """The rows of a statement that selects `listed_columns`, then the fields of a list."""
+    known = len(COLUMNS)
+    end = known + len(reader.prepared(other_columns))
+    return [
+        ListedSession(SessionRow._make((*row[:known], row[known:end])), *row[end : end + 4])
+        for row in reader.execute(sql, tuple(values))
+    ]
+
+
+def list_indexed(reader: Reader, session_filter: SessionFilter) -> list[ListedSession]:
     """The indexed rows of a list."""
     where, values = session_filter.conditions(reader.columns)
-    names = ", ".join("s." + name for name in reader.prepared(listed_columns))
     order = "i.last_activity DESC" if session_filter.by_last_active else "s.started_at DESC"
     sql = (
-        f"SELECT {names}, coalesce(i.preview, '') AS preview, i.last_activity AS last_active,"  # noqa: S608
-        " i.root_id, i.kind, 0 AS unread"
+        f"SELECT {reader.prepared(listed_columns)}, coalesce(i.preview, ''), i.last_activity,"  # noqa: S608
+        " i.root_id, i.kind"
         " FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id"
         f" WHERE {where} ORDER BY {order}, s.id DESC LIMIT ? OFFSET ?"
     )
@@ -130,7 +149,7 @@ def list_indexed(reader: Reader, session_filter: SessionFilter) -> list[dict[str
             "hermes_session_index i CROSS JOIN sessions s",
             "sessions s CROSS JOIN hermes_session_index i",
         )
-    return reader.dicts(sql, (*values, session_filter.limit, session_filter.offset))
+    return read_listed(reader, sql, (*values, session_filter.limit, session_filter.offset))
 
 
 def count_sessions(reader: Reader, session_filter: SessionFilter) -> int:
@@ -148,52 +167,50 @@ def count_sessions(reader: Reader, session_filter: SessionFilter) -> int:
 
 def list_computed(
     reader: Reader, session_filter: SessionFilter, ids: Iterable[str]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[ListedSession]:
     """The same rows for sessions that are not indexed, one by one."""
-    names = ", ".join("s." + name for name in reader.prepared(listed_columns))
     sql = (
-        f"SELECT {names}, {COMPUTED_LAST_ACTIVITY} AS last_active"  # noqa: S608 - file's names
+        f"SELECT {reader.prepared(listed_columns)}, {COMPUTED_LAST_ACTIVITY}"  # noqa: S608
         " FROM sessions s WHERE s.id = ?"
     )
+    other_count = len(reader.prepared(other_columns))
     for session_id in ids:
         position = lineage.position_of(reader, session_id)
-        for row in reader.dicts(sql, (session_id,)):
-            row["preview"] = index.first_user_text(reader, session_id) or ""
-            row["unread"] = 0
-            row["root_id"], row["kind"] = position.root_id, position.kind
+        preview = index.first_user_text(reader, session_id) or ""
+        for values in reader.rows(sql, (session_id,)):
+            session, last_active = to_session(values, other_count), values[-1]
+            row = ListedSession(session, preview, last_active, position.root_id, position.kind)
             if matches(row, session_filter, position):
                 yield row
 
 
 def matches(
-    row: dict[str, Any], session_filter: SessionFilter, position: lineage.LineagePosition
+    row: ListedSession, session_filter: SessionFilter, position: lineage.LineagePosition
 ) -> bool:
     """Like `SessionFilter.conditions`, for a row in memory."""
+    session = row.session
     is_listed = (
         position.is_listed if session_filter.project_tips else position.kind in lineage.LISTABLE
     )
     return (
         not session_filter.trashed_only
         and (is_listed or session_filter.include_children)
-        and (not session_filter.sources or row["source"] in session_filter.sources)
-        and row["source"] not in session_filter.exclude_sources
-        and (row["message_count"] or 0) >= session_filter.min_message_count
-        and _matches_archive(bool(row["archived"]), session_filter)
+        and (not session_filter.sources or session.source in session_filter.sources)
+        and session.source not in session_filter.exclude_sources
+        and session.message_count >= session_filter.min_message_count
+        and _matches_archive(bool(session.archived), session_filter)
         and (
             session_filter.cwd_prefix is None
-            or _is_inside(row["cwd"] or "", session_filter.cwd_prefix)
+            or _is_inside(session.cwd or "", session_filter.cwd_prefix)
         )
-        and (session_filter.id_query is None or session_filter.id_query in row["id"])
-        and (
-            session_filter.session_key is None
-            or row.get("session_key") == session_filter.session_key
-        )
+        and (session_filter.id_query is None or session_filter.id_query in session.id)
+        and session_filter.session_key in (None, session.session_key)
         and (
             session_filter.model is None
-            or session_filter.model.lower() in (row["model"] or "").lower()
+            or session_filter.model.lower() in (session.model or "").lower()
         )
         and (session_filter.active_since or 0)
-        <= row["last_active"]
+        <= row.last_active
         < (session_filter.active_until or math.inf)
     )
 
@@ -225,7 +242,7 @@ def unindexed(reader: Reader, session_filter: SessionFilter) -> list[str]:
     return list(dict.fromkeys(recent + started))
 
 
-def list_sessions(reader: Reader, session_filter: SessionFilter) -> list[dict[str, Any]]:
+def list_sessions(reader: Reader, session_filter: SessionFilter) -> list[ListedSession]:
     """The list, including sessions that are not indexed yet."""
     unindexed_ids = unindexed(reader, session_filter)
     if not unindexed_ids:
@@ -239,31 +256,46 @@ def list_sessions(reader: Reader, session_filter: SessionFilter) -> list[dict[st
         rows += itertools.islice(
             list_computed(reader, session_filter, unindexed_ids), computed_limit
         )
-        key = "last_active" if session_filter.by_last_active else "started_at"
-        rows.sort(key=lambda row: (row[key], row["id"]), reverse=True)
+        rows.sort(key=_by_activity if session_filter.by_last_active else _by_start, reverse=True)
         rows = rows[session_filter.offset : end]
-    rows = with_extras(reader, rows)
-    return [_as_listed(reader, row, session_filter) for row in rows]
+    shows_conversations = session_filter.project_tips and not session_filter.include_children
+    return [
+        _as_listed(reader, row, shows_conversations=shows_conversations)
+        for row in with_listed_extras(reader, rows)
+    ]
 
 
-def _as_listed(
-    reader: Reader, row: dict[str, Any], session_filter: SessionFilter
-) -> dict[str, Any]:
-    root = row.pop("root_id")
-    if root != row["id"]:
-        row["_lineage_root_id"] = root
-        if session_filter.project_tips and not session_filter.include_children:
-            sql = "SELECT started_at FROM sessions WHERE id = ?"
-            row["started_at"] = reader.value(sql, (root,)) or row["started_at"]
-    if (last_read := row.get("last_read_at")) is not None:
-        row["unread"] = row["last_active"] > float(last_read)
+def _by_activity(row: ListedSession) -> tuple[float, str]:
+    return row.last_active, row.session.id
+
+
+def _by_start(row: ListedSession) -> tuple[float, str]:
+    return row.session.started_at, row.session.id
+
+
+def with_listed_extras(reader: Reader, rows: list[ListedSession]) -> list[ListedSession]:
+    """The rows with the values of columns that the file lacks."""
+    before = [row.session for row in rows]
+    after = with_extras(reader, before)
+    if after is before:
+        return rows
+    return [row._replace(session=session) for row, session in zip(rows, after, strict=True)]
+
+
+def _as_listed(reader: Reader, row: ListedSession, *, shows_conversations: bool) -> ListedSession:
+    session = row.session
+    if shows_conversations and row.root_id != session.id:
+        started_at = reader.value(STARTED_AT, (row.root_id,)) or session.started_at
+        row = row._replace(session=session._replace(started_at=started_at))
+    if session.last_read_at is not None:
+        row = row._replace(unread=row.last_active > float(session.last_read_at))
     return row
 
 
 class ListRepository(Repository):
     """Listing and counting sessions."""
 
-    def list_sessions_rich(
+    def sessions(
         self,
         source: str | None = None,
         exclude_sources: Sequence[str] | None = None,
@@ -284,13 +316,12 @@ class ListRepository(Repository):
         active_since: float | None = None,
         active_until: float | None = None,
         trashed_only: bool = False,
-    ) -> list[dict[str, Any]]:
-        """Sessions with `preview` and `last_active`.
+    ) -> list[ListedSession]:
+        """Sessions with their preview and last activity.
 
-        `limit=-1` means all. Rows have every column except the system prompt, which
-        `get_session` returns. A conversation that was continued in further rows appears
-        once, as its last row. `active_since` and `active_until` bound the last activity;
-        `model` is a part of the model's name.
+        `limit=-1` means all. Rows have every column except the system prompt. A conversation
+        that was continued in further rows appears once, as its last row. `active_since` and
+        `active_until` bound the last activity; `model` is a part of the model's name.
         """
         session_filter = SessionFilter(
             sources=tuple(sources or ()) + ((source,) if source else ()),
@@ -316,35 +347,36 @@ class ListRepository(Repository):
 
     def search_sessions(
         self, source: str | None = None, limit: int = 20, offset: int = 0
-    ) -> list[dict[str, Any]]:
+    ) -> list[ListedSession]:
         """Sessions by last activity, most recent first."""
-        return self.list_sessions_rich(
+        return self.sessions(
             source, limit=limit, offset=offset, order_by_last_active=True, include_children=True
         )
 
     def search_sessions_by_id(
         self, query: str, limit: int = 20, include_archived: bool = False
-    ) -> list[dict[str, Any]]:
+    ) -> list[ListedSession]:
         """Sessions whose ID contains *query*: exact matches first, then prefixes.
 
         A conversation that was continued is returned once, as its last row.
         """
-        rows = self.list_sessions_rich(
+        rows = self.sessions(
             limit=-1, id_query=query, include_archived=include_archived, include_children=True
         )
-        rows.sort(key=lambda row: (row["id"] != query, not row["id"].startswith(query)))
+        rows.sort(key=lambda row: (row.id != query, not row.id.startswith(query)))
         tips = dict.fromkeys(
-            self.engine.read(lambda reader: [lineage.tip_of(reader, row["id"]) for row in rows])
+            self.engine.read(lambda reader: [lineage.tip_of(reader, row.id) for row in rows])
         )
-        by_id = {row["id"]: row for row in rows}
-        found = [by_id.get(tip) or self._listed_row(tip) for tip in list(tips)[:limit]]
+        by_id = {row.id: row for row in rows}
+        found = [by_id.get(tip) or self.find(tip) for tip in list(tips)[:limit]]
         return [row for row in found if row is not None]
 
-    def _listed_row(self, session_id: str) -> dict[str, Any] | None:
-        rows = self.list_sessions_rich(
+    def find(self, session_id: str) -> ListedSession | None:
+        """A session as in a list, or None; also an archived one, and one that is not listed."""
+        rows = self.sessions(
             limit=-1, id_query=session_id, include_archived=True, include_children=True
         )
-        return next((row for row in rows if row["id"] == session_id), None)
+        return next((row for row in rows if row.id == session_id), None)
 
     def session_count(
         self,

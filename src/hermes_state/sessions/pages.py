@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.delivery import leases
 from hermes_state.engine.dialect import prefix_pattern, substring_pattern
@@ -18,15 +18,21 @@ from hermes_state.repository import Repository
 from hermes_state.sessions import index, lists, trash
 from hermes_state.sessions.labels import TAG_TABLE, tags_of
 from hermes_state.sessions.lists import SessionFilter
-from hermes_state.sessions.rows import listed_columns, with_extras
+from hermes_state.sessions.records import (
+    COLUMNS,
+    ListedSession,
+    PagedSession,
+    SessionRow,
+    listed_columns,
+    other_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.transaction import Reader
-
-Row = dict[str, Any]
+    from hermes_state.engine.values import SqlValue
 
 MAX_UNINDEXED_SESSIONS: Final = 1000
 ACTIVE: Final = "active"
@@ -50,7 +56,6 @@ HAS_TAGS = """
                   WHERE folded IN (SELECT value FROM json_each(?))
                   GROUP BY session_id HAVING count(*) = ?)
 """
-ROOT_STARTED = "SELECT started_at FROM sessions WHERE id = ?"
 DURATION = """
     (i.last_activity - coalesce(
         nullif((SELECT r.started_at FROM sessions r WHERE r.id = i.root_id), 0), s.started_at))
@@ -120,10 +125,10 @@ class SessionPageFilter(NamedTuple):
             active_until=self.until,
         )
 
-    def conditions(self, reader: Reader, shown: int) -> tuple[str, list[Any]]:
+    def conditions(self, reader: Reader, shown: int) -> tuple[str, list[SqlValue]]:
         """The WHERE clause for a value of `shown`, over `sessions s` and the index `i`."""
         folder = "" if self.folder is None else self.folder.rstrip("/")
-        clauses: list[tuple[bool, str, tuple[Any, ...]]] = [
+        clauses: list[tuple[bool, str, tuple[SqlValue, ...]]] = [
             (True, "i.shown = ?", (shown,)),
             (shown != index.TRASHED and self.state == ACTIVE, "s.archived = 0", ()),
             (shown != index.TRASHED and self.state == ARCHIVED, "s.archived <> 0", ()),
@@ -146,7 +151,7 @@ class SessionPageFilter(NamedTuple):
         active = [(sql, values) for is_set, sql, values in clauses if is_set]
         return " AND ".join(sql for sql, _ in active), [v for _, values in active for v in values]
 
-    def _set_clauses(self, reader: Reader) -> list[tuple[bool, str, tuple[Any, ...]]]:
+    def _set_clauses(self, reader: Reader) -> list[tuple[bool, str, tuple[SqlValue, ...]]]:
         pinned = IS_PINNED if reader.columns.session_has("pinned") else IS_PINNED_EXTRA
         folded = sorted({tag.casefold() for tag in self.tags})
         has_tags = HAS_TAGS if TAG_TABLE in reader.columns.tables else "0 AND ? <> ?"
@@ -162,44 +167,53 @@ class SessionPageFilter(NamedTuple):
             (self.ids is not None, by_id, (json.dumps(sorted(self.ids or ())),)),
         ]
 
-    def matches(self, row: Row, tags: Sequence[str]) -> bool:
+    def matches(self, row: ListedSession, tags: Sequence[str]) -> bool:
         """The conditions beyond `session_filter`, for a row that is not indexed."""
+        session = row.session
         max_messages = self.max_messages
-        duration = row["last_active"] - row["started_at"]
+        duration = row.last_active - session.started_at
         return (
-            (self.name is None or self.name.lower() in (row["title"] or "").lower())
-            and (self.is_pinned is None or bool(row.get("pinned")) == self.is_pinned)
-            and (max_messages is None or (row["message_count"] or 0) <= max_messages)
+            (self.name is None or self.name.lower() in (session.title or "").lower())
+            and (self.is_pinned is None or bool(session.pinned) == self.is_pinned)
+            and (max_messages is None or session.message_count <= max_messages)
             and (self.min_seconds is None or duration >= self.min_seconds)
             and (self.max_seconds is None or duration < self.max_seconds)
             and {tag.casefold() for tag in self.tags} <= {tag.casefold() for tag in tags}
-            and (self.ids is None or row["id"] in self.ids or row["root_id"] in self.ids)
+            and (self.ids is None or session.id in self.ids or row.root_id in self.ids)
         )
 
 
 class SessionPage(NamedTuple):
     """A page of a list, and the position after which the next page begins, if any."""
 
-    rows: list[Row]
+    rows: list[PagedSession]
     next: PagePosition | None
+
+
+class PageRow(NamedTuple):
+    """A session on a page, as it is stored."""
+
+    listed: ListedSession
+    trashed_at: float | None = None
+    trashed_title: str | None = None
 
 
 def read_page(
     reader: Reader, choice: SessionPageFilter, limit: int, after: PagePosition | None
-) -> list[Row]:
+) -> list[PageRow]:
     """Indexed rows of a list, most recent first."""
     by_shown = [_read_shown(reader, choice, shown, limit, after) for shown in choice.shown]
     merged = heapq.merge(*by_shown, key=_sort_key, reverse=True)
     return list(itertools.islice(merged, limit))
 
 
-def _sort_key(row: Row) -> tuple[float, str]:
-    return row["last_active"], row["id"]
+def _sort_key(row: PageRow) -> tuple[float, str]:
+    return row.listed.last_active, row.listed.session.id
 
 
 def _read_shown(
     reader: Reader, choice: SessionPageFilter, shown: int, limit: int, after: PagePosition | None
-) -> list[Row]:
+) -> list[PageRow]:
     where, values = choice.conditions(reader, shown)
     if after is not None:
         where += " AND (i.last_activity, i.session_id) < (?, ?)"
@@ -208,27 +222,37 @@ def _read_shown(
         f"{reader.prepared(_select)} WHERE {where}"
         " ORDER BY i.last_activity DESC, i.session_id DESC LIMIT ?"
     )
-    return reader.dicts(sql, (*values, limit))
+    return _read_rows(reader, sql, (*values, limit))
+
+
+def _read_rows(reader: Reader, sql: str, values: Sequence[SqlValue]) -> list[PageRow]:
+    known = len(COLUMNS)
+    end = known + len(reader.prepared(other_columns))
+    rows = []
+    for row in reader.execute(sql, values):
+        session = SessionRow._make((*row[:known], row[known:end]))
+        rows.append(PageRow(ListedSession(session, *row[end : end + 4]), *row[end + 4 :]))
+    return rows
 
 
 def _select(columns: Columns) -> str:
-    names = ", ".join("s." + name for name in listed_columns(columns))
     return (
-        f"SELECT {names}, coalesce(i.preview, '') AS preview, i.last_activity AS last_active,"  # noqa: S608
-        " i.root_id, i.kind, t.trashed_at, t.title AS trashed_title"
+        f"SELECT {listed_columns(columns)}, coalesce(i.preview, ''), i.last_activity,"  # noqa: S608
+        " i.root_id, i.kind, t.trashed_at, t.title"
         " FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id"
         " LEFT JOIN hermes_trash t ON t.session_id = i.session_id"
     )
 
 
-def read_items(reader: Reader, session_ids: Sequence[str]) -> list[Row]:
+def read_items(reader: Reader, session_ids: Sequence[str]) -> list[PageRow]:
     """Rows by ID, in any state; those that are not indexed are computed."""
-    items: list[Row] = []
+    items: list[PageRow] = []
     for session_id in session_ids:
         rows = []
         if reader.columns.has_own_tables:
-            rows = reader.dicts(f"{reader.prepared(_select)} WHERE i.session_id = ?", (session_id,))
-        items += rows or lists.list_computed(reader, ANY_SESSION, [session_id])
+            sql = f"{reader.prepared(_select)} WHERE i.session_id = ?"
+            rows = _read_rows(reader, sql, (session_id,))
+        items += rows or map(PageRow, lists.list_computed(reader, ANY_SESSION, [session_id]))
     return items
 
 
@@ -245,40 +269,54 @@ def count(reader: Reader, choice: SessionPageFilter) -> int:
 
 def read_unindexed(
     reader: Reader, choice: SessionPageFilter, after: PagePosition | None
-) -> list[Row]:
+) -> list[PageRow]:
     """Matching rows that are not indexed yet."""
     ids = lists.unindexed(reader, choice.session_filter._replace(limit=MAX_UNINDEXED_SESSIONS))
     rows = list(lists.list_computed(reader, choice.session_filter, ids[:MAX_UNINDEXED_SESSIONS]))
-    rows = with_root_start(reader, with_extras(reader, rows))
-    tags = tags_of(reader, [row["root_id"] for row in rows])
+    rows = with_root_start(reader, lists.with_listed_extras(reader, rows))
+    tags = tags_of(reader, [row.root_id for row in rows])
     return [
-        row
+        PageRow(row)
         for row in rows
-        if choice.matches(row, tags.get(row["root_id"], ()))
-        and (after is None or _sort_key(row) < tuple(after))
+        if choice.matches(row, tags.get(row.root_id, ()))
+        and (after is None or _sort_key(PageRow(row)) < tuple(after))
     ]
 
 
-def with_details(reader: Reader, rows: list[Row], running: set[str]) -> list[Row]:
+def with_details(reader: Reader, rows: list[PageRow], running: set[str]) -> list[PagedSession]:
     """Rows with tags, whether a turn is running, and when the conversation started."""
-    rows = with_root_start(reader, with_extras(reader, rows))
-    tags = tags_of(reader, [row["root_id"] for row in rows])
-    for row in rows:
-        row["tags"] = tags.get(row["root_id"], [])
-        row["is_running"] = row["id"] in running
-        row.setdefault("trashed_at", None)
-        row["title"] = row["title"] or row.pop("trashed_title", None)
-        last_read = row.get("last_read_at")
-        row["unread"] = last_read is not None and row["last_active"] > float(last_read)
-    return rows
+    listed = lists.with_listed_extras(reader, [row.listed for row in rows])
+    listed = with_root_start(reader, listed)
+    tags = tags_of(reader, [row.root_id for row in listed])
+    return [
+        _item(row._replace(listed=shown), tags.get(shown.root_id, []), running)
+        for row, shown in zip(rows, listed, strict=True)
+    ]
 
 
-def with_root_start(reader: Reader, rows: list[Row]) -> list[Row]:
+def _item(row: PageRow, tags: list[str], running: set[str]) -> PagedSession:
+    session, preview, last_active, root_id, kind, _ = row.listed
+    if not session.title and row.trashed_title:
+        session = session._replace(title=row.trashed_title)
+    last_read = session.last_read_at
+    unread = last_read is not None and last_active > float(last_read)
+    is_running = session.id in running
+    return PagedSession(
+        session, preview, last_active, root_id, kind, unread, tags, is_running, row.trashed_at
+    )
+
+
+def with_root_start(reader: Reader, rows: list[ListedSession]) -> list[ListedSession]:
     """Rows whose `started_at` is the start of their conversation."""
-    for row in rows:
-        if row["root_id"] != row["id"]:
-            row["started_at"] = reader.value(ROOT_STARTED, (row["root_id"],)) or row["started_at"]
-    return rows
+    return [_with_root_start(reader, row) for row in rows]
+
+
+def _with_root_start(reader: Reader, row: ListedSession) -> ListedSession:
+    session = row.session
+    if row.root_id == session.id:
+        return row
+    started_at = reader.value(lists.STARTED_AT, (row.root_id,)) or session.started_at
+    return row._replace(session=session._replace(started_at=started_at))
 
 
 class PageRepository(Repository):
@@ -296,9 +334,8 @@ class PageRepository(Repository):
         `hermes_state.sessions.pages.SessionPageFilter`: state, sources, model, tags,
         is_pinned, folder, since, until, min_messages, max_messages, min_seconds,
         max_seconds (from the start of its first row to its last activity), ids, children;
-        the state is active, archived, kept (both), trash or all. Rows are as in
-        `list_sessions_rich`, with `root_id`, `kind`, `tags`, `is_running` and `trashed_at`;
-        `next` is the position at which the next page starts.
+        the state is active, archived, kept (both), trash or all. `next` is
+        the position at which the next page starts.
         """
         page_filter = choice or SessionPageFilter()
 
@@ -310,7 +347,9 @@ class PageRepository(Repository):
             running = leases.running_sessions(reader, self.identity, self.clock)
             page = with_details(reader, rows[:limit], running)
             has_more = len(rows) > limit and bool(page)
-            return SessionPage(page, PagePosition(*_sort_key(page[-1])) if has_more else None)
+            last = page[-1] if has_more else None
+            position = None if last is None else PagePosition(last.last_active, last.id)
+            return SessionPage(page, position)
 
         lists.refresh_index(self.engine)
         return self.engine.read(read)
@@ -320,10 +359,10 @@ class PageRepository(Repository):
         page_filter = choice or SessionPageFilter()
         return self.engine.read(lambda reader: count(reader, page_filter))
 
-    def items(self, session_ids: Sequence[str]) -> list[Row]:
+    def items(self, session_ids: Sequence[str]) -> list[PagedSession]:
         """These rows in the format of `session_page`, in any state."""
 
-        def read(reader: Reader) -> list[Row]:
+        def read(reader: Reader) -> list[PagedSession]:
             running = leases.running_sessions(reader, self.identity, self.clock)
             return with_details(reader, read_items(reader, session_ids), running)
 

@@ -6,17 +6,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_state.repository import Repository
+from hermes_state.sessions.records import listed_columns, other_columns, to_session
 from hermes_state.sessions.rows import end, with_extras
 from hermes_state.sessions.trash import DAY_SECONDS
 
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
     from hermes_state.repository import StoreContext
+    from hermes_state.sessions.records import SessionRow
     from hermes_state.sessions.trash import TrashRepository
     from hermes_state.upkeep.meta import MetaRepository
 
-CANDIDATES: Final = """
-    SELECT s.*, i.last_activity AS last_active, i.preview, o.process_id AS owner
+FROM_CANDIDATES: Final = """
     FROM hermes_session_index i JOIN sessions s ON s.id = i.session_id
     LEFT JOIN hermes_owner o ON o.session_id = s.id
     WHERE (i.shown = 1 OR (i.shown = 0 AND s.parent_session_id IS NULL AND i.kind = 'delegate'))
@@ -50,11 +51,28 @@ IS_EMPTY: Final = """
 """
 
 
+class PruneCandidate(NamedTuple):
+    """A session without recent activity; `owner` is the process that has it open."""
+
+    session: SessionRow
+    last_active: float
+    preview: str
+    owner: str | None
+
+
 class PrunePlan(NamedTuple):
     """Sessions to be pruned, and old sessions that are kept, with the reason."""
 
-    due: list[dict[str, Any]]
-    spared: list[tuple[dict[str, Any], str]]
+    due: list[PruneCandidate]
+    spared: list[tuple[PruneCandidate, str]]
+
+
+class HouseKeeping(NamedTuple):
+    """What was done to keep the history small."""
+
+    is_skipped: bool = False
+    pruned: int = 0
+    purged: int = 0
 
 
 def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan:
@@ -62,23 +80,36 @@ def plan(reader: Reader, days: int, source: str | None, now: float) -> PrunePlan
     from hermes_core.policy import RetentionPolicy  # noqa: PLC0415 - slow to load, rarely needed
 
     policy = RetentionPolicy(days)
-    rows = with_extras(reader, reader.dicts(CANDIDATES, (now - days * DAY_SECONDS,)))
     result = PrunePlan([], [])
-    for row in rows:
-        if source is not None and row["source"] != source:
+    for candidate in _candidates(reader, now - days * DAY_SECONDS):
+        session = candidate.session
+        if source is not None and session.source != source:
             continue
         verdict = policy.due(
-            datetime.fromtimestamp(row["last_active"], UTC),
+            datetime.fromtimestamp(candidate.last_active, UTC),
             datetime.fromtimestamp(now, UTC),
-            pinned=bool(row["pinned"]),
+            pinned=bool(session.pinned),
             # An open row without an owner was left by another program.
-            ended=row["ended_at"] is not None or row["owner"] is None,
+            ended=session.ended_at is not None or candidate.owner is None,
         )
         if verdict.is_due:
-            result.due.append(row)
+            result.due.append(candidate)
         else:
-            result.spared.append((row, verdict.reason))
+            result.spared.append((candidate, verdict.reason))
     return result
+
+
+def _candidates(reader: Reader, before: float) -> list[PruneCandidate]:
+    """Sessions without activity since *before*, oldest first."""
+    names = reader.prepared(listed_columns)
+    sql = f"SELECT {names}, i.last_activity, i.preview, o.process_id {FROM_CANDIDATES}"
+    rows = reader.rows(sql, (before,))
+    other_count = len(reader.prepared(other_columns))
+    sessions = with_extras(reader, [to_session(row, other_count) for row in rows])
+    return [
+        PruneCandidate(session, last_active, preview or "", owner)
+        for session, (*_, last_active, preview, owner) in zip(sessions, rows, strict=True)
+    ]
 
 
 class RetentionRepository(Repository):
@@ -98,7 +129,7 @@ class RetentionRepository(Repository):
     ) -> int:
         """Move sessions without activity for this time to the trash; returns their number."""
         due = self.plan(older_than_days, source).due
-        return self._trash.delete_sessions([row["id"] for row in due], reason="pruned")
+        return self._trash.delete_sessions([row.session.id for row in due], reason="pruned")
 
     def count_empty_sessions(self) -> int:
         """Number of ended sessions without messages."""
@@ -143,18 +174,14 @@ class RetentionRepository(Repository):
             return True
         return not abs(self.clock.now() - last) < DAY_SECONDS  # also true for NaN
 
-    def keep_house(self) -> dict[str, Any]:
+    def keep_house(self) -> HouseKeeping:
         """Once a day: purge old sessions from the trash, and prune if the setting is enabled."""
         if not self.is_house_keeping_due():
-            return {"skipped": True, "pruned": 0, "purged": 0}
+            return HouseKeeping(is_skipped=True)
         settings = self.engine.settings
         self._meta.set_meta(LAST_HOUSE_KEEPING, str(self.clock.now()))
         pruned = self.prune_sessions(settings.retention_days) if settings.retention_days else 0
         # Without a purge hook, the sessions' share of the statistics would be lost.
         is_due = settings.trash_days > 0 and self.context.purge_hook is not None
         purged = self._trash.purge_expired(settings.trash_days) if is_due else 0
-        return {"skipped": False, "pruned": pruned, "purged": purged}
-
-    def maybe_auto_prune_and_vacuum(self, /, **_ignored: Any) -> dict[str, Any]:
-        """Like `keep_house`, under the name that plugins use; does not vacuum the file."""
-        return {**self.keep_house(), "vacuumed": False}
+        return HouseKeeping(pruned=pruned, purged=purged)

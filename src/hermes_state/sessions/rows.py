@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from hermes_core.errors import SessionNotFoundError, UsageError
 from hermes_core.hooks import BoundaryKind
@@ -13,29 +13,23 @@ from hermes_state.messages.rows import decode_json, encode_json, to_utf8_text
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lifecycle, lineage
 from hermes_state.sessions.lifecycle import Announced, Change, State
+from hermes_state.sessions.records import (
+    EXTRA_COLUMNS,
+    SessionRow,
+    all_columns,
+    other_columns,
+    parse_extra,
+    to_session,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Unpack
+
+    from hermes_core.json_values import JsonObject
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.transaction import Reader, Tx
-
-# Columns that older files lack, with their initial values.
-EXTRA_DEFAULTS: dict[str, Any] = {
-    "pinned": 0,
-    "hidden": 0,
-    "title_source": None,
-    "last_read_at": None,
-    "session_key": None,
-    "chat_id": None,
-    "chat_type": None,
-    "thread_id": None,
-    "display_name": None,
-    "origin_json": None,
-    "profile_name": None,
-    "git_branch": None,
-    "git_repo_root": None,
-    "expiry_finalized": 0,
-}
-_NUMBERS = frozenset({"pinned", "hidden", "expiry_finalized"})
+    from hermes_state.engine.values import SqlValue
 
 UPSERT_EXTRA = """
     INSERT INTO hermes_session_extra (session_id, name, value) VALUES (?, ?, ?)
@@ -50,7 +44,7 @@ SELECT_ALL_EXTRAS = (
 )
 
 
-def set_fact(tx: Tx, session_id: str, name: str, value: Any) -> bool:
+def set_fact(tx: Tx, session_id: str, name: str, value: SqlValue) -> bool:
     """Set a column of a session; False if the session does not exist."""
     if name in COUNTED_COLUMNS:
         record_change(tx, session_id)
@@ -63,37 +57,35 @@ def set_fact(tx: Tx, session_id: str, name: str, value: Any) -> bool:
     return True
 
 
-def with_extras(reader: Reader, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add to each session row the columns that the file lacks."""
-    missing = {
-        name: value
-        for name, value in EXTRA_DEFAULTS.items()
-        if not reader.columns.session_has(name)
-    }
-    if not missing:
-        return rows
-    extras = _extras(reader, rows)
-    for row in rows:
-        row.update(missing)
-        row.update(extras.get(row["id"], {}))
-    return rows
+def with_extras(reader: Reader, sessions: list[SessionRow]) -> list[SessionRow]:
+    """The sessions with the values of columns that the file lacks."""
+    if EXTRA_COLUMNS.issubset(reader.columns.sessions) or not reader.columns.has_own_tables:
+        return sessions
+    extras = _extras(reader, sessions)
+    if not extras:
+        return sessions
+    return [
+        SessionRow._make((session._asdict() | extras[session.id]).values())
+        if session.id in extras
+        else session
+        for session in sessions
+    ]
 
 
-def _extras(reader: Reader, rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    if not reader.columns.has_own_tables:
-        return {}
-    extras: dict[str, dict[str, Any]] = {}
-    if len(rows) > 100:
+def _extras(reader: Reader, sessions: list[SessionRow]) -> dict[str, dict[str, SqlValue]]:
+    if len(sessions) > 100:
         triples = reader.rows(SELECT_ALL_EXTRAS)
     else:
         triples = [
-            (row["id"], name, value)
-            for row in rows
-            for name, value in reader.rows(SELECT_EXTRAS, (row["id"],))
+            (session.id, name, value)
+            for session in sessions
+            for name, value in reader.rows(SELECT_EXTRAS, (session.id,))
         ]
+    missing = EXTRA_COLUMNS.difference(reader.columns.sessions)
+    extras: dict[str, dict[str, SqlValue]] = {}
     for session_id, name, value in triples:
-        is_number = name in _NUMBERS and value is not None
-        extras.setdefault(session_id, {})[name] = int(value) if is_number else value
+        if name in missing:
+            extras.setdefault(session_id, {})[name] = parse_extra(name, value)
     return extras
 
 
@@ -105,17 +97,15 @@ REOPEN = """
 NEXT_EPOCH = "UPDATE hermes_session_index SET epoch = epoch + 1 WHERE session_id = ?"
 INSERT_PROMPT = "INSERT INTO system_prompts (hash, prompt) VALUES (?, ?) ON CONFLICT DO NOTHING"
 SELECT_PROMPT = "SELECT prompt FROM system_prompts WHERE hash = ?"
-SELECT_SESSION = "SELECT * FROM sessions WHERE id = ?"
 COUNT_MESSAGES = "SELECT count(*) FROM messages"
 COUNT_MESSAGES_OF = "SELECT count(*) FROM messages WHERE session_id = ?"
 
 
-def create(tx: Tx, session_id: str, facts: dict[str, Any]) -> bool:
+def create(tx: Tx, session_id: str, facts: Mapping[str, SqlValue]) -> bool:
     """Create a session row, or fill in missing columns of an existing one; whether it is new."""
     facts = {name: value for name, value in facts.items() if value is not None}
-    prompt = facts.pop("system_prompt", None)
-    if prompt is not None:
-        facts.update(prompt_columns(tx, prompt))
+    if (prompt := facts.pop("system_prompt", None)) is not None:
+        facts.update(prompt_columns(tx, str(prompt)))
     columns = {n: v for n, v in facts.items() if tx.columns.session_has(n)}
     is_new = lifecycle.state_of(tx, session_id) is State.ABSENT
     lifecycle.plan(tx, session_id, Change.BEGIN)
@@ -128,7 +118,7 @@ def create(tx: Tx, session_id: str, facts: dict[str, Any]) -> bool:
     else:
         _fill_missing(tx, session_id, columns)
     for name in facts.keys() - columns.keys():
-        if name in EXTRA_DEFAULTS:
+        if name in EXTRA_COLUMNS:
             set_fact(tx, session_id, name, facts[name])
     if is_new:
         tx.execute(NEXT_EPOCH, (session_id,))  # if the ID was used before and purged
@@ -137,13 +127,13 @@ def create(tx: Tx, session_id: str, facts: dict[str, Any]) -> bool:
     return is_new
 
 
-def _fill_missing(tx: Tx, session_id: str, columns: dict[str, Any]) -> None:
+def _fill_missing(tx: Tx, session_id: str, columns: Mapping[str, SqlValue]) -> None:
     for name in columns.keys() - {"started_at", "source"}:
         sql = f"UPDATE sessions SET {name} = coalesce({name}, ?) WHERE id = ?"  # noqa: S608 - known
         tx.execute(sql, (columns[name], session_id))
 
 
-def prompt_columns(tx: Tx, prompt: str) -> dict[str, Any]:
+def prompt_columns(tx: Tx, prompt: str) -> dict[str, SqlValue]:
     """The columns for a system prompt; equal prompts are stored once if the file supports it."""
     text = to_utf8_text(prompt)
     if not tx.columns.hashes_prompts:
@@ -218,28 +208,40 @@ def announce(
     boundaries.announce(tx, event_id, session_id, kind, reason, is_final=is_final, **ids)
 
 
-def get(reader: Reader, session_id: str) -> dict[str, Any] | None:
+def get(reader: Reader, session_id: str) -> SessionRow | None:
     """A session with all columns, including its system prompt."""
-    rows = reader.dicts(SELECT_SESSION, (session_id,))
-    if not rows:
-        return None
-    row = with_extras(reader, rows)[0]
-    if row.get("system_prompt") is None and row.get("system_prompt_hash"):
-        row["system_prompt"] = reader.value(SELECT_PROMPT, (row["system_prompt_hash"],))
-    return row
-
-
-def require(reader: Reader, session_id: str) -> dict[str, Any]:
-    """Like `get`, but raise SessionNotFoundError if the session does not exist."""
-    row = get(reader, session_id)
+    row = reader.row(reader.prepared(_select_session), (session_id,))
     if row is None:
+        return None
+    session = to_session(row, len(reader.prepared(other_columns)))
+    return with_extras(reader, [session])[0]
+
+
+def _select_session(columns: Columns) -> str:
+    return f"SELECT {all_columns(columns)} FROM sessions s WHERE s.id = ?"  # noqa: S608 - file's names
+
+
+def require(reader: Reader, session_id: str) -> SessionRow:
+    """Like `get`, but raise SessionNotFoundError if the session does not exist."""
+    session = get(reader, session_id)
+    if session is None:
         raise SessionNotFoundError(f"session not found: {session_id}")
-    return row
+    return session
 
 
-def listed_columns(columns: Columns) -> tuple[str, ...]:
-    """The columns of a list: all except the system prompt."""
-    return tuple(name for name in columns.sessions if name != "system_prompt")
+class SessionFacts(TypedDict, total=False):
+    """Further columns of a new session."""
+
+    session_key: str | None
+    chat_id: str | None
+    chat_type: str | None
+    thread_id: str | None
+    display_name: str | None
+    origin_json: str | None
+    profile_name: str | None
+    git_branch: str | None
+    git_repo_root: str | None
+    title_source: str | None
 
 
 class SessionRepository(Repository):
@@ -252,14 +254,14 @@ class SessionRepository(Repository):
         source: str,
         *,
         model: str | None = None,
-        model_config: dict[str, Any] | str | None = None,
+        model_config: JsonObject | str | None = None,
         system_prompt: str | None = None,
         user_id: str | None = None,
         parent_session_id: str | None = None,
         cwd: str | None = None,
         started_at: float | None = None,
         is_owned: bool = True,
-        **facts: Any,
+        **facts: Unpack[SessionFacts],
     ) -> str:
         """Create a session, or fill in missing columns of an existing row.
 
@@ -268,7 +270,7 @@ class SessionRepository(Repository):
         session_key, chat_id, chat_type, thread_id, display_name, origin_json, profile_name,
         git_branch, git_repo_root.
         """
-        columns = {
+        columns: dict[str, SqlValue] = {
             "source": source,
             "model": model,
             "model_config": encode_json(model_config),
@@ -277,8 +279,8 @@ class SessionRepository(Repository):
             "parent_session_id": parent_session_id,
             "cwd": to_utf8_text(cwd),
             "started_at": started_at,
-            **facts,
         }
+        columns.update(cast("dict[str, str | None]", facts))
 
         def begin(tx: Tx) -> None:
             is_new = create(tx, session_id, columns)
@@ -290,7 +292,12 @@ class SessionRepository(Repository):
         return session_id
 
     def ensure_session(
-        self, /, session_id: str, source: str = "unknown", model: str | None = None, **facts: Any
+        self,
+        /,
+        session_id: str,
+        source: str = "unknown",
+        model: str | None = None,
+        **facts: Any,
     ) -> str:
         """Like `create_session`, for callers that do not need to know whether it exists."""
         return self.create_session(session_id, source, model=model, **facts)
@@ -315,8 +322,8 @@ class SessionRepository(Repository):
 
         self.engine.write(change)
 
-    def get_session(self, session_id: str) -> dict[str, Any] | None:
-        """All columns of a session, or None."""
+    def find(self, session_id: str) -> SessionRow | None:
+        """A session with its system prompt, or None."""
         return self.engine.read(lambda reader: get(reader, session_id))
 
     def set_session_archived(self, session_id: str, archived: bool = True) -> bool:
@@ -366,7 +373,7 @@ class SessionRepository(Repository):
     def update_session_meta(
         self,
         session_id: str,
-        model_config_json: dict[str, Any] | str,
+        model_config_json: JsonObject | str,
         model: str | None = None,
     ) -> None:
         """Store the configuration of a conversation, a dictionary or JSON; markers are kept."""
@@ -376,7 +383,7 @@ class SessionRepository(Repository):
             raise UsageError("the configuration of a conversation must be a JSON object")
 
         def change(tx: Tx) -> None:
-            old = decode_json(require(tx, session_id)["model_config"])
+            old = decode_json(require(tx, session_id).model_config)
             config = old if isinstance(old, dict) else {}
             markers = {name: value for name, value in config.items() if name.startswith("_")}
             set_fact(tx, session_id, "model_config", encode_json({**markers, **new}))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
@@ -19,6 +19,7 @@ from hermes_state.messages.rows import decode_json, encode_json
 from hermes_state.repository import Repository
 from hermes_state.sessions import index, lifecycle, lineage
 from hermes_state.sessions import rows as sessions
+from hermes_state.sessions.records import TrashedSession
 from hermes_state.sessions.rows import set_fact
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def move_to_trash(tx: Tx, event_id: str, session_id: str, reason: str, at: float
     row = sessions.get(tx, session_id)
     if row is None:
         return False
-    was_open = int(row["ended_at"] is None)
-    values = (at, reason, row["archived"], was_open, row["title"])
+    was_open = int(row.ended_at is None)
+    values = (at, reason, row.archived, was_open, row.title)
     if not tx.execute(INSERT_TRASH, (session_id, *values)).rowcount:
         return False
     if not sessions.end(tx, event_id, session_id, reason):
@@ -200,9 +201,10 @@ class TrashRepository(Repository):
         """Restore a conversation, and everything deleted with it, from the trash."""
         self.engine.write(lambda tx: restore_all(tx, self.ids, session_id))
 
-    def content(self) -> list[dict[str, Any]]:
+    def content(self) -> list[TrashedSession]:
         """Content of the trash, newest first."""
-        return self.engine.read(lambda reader: reader.dicts(LIST_TRASH))
+        rows = self.engine.read(lambda reader: reader.rows(LIST_TRASH))
+        return [TrashedSession._make(row) for row in rows]
 
     def purge(self, session_id: str) -> bool:
         """Delete a conversation and its delegated tasks permanently, including the search index.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.ledger.repository import record_change
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hermes_state.engine.transaction import Tx
+    from hermes_state.engine.values import SqlValue
 
 COUNTERS: Final = (
     "input_tokens",
@@ -39,9 +42,22 @@ TOTALS = """
 """
 
 
-def update(tx: Tx, session_id: str, usage: dict[str, Any], *, absolute: bool) -> None:
+class UsageTotals(NamedTuple):
+    """Tokens, requests and costs of all sessions."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    api_call_count: int
+    cost_usd: float
+
+
+def update(tx: Tx, session_id: str, usage: Mapping[str, SqlValue], *, absolute: bool) -> None:
     """Add usage to a session's counters, or set them if *absolute*."""
-    changes, values = [], []
+    changes: list[str] = []
+    values: list[SqlValue] = []
     for name in (*COUNTERS, *COSTS):
         if usage.get(name) is not None:
             changes.append(f"{name} = ?" if absolute else f"{name} = coalesce({name}, 0) + ?")
@@ -59,7 +75,7 @@ def update(tx: Tx, session_id: str, usage: dict[str, Any], *, absolute: bool) ->
         _update_model(tx, session_id, usage)
 
 
-def _update_model(tx: Tx, session_id: str, usage: dict[str, Any]) -> None:
+def _update_model(tx: Tx, session_id: str, usage: Mapping[str, SqlValue]) -> None:
     model = usage.get("model") or tx.value("SELECT model FROM sessions WHERE id = ?", (session_id,))
     if not model:
         return
@@ -89,7 +105,7 @@ class UsageRepository(Repository):
         output_tokens: int | None = None,
         *,
         absolute: bool = False,
-        **usage: Any,
+        **usage: SqlValue,
     ) -> None:
         """Add usage to a session (or set it, with `absolute`).
 
@@ -101,11 +117,12 @@ class UsageRepository(Repository):
         usage |= {"input_tokens": input_tokens, "output_tokens": output_tokens}
         self.engine.write(lambda tx: update(tx, session_id, usage, absolute=absolute))
 
-    def record_auxiliary_usage(self, /, session_id: str, task: str, **usage: Any) -> None:
+    def record_auxiliary_usage(self, /, session_id: str, task: str, **usage: SqlValue) -> None:
         """Add usage of a side task (a title, a summary) to a session, recorded under *task*."""
-        self.update_token_counts(session_id, task=task, **usage)
+        self.engine.write(
+            lambda tx: update(tx, session_id, {**usage, "task": task}, absolute=False)
+        )
 
-    def usage_totals(self) -> dict[str, Any]:
+    def totals(self) -> UsageTotals:
         """Totals over all sessions."""
-        row: Any = self.engine.read(lambda reader: reader.row(TOTALS))
-        return dict(zip((*COUNTERS, "cost_usd"), row, strict=True))
+        return UsageTotals._make(self.engine.read(lambda reader: reader.rows(TOTALS))[0])

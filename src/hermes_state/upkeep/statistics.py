@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, cast
 
 from hermes_state.repository import Repository
 from hermes_state.sessions import index
@@ -38,31 +38,80 @@ DELETE_IDENTITY: Final = """
 """
 
 
-def statistics(reader: Reader, path: Path) -> dict[str, Any]:
+class SourceCounts(NamedTuple):
+    """Sessions and messages of one source."""
+
+    sessions: int
+    messages: int
+
+
+class StatisticsDict(TypedDict, total=False):
+    """Totals of the history; without a history, those that depend on our tables are missing."""
+
+    sessions: int
+    messages: int
+    tool_calls: int
+    open_sessions: int
+    first_started_at: float | None
+    by_source: dict[str, dict[str, int]]
+    input_tokens: int
+    output_tokens: int
+    estimated_cost_usd: float
+    last_active: float | None
+    trashed: int
+    lifetime_messages: int
+    lifetime_tool_calls: int
+    database_bytes: int
+    wal_bytes: int
+
+
+class StoreStatistics(NamedTuple):
+    """Totals of the history, for all sources; `by_source` has the largest first."""
+
+    sessions: int
+    messages: int
+    tool_calls: int
+    open_sessions: int
+    first_started_at: float | None
+    by_source: dict[str, SourceCounts]
+    input_tokens: int
+    output_tokens: int
+    estimated_cost_usd: float
+    last_active: float | None
+    trashed: int
+    lifetime_messages: int
+    lifetime_tool_calls: int
+    database_bytes: int
+    wal_bytes: int
+
+    def as_dict(self) -> StatisticsDict:
+        """The totals for JSON output."""
+        by_source = {name: counts._asdict() for name, counts in self.by_source.items()}
+        return cast("StatisticsDict", {**self._asdict(), "by_source": by_source})
+
+
+def statistics(reader: Reader, path: Path) -> StoreStatistics:
     """The figures of `hermes sessions stats`."""
     sources = reader.rows(BY_SOURCE)
-    figures: dict[str, Any] = {
-        "sessions": sum(row[1] for row in sources),
-        "messages": sum(row[2] for row in sources),
-        "tool_calls": sum(row[3] for row in sources),
-        "open_sessions": sum(row[4] for row in sources),
-        "first_started_at": min((row[5] for row in sources), default=None),
-        "by_source": {row[0]: {"sessions": row[1], "messages": row[2]} for row in sources},
-        "input_tokens": sum(row[6] for row in sources),
-        "output_tokens": sum(row[7] for row in sources),
-        "estimated_cost_usd": sum((row[8] for row in sources), 0.0),
-        "last_active": None,
-        "trashed": 0,
-        "lifetime_messages": 0,
-        "lifetime_tool_calls": 0,
-        "database_bytes": _size(path),
-        "wal_bytes": _size(path.with_name(path.name + "-wal")),
-    }
-    if reader.columns.has_own_tables:
-        messages, calls, last, trashed = reader.row(LIFETIME) or (0, 0, None, 0)
-        figures |= {"last_active": last, "trashed": trashed}
-        figures |= {"lifetime_messages": messages, "lifetime_tool_calls": calls}
-    return figures
+    lifetime = reader.row(LIFETIME) if reader.columns.has_own_tables else None
+    messages, calls, last, trashed = lifetime or (0, 0, None, 0)
+    return StoreStatistics(
+        sessions=sum(row[1] for row in sources),
+        messages=sum(row[2] for row in sources),
+        tool_calls=sum(row[3] for row in sources),
+        open_sessions=sum(row[4] for row in sources),
+        first_started_at=min((row[5] for row in sources), default=None),
+        by_source={row[0]: SourceCounts(row[1], row[2]) for row in sources},
+        input_tokens=sum(row[6] for row in sources),
+        output_tokens=sum(row[7] for row in sources),
+        estimated_cost_usd=sum((row[8] for row in sources), 0.0),
+        last_active=last,
+        trashed=trashed,
+        lifetime_messages=messages,
+        lifetime_tool_calls=calls,
+        database_bytes=_size(path),
+        wal_bytes=_size(path.with_name(path.name + "-wal")),
+    )
 
 
 def _size(path: Path) -> int:
@@ -74,7 +123,7 @@ def _size(path: Path) -> int:
 class StatisticsRepository(Repository):
     """Statistics and maintenance."""
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self) -> StoreStatistics:
         """Totals of the history, for all sources."""
         return self.engine.read(lambda reader: statistics(reader, self.engine.path))
 

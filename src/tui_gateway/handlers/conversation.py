@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_agent.permissions.grants import parse_rules
 from hermes_agent.sandbox.runner import find_sandbox
@@ -15,36 +15,50 @@ from tui_gateway.frames import BUSY, INVALID_PARAMS, NOTHING_TO_DO, RpcError
 from tui_gateway.handlers.environment import as_rpc
 from tui_gateway.handlers.sessions import open_session, resolve_stored
 from tui_gateway.live_session import TURN_RUNNING
+from tui_gateway.protocol import (
+    CommandResult,
+    CommandSummary,
+    PromptSummary,
+    RelatedSession,
+    SessionChanged,
+    fields_of,
+)
 from tui_gateway.questions import CHOICES
 from tui_gateway.turn_view import usage as usage_of
 
 if TYPE_CHECKING:
-    from tui_gateway.dispatcher import Dispatcher
-    from tui_gateway.live_session import LiveSession
-
-    OpenedState = dict[str, Any]
     from collections.abc import Iterator
 
     from hermes_conversation.conversation import Conversation
+    from hermes_state.sessions.records import SessionRow
+    from tui_gateway.dispatcher import Dispatcher
+    from tui_gateway.frames import RpcParams
+    from tui_gateway.live_session import LiveSession
+    from tui_gateway.protocol import OpenedState
 
-    Params = dict[str, Any]
+
+class SwitchedConversation(NamedTuple):
+    """The conversation that a command switched to, and its output."""
+
+    opened: OpenedState
+    output: str
 
 
 def switch_by_command(
     peer: Dispatcher, live: LiveSession, command: str, argument: str
-) -> OpenedState | None:
+) -> SwitchedConversation | None:
     """Run a command that switches to another conversation; None for other commands."""
     if command == "new":
         opened = _switch(peer, live, None, "new_session")
-        return {**opened, "output": f"A new conversation: {opened['stored_session_id']}"}
+        return SwitchedConversation(opened, f"A new conversation: {opened.stored_session_id}")
     if command == "resume" and argument:
         opened = _switch(peer, live, resolve_stored(peer, argument), "resumed_other")
-        name = opened["info"]["title"] or opened["stored_session_id"]
-        count = human_format.plural(opened["message_count"], "message")
-        return {**opened, "output": f"Resumed {name} ({count})"}
+        name = opened.info.title or opened.stored_session_id
+        count = human_format.plural(opened.message_count, "message")
+        return SwitchedConversation(opened, f"Resumed {name} ({count})")
     if command == "branch":
         opened = open_branch(peer, live, argument)
-        return {**opened, "output": f"Switched to branch: {opened['stored_session_id']}"}
+        return SwitchedConversation(opened, f"Switched to branch: {opened.stored_session_id}")
     return None
 
 
@@ -72,54 +86,54 @@ def _switch(
     return opened
 
 
-def submit(peer: Dispatcher, params: Params) -> Any:
-    _live(peer, params).submit(params["text"])
+def submit(peer: Dispatcher, params: RpcParams) -> object:
+    _live(peer, params).submit(params.text)
     return {"status": "streaming"}
 
 
-def interrupt(peer: Dispatcher, params: Params) -> Any:
-    return {"interrupted": _live(peer, params).interrupt(params.get("text") or "")}
+def interrupt(peer: Dispatcher, params: RpcParams) -> object:
+    return {"interrupted": _live(peer, params).interrupt(params.text)}
 
 
-def steer(peer: Dispatcher, params: Params) -> Any:
-    return {"status": "streaming" if _live(peer, params).steer(params["text"]) else "queued"}
+def steer(peer: Dispatcher, params: RpcParams) -> object:
+    return {"status": "streaming" if _live(peer, params).steer(params.text) else "queued"}
 
 
-def queue(peer: Dispatcher, params: Params) -> Any:
-    return {"status": "streaming" if _live(peer, params).send(params["text"]) else "queued"}
+def queue(peer: Dispatcher, params: RpcParams) -> object:
+    return {"status": "streaming" if _live(peer, params).send(params.text) else "queued"}
 
 
-def title(peer: Dispatcher, params: Params) -> Any:
+def title(peer: Dispatcher, params: RpcParams) -> object:
     live = _live(peer, params)
-    return {"title": as_rpc(lambda: live.conversation.title(params.get("title") or ""))}
+    return {"title": as_rpc(lambda: live.conversation.title(params.title))}
 
 
-def history(peer: Dispatcher, params: Params) -> Any:
+def history(peer: Dispatcher, params: RpcParams) -> object:
     return {"messages": _live(peer, params).messages()}
 
 
-def usage(peer: Dispatcher, params: Params) -> Any:
+def usage(peer: Dispatcher, params: RpcParams) -> object:
     return usage_of(_live(peer, params).conversation.row())
 
 
-def status(peer: Dispatcher, params: Params) -> Any:
+def status(peer: Dispatcher, params: RpcParams) -> object:
     live = _live(peer, params)
-    return {**live.info(), "status": live.status()}
+    return {**fields_of(live.info()), "status": live.status()}
 
 
-def set_folder(peer: Dispatcher, params: Params) -> Any:
+def set_folder(peer: Dispatcher, params: RpcParams) -> object:
     with _changing(peer, params) as conversation:
-        folder = as_rpc(lambda: conversation.move_to(Path(params["cwd"]).expanduser()))
+        folder = as_rpc(lambda: conversation.move_to(Path(params.cwd).expanduser()))
     return {"cwd": str(folder)}
 
 
-def attach_image(peer: Dispatcher, params: Params) -> Any:
+def attach_image(peer: Dispatcher, params: RpcParams) -> object:
     live = _live(peer, params)
-    picture = as_rpc(lambda: live.conversation.attach(Path(params["path"]).expanduser()))
+    picture = as_rpc(lambda: live.conversation.attach(Path(params.path).expanduser()))
     return {"attached": picture.name, "count": len(live.conversation.pictures)}
 
 
-def detach_image(peer: Dispatcher, params: Params) -> Any:
+def detach_image(peer: Dispatcher, params: RpcParams) -> object:
     live = _live(peer, params)
     live.conversation.pictures.clear()
     return {"count": 0}
@@ -128,67 +142,76 @@ def detach_image(peer: Dispatcher, params: Params) -> Any:
 # Back and forth
 
 
-def undo(peer: Dispatcher, params: Params) -> Any:
+def undo(peer: Dispatcher, params: RpcParams) -> object:
     with _changing(peer, params) as conversation:
-        return {"removed": as_rpc(lambda: conversation.undo(params.get("count") or 1))}
+        return {"removed": as_rpc(lambda: conversation.undo(params.count or 1))}
 
 
-def redo(peer: Dispatcher, params: Params) -> Any:
+def redo(peer: Dispatcher, params: RpcParams) -> object:
     with _changing(peer, params) as conversation:
         return {"restored": as_rpc(conversation.redo)}
 
 
-def retry(peer: Dispatcher, params: Params) -> Any:
+def retry(peer: Dispatcher, params: RpcParams) -> object:
     with _changing(peer, params) as conversation:
         text = as_rpc(conversation.undo_last_prompt)
     _live(peer, params).submit(text)
     return {"status": "streaming", "text": text}
 
 
-def branch(peer: Dispatcher, params: Params) -> Any:
+def branch(peer: Dispatcher, params: RpcParams) -> object:
     live = _live(peer, params)
     parent = live.conversation.session_id
-    opened = open_branch(peer, live, params.get("name") or "", params.get("message_id") or 0)
-    names = ("session_id", "stored_session_id")
-    return {**{name: opened[name] for name in names}, "parent": parent}
-
-
-def prompts(peer: Dispatcher, params: Params) -> Any:
-    result = _live(peer, params).conversation.prompts()
+    opened = open_branch(peer, live, params.name, params.message_id)
     return {
-        "prompts": [{"message_id": prompt.message_id, "text": prompt.text} for prompt in result]
+        "session_id": opened.session_id,
+        "stored_session_id": opened.stored_session_id,
+        "parent": parent,
     }
 
 
-def rewind(peer: Dispatcher, params: Params) -> Any:
+def prompts(peer: Dispatcher, params: RpcParams) -> object:
+    result = _live(peer, params).conversation.prompts()
+    return {"prompts": [PromptSummary(prompt.message_id, prompt.text) for prompt in result]}
+
+
+def rewind(peer: Dispatcher, params: RpcParams) -> object:
     with _changing(peer, params) as conversation:
-        return {"text": as_rpc(lambda: conversation.rewind_to(params["message_id"]))}
+        return {"text": as_rpc(lambda: conversation.rewind_to(params.message_id))}
 
 
-def tree(peer: Dispatcher, params: Params) -> Any:
+def tree(peer: Dispatcher, params: RpcParams) -> object:
     live = _live(peer, params)
-    names = ("id", "title", "parent_session_id", "started_at", "message_count", "end_reason")
     rows = as_rpc(live.conversation.related_sessions)
-    return {"sessions": [{name: row.get(name) for name in names} for row in rows]}
+    return {"sessions": [_related(row) for row in rows]}
 
 
-def compress(peer: Dispatcher, params: Params) -> Any:
+def _related(session: SessionRow) -> RelatedSession:
+    return RelatedSession(
+        id=session.id,
+        title=session.title,
+        parent_session_id=session.parent_session_id,
+        started_at=session.started_at,
+        message_count=session.message_count,
+        end_reason=session.end_reason,
+    )
+
+
+def compress(peer: Dispatcher, params: RpcParams) -> object:
     with _changing(peer, params) as conversation:
-        result = as_rpc(lambda: conversation.compress(params.get("focus_topic") or ""))
+        result = as_rpc(lambda: conversation.compress(params.focus_topic))
     return {"before": result.before, "after": result.after, "summary": result.summary}
 
 
-def save(peer: Dispatcher, params: Params) -> Any:
-    return {
-        "file": str(as_rpc(lambda: _live(peer, params).conversation.save(params.get("path") or "")))
-    }
+def save(peer: Dispatcher, params: RpcParams) -> object:
+    return {"file": str(as_rpc(lambda: _live(peer, params).conversation.save(params.path)))}
 
 
-def permissions(peer: Dispatcher, params: Params) -> Any:
+def permissions(peer: Dispatcher, params: RpcParams) -> object:
     live = _live(peer, params)
-    if params.get("mode"):
-        as_rpc(lambda: live.conversation.set_mode(params["mode"]))
-        live.emit("session.info", live.info())
+    if params.mode:
+        as_rpc(lambda: live.conversation.set_mode(params.mode))
+        live.emit(live.info())
     sandbox = find_sandbox()
     return {
         "mode": live.conversation.mode,
@@ -201,54 +224,53 @@ def permissions(peer: Dispatcher, params: Params) -> Any:
 # Answers
 
 
-def approve(peer: Dispatcher, params: Params) -> Any:
-    if params["choice"] not in CHOICES:
+def approve(peer: Dispatcher, params: RpcParams) -> object:
+    if params.choice not in CHOICES:
         raise RpcError(INVALID_PARAMS, f"`choice` must be one of {', '.join(CHOICES)}")
-    rules = as_rpc(lambda: parse_rules(params.get("rule") or ""))
-    answer = ApprovalAnswer(params["choice"], rules, params.get("reason") or "")
+    rules = as_rpc(lambda: parse_rules(params.rule))
+    answer = ApprovalAnswer(params.choice, rules, params.reason)
     return _answer(peer, params, str(answer))
 
 
-def clarify(peer: Dispatcher, params: Params) -> Any:
-    return _answer(peer, params, params["answer"])
+def clarify(peer: Dispatcher, params: RpcParams) -> object:
+    return _answer(peer, params, params.answer)
 
 
-def secret(peer: Dispatcher, params: Params) -> Any:
-    return _answer(peer, params, params["value"])
+def secret(peer: Dispatcher, params: RpcParams) -> object:
+    return _answer(peer, params, params.value)
 
 
-def _answer(peer: Dispatcher, params: Params, text: str) -> Any:
+def _answer(peer: Dispatcher, params: RpcParams, text: str) -> object:
     questions = _live(peer, params).questions
-    return {"resolved": questions.answer(params.get("request_id") or "", text)}
+    return {"resolved": questions.answer(params.request_id, text)}
 
 
 # Commands
 
 
-def catalog(_peer: Dispatcher, _params: Params) -> Any:
-    return {
-        "commands": [
-            {
-                "name": f"/{command.name}",
-                "hint": command.hint,
-                "help": command.help,
-                "aliases": [f"/{alias}" for alias in command.aliases],
-                "while_busy": command.while_busy,
-            }
-            for command in slash_commands.COMMANDS
-        ]
-    }
+def catalog(_peer: Dispatcher, _params: RpcParams) -> object:
+    return {"commands": [_command_summary(command) for command in slash_commands.COMMANDS]}
 
 
-def dispatch(peer: Dispatcher, params: Params) -> Any:
+def _command_summary(command: slash_commands.SlashCommand) -> CommandSummary:
+    return CommandSummary(
+        name=f"/{command.name}",
+        hint=command.hint,
+        help=command.help,
+        aliases=[f"/{alias}" for alias in command.aliases],
+        while_busy=command.while_busy,
+    )
+
+
+def dispatch(peer: Dispatcher, params: RpcParams) -> object:
     live = _live(peer, params)
-    name = params["name"].removeprefix("/").lower()
-    argument = params.get("arg") or ""
+    name = params.name.removeprefix("/").lower()
+    argument = params.arg
     command = as_rpc(lambda: slash_commands.find(name))
-    opened = switch_by_command(peer, live, command.name, argument)
-    if opened is not None:
-        fields = {"type": "exec", "message": "", "output": opened["output"], "changed": True}
-        return {**fields, "session_id": opened["session_id"]}
+    switched = switch_by_command(peer, live, command.name, argument)
+    if switched is not None:
+        session_id = switched.opened.session_id
+        return CommandResult("exec", switched.output, changed=True, session_id=session_id)
     line = f"/{name} {argument}".rstrip()
     if command.while_busy:
         outcome, is_changed = as_rpc(lambda: slash_commands.run(live.conversation, line)), False
@@ -256,8 +278,9 @@ def dispatch(peer: Dispatcher, params: Params) -> Any:
         outcome, is_changed = _changed(peer, live, line)
     if not live.follow(outcome):
         raise RpcError(NOTHING_TO_DO, f"nothing to /{command.name}")
-    live.emit("session.info", live.info())
-    return {**_kind(outcome), "changed": is_changed, "session_id": live.id}
+    live.emit(live.info())
+    kind, message = _effect(outcome)
+    return CommandResult(kind, outcome.text, is_changed, live.id, message)
 
 
 def _changed(
@@ -269,29 +292,28 @@ def _changed(
         outcome = as_rpc(lambda: slash_commands.run(conversation, line))
         is_changed = before != [message["id"] for message in live.messages()]
     if is_changed:
-        live.emit("session.changed", {}, but=peer)
+        live.emit(SessionChanged(), but=peer)
     return outcome, is_changed
 
 
-def _kind(outcome: slash_commands.CommandOutcome) -> dict[str, Any]:
+def _effect(outcome: slash_commands.CommandOutcome) -> tuple[str, str]:
+    """What a client does after a command, and the message for it."""
     if outcome.say:
-        return {"type": "send", "message": outcome.say, "output": outcome.text}
+        return "send", outcome.say
     if outcome.fill:
-        return {"type": "prefill", "message": outcome.fill, "output": outcome.text}
-    if outcome.leave:
-        return {"type": "leave", "output": outcome.text}
-    return {"type": "exec", "output": outcome.text}
+        return "prefill", outcome.fill
+    return ("leave", "") if outcome.leave else ("exec", "")
 
 
-def _live(peer: Dispatcher, params: Params) -> LiveSession:
-    return peer.hub.live(params["session_id"])
+def _live(peer: Dispatcher, params: RpcParams) -> LiveSession:
+    return peer.hub.live(params.session_id)
 
 
 @contextlib.contextmanager
-def _changing(peer: Dispatcher, params: Params) -> Iterator[Conversation]:
+def _changing(peer: Dispatcher, params: RpcParams) -> Iterator[Conversation]:
     """The conversation for an exclusive change; other clients are notified."""
     live = _live(peer, params)
     with live.changing() as conversation:
         yield conversation
-    live.emit("session.changed", {}, but=peer)
-    live.emit("session.info", live.info())
+    live.emit(SessionChanged(), but=peer)
+    live.emit(live.info())

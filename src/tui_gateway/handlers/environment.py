@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_conversation import slash_commands
 from hermes_core.config.file import ConfigFile
@@ -13,26 +13,26 @@ from hermes_core.errors import UsageError
 from tui_gateway.frames import INVALID_PARAMS, NOTHING_TO_DO, RpcError
 
 if TYPE_CHECKING:
-    from tui_gateway.dispatcher import Dispatcher
-
-    Params = dict[str, Any]
     from collections.abc import Callable
+
+    from tui_gateway.dispatcher import Dispatcher
+    from tui_gateway.frames import RpcParams
 
 MAX_COMPLETIONS: Final = 50
 SHELL_SECONDS: Final = 60
 
 
-def complete_slash(_peer: Dispatcher, params: Params) -> Any:
-    text = params["text"].removeprefix("/")
+def complete_slash(_peer: Dispatcher, params: RpcParams) -> object:
+    text = params.text.removeprefix("/")
     names = [
         f"/{command.name}" for command in slash_commands.COMMANDS if command.name.startswith(text)
     ]
     return {"items": names, "replace_from": 0}
 
 
-def complete_path(_peer: Dispatcher, params: Params) -> Any:
-    word = os.path.expanduser(params["word"])  # noqa: PTH111 - text, not a path
-    base = Path(params.get("cwd") or ".")
+def complete_path(_peer: Dispatcher, params: RpcParams) -> object:
+    word = os.path.expanduser(params.word)  # noqa: PTH111 - text, not a path
+    base = Path(params.cwd or ".")
     folder, _, start = word.rpartition("/")
     parent = base / folder if folder or not word.startswith("/") else Path("/")
     try:
@@ -49,21 +49,21 @@ def complete_path(_peer: Dispatcher, params: Params) -> Any:
     }
 
 
-def config_get(_peer: Dispatcher, params: Params) -> Any:
-    entry = as_rpc(lambda: ConfigFile.of_home().entry(params["key"]))
-    return {"key": params["key"], "value": entry.text, "source": entry.source}
+def config_get(_peer: Dispatcher, params: RpcParams) -> object:
+    entry = as_rpc(lambda: ConfigFile.of_home().entry(params.key))
+    return {"key": params.key, "value": entry.text, "source": entry.source}
 
 
-def config_set(_peer: Dispatcher, params: Params) -> Any:
-    as_rpc(lambda: ConfigFile.of_home().set(params["key"], params["value"]))
-    return {"key": params["key"]}
+def config_set(_peer: Dispatcher, params: RpcParams) -> object:
+    as_rpc(lambda: ConfigFile.of_home().set(params.key, params.value))
+    return {"key": params.key}
 
 
-def shell(_peer: Dispatcher, params: Params) -> Any:
+def shell(_peer: Dispatcher, params: RpcParams) -> object:
     try:
         done = subprocess.run(
-            ["sh", "-c", params["command"]],
-            cwd=params.get("cwd") or None,
+            ["sh", "-c", params.command],
+            cwd=params.cwd or None,
             capture_output=True,
             check=False,
             stdin=subprocess.DEVNULL,
@@ -78,7 +78,7 @@ def shell(_peer: Dispatcher, params: Params) -> Any:
     return {"stdout": texts[0], "stderr": texts[1], "code": done.returncode}
 
 
-def shutdown(peer: Dispatcher, _params: Params) -> Any:
+def shutdown(peer: Dispatcher, _params: RpcParams) -> object:
     peer.hub.leave()
     return {"closing": True}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.permissions.grants import parse_rules
@@ -12,30 +12,29 @@ from hermes_conversation.latest import latest_session_in
 from hermes_core.errors import HermesError, UsageError
 from tui_gateway.frames import LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
 from tui_gateway.handlers.environment import as_rpc
+from tui_gateway.protocol import ConversationSummary, fields_of
 
 if TYPE_CHECKING:
     from hermes_state import SessionDB
+    from hermes_state.sessions.records import ListedSession
     from tui_gateway.dispatcher import Dispatcher
-
-    Params = dict[str, Any]
+    from tui_gateway.frames import RpcParams
+    from tui_gateway.protocol import OpenedState
 
 DEFAULT_LIST_LIMIT: Final = 200
 MAX_TITLE_MATCHES: Final = 1000  # recent sessions matched by title; message text is searched in all
-FIELDS: Final = (
-    "id", "title", "preview", "started_at", "last_active", "message_count", "source", "cwd",
-)  # fmt: skip
 
 
-def create(peer: Dispatcher, params: Params) -> Any:
+def create(peer: Dispatcher, params: RpcParams) -> object:
     opened = _open(peer, params, None)
-    if params.get("title"):
-        peer.hub.live(opened["session_id"]).conversation.title(params["title"])
+    if params.title:
+        peer.hub.live(opened.session_id).conversation.title(params.title)
     return opened
 
 
-def resume(peer: Dispatcher, params: Params) -> Any:
-    resolved = resolve_stored(peer, params["session_id"])
-    return {**_open(peer, params, resolved), "resumed": resolved}
+def resume(peer: Dispatcher, params: RpcParams) -> object:
+    resolved = resolve_stored(peer, params.session_id)
+    return {**fields_of(_open(peer, params, resolved)), "resumed": resolved}
 
 
 def resolve_stored(peer: Dispatcher, text: str) -> str:
@@ -48,24 +47,24 @@ def resolve_stored(peer: Dispatcher, text: str) -> str:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
 
 
-def _open(peer: Dispatcher, params: Params, session_id: str | None) -> dict[str, Any]:
-    cwd = Path(params["cwd"]).expanduser() if params.get("cwd") else None
+def _open(peer: Dispatcher, params: RpcParams, session_id: str | None) -> OpenedState:
+    cwd = Path(params.cwd).expanduser() if params.cwd else None
     options = ConversationOptions(
         session_id,
-        params.get("model") or "",
-        params.get("source") or "tui",
+        params.model,
+        params.source or "tui",
         "tui",
         cwd,
-        mode=as_rpc(lambda: parse_mode(params["mode"])) if params.get("mode") else None,
-        allow=as_rpc(lambda: parse_rules(params.get("allow") or "")),
+        mode=as_rpc(lambda: parse_mode(params.mode)) if params.mode else None,
+        allow=as_rpc(lambda: parse_rules(params.allow)),
     )
     opened = open_session(peer, options)
-    live = peer.hub.live(opened["session_id"])
-    live.closes_when_alone = bool(params.get("close_on_disconnect"))
+    live = peer.hub.live(opened.session_id)
+    live.closes_when_alone = params.close_on_disconnect
     return opened
 
 
-def open_session(peer: Dispatcher, options: ConversationOptions) -> dict[str, Any]:
+def open_session(peer: Dispatcher, options: ConversationOptions) -> OpenedState:
     """Open a conversation; errors of the model setup get their own code."""
     try:
         return peer.hub.open(options, peer)
@@ -73,76 +72,90 @@ def open_session(peer: Dispatcher, options: ConversationOptions) -> dict[str, An
         raise RpcError(NO_AGENT, str(error)) from error
 
 
-def listed(peer: Dispatcher, params: Params) -> Any:
-    limit = params.get("limit") or DEFAULT_LIST_LIMIT
-    search = params.get("search") or ""
-    folder = params.get("cwd") or None
+def listed(peer: Dispatcher, params: RpcParams) -> object:
+    limit = params.limit or DEFAULT_LIST_LIMIT
+    search = params.search
+    folder = params.cwd or None
     db = peer.hub.db
     if search:
         rows = _matching(db, search, limit, folder)
     else:
-        rows = db.list_sessions_rich(limit=limit, order_by_last_active=True, cwd_prefix=folder)
-    return {"sessions": [{name: row.get(name) for name in FIELDS} for row in rows]}
+        rows = db.lists.sessions(limit=limit, order_by_last_active=True, cwd_prefix=folder)
+    return {"sessions": [_view(row) for row in rows]}
 
 
-def _matching(db: SessionDB, search: str, limit: int, folder: str | None) -> list[dict[str, Any]]:
+def _view(row: ListedSession) -> ConversationSummary:
+    session = row.session
+    return ConversationSummary(
+        id=session.id,
+        title=session.title,
+        preview=row.preview,
+        started_at=session.started_at,
+        last_active=row.last_active,
+        message_count=session.message_count,
+        source=session.source,
+        cwd=session.cwd,
+    )
+
+
+def _matching(db: SessionDB, search: str, limit: int, folder: str | None) -> list[ListedSession]:
     """Recent conversations with matching titles, then those with matching messages."""
-    recent = db.list_sessions_rich(
+    recent = db.lists.sessions(
         limit=MAX_TITLE_MATCHES, order_by_last_active=True, cwd_prefix=folder
     )
     needle = search.casefold()
-    matches = {row["id"]: row for row in recent if needle in _name(row)}
-    recent_by_id = {row["id"]: row for row in recent}
-    for hit in db.search_messages(search, limit=limit):
-        tip = db.get_compression_tip(hit["session_id"])
-        row = recent_by_id.get(tip) or (None if folder else db.get_session(tip))
+    matches = {row.id: row for row in recent if needle in _name(row)}
+    recent_by_id = {row.id: row for row in recent}
+    for hit in db.search.find(search, limit=limit):
+        tip = db.get_compression_tip(hit.session_id)
+        row = recent_by_id.get(tip) or (None if folder else db.lists.find(tip))
         if row is not None:
             matches.setdefault(tip, row)
     return list(matches.values())[:limit]
 
 
-def _name(row: dict[str, Any]) -> str:
-    return f"{row.get('title') or ''} {row.get('preview') or ''} {row['id']}".casefold()
+def _name(row: ListedSession) -> str:
+    return f"{row.session.title or ''} {row.preview} {row.id}".casefold()
 
 
-def most_recent(peer: Dispatcher, params: Params) -> Any:
+def most_recent(peer: Dispatcher, params: RpcParams) -> object:
     """The latest conversation, optionally of a folder."""
-    db, folder = peer.hub.db, params.get("cwd")
-    if folder is None:
-        row = next(iter(db.list_sessions_rich(limit=1, order_by_last_active=True)), None)
+    db, folder = peer.hub.db, params.cwd
+    if not folder:
+        row = next(iter(db.lists.sessions(limit=1, order_by_last_active=True)), None)
     else:
         row = latest_session_in(db, folder)
     if row is None:
         return {"session_id": None}
-    return {name: row.get(name) for name in FIELDS} | {"session_id": row["id"]}
+    return {"session_id": row.id, **fields_of(_view(row))}
 
 
-def activate(peer: Dispatcher, params: Params) -> Any:
-    return peer.hub.attach(peer.hub.live(params["session_id"]), peer)
+def activate(peer: Dispatcher, params: RpcParams) -> object:
+    return peer.hub.attach(peer.hub.live(params.session_id), peer)
 
 
-def active_list(peer: Dispatcher, _params: Params) -> Any:
+def active_list(peer: Dispatcher, _params: RpcParams) -> object:
     return {
         "sessions": [
-            {"session_id": live.id, "status": live.status(), **live.info()}
+            {"session_id": live.id, "status": live.status(), **fields_of(live.info())}
             for live in peer.hub.all_live()
         ]
     }
 
 
-def close(peer: Dispatcher, params: Params) -> Any:
+def close(peer: Dispatcher, params: RpcParams) -> object:
     """Close a conversation; if another client has it open, only detach."""
-    live = peer.hub.live(params["session_id"])
+    live = peer.hub.live(params.session_id)
     live.detach(peer)
-    if not live.is_alone or (params.get("unless_running") and live.is_running):
+    if not live.is_alone or (params.unless_running and live.is_running):
         return {"closed": False}
     peer.hub.close(live, "tui_close")
     return {"closed": True}
 
 
-def delete(peer: Dispatcher, params: Params) -> Any:
+def delete(peer: Dispatcher, params: RpcParams) -> object:
     try:
-        resolved = peer.hub.db.lookup.resolve(params["session_id"])
+        resolved = peer.hub.db.lookup.resolve(params.session_id)
     except UsageError as error:
         raise RpcError(NO_STORED_SESSION, str(error)) from error
     if peer.hub.live_of(resolved) is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hermes_agent.memory.files import MemoryFiles
 from hermes_state import SessionDB
+from support.rows import found_message
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 
@@ -69,12 +70,7 @@ def test_several_processes_lose_nothing(hermes_home):
 
 def test_history_is_found_with_titles_and_dates(bench):
     bench.history.hits = [
-        {
-            "session_id": "s1",
-            "timestamp": 1_750_000_000.0,
-            "role": "user",
-            "snippet_text": "docker compose",
-        }
+        found_message("s1", timestamp=1_750_000_000.0, role="user", snippet_text="docker compose")
     ]
     assert bench("session_search", query="docker", limit=5)["results"] == [
         {
@@ -92,7 +88,7 @@ def test_the_real_store_is_such_a_history(bench):
     with SessionDB() as db:
         db.create_session("s1", "cli")
         db.append_message("s1", "user", content="where is the blue teapot")
-        bench.history.search_messages = db.search_messages
+        bench.history.find = db.search.find
         bench.history.get_session_title = db.get_session_title
         result = bench("session_search", query="teapot")
     assert result["results"][0]["session"] == "s1"

@@ -20,7 +20,7 @@ import hmac
 import ipaddress
 import logging
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
@@ -58,9 +58,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from gateway.platforms.api_server.requests import ApiRequest
+    from hermes_core.json_values import JsonData, JsonObject
 
     Handler = Callable[[Request], Awaitable[Response]]
-    Read = Callable[[dict[str, Any], Mapping[str, str]], ApiRequest]
+    Read = Callable[[JsonObject, Mapping[str, str]], ApiRequest]
     # Passes a request to the gateway, in a session.
     Submit = Callable[[ApiRequest, str], Awaitable[None]]
     from gateway.platforms.api_server.requests import ApiAttachment, ApiRequest
@@ -219,7 +220,7 @@ class ApiEndpoints:
 
     async def _complete(
         self,
-        shaped: Callable[[AnswerMetadata, str], dict[str, Any]],
+        shaped: Callable[[AnswerMetadata, str], dict[str, JsonData]],
         request_data: ApiRequest,
         exchange: Exchange,
     ) -> Response:
@@ -450,9 +451,9 @@ def _is_loopback(host: str) -> bool:
 def _limits(context: AdapterContext) -> RequestLimits:
     extra = context.config.extra
     try:
-        body = int(extra.get("largest_body", MAX_BODY_BYTES))
-        seconds = float(extra.get("answer_seconds", ANSWER_SECONDS))
-    except (TypeError, ValueError) as error:
+        body = int(str(extra.get("largest_body", MAX_BODY_BYTES)))
+        seconds = float(str(extra.get("answer_seconds", ANSWER_SECONDS)))
+    except ValueError as error:
         text = "platforms.api_server: `largest_body` and `answer_seconds` must be numbers."
         raise PlatformRefusedError(text) from error
     return RequestLimits(body, context.media.max_bytes, seconds)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_core.json_values import list_in, number_in, text_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from gateway.platforms.base import Memory
+    from hermes_core.json_values import JsonObject
 
 MAX_ANSWERS: Final = 500
 INDEX_KEY: Final = "answers"
@@ -66,17 +69,27 @@ class AnswerCache:
                 return None
             result = _read(await self._memory.recall(f"answer:{slots.index(token)}"))
         # After a crash the slot may already hold another answer.
-        return StoredAnswer(**result) if result.get("token") == token else None
+        return _answer(result) if result.get("token") == token else None
 
     async def _known(self) -> list[str]:
         if self._slots is None:
             result = _read(await self._memory.recall(INDEX_KEY))
-            self._slots = [str(item) for item in result.get("slots", [])][: self._max_answers]
-            self._next = int(result.get("next", 0))
+            self._slots = [str(item) for item in list_in(result, "slots")][: self._max_answers]
+            self._next = number_in(result, "next")
         return self._slots
 
 
-def _read(text: str | None) -> dict[str, Any]:
+def _answer(fields: JsonObject) -> StoredAnswer:
+    return StoredAnswer(
+        token=text_in(fields, "token"),
+        chat_id=text_in(fields, "chat_id"),
+        text=text_in(fields, "text"),
+        digest=text_in(fields, "digest"),
+        created=number_in(fields, "created"),
+    )
+
+
+def _read(text: str | None) -> JsonObject:
     data = json.loads(text) if text else {}
     return data if isinstance(data, dict) else {}
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from hermes_core.json_values import JsonObject
+
 MAX_NAME_CHARS: Final = 200
 MODEL_NAME: Final = "hermes"
 INSTRUCTION_ROLES: Final = frozenset({"system", "developer"})
@@ -65,7 +67,7 @@ class ApiRequest(NamedTuple):
     model: str
     is_stream: bool
     previous: str  # the ID of the previous response
-    metadata: dict[str, Any]
+    metadata: JsonObject
     file_bytes: int  # the part of the body that is files
     caller: ApiCaller
 
@@ -80,7 +82,7 @@ def token_of(message_id: str) -> str:
     return hashlib.sha256(message_id.encode()).hexdigest()[:32]
 
 
-def parse_body(body: bytes) -> dict[str, Any]:
+def parse_body(body: bytes) -> JsonObject:
     """The JSON object in a body."""
     try:
         data = json.loads(body)
@@ -93,7 +95,7 @@ def parse_body(body: bytes) -> dict[str, Any]:
     return data
 
 
-def read_completion(body: dict[str, Any], headers: Mapping[str, str]) -> ApiRequest:
+def read_completion(body: JsonObject, headers: Mapping[str, str]) -> ApiRequest:
     """A request to /v1/chat/completions."""
     if body.get("n") not in {None, 1}:
         raise RequestError("`n` must be 1.", "unsupported_value")
@@ -101,7 +103,7 @@ def read_completion(body: dict[str, Any], headers: Mapping[str, str]) -> ApiRequ
     return _request(body, headers, transcript, "")
 
 
-def read_response(body: dict[str, Any], headers: Mapping[str, str]) -> ApiRequest:
+def read_response(body: JsonObject, headers: Mapping[str, str]) -> ApiRequest:
     """A request to /v1/responses."""
     result = body.get("input")
     if isinstance(result, str):
@@ -110,7 +112,7 @@ def read_response(body: dict[str, Any], headers: Mapping[str, str]) -> ApiReques
 
 
 def _request(
-    body: dict[str, Any], headers: Mapping[str, str], given: list[ApiMessage], instructions: str
+    body: JsonObject, headers: Mapping[str, str], given: list[ApiMessage], instructions: str
 ) -> ApiRequest:
     metadata = body.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -157,7 +159,7 @@ def _name(value: Any, what: str) -> str:
     return name
 
 
-def _optional(body: dict[str, Any], name: str) -> str:
+def _optional(body: JsonObject, name: str) -> str:
     value = body.get(name)
     if value is not None and not isinstance(value, str):
         raise RequestError(f"`{name}` must be a string.", "invalid_type")
@@ -210,7 +212,7 @@ def _content(content: Any) -> tuple[str, list[ApiAttachment]]:
     return "\n".join(texts), [file for part in parts for file in _files(part)]
 
 
-def _files(part: dict[str, Any]) -> Iterator[ApiAttachment]:
+def _files(part: JsonObject) -> Iterator[ApiAttachment]:
     """The file in a part of a message; external URLs are not fetched."""
     kind = part.get("type")
     if kind in {"image_url", "input_image"}:
@@ -221,8 +223,7 @@ def _files(part: dict[str, Any]) -> Iterator[ApiAttachment]:
         result = part.get("file") if isinstance(part.get("file"), dict) else part
         result = result if isinstance(result, dict) else {}
         yield _embedded(str(result.get("file_data") or ""), str(result.get("filename") or "file"))
-    elif kind == "input_audio" and isinstance(part.get("input_audio"), dict):
-        sound = part["input_audio"]
+    elif kind == "input_audio" and isinstance(sound := part.get("input_audio"), dict):
         form = str(sound.get("format") or "wav")
         mime = "audio/mpeg" if form == "mp3" else f"audio/{form}"
         yield _embedded(f"data:{mime};base64,{sound.get('data') or ''}", f"sound.{form}")

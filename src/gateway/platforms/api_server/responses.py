@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from starlette.responses import JSONResponse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
+
+    from hermes_core.json_values import JsonData
 
 DONE_EVENT: Final = "data: [DONE]\n\n"
 KEEP_ALIVE_COMMENT: Final = ": keep-alive\n\n"
@@ -31,7 +33,7 @@ class AnswerMetadata(NamedTuple):
     model: str
     created: int
     previous: str = ""
-    metadata: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    metadata: Mapping[str, JsonData] = {}
 
 
 def error(status: int, message: str, code: str, headers: dict[str, str] | None = None) -> Any:
@@ -39,24 +41,29 @@ def error(status: int, message: str, code: str, headers: dict[str, str] | None =
     return JSONResponse(error_body(status, message, code), status, headers)
 
 
-def error_body(status: int, message: str, code: str) -> dict[str, Any]:
+def error_body(status: int, message: str, code: str) -> dict[str, JsonData]:
     """The body of an error."""
     kind = ERROR_TYPES.get(status, "invalid_request_error")
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-def models(name: str, created: int) -> dict[str, Any]:
+def models(name: str, created: int) -> dict[str, JsonData]:
     """The list of models: only the agent."""
-    model = {"id": name, "object": "model", "created": created, "owned_by": name}
+    model: dict[str, JsonData] = {
+        "id": name,
+        "object": "model",
+        "created": created,
+        "owned_by": name,
+    }
     return {"object": "list", "data": [model]}
 
 
 # Chat completions
 
 
-def completion(shape: AnswerMetadata, text: str) -> dict[str, Any]:
+def completion(shape: AnswerMetadata, text: str) -> dict[str, JsonData]:
     """A complete answer."""
-    choice = {
+    choice: dict[str, JsonData] = {
         "index": 0,
         "message": {"role": "assistant", "content": text, "refusal": None},
         "logprobs": None,
@@ -76,7 +83,7 @@ async def completion_events(
     yield DONE_EVENT
 
 
-def _completion(shape: AnswerMetadata, kind: str) -> dict[str, Any]:
+def _completion(shape: AnswerMetadata, kind: str) -> dict[str, JsonData]:
     return {
         "id": f"chatcmpl-{shape.token}",
         "object": kind,
@@ -85,12 +92,17 @@ def _completion(shape: AnswerMetadata, kind: str) -> dict[str, Any]:
     }
 
 
-def _chunk(shape: AnswerMetadata, delta: dict[str, Any], reason: str | None) -> str:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+def _chunk(shape: AnswerMetadata, delta: dict[str, JsonData], reason: str | None) -> str:
+    choice: dict[str, JsonData] = {
+        "index": 0,
+        "delta": delta,
+        "logprobs": None,
+        "finish_reason": reason,
+    }
     return sse_event({**_completion(shape, "chat.completion.chunk"), "choices": [choice]})
 
 
-def sse_event(content: dict[str, Any], event: str = "") -> str:
+def sse_event(content: dict[str, JsonData], event: str = "") -> str:
     """A Server-Sent Event."""
     return (f"event: {event}\n" if event else "") + f"data: {json.dumps(content)}\n\n"
 
@@ -98,7 +110,7 @@ def sse_event(content: dict[str, Any], event: str = "") -> str:
 # Responses
 
 
-def response(shape: AnswerMetadata, text: str | None) -> dict[str, Any]:
+def response(shape: AnswerMetadata, text: str | None) -> dict[str, JsonData]:
     """A response; without a text it is in progress."""
     output = [] if text is None else [_message(shape, text, "completed")]
     return {
@@ -133,14 +145,14 @@ async def response_events(shape: AnswerMetadata, pieces: AsyncIterator[str]) -> 
             continue
         texts.append(piece)
         number += 1
-        facts = {"delta": piece, "logprobs": []}
-        yield _event({"type": "response.output_text.delta", **_where(shape), **facts}, number)
+        kind = "response.output_text.delta"
+        yield _event({"type": kind, **_where(shape), "delta": piece, "logprobs": []}, number)
     for item in _closing(shape, "".join(texts)):
         number += 1
         yield _event(item, number)
 
 
-def _opening(shape: AnswerMetadata) -> Iterator[dict[str, Any]]:
+def _opening(shape: AnswerMetadata) -> Iterator[dict[str, JsonData]]:
     begun, empty = response(shape, None), {**_message(shape, "", "in_progress"), "content": []}
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
@@ -148,7 +160,7 @@ def _opening(shape: AnswerMetadata) -> Iterator[dict[str, Any]]:
     yield {"type": "response.content_part.added", **_where(shape), "part": _part("")}
 
 
-def _closing(shape: AnswerMetadata, text: str) -> Iterator[dict[str, Any]]:
+def _closing(shape: AnswerMetadata, text: str) -> Iterator[dict[str, JsonData]]:
     message = _message(shape, text, "completed")
     where = _where(shape)
     yield {"type": "response.output_text.done", **where, "text": text, "logprobs": []}
@@ -157,11 +169,11 @@ def _closing(shape: AnswerMetadata, text: str) -> Iterator[dict[str, Any]]:
     yield {"type": "response.completed", "response": response(shape, text)}
 
 
-def _where(shape: AnswerMetadata) -> dict[str, Any]:
+def _where(shape: AnswerMetadata) -> dict[str, JsonData]:
     return {"item_id": f"msg_{shape.token}", "output_index": 0, "content_index": 0}
 
 
-def _message(shape: AnswerMetadata, text: str, status: str) -> dict[str, Any]:
+def _message(shape: AnswerMetadata, text: str, status: str) -> dict[str, JsonData]:
     return {
         "id": f"msg_{shape.token}",
         "type": "message",
@@ -171,9 +183,9 @@ def _message(shape: AnswerMetadata, text: str, status: str) -> dict[str, Any]:
     }
 
 
-def _part(text: str) -> dict[str, Any]:
+def _part(text: str) -> dict[str, JsonData]:
     return {"type": "output_text", "text": text, "annotations": []}
 
 
-def _event(content: dict[str, Any], number: int) -> str:
-    return sse_event({**content, "sequence_number": number}, content["type"])
+def _event(content: dict[str, JsonData], number: int) -> str:
+    return sse_event({**content, "sequence_number": number}, str(content["type"]))

@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlparse
 
 from aiohttp import ClientError, InvalidURL
@@ -39,6 +39,7 @@ from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
 if TYPE_CHECKING:
     from gateway.platforms.base import AdapterContext, Receive
+    from hermes_core.json_values import JsonData
 
 MAX_TEXT_CHARS: Final = 12_000  # four bytes per character still fit into an event
 MAX_CONTENT_BYTES: Final = 60_000  # bytes
@@ -50,14 +51,17 @@ def render_html(text: str) -> str:
     return str(markdown.create_parser(has_breaks=True).render(text)).strip()
 
 
-def text_content(outgoing: OutgoingMessage, *, is_plain: bool = False) -> dict[str, Any]:
+def text_content(outgoing: OutgoingMessage, *, is_plain: bool = False) -> dict[str, JsonData]:
     """The event content of a text."""
-    content = {**_text(outgoing.text, is_plain=is_plain), "m.mentions": {}}
+    content: dict[str, JsonData] = {
+        **_text(outgoing.text, is_plain=is_plain),
+        "m.mentions": {},
+    }
     relation = relation_content(outgoing)
     return content | ({"m.relates_to": relation} if relation else {})
 
 
-def edit_content(outgoing: OutgoingMessage, message_id: str) -> dict[str, Any]:
+def edit_content(outgoing: OutgoingMessage, message_id: str) -> dict[str, JsonData]:
     """The event content of an edit."""
     return {
         "msgtype": "m.text",
@@ -70,10 +74,10 @@ def edit_content(outgoing: OutgoingMessage, message_id: str) -> dict[str, Any]:
 
 def file_content(
     outgoing: OutgoingMessage, name: str, mime: str, size: int, url: str
-) -> dict[str, Any]:
+) -> dict[str, JsonData]:
     """The event content of an uploaded file; the text is its caption."""
     kind = {"image": "m.image", "audio": "m.audio", "video": "m.video"}
-    content: dict[str, Any] = {
+    content: dict[str, JsonData] = {
         "msgtype": kind.get(mime.partition("/")[0], "m.file"),
         "body": outgoing.text or name,
         "filename": name,
@@ -85,22 +89,26 @@ def file_content(
     return content | ({"m.relates_to": relation} if relation else {})
 
 
-def relation_content(outgoing: OutgoingMessage) -> dict[str, Any]:
+def relation_content(outgoing: OutgoingMessage) -> dict[str, JsonData]:
     """The relation of an event: a thread, a reply, or none."""
     answered = outgoing.reply_to or outgoing.thread_id
-    reply = {"m.in_reply_to": {"event_id": answered}} if answered else {}
+    reply: dict[str, JsonData] = {"m.in_reply_to": {"event_id": answered}} if answered else {}
     if not outgoing.thread_id:
         return reply
     thread = {"rel_type": "m.thread", "event_id": outgoing.thread_id}
     return {**thread, "is_falling_back": not outgoing.reply_to, **reply}
 
 
-def _text(text: str, *, is_plain: bool = False) -> dict[str, Any]:
-    plain = {"msgtype": "m.text", "body": text}
+def _text(text: str, *, is_plain: bool = False) -> dict[str, JsonData]:
+    plain: dict[str, JsonData] = {"msgtype": "m.text", "body": text}
     rendered = "" if is_plain else render_html(text)
     if not rendered or rendered == f"<p>{text}</p>":
         return plain
-    rich = {**plain, "format": "org.matrix.custom.html", "formatted_body": rendered}
+    rich: dict[str, JsonData] = {
+        **plain,
+        "format": "org.matrix.custom.html",
+        "formatted_body": rendered,
+    }
     size = len(json.dumps(rich, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     return rich if size <= MAX_CONTENT_BYTES else plain
 
@@ -218,7 +226,7 @@ class MatrixAdapter(ReportsProblem):
             return results.no_response(error)
 
     async def _put(
-        self, room_id: str, content: dict[str, Any], key: str, kind: str = "m.room.message"
+        self, room_id: str, content: dict[str, JsonData], key: str, kind: str = "m.room.message"
     ) -> SendResult:
         if self._client is None:
             return NOT_CONNECTED

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gateway.platforms.base import Memory, Receive
     from gateway.platforms.matrix.messages import MatrixMessageReader
     from gateway.platforms.problems import ConnectionProblems
+    from hermes_core.json_values import JsonObject, JsonValue
 
 PRESENT_MEMBERSHIPS: Final = ("join", "invite")
 ROOM_GONE_CODES: Final = (
@@ -44,7 +45,7 @@ class MatrixRoom:
         self.members: dict[str, str] = {}  # joined and invited users, with their display names
         self.is_encrypted = False
 
-    def apply(self, event: dict[str, Any]) -> None:
+    def apply(self, event: JsonObject) -> None:
         """Apply a state event."""
         content = config_values.mapping(event.get("content"))
         if "state_key" not in event:
@@ -59,7 +60,7 @@ class MatrixRoom:
             case "m.room.encryption":
                 self.is_encrypted = True
 
-    def _apply_member(self, user: str, content: dict[str, Any]) -> None:
+    def _apply_member(self, user: str, content: JsonObject) -> None:
         if content.get("membership") in PRESENT_MEMBERSHIPS:
             self.members[user] = config_values.text(content.get("displayname")) or user
         else:
@@ -104,7 +105,7 @@ class MatrixRooms:
             self._known[room_id] = room
         return self._known[room_id]
 
-    def apply(self, room_id: str, event: dict[str, Any]) -> None:
+    def apply(self, room_id: str, event: JsonObject) -> None:
         """Apply a state event to a known room."""
         if room_id in self._known:
             self._known[room_id].apply(event)
@@ -132,12 +133,17 @@ PAGE_EVENTS: Final = 100
 MAX_PAGES: Final = 100  # of one room; older messages are skipped
 MAX_JOIN_ATTEMPTS: Final = 20
 PERMANENT_JOIN_CODES: Final = ("M_FORBIDDEN", "M_NOT_FOUND", "M_UNSUPPORTED_ROOM_VERSION")
-STATE_TYPES: Final = ["m.room.member", "m.room.name", "m.room.canonical_alias", "m.room.encryption"]
-EVENT_TYPES: Final = ["m.room.message", "m.room.encrypted", *STATE_TYPES]
-EMPTY_FILTER: Final[dict[str, Any]] = {"types": []}
+STATE_TYPES: Final[list[JsonValue]] = [
+    "m.room.member",
+    "m.room.name",
+    "m.room.canonical_alias",
+    "m.room.encryption",
+]
+EVENT_TYPES: Final[list[JsonValue]] = ["m.room.message", "m.room.encrypted", *STATE_TYPES]
+EMPTY_FILTER: Final[JsonObject] = {"types": []}
 
 
-def sync_filter(limit: int) -> dict[str, Any]:
+def sync_filter(limit: int) -> JsonObject:
     """The sync filter: messages and room state only."""
     return {
         "presence": EMPTY_FILTER,
@@ -161,7 +167,7 @@ class MatrixListener:
         reader: MatrixMessageReader,
         memory: Memory,
         problems: ConnectionProblems,
-        extra: dict[str, Any],
+        extra: JsonObject,
     ) -> None:
         self._client = client
         self._me = str(client.user_id)
@@ -236,7 +242,7 @@ class MatrixListener:
             await self._memory.keep(f"since:{self._me}", token)
             self._since = token
 
-    async def _events(self, room_id: str, info: Any) -> list[dict[str, Any]]:
+    async def _events(self, room_id: str, info: Any) -> list[JsonObject]:
         """The events of a room since the last batch, oldest first."""
         for event in info.state:
             self._rooms.apply(room_id, event.source)
@@ -251,7 +257,7 @@ class MatrixListener:
             else await self._events_since_invitation(room_id, start, events, joined)
         )
 
-    def _is_arrival(self, event: dict[str, Any]) -> bool:
+    def _is_arrival(self, event: JsonObject) -> bool:
         """Whether the bot joined the room, as opposed to a profile change."""
         if event.get("type") != "m.room.member" or event.get("state_key") != self._me:
             return False
@@ -261,8 +267,8 @@ class MatrixListener:
         return was_elsewhere and _membership(event) == "join"
 
     async def _events_since_invitation(
-        self, room_id: str, start: str | None, events: list[dict[str, Any]], joined: dict[str, Any]
-    ) -> list[dict[str, Any]]:
+        self, room_id: str, start: str | None, events: list[JsonObject], joined: JsonObject
+    ) -> list[JsonObject]:
         """The events of a new room after the invitation; older history is ignored."""
         unsigned = config_values.mapping(joined.get("unsigned"))
         was_invited = (
@@ -279,9 +285,9 @@ class MatrixListener:
 
     async def _earlier(
         self, room_id: str, start: str, end: str | None, border: Any = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[JsonObject]:
         """The history before *start* down to a token or an event, oldest first."""
-        result: list[dict[str, Any]] = []
+        result: list[JsonObject] = []
         token: str | None = start
         pages = 0
         while token and pages < MAX_PAGES:
@@ -331,9 +337,9 @@ class MatrixListener:
         return is_last or answer.status_code in PERMANENT_JOIN_CODES
 
 
-def _ids(events: list[dict[str, Any]]) -> list[Any]:
+def _ids(events: list[JsonObject]) -> list[Any]:
     return [event.get("event_id") for event in events]
 
 
-def _membership(event: dict[str, Any]) -> Any:
+def _membership(event: JsonObject) -> Any:
     return config_values.mapping(event.get("content")).get("membership")

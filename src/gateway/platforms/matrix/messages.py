@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from gateway.platforms.base import AdapterContext
     from gateway.platforms.matrix.listener import MatrixRoom, MatrixRooms
+    from hermes_core.json_values import JsonObject
     from hermes_core.media_store import MediaStore, StoredFile
 
 log = logging.getLogger(__name__)
@@ -112,7 +113,7 @@ class MatrixMessage(NamedTuple):
     mentioned: frozenset[str]
 
 
-def read_event(event: dict[str, Any]) -> MatrixMessage | None:
+def read_event(event: JsonObject) -> MatrixMessage | None:
     """The message of an event; None if it is not a user message."""
     content = config_values.mapping(event.get("content"))
     relation = config_values.mapping(content.get("m.relates_to"))
@@ -138,24 +139,24 @@ def read_event(event: dict[str, Any]) -> MatrixMessage | None:
     )
 
 
-def _body(content: dict[str, Any]) -> str:
+def _body(content: JsonObject) -> str:
     """The text of a message, with the coordinates of a location."""
     parts = (config_values.text(content.get(name)) for name in ("body", "geo_uri"))
     return "\n".join(part for part in parts if part)
 
 
-def _kind(content: dict[str, Any]) -> MessageType | None:
+def _kind(content: JsonObject) -> MessageType | None:
     name = config_values.text(content.get("msgtype"))
     if name == "m.audio" and any(voice_key in content for voice_key in VOICE_KEYS):
         return MessageType.VOICE
     return MessageType.TEXT if name in TEXT_MSGTYPES else MEDIA_TYPES.get(name)
 
 
-def _is_thread(relation: dict[str, Any]) -> bool:
+def _is_thread(relation: JsonObject) -> bool:
     return relation.get("rel_type") == "m.thread"
 
 
-def _answered(relation: dict[str, Any]) -> str | None:
+def _answered(relation: JsonObject) -> str | None:
     """The message replied to; in a thread the fallback for old clients is ignored."""
     if _is_thread(relation) and relation.get("is_falling_back"):
         return None
@@ -163,12 +164,12 @@ def _answered(relation: dict[str, Any]) -> str | None:
     return config_values.text(answered.get("event_id")) or None
 
 
-def _mentioned(content: dict[str, Any]) -> frozenset[str]:
+def _mentioned(content: JsonObject) -> frozenset[str]:
     users = config_values.mapping(content.get("m.mentions")).get("user_ids")
     return frozenset(map(str, users)) if isinstance(users, list) else frozenset()
 
 
-def file_in(content: dict[str, Any]) -> MatrixFile:
+def file_in(content: JsonObject) -> MatrixFile:
     """The file of a message."""
     info = config_values.mapping(content.get("info"))
     name = config_values.text(content.get("filename")) or config_values.text(content.get("body"))
@@ -180,7 +181,7 @@ def file_in(content: dict[str, Any]) -> MatrixFile:
     )
 
 
-def _caption(content: dict[str, Any]) -> str:
+def _caption(content: JsonObject) -> str:
     """The caption of a file; a body that only repeats the file name is not one."""
     name, body = (
         config_values.text(content.get("filename")),
@@ -229,7 +230,7 @@ class MatrixMessageReader:
         self._media = context.media
         self._memory = context.memory
 
-    async def message(self, room_id: str, event: dict[str, Any]) -> MessageEvent | None:
+    async def message(self, room_id: str, event: JsonObject) -> MessageEvent | None:
         """The message of an event; None for other events and own messages."""
         sender = config_values.text(event.get("sender"))
         if not sender or sender == self._me:

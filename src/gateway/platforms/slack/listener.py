@@ -24,6 +24,7 @@ from gateway.platforms.reconnect import RECONNECT_BACKOFF
 from gateway.platforms.slack import messages, results
 from gateway.platforms.slack.messages import SlackMessage
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
+from hermes_core.json_values import list_in
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession, ClientWebSocketResponse
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from gateway.platforms.reconnect import ReconnectDelay
     from gateway.platforms.slack.messages import SlackMessageReader
     from hermes_core.backoff import Backoff
+    from hermes_core.json_values import JsonObject
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +54,7 @@ class SlackEventHandler(Protocol):
     def connection_opened(self) -> None:
         """A connection was opened; earlier messages may have to be fetched."""
 
-    def take(self, envelope: dict[str, Any]) -> bool:
+    def take(self, envelope: JsonObject) -> bool:
         """Take an envelope; whether to acknowledge it at once instead of once it is stored."""
 
 
@@ -151,7 +153,7 @@ class SlackSocket:
 
 async def _wait_for_hello(websocket: ClientWebSocketResponse) -> None:
     """Wait for the hello message; close the connection if it does not arrive."""
-    hello: dict[str, Any] = {}
+    hello: JsonObject = {}
     try:
         async with asyncio.timeout(HELLO_SECONDS):
             hello = _read((await websocket.receive()).data)
@@ -164,7 +166,7 @@ async def _wait_for_hello(websocket: ClientWebSocketResponse) -> None:
         raise PlatformDownError("Slack opened a connection without a hello message")
 
 
-def _read(data: Any) -> dict[str, Any]:
+def _read(data: Any) -> JsonObject:
     try:
         result = json.loads(data) if isinstance(data, str) else None
     except ValueError:
@@ -237,7 +239,7 @@ class SlackListener:
         """Queue a job; dropped messages are not acknowledged and are fetched later."""
         self._queues.add(channel, job, functools.partial(self._catch_up_again, channel))
 
-    def take(self, envelope: dict[str, Any]) -> bool:
+    def take(self, envelope: JsonObject) -> bool:
         """Queue the message of an envelope; True if there is none or it was received before."""
         name = str(envelope["envelope_id"])
         payload = config_values.mapping(envelope.get("payload"))
@@ -308,16 +310,16 @@ class SlackListener:
         if result.error_kind is ErrorKind.NOT_FOUND:
             await self._cursors.forget(channel)
 
-    async def _missed(self, channel: str, last: int) -> list[dict[str, Any]]:
+    async def _missed(self, channel: str, last: int) -> list[JsonObject]:
         """The messages after a cursor, oldest first; Slack lists the newest first."""
-        result: list[dict[str, Any]] = []
+        result: list[JsonObject] = []
         latest: str | None = None
         for _ in range(MAX_PAGES):
             answer = await self._web.conversations_history(
                 channel=channel, oldest=ts_of(last), latest=latest, limit=PAGE_MESSAGES
             )
             facts = config_values.mapping(answer.data)
-            page = [config_values.mapping(message) for message in facts.get("messages") or []]
+            page = [config_values.mapping(message) for message in list_in(facts, "messages")]
             result += page
             if not facts.get("has_more") or not page:
                 break

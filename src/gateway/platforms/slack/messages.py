@@ -21,6 +21,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
+    from hermes_core.json_values import JsonObject
     from hermes_core.media_store import MediaStore, StoredFile
 
 
@@ -56,7 +57,7 @@ class SlackFiles:
             else:
                 incoming_files.attach(event, stored, _kind(facts, stored.mime))
 
-    async def _store(self, facts: dict[str, Any]) -> StoredFile | None:
+    async def _store(self, facts: JsonObject) -> StoredFile | None:
         name, mime = (
             config_values.text(facts.get("name")),
             config_values.text(facts.get("mimetype")),
@@ -68,7 +69,7 @@ class SlackFiles:
             log.warning("file download failed: %s", results.describe_error(error))
             return None
 
-    async def _download(self, facts: dict[str, Any], mime: str) -> bytes:
+    async def _download(self, facts: JsonObject, mime: str) -> bytes:
         url = config_values.text(facts.get("url_private_download") or facts.get("url_private"))
         if not self._is_own(url):
             raise UsageError("the file is not hosted by Slack")
@@ -89,7 +90,7 @@ class SlackFiles:
         return incoming_files.is_hosted_by(url, OWN_HOSTS, self._base_url)
 
 
-def _kind(facts: dict[str, Any], mime: str) -> MessageType:
+def _kind(facts: JsonObject, mime: str) -> MessageType:
     return (
         MessageType.VOICE
         if facts.get("subtype") == "slack_audio"
@@ -107,7 +108,7 @@ TEMPORARY_KINDS: Final = (ErrorKind.RATE_LIMITED, ErrorKind.TRANSIENT)
 class SlackMessage(NamedTuple):
     """The message of an event and its channel."""
 
-    message: dict[str, Any]
+    message: JsonObject
     channel: str
     channel_type: str
     team: str
@@ -132,7 +133,7 @@ class SlackMessage(NamedTuple):
         return self.channel, self.ts, config_values.text(edited)
 
 
-def message_in(payload: dict[str, Any]) -> SlackMessage | None:
+def message_in(payload: JsonObject) -> SlackMessage | None:
     """The user message of an event; None if there is none."""
     event = config_values.mapping(payload.get("event"))
     if event.get("type") not in {"message", "app_mention"}:
@@ -255,7 +256,7 @@ class SlackMessageReader:
             self._names.add(channel, config_values.text(facts.get("name")))
         return kind or self._kinds.note_of(channel) or "channel", self._names.note_of(channel)
 
-    async def _call(self, method: str, **facts: str) -> dict[str, Any] | None:
+    async def _call(self, method: str, **facts: str) -> JsonObject | None:
         """The response of a method; empty if Slack rejects it, None after a temporary error."""
         try:
             answer = await self._web.api_call(method, params=facts, http_verb="GET")

@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from aiogram import Bot
 from aiogram.client.session.aiohttp import AiohttpSession
@@ -53,6 +53,7 @@ from hermes_core.errors import PlatformDownError, PlatformRefusedError
 if TYPE_CHECKING:
     from gateway.platforms.base import AdapterContext, Receive
     from hermes_core.backoff import Backoff
+    from hermes_core.json_values import JsonObject
 
 log = logging.getLogger(__name__)
 
@@ -206,7 +207,7 @@ class _UpdateHandler:
         self._files = files
         self._since = since  # older messages are ignored
 
-    async def __call__(self, raw: dict[str, Any]) -> None:
+    async def __call__(self, raw: JsonObject) -> None:
         """Receive the message of an update; when this returns, it may be acknowledged."""
         try:
             update = Update.model_validate(raw, context={"bot": self._bot})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import time
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes_achievements.evaluation import views
 from hermes_achievements.evaluation.standings import STATES
@@ -33,10 +33,10 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
+    from hermes_achievements.evaluation.snapshot import AchievementView, TimelineStep
     from hermes_cli.commands.achievements.report import AchievementReport
     from hermes_cli.output import CommandOutput
 
-    Shown = dict[str, Any]
 
 EXAMPLES = """\
 examples:
@@ -189,9 +189,9 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def _row(one: Shown, tiers: Tiers) -> tuple[str, ...]:
+def _row(one: AchievementView, tiers: Tiers) -> tuple[str, ...]:
     if not one["discovered"]:
-        return one["id"], one["name"], "", "", "", one["hint"]
+        return one["id"], one["name"], "", "", "", one.get("hint", "")
     percent = f"{one['progress_pct']} %" if one["next_tier"] else "done"
     return (
         one["id"],
@@ -220,8 +220,12 @@ def _report(
 ) -> None:
     snapshot, meta = look.snapshot, look.snapshot["scan_meta"]
     if arguments.json:
-        names = ("unlocked_count", "discovered_count", "secret_count", "total_count")
-        counts = {name: snapshot[name] for name in names}
+        counts = {
+            "unlocked_count": snapshot["unlocked_count"],
+            "discovered_count": snapshot["discovered_count"],
+            "secret_count": snapshot["secret_count"],
+            "total_count": snapshot["total_count"],
+        }
         facts = {"seconds": round(seconds, 3), **counts, "new": _unlocks(look)}
         out.json({**_scan_summary(look), **facts})
         return
@@ -242,16 +246,17 @@ def _report(
         out.text(display.notice_text(look.news), "yellow")
 
 
-def _scan_summary(look: AchievementReport) -> Shown:
+def _scan_summary(look: AchievementReport) -> dict[str, object]:
     """The summary of the scan; empty if another process was scanning."""
-    result = {name: look.snapshot["scan_meta"].get(name) for name in SCAN_FIELDS}
+    meta = look.snapshot["scan_meta"]
+    result: dict[str, object] = {name: meta.get(name) for name in SCAN_FIELDS}
     if look.is_earlier:
         mode = BUSY if look.source and look.source.is_shareable else READ_ONLY
         result |= {"mode": mode, "sessions_rescanned": 0, "sessions_reused": 0}
     return result
 
 
-def _unlocks(look: AchievementReport) -> list[Shown]:
+def _unlocks(look: AchievementReport) -> list[dict[str, object]]:
     return [report.unlock_as_dict(unlock) for unlock in look.news["unlocks"]]
 
 
@@ -277,7 +282,7 @@ def print_timeline(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def _print_months(steps: list[Shown], look: AchievementReport, out: CommandOutput) -> None:
+def _print_months(steps: list[TimelineStep], look: AchievementReport, out: CommandOutput) -> None:
     tiers = Tiers(look.catalogue)
     names = name_cells(out, (step["name"] for step in steps))
     for number, (month, group) in enumerate(groupby(steps, key=_month)):
@@ -295,7 +300,7 @@ def _print_months(steps: list[Shown], look: AchievementReport, out: CommandOutpu
             )
 
 
-def _month(step: Shown) -> str:
+def _month(step: TimelineStep) -> str:
     year, _, rest = human_format.date(step["at"]).partition("-")
     return f"{calendar.month_name[int(rest[:2])]} {year}" if rest else human_format.UNKNOWN_TEXT
 

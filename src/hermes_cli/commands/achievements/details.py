@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_achievements.evaluation.standings import SECRET
 from hermes_cli.commands.achievements import report
@@ -17,10 +17,10 @@ from hermes_core.terminal_text import one_line
 if TYPE_CHECKING:
     import argparse
 
+    from hermes_achievements.evaluation.snapshot import AchievementView, TierGoal, TierStep
     from hermes_cli.commands.achievements.report import AchievementReport
     from hermes_cli.output import CommandOutput
 
-    Shown = dict[str, Any]
 
 MAX_PROSE_COLUMNS: Final = 100
 MAX_SUGGESTIONS: Final = 3
@@ -39,9 +39,9 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def find_achievement(look: AchievementReport, wanted: str) -> Shown:
+def find_achievement(look: AchievementReport, wanted: str) -> AchievementView:
     """Find an achievement by ID or name; a secret one only by its ID."""
-    shown: list[Shown] = look.snapshot["achievements"]
+    shown = look.snapshot["achievements"]
     for item in shown:
         if wanted == item["id"] or (item["state"] != SECRET and _is_name(item, wanted)):
             return item
@@ -56,7 +56,7 @@ def find_achievement(look: AchievementReport, wanted: str) -> Shown:
     raise UsageError(f"Unknown achievement '{wanted}'.{proposals} See `hermes achievements list`.")
 
 
-def _is_name(one: Shown, wanted: str) -> bool:
+def _is_name(one: AchievementView, wanted: str) -> bool:
     return wanted.strip().casefold() == str(one["name"]).casefold()
 
 
@@ -68,13 +68,13 @@ def suggestions(wanted: str, known: list[str]) -> str:
     return f" Did you mean {', '.join(map(repr, near))}?" if near else ""
 
 
-def _print_secret(one: Shown, out: CommandOutput) -> None:
+def _print_secret(one: AchievementView, out: CommandOutput) -> None:
     out.styled(("Secret", "bold"), (f"  {one['id']}", "dim"))
-    _prose(one["hint"], out)
+    _prose(one.get("hint", ""), out)
     out.text("The description appears once you make progress towards it.", "dim")
 
 
-def _print(one: Shown, look: AchievementReport, out: CommandOutput) -> None:
+def _print(one: AchievementView, look: AchievementReport, out: CommandOutput) -> None:
     tiers = Tiers(look.catalogue)
     style = tiers.style(one["tier"])
     medal = tiers.cell(one["tier"]) if one["tier"] else ("", "")
@@ -83,7 +83,7 @@ def _print(one: Shown, look: AchievementReport, out: CommandOutput) -> None:
     out.text()
     _prose(one["criteria"], out)
     chapters = {category.id: category.name for category in look.catalogue.categories}
-    origin = "" if one["origin"] == "hermes" else f", from the plugin {one['origin']}"
+    origin = "" if one.get("origin") == "hermes" else f", from the plugin {one.get('origin')}"
     print_line(out, (f"{chapters[one['category']]}: {_kind(one)}{origin}", "dim"))
     out.text()
     percent = one["progress_pct"]
@@ -101,14 +101,14 @@ def bold(text: str) -> tuple[tuple[str, str]]:
     return ((one_line(text), "bold"),)
 
 
-def _kind(one: Shown) -> str:
+def _kind(one: AchievementView) -> str:
     from hermes_achievements.catalogue import ACHIEVEMENT_KINDS  # noqa: PLC0415 - `--help` does without
 
     return ACHIEVEMENT_KINDS.get(one["kind"], str(one["kind"]))
 
 
 def _print_tier(
-    one: Shown, tier: Shown, step: Shown | None, tiers: Tiers, out: CommandOutput
+    one: AchievementView, tier: TierGoal, step: TierStep | None, tiers: Tiers, out: CommandOutput
 ) -> None:
     """Print a tier: its threshold, and when and where it was reached."""
     needed = f"  {human_format.number(tier['threshold'])} {one['unit']}"
@@ -117,7 +117,7 @@ def _print_tier(
         print_line(out, medal, (needed, "dim"))
         return
     print_line(out, medal, (needed, ""), (f"  {human_format.local(step['at'])}", "dim"))
-    if step.get("session_id") is None:
+    if step["session_id"] is None:
         return
     indent = " " * (tiers.widest + 4)
     message = "" if step.get("message_id") is None else f"  message {step['message_id']}"

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_core import human_format
 from hermes_core.command_name import with_command_name
 from hermes_core.terminal_text import clean, fit, one_line, pad, width
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from hermes_achievements.catalogue import Catalogue
+    from hermes_achievements.evaluation.snapshot import (
+        AchievementView,
+        AnnouncedUnlock,
+        Announcement,
+    )
     from hermes_cli.output import CommandOutput
 
     Piece = tuple[str, str]  # text and style
@@ -21,7 +26,7 @@ STAR: Final = "★"
 MAX_NAMED: Final = 5  # the others are only counted
 
 
-def notice_text(announcement: Mapping[str, Any]) -> str:
+def notice_text(announcement: Announcement) -> str:
     """The text of an announcement; empty if nothing is new.
 
     The first scan of a long history finds many at once; then only the number is shown.
@@ -40,7 +45,7 @@ def notice_text(announcement: Mapping[str, Any]) -> str:
     return f"{STAR} {human_format.plural(count, 'achievement')}: {names}{rest}"
 
 
-def _unlock_text(unlock: Mapping[str, Any]) -> str:
+def _unlock_text(unlock: AnnouncedUnlock) -> str:
     return f"{one_line(unlock['name'])} ({unlock['tier'].capitalize()})"
 
 
@@ -129,7 +134,7 @@ def cell(text: str, cells: int, *, right: bool = False) -> str:
     return pad(fit(one_line(text), cells), cells, right=right)
 
 
-def amount_text(one: Mapping[str, Any]) -> str:
+def amount_text(one: AchievementView) -> str:
     """The progress in the unit of the achievement: '1,234 / 5,000 tool calls'."""
     reached = human_format.number(one["progress"])
     if one["next_threshold"] is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.evaluation import views
 from hermes_cli import history
@@ -26,12 +26,12 @@ from hermes_core import human_format
 if TYPE_CHECKING:
     import argparse
 
+    from hermes_achievements.evaluation.snapshot import AchievementView, TimelineStep
     from hermes_achievements.metrics.tally import Days
     from hermes_achievements.service import HistorySource
     from hermes_cli.commands.achievements.report import AchievementReport
     from hermes_cli.output import CommandOutput
 
-    Shown = dict[str, Any]
 
 SHOWN_ENTRIES: Final = 5
 STEP_FIELDS: Final = (
@@ -77,17 +77,17 @@ def overview(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def step_as_dict(step: Shown) -> Shown:
+def step_as_dict(step: TimelineStep) -> dict[str, object]:
     """A step of the timeline as a dict."""
     return {key: step.get(key) for key in STEP_FIELDS}
 
 
-def _as_dict(look: AchievementReport) -> Shown:
+def _as_dict(look: AchievementReport) -> dict[str, object]:
     snapshot = look.snapshot
     names = ("unlocked_count", "discovered_count", "secret_count", "total_count", "generated_at")
     return {
         "enabled": True,
-        **{name: snapshot[name] for name in names},
+        **{name: snapshot.get(name) for name in names},
         "tiers": views.count_by_tier(snapshot, look.catalogue),
         "categories": [item._asdict() for item in _category_progress(look)],
         "streaks": _streaks(look)._asdict(),
@@ -151,7 +151,7 @@ def _print_categories(chapters: list[CategoryProgress], out: CommandOutput) -> N
         )
 
 
-def _print_latest(steps: list[Shown], tiers: Tiers, out: CommandOutput) -> None:
+def _print_latest(steps: list[TimelineStep], tiers: Tiers, out: CommandOutput) -> None:
     if not steps:
         return
     out.text()
@@ -167,7 +167,7 @@ def _print_latest(steps: list[Shown], tiers: Tiers, out: CommandOutput) -> None:
         print_line(out, ("  ", ""), medal, (name, ""), (when, "dim"), (f"  {where}", ""))
 
 
-def _print_nearest(nearest: list[Shown], tiers: Tiers, out: CommandOutput) -> None:
+def _print_nearest(nearest: list[AchievementView], tiers: Tiers, out: CommandOutput) -> None:
     if not nearest:
         return
     out.text()

@@ -6,7 +6,7 @@ import contextlib
 import textwrap
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.pictures import heat_map
 from hermes_achievements.recap import periods
@@ -19,12 +19,13 @@ from hermes_core.terminal_text import fit, one_line, pad, width
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from hermes_achievements.catalogue import Catalogue
+    from hermes_achievements.evaluation.snapshot import TimelineStep
     from hermes_achievements.pictures.heat_map import Cell
     from hermes_achievements.recap.periods import Period
-    from hermes_achievements.recap.recap import Recap, RecapCount
+    from hermes_achievements.recap.recap import Recap, RecapCount, RecapTier
     from hermes_cli.output import CommandOutput
 
 SHADES: Final = ("·", "░", "▒", "▓", "█")
@@ -176,7 +177,7 @@ def _sentences(found: list[str], columns: int, out: CommandOutput) -> None:
         out.text(textwrap.indent("\n".join(lines), "     "))
 
 
-def _tier_ups(found: Sequence[Mapping[str, Any]], catalogue: Catalogue, out: CommandOutput) -> None:
+def _tier_ups(found: Sequence[RecapTier], catalogue: Catalogue, out: CommandOutput) -> None:
     """The newest tiers first."""
     if not found:
         return
@@ -280,7 +281,7 @@ def _compute_recap(asked: tuple[str, Period | None], out: CommandOutput) -> Reca
 
     kind, named = asked
     service, source = achievements.service(), achievements.source()
-    timeline: list[dict[str, Any]] = []
+    timeline: list[TimelineStep] = []
     is_rewarded = achievements.is_enabled()
     if is_rewarded:
         found_now = scan_progress.scan_history(out, may_be_earlier=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_cli import history
 from hermes_conversation import achievements
@@ -14,10 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from hermes_achievements.catalogue import Catalogue
+    from hermes_achievements.evaluation.snapshot import (
+        AchievementView,
+        AnnouncedUnlock,
+        Announcement,
+        Snapshot,
+        TierEvidence,
+        TierStep,
+        Unlock,
+    )
     from hermes_achievements.service import AchievementService, HistorySource
     from hermes_cli.output import CommandOutput
 
-    Snapshot = dict[str, Any]
 
 DISABLED: Final = (
     "Achievements are disabled. Enable them with `hermes config set achievements.enabled true`."
@@ -37,7 +45,7 @@ class AchievementReport(NamedTuple):
 
     service: AchievementService
     snapshot: Snapshot
-    news: dict[str, Any]
+    news: Announcement
     source: HistorySource | None = None  # None without a history
     is_earlier: bool = False  # from an earlier scan: another process is scanning
 
@@ -73,38 +81,47 @@ def open_report(out: CommandOutput, *, full: bool = False) -> Iterator[Achieveme
         )
 
 
-def new_unlocks(before: Mapping[str, Mapping[str, Any]], snapshot: Snapshot) -> dict[str, Any]:
+def new_unlocks(before: Mapping[str, Unlock], snapshot: Snapshot) -> Announcement:
     """Achievements with tiers that are not in *before*, each with its highest."""
-    unlocks = []
+    unlocks: list[AnnouncedUnlock] = []
     for achievement in snapshot["achievements"]:
-        held = before.get(achievement["id"], {}).get("tiers", {})
+        name = achievement["id"]
+        held = before[name].get("tiers", {}) if name in before else {}
         new = [step for step in achievement.get("tier_history") or () if step["tier"] not in held]
         if new:
-            unlocks.append({key: achievement[key] for key in ("id", "name", "icon")} | new[-1])
+            icon = achievement["icon"]
+            unlocks.append({"id": name, "name": achievement["name"], "icon": icon, **new[-1]})
     return {"unlocks": unlocks, "count": len(unlocks), "is_first_scan": not before}
 
 
-def tiers_by_id(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
+def tiers_by_id(snapshot: Snapshot) -> dict[str, Unlock]:
     """The tiers of a snapshot by achievement ID."""
     return {
-        achievement["id"]: {
-            "tiers": {step["tier"]: step for step in achievement.get("tier_history") or ()}
-        }
+        achievement["id"]: {"tiers": dict(map(_evidence, achievement.get("tier_history") or ()))}
         for achievement in snapshot["achievements"]
     }
 
 
-def public_fields(one: Mapping[str, Any]) -> dict[str, Any]:
+def _evidence(step: TierStep) -> tuple[str, TierEvidence]:
+    return step["tier"], {
+        "at": step["at"],
+        "session_id": step["session_id"],
+        "message_id": step["message_id"],
+    }
+
+
+def public_fields(one: AchievementView) -> dict[str, object]:
     """The documented fields of an achievement, also of a secret one."""
-    result = {key: one.get(key) for key in ACHIEVEMENT_FIELDS}
-    if result["tier_history"] is not None:
-        result["tier_history"] = [
-            {key: step.get(key) for key in STEP_FIELDS} for step in result["tier_history"]
-        ]
-    return result
+    history = one.get("tier_history")
+    steps = None if history is None else [_public_step(step) for step in history]
+    return {**{key: one.get(key) for key in ACHIEVEMENT_FIELDS}, "tier_history": steps}
 
 
-def unlock_as_dict(unlock: Mapping[str, Any]) -> dict[str, Any]:
+def _public_step(step: TierStep) -> dict[str, object]:
+    return {key: step.get(key) for key in STEP_FIELDS}
+
+
+def unlock_as_dict(unlock: AnnouncedUnlock) -> dict[str, object]:
     """An unlock as a dict."""
     return {key: unlock.get(key) for key in UNLOCK_FIELDS}
 
@@ -114,7 +131,7 @@ def wants_notices() -> bool:
     return ConfigFile.of_home().settings().get_bool("achievements.notify")
 
 
-def conversation_name(step: Mapping[str, Any]) -> str:
+def conversation_name(step: TierStep | AnnouncedUnlock) -> str:
     """The title or ID of the conversation of a step."""
     if step.get("is_gone"):
         return DELETED_CONVERSATION

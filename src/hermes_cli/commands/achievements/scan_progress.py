@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.evaluation.views import SessionTitles, with_titles
 from hermes_conversation import achievements
@@ -16,13 +16,14 @@ from hermes_core import human_format
 from hermes_core.errors import ScanBusyError, ScanError
 
 if TYPE_CHECKING:
+    from hermes_achievements.evaluation.snapshot import Snapshot
     from hermes_achievements.metrics.tally import Tally
     from hermes_achievements.scan.history import Ledger
     from hermes_achievements.scan.scanner import Scanner, ScanProgress
+    from hermes_achievements.scan.status import ReportedProgress
     from hermes_achievements.service import AchievementService, HistorySource
     from hermes_cli.output import CommandOutput
 
-    Snapshot = dict[str, Any]
 
 POLL_SECONDS: Final = 0.1
 MAX_WAIT_SECONDS: Final = 60.0  # for a scan in another process
@@ -81,7 +82,7 @@ def _run_with_progress(
     running = executor.submit(_run, service, source, stopping, full=full)
     try:
         while not wait([running], POLL_SECONDS).done:
-            _show(service.status.facts()["progress"], out)
+            _show(service.status.facts().progress, out)
     except KeyboardInterrupt:
         stopping.set()
         for process in multiprocessing.active_children():
@@ -111,7 +112,7 @@ def _run(
             snapshot = service.run(source, service.compute, publish=False, full=full)
             if snapshot is not None:
                 return snapshot, False
-            failure = service.status.facts()["last_error"]
+            failure = service.status.facts().last_error
             if failure:
                 raise ScanError(f"Scanning the history failed: {failure}")
         earlier = service.current()
@@ -127,11 +128,9 @@ def _is_scan_running(source: HistorySource) -> bool:
         return not is_locked
 
 
-def _show(progress: dict[str, Any] | None, out: CommandOutput) -> None:
+def _show(progress: ReportedProgress | None, out: CommandOutput) -> None:
     if progress is not None:
-        out.progress(
-            progress_text(progress["sessions"], progress["total"], progress["seconds_left"])
-        )
+        out.progress(progress_text(progress.sessions, progress.total, progress.seconds_left))
 
 
 def progress_text(done: int, total: int, seconds_left: float | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from hermes_achievements.evaluation.views import SessionTitles, with_titles
 from hermes_cli import history
@@ -16,6 +16,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     import argparse
 
+    from hermes_achievements.evaluation.snapshot import Announcement, Snapshot
     from hermes_achievements.service import AchievementService
     from hermes_cli.commands.achievements.report import AchievementReport
     from hermes_cli.output import CommandOutput
@@ -54,7 +55,7 @@ def _wait_for_history(interval: float, out: CommandOutput) -> None:
         time.sleep(interval)
 
 
-def _scan_again(service: AchievementService) -> dict[str, Any] | None:
+def _scan_again(service: AchievementService) -> Snapshot | None:
     """Scan; return the snapshot, or the current one if another process is scanning."""
     source = achievements.source()
     result = service.run(source, service.compute, publish=False) or service.current()
@@ -63,19 +64,19 @@ def _scan_again(service: AchievementService) -> dict[str, Any] | None:
 
 def _report_problem(service: AchievementService, before: str, out: CommandOutput) -> str:
     """Report a new scan failure once; return it."""
-    problem = service.status.facts()["last_error"] or ""
+    problem = service.status.facts().last_error or ""
     if problem and problem != before:
         out.progress("")
         out.note(f"Scanning the history failed: {problem}")
     return problem
 
 
-def _show_state(snapshot: dict[str, Any], out: CommandOutput) -> None:
+def _show_state(snapshot: Snapshot, out: CommandOutput) -> None:
     unlocked, total = snapshot["unlocked_count"], snapshot["total_count"]
     out.progress(f"Watching: {unlocked} of {total} earned (Ctrl+C stops)")
 
 
-def _print(found: dict[str, Any], arguments: argparse.Namespace, out: CommandOutput) -> None:
+def _print(found: Announcement, arguments: argparse.Namespace, out: CommandOutput) -> None:
     if found["count"]:
         out.progress("")
     unlocks = sorted(found["unlocks"], key=lambda unlock: float(unlock["at"]))
@@ -87,7 +88,7 @@ def _print(found: dict[str, Any], arguments: argparse.Namespace, out: CommandOut
         out.text(display.notice_text(found), "yellow")
         return
     for unlock in unlocks:
-        result = {**found, "unlocks": [unlock], "count": 1}
+        result: Announcement = {**found, "unlocks": [unlock], "count": 1}
         where = report.conversation_name(unlock)
         out.styled(
             (f"{human_format.local(unlock['at'])}  ", "dim"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from collections import deque
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway import status
 from gateway.outbound import direct_send
@@ -29,7 +28,14 @@ from hermes_dashboard.auth.access import Access
 from hermes_dashboard.auth.allowed_origins import WILDCARD_HOSTS, allowed_origins, is_loopback
 from hermes_dashboard.auth.client_address import TrustedProxies
 from hermes_dashboard.auth.passwords import PasswordFile
-from hermes_dashboard.context import DashboardContext
+from hermes_dashboard.context import (
+    DashboardContext,
+    GatewayChat,
+    GatewayError,
+    GatewayStatus,
+    PlatformStatus,
+    SelectableModel,
+)
 from hermes_dashboard.plugins import tabs
 from hermes_dashboard.server import Certificate
 from hermes_state import SessionDB
@@ -38,6 +44,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from gateway.status import RuntimePlatform
     from hermes_cli.output import CommandOutput
     from hermes_dashboard.page import Page
     from hermes_dashboard.plugins.apis import FindTabs
@@ -60,55 +67,54 @@ class GatewayStatusReader:
     def __init__(self, db: SessionDB) -> None:
         self._db = db
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> GatewayStatus:
         """Whether the gateway is running, since when, and the state of each platform."""
         pid = status.running_pid()
-        runtime_status = (status.read_runtime_status() or {}) if pid is not None else {}
-        platforms = runtime_status.get("platforms")
-        return {
-            "is_running": pid is not None,
-            "pid": pid,
-            "started_at": runtime_status.get("start_time"),
-            "version": runtime_status.get("version"),
-            "platforms": [
-                _platform(name, item)
-                for name, item in (platforms if isinstance(platforms, dict) else {}).items()
-                if isinstance(item, dict)
+        if pid is None:
+            return GatewayStatus()
+        runtime_status = status.read_runtime_status() or {}
+        return GatewayStatus(
+            is_running=True,
+            pid=pid,
+            started_at=runtime_status.get("start_time"),
+            version=runtime_status.get("version"),
+            platforms=[
+                _platform(name, item) for name, item in runtime_status.get("platforms", {}).items()
             ],
-        }
+        )
 
-    def errors(self, limit: int) -> list[dict[str, Any]]:
+    def errors(self, limit: int) -> list[GatewayError]:
         """Recent errors, newest first."""
         return list(deque(_entries(), maxlen=max(limit, 0)))[::-1]
 
-    def chats(self, limit: int) -> list[dict[str, Any]]:
+    def chats(self, limit: int) -> list[GatewayChat]:
         """The chats with a conversation, latest first."""
         known = direct_send.list_channels(self._db, config_of_home())
         return [
-            {
-                "key": item.session_key,
-                "platform": item.platform,
-                "name": item.name,
-                "kind": item.kind,
-                "session_id": item.session_id,
-                "last_active": item.last_active,
-            }
+            GatewayChat(
+                key=item.session_key or "",
+                platform=item.platform,
+                name=item.name,
+                kind=item.kind,
+                session_id=item.session_id,
+                last_active=item.last_active,
+            )
             for item in known
             if item.session_id
         ][:limit]
 
 
-def _platform(name: str, state: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": name,
-        "state": str(state.get("state") or ""),
-        "detail": str(state.get("error_message") or ""),
-        "account": state.get("account"),
-        "since": state.get("updated_at"),
-    }
+def _platform(name: str, state: RuntimePlatform) -> PlatformStatus:
+    return PlatformStatus(
+        name=name,
+        state=state.get("state") or "",
+        detail=state.get("error_message") or "",
+        account=state.get("account"),
+        since=state.get("updated_at"),
+    )
 
 
-def _entries() -> Iterator[dict[str, Any]]:
+def _entries() -> Iterator[GatewayError]:
     """The warnings and errors at the end of the gateway log."""
     path = paths.logs_path() / log_file.GATEWAY_LOG_NAME
     if not path.exists():
@@ -123,19 +129,18 @@ def _entries() -> Iterator[dict[str, Any]]:
                 yield entry
 
 
-def _entry(line: bytes) -> dict[str, Any] | None:
+def _entry(line: bytes) -> GatewayError | None:
     try:
-        data = json.loads(line)
-        if data.get("level") not in SHOWN_LOG_LEVELS:
-            return None
-        at = datetime.fromisoformat(str(data["at"])).timestamp()
-    except (ValueError, AttributeError, KeyError):
+        entry = log_file.parse_line(line)
+        at = datetime.fromisoformat(entry.at).timestamp()
+    except ValueError:
         return None  # foreign or truncated line
-    words = {name: str(data.get(name, "")) for name in ("level", "logger", "message")}
-    return {"at": at, **words}
+    if entry.level not in SHOWN_LOG_LEVELS:
+        return None
+    return GatewayError(at, entry.level, entry.logger, entry.message)
 
 
-def models() -> list[dict[str, Any]]:
+def models() -> list[SelectableModel]:
     """The selectable models: the current one, local servers' and the built-in one."""
     choice = (
         selection.configured_model(ConfigFile.of_home().settings()) or selection.find_local_model()
@@ -156,14 +161,8 @@ def models() -> list[dict[str, Any]]:
 
 def _model(
     name: str, provider: str, *, is_current: bool = False, is_here: bool = True, detail: str = ""
-) -> dict[str, Any]:
-    return {
-        "name": name,
-        "provider": provider,
-        "is_current": is_current,
-        "is_here": is_here,
-        "detail": detail,
-    }
+) -> SelectableModel:
+    return SelectableModel(name, provider, is_current, is_here, detail)
 
 
 REMOTE_ACCESS_REFUSED: Final = (

@@ -72,9 +72,9 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     with history.open_or_create() as db:
         keys = db.people.api_keys()
     if arguments.json:
-        out.json(keys)
+        out.json([key._asdict() for key in keys])
         return 0
-    rows = [(item["name"], item["role"], human_format.date(item["created_at"])) for item in keys]
+    rows = [(key.name, key.role, human_format.date(key.created_at)) for key in keys]
     if rows:
         out.table(COLUMNS, rows)
     out.text("API_SERVER_KEY has the role owner.")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.outbound import direct_send
 from gateway.process.config_loader import config_of_home
 from hermes_cli import history
 from hermes_core import human_format, log_file, paths
 from hermes_core.errors import UsageError
+from hermes_core.json_values import list_in
 
 if TYPE_CHECKING:
     import argparse
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_cli.output import CommandOutput
+    from hermes_core.log_file import LogEntry
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import IncomingMessage
+    from hermes_state.delivery.outbox import StoredReply
 
 POLL_SECONDS: Final = 0.5
-COMMON_FIELDS: Final = frozenset({"at", "level", "process", "logger", "message", "traceback"})
 
 
 # The log
@@ -43,7 +44,7 @@ def logs(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def _entries(path: Path) -> Iterator[dict[str, Any]]:
+def _entries(path: Path) -> Iterator[LogEntry]:
     """The entries of the log file and its predecessor."""
     for item in (path.with_name(path.name + ".1"), path):
         if item.exists():
@@ -51,7 +52,7 @@ def _entries(path: Path) -> Iterator[dict[str, Any]]:
                 yield from filter(None, map(_entry, file))
 
 
-def _follow(path: Path) -> Iterator[dict[str, Any]]:
+def _follow(path: Path) -> Iterator[LogEntry]:
     """New entries as they are written; follows a rotated file."""
     file = path.open(encoding="utf-8", errors="replace")
     try:
@@ -71,37 +72,33 @@ def _follow(path: Path) -> Iterator[dict[str, Any]]:
         file.close()
 
 
-def _entry(line: str) -> dict[str, Any] | None:
+def _entry(line: str) -> LogEntry | None:
     try:
-        data = json.loads(line)
+        return log_file.parse_line(line)
     except ValueError:
         return None
-    return data if isinstance(data, dict) else None
 
 
 def _filter_entries(
-    entries: Iterator[dict[str, Any]], arguments: argparse.Namespace
-) -> Iterator[dict[str, Any]]:
+    entries: Iterator[LogEntry], arguments: argparse.Namespace
+) -> Iterator[LogEntry]:
     levels = logging.getLevelNamesMapping()
     minimum = levels[arguments.level.upper()]
     for entry in entries:
-        is_shown = levels.get(str(entry.get("level")).upper(), 0) >= minimum
-        message_ids = (entry.get("inbox_id"), *(entry.get("merged") or ()))
+        is_shown = levels.get(entry.level.upper(), 0) >= minimum
+        message_ids = (entry.facts.get("inbox_id"), *list_in(entry.facts, "merged"))
         if is_shown and (arguments.message is None or arguments.message in message_ids):
             yield entry
 
 
-def _show(entry: dict[str, Any], out: CommandOutput, *, as_json: bool) -> None:
+def _show(entry: LogEntry, out: CommandOutput, *, as_json: bool) -> None:
     if as_json:
-        out.json_line(entry)
+        out.json_line(entry.fields)
         return
-    facts = " ".join(
-        f"{name}={value}" for name, value in entry.items() if name not in COMMON_FIELDS
-    )
-    at = str(entry.get("at", ""))[:23].replace("T", " ")
-    level = str(entry.get("level", ""))
-    style = {"warning": "yellow", "error": "red", "critical": "red"}.get(level, "")
-    out.text(f"{at} {level:8} {entry.get('message')}  {facts}".rstrip(), style)
+    facts = " ".join(f"{name}={value}" for name, value in entry.facts.items())
+    at = entry.at[:23].replace("T", " ")
+    style = {"warning": "yellow", "error": "red", "critical": "red"}.get(entry.level, "")
+    out.text(f"{at} {entry.level:8} {entry.message}  {facts}".rstrip(), style)
 
 
 # Tracing
@@ -116,52 +113,112 @@ def trace(arguments: argparse.Namespace, out: CommandOutput) -> int:
             f"Message {arguments.message} was not received, or it is older than a month."
         )
     if arguments.json:
-        out.json(results)
+        out.json([item.as_json() for item in results])
         return 0
     for item in results:
         _print_trace(item, out)
     return 0
 
 
-def _trace_of(db: SessionDB, message: IncomingMessage) -> dict[str, Any]:
+class TracedReply(NamedTuple):
+    """A reply to a message, and its delivery."""
+
+    outbox_id: int
+    state: str
+    attempts: int
+    created_at: float
+    settled_at: float | None
+    receipt: str | None
+    error: str | None
+    text: str
+
+
+class TracedMessage(NamedTuple):
+    """The way of a message from the platform to its replies."""
+
+    inbox_id: int
+    platform: str
+    account: str
+    chat_id: str
+    message_id: str
+    session_key: str
+    state: str
+    received_at: float
+    settled_at: float | None
+    attempts: int
+    error: str | None
+    session_id: str | None
+    sender: str | None
+    text: str
+    stored_as: int | None
+    replies: list[TracedReply]
+
+    def as_json(self) -> dict[str, object]:
+        """The documented JSON object."""
+        return {**self._asdict(), "replies": [reply._asdict() for reply in self.replies]}
+
+
+def _trace_of(db: SessionDB, message: IncomingMessage) -> TracedMessage:
     session_id = message.session_id
     uid = f"inbox:{message.inbox_id}"
-    names = ("inbox_id", "platform", "account", "chat_id", "message_id", "session_key", "state")
-    more = ("received_at", "settled_at", "attempts", "error", "session_id")
-    replies = ("outbox_id", "state", "attempts", "created_at", "settled_at", "receipt", "error")
-    return {
-        **{name: getattr(message, name) for name in (*names, *more)},
-        "sender": message.payload["source"].get("user_name"),
-        "text": message.payload["text"],
-        "stored_as": db.messages.message_of(session_id, uid) if session_id else None,
-        "replies": [
-            {**{name: getattr(reply, name) for name in replies}, "text": reply.payload["text"]}
-            for reply in db.chats.replies_to(message.inbox_id)
-        ],
-    }
+    return TracedMessage(
+        inbox_id=message.inbox_id,
+        platform=message.platform,
+        account=message.account,
+        chat_id=message.chat_id,
+        message_id=message.message_id,
+        session_key=message.session_key,
+        state=message.state,
+        received_at=message.received_at,
+        settled_at=message.settled_at,
+        attempts=message.attempts,
+        error=message.error,
+        session_id=session_id,
+        sender=message.payload["source"].get("user_name"),
+        text=message.payload["text"],
+        stored_as=db.messages.message_of(session_id, uid) if session_id else None,
+        replies=[_traced_reply(reply) for reply in db.chats.replies_to(message.inbox_id)],
+    )
 
 
-def _print_trace(one: dict[str, Any], out: CommandOutput) -> None:
-    out.text(f"message {one['inbox_id']}", "bold")
-    sender = f"{one['sender'] or '?'} in {one['chat_id']} on {one['platform']}"
+def _traced_reply(reply: StoredReply) -> TracedReply:
+    return TracedReply(
+        outbox_id=reply.outbox_id,
+        state=reply.state,
+        attempts=reply.attempts,
+        created_at=reply.created_at,
+        settled_at=reply.settled_at,
+        receipt=reply.receipt,
+        error=reply.error,
+        text=reply.payload["text"],
+    )
+
+
+def _print_trace(message: TracedMessage, out: CommandOutput) -> None:
+    out.text(f"message {message.inbox_id}", "bold")
+    sender = f"{message.sender or '?'} in {message.chat_id} on {message.platform}"
+    received = f"{_at(message.received_at)}  from {sender}, platform ID {message.message_id}"
     rows = [
-        ("received", f"{_at(one['received_at'])}  from {sender}, platform ID {one['message_id']}"),
-        ("text", _short(one["text"])),
-        ("state", f"{one['state']}, attempts {one['attempts']}"),
+        ("received", received),
+        ("text", _short(message.text)),
+        ("state", f"{message.state}, attempts {message.attempts}"),
     ]
-    if one["session_id"]:
-        stored = f", message {one['stored_as']}" if one["stored_as"] else ""
-        rows.append(("conversation", f"{one['session_id']}{stored}"))
-    if one["settled_at"]:
-        rows.append(("handled", _at(one["settled_at"])))
-    for reply in one["replies"]:
-        sent = (
-            f", sent {_at(reply['settled_at'])} as {reply['receipt']}" if reply["receipt"] else ""
-        )
-        why = f" ({reply['error']})" if reply["error"] else ""
-        state = f"{reply['state']}, attempts {reply['attempts']}{sent}{why}"
-        rows.append((f"reply {reply['outbox_id']}", f"{state}: {_short(reply['text'])}"))
+    if message.session_id:
+        stored = f", message {message.stored_as}" if message.stored_as else ""
+        rows.append(("conversation", f"{message.session_id}{stored}"))
+    if message.settled_at:
+        rows.append(("handled", _at(message.settled_at)))
+    rows += [_reply_row(reply) for reply in message.replies]
     out.pairs(rows)
+
+
+def _reply_row(reply: TracedReply) -> tuple[str, str]:
+    sent = ""
+    if reply.receipt and reply.settled_at is not None:
+        sent = f", sent {_at(reply.settled_at)} as {reply.receipt}"
+    why = f" ({reply.error})" if reply.error else ""
+    state = f"{reply.state}, attempts {reply.attempts}{sent}{why}"
+    return f"reply {reply.outbox_id}", f"{state}: {_short(reply.text)}"
 
 
 def _at(moment: float) -> str:

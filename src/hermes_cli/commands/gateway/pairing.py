@@ -53,16 +53,15 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     with history.open_or_create() as db:
         allowed, pending = db.pairings.allowed(), db.pairings.pending()
     if arguments.json:
-        out.json({"allowed": allowed, "asking": pending})
+        users = [user._asdict() for user in allowed]
+        out.json({"allowed": users, "asking": [request._asdict() for request in pending]})
         return 0
-    for item in allowed:
-        since = human_format.date(item["allowed_at"])
-        out.text(f"{item['platform']}  {item['user_id']}  {item['user_name']}  approved {since}")
-    for item in pending:
-        requested = human_format.ago(item["created_at"], time.time())
-        out.text(
-            f"{item['platform']}  {item['user_id']}  {item['user_name']}  requested {requested}"
-        )
+    for user in allowed:
+        since = human_format.date(user.allowed_at)
+        out.text(f"{user.platform}  {user.user_id}  {user.user_name}  approved {since}")
+    for request in pending:
+        ago = human_format.ago(request.created_at, time.time())
+        out.text(f"{request.platform}  {request.user_id}  {request.user_name}  requested {ago}")
     if not allowed and not pending:
         out.text("No approved users and no pending requests.")
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import hermes_plugin_host
 from hermes_cli import history
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
+    from hermes_state.delivery.boundaries import BoundaryEvent
 
 EXAMPLES = """\
 examples:
@@ -87,10 +88,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json_option(test_parser)
 
 
+class ListedHook(TypedDict):
+    """A hook in JSON output."""
+
+    name: str
+    facts: list[str]
+    moment: str
+    returns: str
+    plugins: list[str]
+    last_error: str
+
+
 def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print all hooks."""
     manager = hermes_plugin_host.active()
-    rows: list[dict[str, Any]] = []
+    rows: list[ListedHook] = []
     for hook in HOOKS:
         callbacks = manager.callbacks(hook.name)
         rows.append(
@@ -125,26 +137,26 @@ def print_log(arguments: argparse.Namespace, out: CommandOutput) -> int:
         session_id = db.lookup.resolve(arguments.session) if arguments.session else None
         events = db.boundaries.recent(session_id, limit=arguments.limit)
     if arguments.json:
-        out.json(events)
+        out.json([event._asdict() for event in events])
     elif events:
         out.table(LOG_COLUMNS, [_row(event) for event in events])
         for event in events:
-            if event["error"]:
-                out.text(f"{event['event_id'][:12]}: {event['error']}", "yellow")
+            if event.error:
+                out.text(f"{event.event_id[:12]}: {event.error}", "yellow")
     else:
         out.text("No events yet.")
     return 0
 
 
-def _row(event: dict[str, Any]) -> tuple[str, ...]:
+def _row(event: BoundaryEvent) -> tuple[str, ...]:
     return (
-        event["event_id"],
-        human_format.local(event["occurred_at"]),
-        event["kind"],
-        event["reason"],
-        event["session_id"],
-        event["state"],
-        str(event["attempts"]),
+        event.event_id,
+        human_format.local(event.occurred_at),
+        event.kind,
+        event.reason,
+        event.session_id,
+        event.state,
+        str(event.attempts),
     )
 
 
@@ -154,7 +166,7 @@ def replay(arguments: argparse.Namespace, out: CommandOutput) -> int:
         matches = [
             event
             for event in db.boundaries.recent(limit=-1)
-            if event["event_id"].startswith(arguments.event)
+            if event.event_id.startswith(arguments.event)
         ]
         if not matches:
             raise UsageError(
@@ -162,20 +174,20 @@ def replay(arguments: argparse.Namespace, out: CommandOutput) -> int:
             )
         if len(matches) > 1:
             raise UsageError(f"{len(matches)} event IDs start with '{arguments.event}'.")
-        db.boundaries.replay(matches[0]["event_id"])
+        db.boundaries.replay(matches[0].event_id)
         Delivery(db.boundaries, hermes_plugin_host.active()).deliver_due()
         event = next(
             boundary
-            for boundary in db.boundaries.recent(matches[0]["session_id"], limit=-1)
-            if boundary["event_id"] == matches[0]["event_id"]
+            for boundary in db.boundaries.recent(matches[0].session_id, limit=-1)
+            if boundary.event_id == matches[0].event_id
         )
     if arguments.json:
-        out.json(event)
+        out.json(event._asdict())
     else:
-        out.text(f"{event['event_id']} {event['state']}")
-        if event["error"]:
-            out.text(event["error"], "yellow")
-    return 0 if event["state"] == "delivered" else 1
+        out.text(f"{event.event_id} {event.state}")
+        if event.error:
+            out.text(event.error, "yellow")
+    return 0 if event.state == "delivered" else 1
 
 
 def test(arguments: argparse.Namespace, out: CommandOutput) -> int:

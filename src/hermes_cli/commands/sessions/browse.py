@@ -57,5 +57,5 @@ def browse(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.json:
         out.json(history.listed_fields(row))
     else:
-        out.text(str(row["id"]))
+        out.text(row.id)
     return 0

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_cli.output import CommandOutput
     from hermes_cli.parser import Run
     from hermes_state import SessionDB
+    from hermes_state.sessions.retention import PruneCandidate
 
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - its only name
 
@@ -187,7 +188,7 @@ def restore(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def _resolve_untrashed(db: SessionDB, text: str) -> str:
     """Resolve a session; raise UsageError if it is in the trash."""
     session_id = db.lookup.resolve(text)
-    if any(row["session_id"] == session_id for row in db.trash.content()):
+    if any(row.session_id == session_id for row in db.trash.content()):
         raise UsageError(
             f"{session_id} is in the trash. Restore it with `hermes sessions restore {session_id}`."
         )
@@ -198,9 +199,9 @@ def _resolve_trashed(db: SessionDB, text: str) -> str:
     """Resolve a session in the trash by ID, title, or a prefix of either."""
     rows = db.trash.content()
     matches = [
-        row["session_id"]
+        row.session_id
         for row in rows
-        if row["session_id"].startswith(text) or (row["title"] or "").startswith(text)
+        if row.session_id.startswith(text) or (row.title or "").startswith(text)
     ]
     return matches[0] if len(matches) == 1 else db.lookup.resolve(text)
 
@@ -208,7 +209,7 @@ def _resolve_trashed(db: SessionDB, text: str) -> str:
 def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: CommandOutput) -> None:
     rows = db.trash.content()
     if arguments.json:
-        out.json(rows)
+        out.json([row._asdict() for row in rows])
         return
     if not rows:
         out.text("The trash is empty.")
@@ -217,10 +218,10 @@ def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: CommandOutpu
         TRASH_COLUMNS,
         [
             (
-                row["session_id"],
-                human_format.date(row["trashed_at"]),
-                row["reason"],
-                history.display_name(row),
+                row.session_id,
+                human_format.date(row.trashed_at),
+                row.reason,
+                history.display_name(row.title, row.preview),
             )
             for row in rows
         ],
@@ -238,7 +239,7 @@ def prune(arguments: argparse.Namespace, out: CommandOutput) -> int:
             db.prune_sessions(arguments.older_than, arguments.source)
             history.deliver_events(db)
         if arguments.json:
-            ids = [row["id"] for row in plan.due]
+            ids = [row.session.id for row in plan.due]
             out.json({"pruned": ids, "spared": result, "is_dry_run": not arguments.yes})
             return 0
         _print_plan(plan.due, result, arguments, out)
@@ -246,7 +247,10 @@ def prune(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 
 def _print_plan(
-    due: list[history.Row], kept: dict[str, int], arguments: argparse.Namespace, out: CommandOutput
+    due: list[PruneCandidate],
+    kept: dict[str, int],
+    arguments: argparse.Namespace,
+    out: CommandOutput,
 ) -> None:
     verb = "Moved" if arguments.yes else "Would move"
     out.text(f"{verb} {human_format.plural(len(due), 'conversation')} to the trash.")

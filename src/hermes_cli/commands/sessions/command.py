@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
+    from hermes_state.upkeep.statistics import StatisticsDict, StoreStatistics
 
 EXAMPLES = """\
 examples:
@@ -26,7 +27,7 @@ examples:
 
 ID is a session ID, a title, a prefix of either, or `last`.
 """
-NO_STATS = {
+NO_STATS: StatisticsDict = {
     "sessions": 0, "messages": 0, "tool_calls": 0, "by_source": {}, "open_sessions": 0,
     "trashed": 0, "first_started_at": None, "last_active": None, "database_bytes": 0,
     "wal_bytes": 0, "input_tokens": 0, "output_tokens": 0, "estimated_cost_usd": 0.0,
@@ -113,7 +114,7 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
             out.text(history.no_history_text())
         return 0
     with history.open_for_reading() as db:
-        rows = db.list_sessions_rich(
+        rows = db.lists.sessions(
             **session_filter(arguments),
             limit=-1 if arguments.all else arguments.limit,
             order_by_last_active=True,
@@ -140,7 +141,7 @@ def print_stats(arguments: argparse.Namespace, out: CommandOutput) -> int:
     with history.open_for_reading() as db:
         stats = db.statistics.stats()
     if arguments.json:
-        out.json(stats)
+        out.json(stats.as_dict())
         return 0
     out.pairs(_stat_lines(stats))
     out.text()
@@ -149,27 +150,27 @@ def print_stats(arguments: argparse.Namespace, out: CommandOutput) -> int:
         TableColumn("sessions", right=True),
         TableColumn("messages", right=True),
     )
-    by_source = sorted(stats["by_source"].items(), key=lambda item: -item[1]["sessions"])
+    by_source = sorted(stats.by_source.items(), key=lambda item: -item[1].sessions)
     out.table(
         columns,
         [
-            (source, human_format.number(each["sessions"]), human_format.number(each["messages"]))
+            (source, human_format.number(each.sessions), human_format.number(each.messages))
             for source, each in by_source
         ],
     )
     return 0
 
 
-def _stat_lines(stats: history.Row) -> list[tuple[str, str]]:
+def _stat_lines(stats: StoreStatistics) -> list[tuple[str, str]]:
     number, size = human_format.number, human_format.size
     return [
-        ("conversations", f"{number(stats['sessions'])} ({number(stats['open_sessions'])} open)"),
-        ("in the trash", number(stats["trashed"])),
-        ("messages", number(stats["messages"])),
-        ("tool calls", number(stats["tool_calls"])),
-        ("tokens", f"{number(stats['input_tokens'])} in, {number(stats['output_tokens'])} out"),
-        ("estimated cost", f"{stats['estimated_cost_usd'] or 0:.2f} USD"),
-        ("first", human_format.local(stats["first_started_at"])),
-        ("last active", human_format.local(stats["last_active"])),
-        ("on disk", f"{size(stats['database_bytes'])} + {size(stats['wal_bytes'])} log"),
+        ("conversations", f"{number(stats.sessions)} ({number(stats.open_sessions)} open)"),
+        ("in the trash", number(stats.trashed)),
+        ("messages", number(stats.messages)),
+        ("tool calls", number(stats.tool_calls)),
+        ("tokens", f"{number(stats.input_tokens)} in, {number(stats.output_tokens)} out"),
+        ("estimated cost", f"{stats.estimated_cost_usd or 0:.2f} USD"),
+        ("first", human_format.local(stats.first_started_at)),
+        ("last active", human_format.local(stats.last_active)),
+        ("on disk", f"{size(stats.database_bytes)} + {size(stats.wal_bytes)} log"),
     ]

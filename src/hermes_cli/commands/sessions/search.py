@@ -11,9 +11,11 @@ from hermes_core import human_format
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from hermes_cli.output import CommandOutput
     from hermes_state import SessionDB
+    from hermes_state.search.hits import FoundMessage
 
 EXAMPLES = """\
 examples:
@@ -59,7 +61,7 @@ def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.json([]) if arguments.json else out.text(history.no_history_text())
         return 0
     with history.open_for_reading() as db:
-        hits = db.search_messages(
+        hits = db.search.find(
             " ".join(arguments.query),
             source_filter=[arguments.source] if arguments.source else None,
             role_filter=[arguments.role] if arguments.role else None,
@@ -73,7 +75,7 @@ def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
             inside_words=arguments.inside,
         )
         if arguments.json:
-            out.json(hits)
+            out.json([hit.as_dict() for hit in hits])
         else:
             print_hits(db, hits, out)
         out.flush()
@@ -81,23 +83,23 @@ def search(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def print_hits(db: SessionDB, hits: list[history.Row], out: CommandOutput) -> None:
+def print_hits(db: SessionDB, hits: list[FoundMessage], out: CommandOutput) -> None:
     """Print the hits by conversation, with the found words highlighted."""
     if not hits:
         out.text("No matching messages.")
     last = None
     for hit in hits:
-        if hit["session_id"] != last:
-            last = hit["session_id"]
+        if hit.session_id != last:
+            last = hit.session_id
             title = db.get_session_title(last) or ""
-            out.styled((last, "cyan"), (f"  {hit['source']}", "dim"), (f"  {title}", "bold"))
+            out.styled((last, "cyan"), (f"  {hit.source}", "dim"), (f"  {title}", "bold"))
         out.styled(
-            (f"  {human_format.local(hit['timestamp'])}  {hit['role']}  ", "dim"),
-            *_pieces(hit["snippet_text"], hit["offsets"]),
+            (f"  {human_format.local(hit.timestamp)}  {hit.role}  ", "dim"),
+            *_pieces(hit.snippet_text, hit.offsets),
         )
 
 
-def _pieces(text: str, offsets: list[list[int]]) -> list[tuple[str, str]]:
+def _pieces(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
     pieces, end = [], 0
     for start, stop in offsets:
         pieces += [(text[end:start], ""), (text[start:stop], "bold yellow")]

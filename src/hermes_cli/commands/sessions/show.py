@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from hermes_cli import history
 from hermes_core import human_format
+from hermes_core.errors import SessionNotFoundError
 from hermes_core.human_format import local
 from hermes_core.terminal_text import fit, one_line
 
@@ -17,43 +18,100 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_cli.output import CommandOutput
+    from hermes_core.messages import Content, ToolCallDict
     from hermes_state import SessionDB
-
-Message = dict[str, Any]
+    from hermes_state.messages.rows import MessageRow
+    from hermes_state.sessions.records import SessionRow
 
 FOLD_LINES = 8
 FOLD_CHARACTERS = 1200
 ARGUMENT_CELLS = 100
 _HEADING_STYLES = {"user": "bold cyan", "assistant": "bold green", "tool": "bold yellow"}
-MESSAGE_FIELDS = (
-    "id", "role", "content", "tool_calls", "tool_name", "tool_call_id", "timestamp", "active",
-    "compacted", "finish_reason",
-)  # fmt: skip
 
 
-def print_message(out: CommandOutput, message: Message, *, full: bool = False) -> None:
+class PublicMessage(TypedDict):
+    """A message in JSON output."""
+
+    id: int
+    role: str
+    content: Content
+    tool_calls: list[ToolCallDict] | str | None
+    tool_name: str | None
+    tool_call_id: str | None
+    timestamp: float
+    active: int | None
+    compacted: int | None
+    finish_reason: str | None
+
+
+class PublicSession(TypedDict):
+    """A conversation in JSON output."""
+
+    id: str
+    title: str | None
+    source: str
+    model: str | None
+    started_at: float
+    ended_at: float | None
+    end_reason: str | None
+    message_count: int
+    tool_call_count: int
+    input_tokens: int
+    output_tokens: int
+    estimated_cost_usd: float | None
+    cwd: str | None
+    parent_session_id: str | None
+
+
+def print_message(out: CommandOutput, message: MessageRow, *, full: bool = False) -> None:
     """Print a message under its heading, followed by an empty line."""
-    role = str(message.get("role") or "?")
+    role = message.role or "?"
     marks = "".join(f" [{mark}]" for mark in _marks(message))
-    heading = f"{role} {message['tool_name']}" if message.get("tool_name") else role
+    heading = f"{role} {message.tool_name}" if message.tool_name else role
     style = _HEADING_STYLES.get(role, "bold")
-    out.styled((one_line(heading), style), (f"  {local(message.get('timestamp'))}{marks}", "dim"))
-    body = content_text(message.get("content"))
+    out.styled((one_line(heading), style), (f"  {local(message.timestamp)}{marks}", "dim"))
+    body = content_text(message.content)
     if body:
         out.text(body if full or role != "tool" else fold(body))
-    for call in message.get("tool_calls") or ():
+    for call in message.tool_calls or ():
         out.text(call_line(call, full=full), "yellow")
     out.text()
 
 
-def public_fields(message: Message) -> Message:
+def public_message(message: MessageRow) -> PublicMessage:
     """The documented fields of a message."""
-    return {key: message.get(key) for key in MESSAGE_FIELDS}
+    return {
+        "id": message.id,
+        "role": message.role,
+        "content": message.content,
+        "tool_calls": message.tool_calls,
+        "tool_name": message.tool_name,
+        "tool_call_id": message.tool_call_id,
+        "timestamp": message.timestamp,
+        "active": message.active,
+        "compacted": message.compacted,
+        "finish_reason": message.finish_reason,
+    }
 
 
-def is_active(message: Message) -> bool:
-    """Whether the message is part of the current conversation, not undone."""
-    return bool(message.get("active", 1))
+def public_session(session: SessionRow) -> PublicSession:
+    """The documented fields of a conversation."""
+    return {
+        "id": session.id,
+        "title": session.title,
+        "source": session.source,
+        "model": session.model,
+        "started_at": session.started_at,
+        "ended_at": session.ended_at,
+        "end_reason": session.end_reason,
+        "message_count": session.message_count,
+        "tool_call_count": session.tool_call_count,
+        "input_tokens": session.input_tokens,
+        "output_tokens": session.output_tokens,
+        "estimated_cost_usd": session.estimated_cost_usd,
+        "cwd": session.cwd,
+        "parent_session_id": session.parent_session_id,
+    }
 
 
 def content_text(content: object) -> str:
@@ -99,23 +157,18 @@ def _part_text(part: object) -> str:
     return f"[{kind.removesuffix('_url').removeprefix('input_')}]"
 
 
-def _marks(message: Message) -> list[str]:
+def _marks(message: MessageRow) -> list[str]:
     marks = []
-    if message.get("compacted"):
+    if message.compacted:
         marks.append("compacted")
-    elif not is_active(message):
+    elif not message.is_live:
         marks.append("undone")
-    if message.get("finish_reason") == "interrupted":
+    if message.finish_reason == "interrupted":
         marks.append("interrupted")
     return marks
 
 
 POLL_SECONDS = 0.3
-SESSION_FIELDS = (
-    "id", "title", "source", "model", "started_at", "ended_at", "end_reason", "message_count",
-    "tool_call_count", "input_tokens", "output_tokens", "estimated_cost_usd", "cwd",
-    "parent_session_id",
-)  # fmt: skip
 
 
 class TranscriptReader:
@@ -129,9 +182,9 @@ class TranscriptReader:
         self._inactive = inactive
         self.left_out = 0
 
-    def __iter__(self) -> Iterator[Message]:
+    def __iter__(self) -> Iterator[MessageRow]:
         for message in self._messages:
-            if self._inactive or is_active(message):
+            if self._inactive or message.is_live:
                 yield message
             else:
                 self.left_out += 1
@@ -141,13 +194,15 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the conversation."""
     with history.open_for_reading() as db:
         session_id = db.lookup.resolve(arguments.id)
-        session = db.get_session(session_id) or {"id": session_id}
+        session = db.sessions.find(session_id)
+        if session is None:
+            raise SessionNotFoundError(f"session not found: {session_id}")
         messages = TranscriptReader(
             db, db.lookup.conversation_rows(session_id), inactive=arguments.inactive
         )
         if arguments.json:
-            head = {"session": {key: session.get(key) for key in SESSION_FIELDS}}
-            out.json_stream(head, "messages", map(public_fields, messages))
+            head = {"session": public_session(session)}
+            out.json_stream(head, "messages", map(public_message, messages))
             return 0
         print_heading(session, out)
         for message in messages:
@@ -158,15 +213,15 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def print_heading(session: history.Row, out: CommandOutput) -> None:
+def print_heading(session: SessionRow, out: CommandOutput) -> None:
     """Print the metadata of the conversation."""
-    out.text(str(session.get("title") or session["id"]), "bold")
+    out.text(session.title or session.id, "bold")
     facts = [
-        ("id", str(session["id"])),
-        ("source", str(session.get("source") or "")),
-        ("model", str(session.get("model") or "")),
-        ("folder", str(session.get("cwd") or "")),
-        ("started", human_format.local(session.get("started_at"))),
+        ("id", session.id),
+        ("source", session.source),
+        ("model", session.model),
+        ("folder", session.cwd),
+        ("started", human_format.local(session.started_at)),
         ("state", history.state_text(session)),
     ]
     out.pairs([(name, value) for name, value in facts if value])
@@ -179,9 +234,9 @@ def tail(arguments: argparse.Namespace, out: CommandOutput) -> int:
         session_id = db.get_compression_tip(db.lookup.resolve(arguments.id))
         messages = TranscriptReader(db, [session_id], inactive=False)
         last_id = 0
-        ending: deque[Message] = deque(maxlen=arguments.count)
+        ending: deque[MessageRow] = deque(maxlen=arguments.count)
         for message in messages:
-            last_id = message["id"]
+            last_id = message.id
             ending.append(message)
         for message in ending:
             _print_tailed(message, arguments, out)
@@ -189,13 +244,13 @@ def tail(arguments: argparse.Namespace, out: CommandOutput) -> int:
             out.flush()
             time.sleep(POLL_SECONDS)
             for message in db.messages.tail_messages(session_id, last_id):
-                last_id = message["id"]
+                last_id = message.id
                 _print_tailed(message, arguments, out)
     return 0
 
 
-def _print_tailed(message: Message, arguments: argparse.Namespace, out: CommandOutput) -> None:
+def _print_tailed(message: MessageRow, arguments: argparse.Namespace, out: CommandOutput) -> None:
     if arguments.json:
-        out.json_line(public_fields(message))
+        out.json_line(public_message(message))
     else:
         print_message(out, message, full=arguments.full)

@@ -58,7 +58,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def optimize(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Compact the file."""
     with history.open_for_writing() as db:
-        before = db.statistics.stats()["database_bytes"]
+        before = db.statistics.stats().database_bytes
         history.finish_indexing(db, out)
         finish_indexing(db, out)
         out.progress("Removing leftovers…")
@@ -67,7 +67,7 @@ def optimize(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.progress("Compacting the database… (other programs wait meanwhile)")
         db.vacuum()
         out.progress("")
-        after = db.statistics.stats()["database_bytes"]
+        after = db.statistics.stats().database_bytes
     if arguments.json:
         out.json({"bytes_before": before, "bytes_after": after, "leftovers": forgotten})
     else:

@@ -63,9 +63,9 @@ def session_ids(prefix: str, **_: object) -> dict[str, str]:
     if not history.exists():
         return {}
     with history.open_for_reading() as db:
-        rows = db.list_sessions_rich(
-            limit=MAX_IDS, order_by_last_active=True, id_query=prefix or None
-        )
+        rows = db.lists.sessions(limit=MAX_IDS, order_by_last_active=True, id_query=prefix or None)
         return {
-            row["id"]: history.display_name(row) for row in rows if row["id"].startswith(prefix)
+            row.id: history.display_name(row.session.title, row.preview)
+            for row in rows
+            if row.id.startswith(prefix)
         }

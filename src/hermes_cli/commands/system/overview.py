@@ -48,9 +48,9 @@ def print_history(out: CommandOutput) -> None:
     """Print the size of the history and its latest conversations."""
     with history.open_for_reading() as db:
         stats = db.statistics.stats()
-        latest = db.list_sessions_rich(limit=SHOWN_CONVERSATIONS, order_by_last_active=True)
-    conversations = human_format.plural(stats["sessions"], "conversation")
-    messages = human_format.plural(stats["messages"], "message")
+        latest = db.lists.sessions(limit=SHOWN_CONVERSATIONS, order_by_last_active=True)
+    conversations = human_format.plural(stats.sessions, "conversation")
+    messages = human_format.plural(stats.messages, "message")
     out.text(f"{conversations}, {messages} in {history_place()}")
     if latest:
         out.text()

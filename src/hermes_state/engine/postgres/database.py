@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hermes_core.clock import Clock
     from hermes_core.errors import StoreError
     from hermes_state.engine.columns import Columns
-    from hermes_state.engine.database import DatabaseError
+    from hermes_state.engine.database import DriverError
     from hermes_state.engine.transaction import Reader
     from hermes_state.store_settings import StoreSettings
 
@@ -99,15 +99,15 @@ class PostgresDatabase:
             raise self.to_store_error(error) from error
         return crc32(str(row[0]).encode())
 
-    def to_store_error(self, error: DatabaseError) -> StoreError:
+    def to_store_error(self, error: DriverError) -> StoreError:
         """The error to show, with the next step."""
         return errors.to_store_error(error, self.place)
 
-    def is_write_refused(self, error: DatabaseError) -> bool:
+    def is_write_refused(self, error: DriverError) -> bool:
         """Whether nothing can be stored now, whatever the data."""
         return errors.is_write_refused(error)
 
-    def is_busy(self, error: DatabaseError) -> bool:
+    def is_busy(self, error: DriverError) -> bool:
         """Whether the time to wait for other transactions or the server has already passed."""
         return isinstance(error, PostgresError) and (error.is_conflict or error.is_connection_lost)
 

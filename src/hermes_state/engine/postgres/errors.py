@@ -9,7 +9,7 @@ import psycopg
 from psycopg import errors
 
 from hermes_core.errors import StoreError, StoreUnavailableError
-from hermes_state.engine.database import ConstraintError, DatabaseError
+from hermes_state.engine.database import ConstraintError, DriverError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,7 @@ REFUSALS: Final = (
 )
 
 
-class PostgresError(DatabaseError):
+class PostgresError(DriverError):
     """PostgreSQL refused a statement."""
 
     __slots__ = ("cause",)
@@ -85,14 +85,14 @@ def translate(error: psycopg.Error) -> PostgresError:
     return PostgresError(error)
 
 
-def is_write_refused(error: DatabaseError) -> bool:
+def is_write_refused(error: DriverError) -> bool:
     """Whether nothing can be stored now, whatever the data."""
     return isinstance(error, PostgresError) and (
         error.is_connection_lost or isinstance(error.cause, REFUSALS)
     )
 
 
-def to_store_error(error: DatabaseError, place: str) -> StoreError:
+def to_store_error(error: DriverError, place: str) -> StoreError:
     """The error to show, with the next step."""
     if isinstance(error, PostgresError) and error.is_connection_lost:
         return StoreUnavailableError(

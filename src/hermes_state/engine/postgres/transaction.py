@@ -9,7 +9,7 @@ from hermes_state.engine.transaction import Reader, Tx
 if TYPE_CHECKING:
     from hermes_core.clock import Clock
     from hermes_state.engine.columns import Columns
-    from hermes_state.engine.database import Connection
+    from hermes_state.engine.database import DatabaseConnection
 
 
 class PostgresReader(Reader):
@@ -23,6 +23,6 @@ class PostgresTx(PostgresReader, Tx):
     stored it.
     """
 
-    def __init__(self, connection: Connection, columns: Columns, clock: Clock) -> None:
+    def __init__(self, connection: DatabaseConnection, columns: Columns, clock: Clock) -> None:
         super().__init__(connection, columns, clock)
         self.newest_uid = b""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from hermes_core.backoff import Backoff
 from hermes_core.errors import StoreError
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.postgres.errors import PostgresError, translated
 from hermes_state.engine.postgres.transaction import PostgresTx
 from hermes_state.engine.threads import TimerThread, run_off_main_thread
@@ -188,7 +188,7 @@ def _begin(connection: PostgresConnection, begin: str) -> str:
 
 
 def _roll_back(connection: PostgresConnection) -> None:
-    with contextlib.suppress(DatabaseError):  # a lost connection: the server rolls back
+    with contextlib.suppress(DriverError):  # a lost connection: the server rolls back
         connection.execute("ROLLBACK")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_core import paths
 from hermes_core.errors import StoreUnavailableError
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite import driver, errors, filesystem, foreign_search, migrator
 from hermes_state.engine.sqlite.columns import read_columns
 from hermes_state.engine.sqlite.driver import sqlite3
@@ -91,18 +91,18 @@ class SqliteDatabase:
                     uri = read_only_uri(self.path)
                     self._version_connection = driver.connect(uri, self.busy_seconds, uri=True)
                 return int(self._version_connection.execute("PRAGMA data_version").fetchone()[0])
-        except DatabaseError as error:
+        except DriverError as error:
             raise self.to_store_error(error) from error
 
-    def to_store_error(self, error: DatabaseError) -> StoreError:
+    def to_store_error(self, error: DriverError) -> StoreError:
         """The error to show, with the next step."""
         return errors.to_store_error(error, self.path)
 
-    def is_write_refused(self, error: DatabaseError) -> bool:
+    def is_write_refused(self, error: DriverError) -> bool:
         """Whether nothing can be stored now, whatever the data."""
         return errors.is_write_refused(error)
 
-    def is_busy(self, error: DatabaseError) -> bool:
+    def is_busy(self, error: DriverError) -> bool:
         """Whether another process holds the write lock; the busy timeout has passed."""
         return "locked" in str(error)
 
@@ -144,12 +144,12 @@ class SqliteDatabase:
         try:
             try:
                 return open_file()
-            except DatabaseError as error:
+            except DriverError as error:
                 if not foreign_search.is_damaged(error):
                     raise
             foreign_search.set_aside(self.path, self.busy_seconds)
             return open_file()
-        except DatabaseError as error:
+        except DriverError as error:
             raise self.to_store_error(error) from error
 
     def _open_for_reading(self) -> Columns:

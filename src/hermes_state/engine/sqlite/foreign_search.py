@@ -21,7 +21,7 @@ from hermes_state.engine.sqlite.errors import is_transient
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_state.engine.database import DatabaseError
+    from hermes_state.engine.database import DriverError
     from hermes_state.engine.transaction import Tx
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ SEARCH_TRIGGERS: Final = """
 BASE_CONSTRAINTS: Final = ("FOREIGN KEY", "UNIQUE", "NOT NULL", "CHECK constraint")
 
 
-def is_damaged(error: DatabaseError) -> bool:
+def is_damaged(error: DriverError) -> bool:
     """Whether *error* is about a schema entry of a search index."""
     return DAMAGED_ENTRY.search(str(error)) is not None
 
@@ -114,7 +114,7 @@ def _keep(path: Path, statements: list[str]) -> None:
     paths.private_file(kept)
 
 
-def drop_faulty_triggers(tx: Tx, error: DatabaseError) -> bool:
+def drop_faulty_triggers(tx: Tx, error: DriverError) -> bool:
     """Drop another program's search triggers if they may have caused *error*; whether to retry."""
     if is_transient(error) or any(rule in str(error) for rule in BASE_CONSTRAINTS):
         return False

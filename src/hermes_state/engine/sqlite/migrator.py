@@ -17,7 +17,7 @@ from hermes_state.schema.own import LAYOUT_TABLE
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_state.engine.database import Connection
+    from hermes_state.engine.database import DatabaseConnection
     from hermes_state.engine.transaction import Reader, Tx
 
     Migrations = tuple[Migration, ...]
@@ -83,7 +83,7 @@ def add_missing_tables(connection: sqlite3.Connection, tables: frozenset[str]) -
             connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
 
 
-def keeps_journal_mode(connection: Connection) -> bool:
+def keeps_journal_mode(connection: DatabaseConnection) -> bool:
     """Whether the journal mode is the choice of the program that created the file."""
     tables = _table_names(connection)
     if "hermes_layout" not in tables:
@@ -104,7 +104,7 @@ def fill_slice(tx: Tx, migration: Migration) -> None:
         tx.execute(SET_POSITION, (migration.fill(tx, row[0]), migration.number))
 
 
-def _table_names(connection: Connection) -> frozenset[str]:
+def _table_names(connection: DatabaseConnection) -> frozenset[str]:
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     return frozenset(name for (name,) in rows)
 

@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes_core import paths
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.errors import is_transient, to_store_error
@@ -48,7 +48,7 @@ class SideFile:
         """
         try:
             return self._use(work)
-        except DatabaseError as error:
+        except DriverError as error:
             self._warn_once(error)
             return None
 
@@ -56,14 +56,14 @@ class SideFile:
         """Like `use`, but raise StoreError if the file cannot be used."""
         try:
             return self._use(work)
-        except DatabaseError as error:
+        except DriverError as error:
             raise to_store_error(error, self.path) from error
 
     def _use(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._lock:
             try:
                 return self._try(work)
-            except DatabaseError as error:
+            except DriverError as error:
                 if _is_undamaged(error) or not self._replace(error):
                     raise
             return self._try(work)
@@ -71,7 +71,7 @@ class SideFile:
     def _try(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             result = work(self._open())
-        except DatabaseError:
+        except DriverError:
             self.close()
             raise
         self._has_warned = False
@@ -104,7 +104,7 @@ class SideFile:
             connection = driver.connect(str(self.path), BUSY_SECONDS)
             try:
                 self._prepare(connection)
-            except DatabaseError:
+            except DriverError:
                 connection.close()
                 raise
             paths.private_file(self.path)
@@ -119,7 +119,7 @@ class SideFile:
             return None
         return status.st_dev, status.st_ino
 
-    def _replace(self, error: DatabaseError) -> bool:
+    def _replace(self, error: DriverError) -> bool:
         log.warning("%s unusable (%s): rebuilding it", self._label, error)
         try:
             self.remove()
@@ -165,7 +165,7 @@ def write_meta(connection: sqlite3.Connection, name: str, value: Any) -> None:
     )
 
 
-def _is_undamaged(error: DatabaseError) -> bool:
+def _is_undamaged(error: DriverError) -> bool:
     """Whether an error does not indicate damage: a lock, the disk, or the query itself."""
     text = str(error)
     return is_transient(error) or any(

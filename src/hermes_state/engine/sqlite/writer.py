@@ -23,7 +23,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from hermes_core.errors import StoreError
-from hermes_state.engine.database import DatabaseError
+from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite.errors import is_transient
 from hermes_state.engine.sqlite.foreign_search import drop_faulty_triggers
 from hermes_state.engine.threads import TimerThread, is_main_thread, run_off_main_thread
@@ -194,7 +194,7 @@ class SqliteWriter:
 
     def _run_alone(self, job: WriteJob[object]) -> None:
         self._try(job)
-        if isinstance(job.error, DatabaseError) and self._drop_faulty_triggers(job.error):
+        if isinstance(job.error, DriverError) and self._drop_faulty_triggers(job.error):
             job.error = None
             self._try(job)
         job.finish()
@@ -209,10 +209,10 @@ class SqliteWriter:
             job.error = error
             self._roll_back()
 
-    def _drop_faulty_triggers(self, error: DatabaseError) -> bool:
+    def _drop_faulty_triggers(self, error: DriverError) -> bool:
         try:
             return drop_faulty_triggers(self._tx, error)
-        except DatabaseError as drop_error:
+        except DriverError as drop_error:
             log.warning("foreign search triggers could not be dropped: %s", drop_error)
             self._roll_back()
             return False
@@ -224,14 +224,14 @@ class SqliteWriter:
             for job in group:
                 self._run_in_savepoint(job)
             tx.commit()
-        except DatabaseError as error:
+        except DriverError as error:
             self._roll_back()
             self._run_one_by_one(group, error)
             return
         for job in group:
             job.finish()
 
-    def _run_one_by_one(self, group: list[WriteJob[object]], error: DatabaseError) -> None:
+    def _run_one_by_one(self, group: list[WriteJob[object]], error: DriverError) -> None:
         """Retry each job of a failed group alone, unless the error concerns all of them."""
         for job in group:
             if is_transient(error):
@@ -244,7 +244,7 @@ class SqliteWriter:
     def _roll_back(self) -> None:
         try:
             self._tx.rollback()
-        except DatabaseError as error:
+        except DriverError as error:
             log.warning("the transaction could not be rolled back: %s", error)
             self._tx.discard_connection()
 
@@ -255,7 +255,7 @@ class SqliteWriter:
             job.result = job.work(tx)
         except BaseException as error:
             job.error = error
-            if isinstance(error, DatabaseError):
+            if isinstance(error, DriverError):
                 raise  # each job of the group is retried alone
             tx.execute("ROLLBACK TO job")
             tx.restore_covered()

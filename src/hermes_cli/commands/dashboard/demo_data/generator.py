@@ -10,9 +10,11 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from hermes_core.clock import ManualClock
+    from hermes_core.json_values import JsonValue
+    from hermes_core.messages import Message, ToolCallDict
     from hermes_state import SessionDB
 
     Progress = Callable[[int, int], object]
@@ -29,11 +31,19 @@ NAMES: Final = {
 }  # fmt: skip
 
 
+class SampleTool(NamedTuple):
+    """A tool call and its result: text, or values that become JSON."""
+
+    name: str
+    arguments: JsonValue
+    result: JsonValue
+
+
 class SampleTurn(NamedTuple):
     """A prompt, its tool calls and the answer."""
 
     user: str
-    tools: list[dict[str, Any]]
+    tools: list[SampleTool]
     answer: str
 
 
@@ -52,15 +62,15 @@ def topics() -> list[SampleTopic]:
         .joinpath("topics.toml")
         .read_text("utf-8")
     )
-    topic = tomllib.loads(text)["topic"]
-    return [
-        SampleTopic(
-            item["title"],
-            item["kinds"],
-            [SampleTurn(t["user"], t.get("tools", []), t["answer"]) for t in item["turn"]],
-        )
-        for item in topic
-    ]
+    return [_topic(**item) for item in tomllib.loads(text)["topic"]]
+
+
+def _topic(title: str, kinds: list[str], turn: list[dict[str, Any]]) -> SampleTopic:
+    return SampleTopic(title, kinds, [_turn(**item) for item in turn])
+
+
+def _turn(user: str, answer: str, tools: Sequence[dict[str, Any]] = ()) -> SampleTurn:
+    return SampleTurn(user, [SampleTool(**tool) for tool in tools], answer)
 
 
 class TopicNames(NamedTuple):
@@ -196,44 +206,42 @@ class _Writer:
             session_id, self._db.get_next_title_in_lineage(title), source="llm"
         )
 
-    def _messages(self, now: float) -> Iterator[dict[str, Any]]:
+    def _messages(self, now: float) -> Iterator[Message]:
         for number, turn in enumerate(self._topic.turns):
             if number and self._dice.random() < 0.25:
                 return
             yield from self._turn(turn, now)
 
-    def _turn(self, turn: SampleTurn, now: float) -> Iterator[dict[str, Any]]:
+    def _turn(self, turn: SampleTurn, now: float) -> Iterator[Message]:
         yield self._message(now, "user", self._filling.text(turn.user), 20, 400)
         for tool in turn.tools:
             self._calls += 1
             call_id = f"call_{self._dice.randrange(16**8):08x}"
-            arguments = self._filling.json(tool["arguments"])
-            call = {
+            arguments = self._filling.json(tool.arguments)
+            call: ToolCallDict = {
                 "id": call_id,
                 "type": "function",
-                "function": {"name": tool["name"], "arguments": arguments},
+                "function": {"name": tool.name, "arguments": arguments},
             }
             yield self._message(now, "assistant", "", 2, 15) | {"tool_calls": [call]}
-            answer = self._message(now, "tool", self._filling.json(tool["result"]), 1, 40)
-            yield answer | {"tool_call_id": call_id, "tool_name": tool["name"]}
+            answer = self._message(now, "tool", self._filling.json(tool.result), 1, 40)
+            yield answer | {"tool_call_id": call_id, "tool_name": tool.name}
         yield self._message(now, "assistant", self._filling.text(turn.answer), 3, 30)
 
-    def _message(
-        self, now: float, role: str, text: str, shortest: int, longest: int
-    ) -> dict[str, Any]:
+    def _message(self, now: float, role: str, text: str, shortest: int, longest: int) -> Message:
         self._clock = min(self._clock + self._dice.uniform(shortest, longest), now)
         return {"role": role, "content": text, "timestamp": self._clock}
 
 
 def _put_in_order(db: SessionDB, dice: random.Random) -> None:
     """Pin, tag, archive and branch some conversations."""
-    rows = db.list_sessions_rich(limit=-1, order_by_last_active=True)
+    rows = db.lists.sessions(limit=-1, order_by_last_active=True)
     for row in dice.sample(rows[:80], 4):
-        db.set_session_pinned(row["id"])
+        db.set_session_pinned(row.id)
     for row in dice.sample(rows, 60):
-        db.tags.replace(row["id"], [dice.choice(TAGS)])
+        db.tags.replace(row.id, [dice.choice(TAGS)])
     for row in dice.sample(rows[150:], 25):
-        db.set_session_archived(row["id"])
+        db.set_session_archived(row.id)
     for row in dice.sample(rows[150:], 6):
-        db.delete_session(row["id"])
+        db.delete_session(row.id)
     db.boundaries.skip_all()

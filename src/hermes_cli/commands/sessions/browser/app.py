@@ -16,6 +16,7 @@ from hermes_cli.commands.sessions.browser.preview import Preview, pieces
 from hermes_cli.commands.sessions.browser.row_list import RowList
 from hermes_core import human_format
 from hermes_core.terminal_text import fit, one_line
+from hermes_state.sessions.records import ListedSession
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
     from hermes_cli.commands.sessions.browser import background as reports
     from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions, MessageHit
-
-Row = dict[str, Any]
 
 WIDE_COLUMNS: Final = 80
 STACKED_LINES: Final = 18
@@ -43,20 +42,20 @@ KEY_HELP: Final = (
 class TrashQuestion(NamedTuple):
     """The confirmation before a conversation is moved to the trash."""
 
-    row: Row
+    row: ListedSession
 
     @property
     def text(self) -> str:
         """The text of the question."""
-        name = self.row.get("title") or self.row.get("preview") or self.row["id"]
-        return f"Move “{fit(one_line(str(name)), 40)}” to the trash? [y/N]"
+        name = self.row.name or self.row.id
+        return f"Move “{fit(one_line(name), 40)}” to the trash? [y/N]"
 
 
 class StatusLine(Static, can_focus=True):
     """The bottom line: the count, the keys, or a question."""
 
 
-class BrowserApp(App[Row | None]):
+class BrowserApp(App[ListedSession | None]):
     """Returns the selected row, or None."""
 
     TITLE = "hermes sessions browse"
@@ -152,7 +151,7 @@ class BrowserApp(App[Row | None]):
         if not self.query(RowList):
             return  # the screen is being closed
         entry = self._list.selected
-        session_id = str(entry.row["id"]) if entry else ""
+        session_id = entry.row.id if entry else ""
         if session_id != self._previewed:
             self._previewed = session_id
             if entry:
@@ -162,16 +161,16 @@ class BrowserApp(App[Row | None]):
 
     def on_ending_read(self, report: reports.EndingRead) -> None:
         """Show the end of the selected conversation."""
-        if report.row["id"] == self._previewed:
+        if report.row.id == self._previewed:
             for preview in self.query(Preview):  # none while the screen is being closed
-                preview.show(pieces(report.row, report.messages))
+                preview.show(pieces(report.row.session, report.messages))
 
     def on_row_changed(self, report: reports.RowChanged) -> None:
         """A conversation was pinned, unpinned or moved to the trash."""
         if report.is_removed:
             self._catalogue.remove(report.session_id)
         else:
-            self._catalogue.mark(report.session_id, pinned=report.is_pinned)
+            self._catalogue.mark_pinned(report.session_id, is_pinned=report.is_pinned)
         self._show(is_kept=True)
         self._show_status(report.text)
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from hermes_cli.commands.sessions.browser.catalogue import BrowserSessions, MessageHit
-
-Row = dict[str, Any]
+    from hermes_state.messages.rows import MessageRow
+    from hermes_state.sessions.records import ListedSession
 
 
 class RowsRead(Message):
     """Rows were read."""
 
-    def __init__(self, rows: list[Row], *, with_archived: bool, is_last: bool) -> None:
+    def __init__(self, rows: list[ListedSession], *, with_archived: bool, is_last: bool) -> None:
         super().__init__()
         self.rows = rows
         self.with_archived = with_archived
@@ -42,7 +42,7 @@ class SearchFinished(Message):
 class EndingRead(Message):
     """The last messages of a conversation."""
 
-    def __init__(self, row: Row, messages: list[Row]) -> None:
+    def __init__(self, row: ListedSession, messages: list[MessageRow]) -> None:
         super().__init__()
         self.row = row
         self.messages = messages
@@ -76,7 +76,7 @@ class BackgroundWork:
         self._app = app
         self._sessions = sessions
 
-    def first(self, *, with_archived: bool) -> list[Row]:
+    def first(self, *, with_archived: bool) -> list[ListedSession]:
         """Return the first rows; the others are posted as they are read."""
         rows = self._sessions.first(with_archived=with_archived)
         self._run("read the list", lambda: self._read_rows(len(rows), with_archived))
@@ -98,17 +98,17 @@ class BackgroundWork:
                 lambda: self._report(SearchFinished(query, self._sessions.search(query))),
             )
 
-    def read_ending(self, row: Row) -> None:
+    def read_ending(self, row: ListedSession) -> None:
         """Read the end of a conversation."""
         self._run(
             "read the conversation",
-            lambda: self._report(EndingRead(row, self._sessions.ending(str(row["id"])))),
+            lambda: self._report(EndingRead(row, self._sessions.ending(row.id))),
         )
 
-    def pin(self, row: Row) -> None:
+    def pin(self, row: ListedSession) -> None:
         """Pin or unpin."""
-        is_pinned = not row.get("pinned")
-        session_id = str(row["id"])
+        is_pinned = not row.session.pinned
+        session_id = row.id
 
         def change() -> None:
             self._sessions.pin(session_id, is_pinned=is_pinned)
@@ -117,9 +117,9 @@ class BackgroundWork:
 
         self._run("pin", change)
 
-    def trash(self, row: Row) -> None:
+    def trash(self, row: ListedSession) -> None:
         """Move to the trash."""
-        session_id = str(row["id"])
+        session_id = row.id
 
         def change() -> None:
             self._sessions.trash(session_id)

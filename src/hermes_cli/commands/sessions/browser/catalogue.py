@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from hermes_cli.filters import ListFilters
     from hermes_state import SessionDB
+    from hermes_state.messages.rows import MessageRow
+    from hermes_state.sessions.records import ListedSession
 
-
-Row = dict[str, Any]
 
 FIRST_ROWS: Final = 200  # more than a screen shows; read before the first paint
 PAGE_ROWS: Final = 2000
@@ -28,23 +29,25 @@ class MessageHit(NamedTuple):
 class BrowserSessions:
     """Reads and changes the conversations that match the filters of the command."""
 
-    def __init__(self, db: SessionDB, filters: Row, on_change: Callable[[SessionDB], None]) -> None:
+    def __init__(
+        self, db: SessionDB, filters: ListFilters, on_change: Callable[[SessionDB], None]
+    ) -> None:
         self._db = db
         self._filters = filters
         self._on_change = on_change
 
-    def first(self, *, with_archived: bool = False) -> list[Row]:
+    def first(self, *, with_archived: bool = False) -> list[ListedSession]:
         """The rows of the first screen."""
         return self._page(FIRST_ROWS, 0, with_archived)
 
-    def pages(self, start: int, *, with_archived: bool = False) -> Iterator[list[Row]]:
+    def pages(self, start: int, *, with_archived: bool = False) -> Iterator[list[ListedSession]]:
         """The other rows, in pages."""
         while rows := self._page(PAGE_ROWS, start, with_archived):
             yield rows
             start += len(rows)
 
-    def _page(self, limit: int, offset: int, with_archived: bool) -> list[Row]:
-        return self._db.list_sessions_rich(
+    def _page(self, limit: int, offset: int, with_archived: bool) -> list[ListedSession]:
+        return self._db.lists.sessions(
             **self._filters,
             limit=limit,
             offset=offset,
@@ -55,19 +58,19 @@ class BrowserSessions:
     def search(self, words: str) -> list[MessageHit]:
         """Conversations with messages that match *words*, latest first, each once."""
         source = self._filters.get("source")
-        hits = self._db.search_messages(
+        hits = self._db.search.find(
             words, source_filter=[source] if source else None, limit=MAX_HITS, sort="newest"
         )
         result: dict[str, MessageHit] = {}
         for hit in hits:
             # A conversation that continues in a new row is listed under its last row.
-            tip = self._db.get_compression_tip(hit["session_id"])
-            result.setdefault(tip, MessageHit(tip, hit["snippet_text"]))
+            tip = self._db.get_compression_tip(hit.session_id)
+            result.setdefault(tip, MessageHit(tip, hit.snippet_text))
         return list(result.values())
 
-    def ending(self, session_id: str) -> list[Row]:
+    def ending(self, session_id: str) -> list[MessageRow]:
         """The last messages of a conversation."""
-        return self._db.get_messages(session_id, limit=ENDING_MESSAGES, latest=True)
+        return self._db.messages.rows(session_id, limit=ENDING_MESSAGES, latest=True)
 
     def pin(self, session_id: str, *, is_pinned: bool) -> None:
         """Pin or unpin."""
@@ -82,7 +85,7 @@ class BrowserSessions:
 class RowEntry(NamedTuple):
     """One line of the list."""
 
-    row: Row
+    row: ListedSession
     snippet: str = ""  # the matching message, if title, ID and preview do not match
 
 
@@ -90,18 +93,18 @@ class RowCatalogue:
     """The loaded rows in list order, with a text filter."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, ListedSession] = {}
         self._texts: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[ListedSession]) -> None:
         """Append rows; known ones keep their position."""
         for row in rows:
-            session_id = str(row["id"])
+            session_id = row.id
             if session_id not in self._rows:
-                words = (session_id, row.get("title") or "", row.get("preview") or "")
+                words = (session_id, row.session.title or "", row.preview)
                 self._rows[session_id] = row
                 self._texts[session_id] = "\n".join(words).casefold()
 
@@ -110,10 +113,12 @@ class RowCatalogue:
         self._rows.pop(session_id, None)
         self._texts.pop(session_id, None)
 
-    def mark(self, session_id: str, **facts: Any) -> None:
-        """Update a row."""
-        if session_id in self._rows:
-            self._rows[session_id].update(facts)
+    def mark_pinned(self, session_id: str, *, is_pinned: bool) -> None:
+        """Show a row as pinned, or not."""
+        row = self._rows.get(session_id)
+        if row is not None:
+            session = row.session._replace(pinned=int(is_pinned))
+            self._rows[session_id] = row._replace(session=session)
 
     def entries(self, typed: str, hits: Sequence[MessageHit] = ()) -> list[RowEntry]:
         """Rows that match in title, ID or preview, followed by rows with matching messages."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-Row = dict[str, Any]
+    from hermes_state.messages.rows import MessageRow
+    from hermes_state.sessions.records import SessionRow
+
 Piece = tuple[str, str]
 
 MAX_CHARACTERS_BY_ROLE: Final = {"tool": 600}
@@ -29,32 +31,32 @@ _STYLES: Final = {
 }
 
 
-def pieces(row: Row, messages: Iterable[Row]) -> list[Piece]:
+def pieces(session: SessionRow, messages: Iterable[MessageRow]) -> list[Piece]:
     """Heading and messages as (text, style) pieces, without control characters."""
-    facts = (row["id"], row.get("source"), row.get("model"), row.get("cwd"))
+    facts = (session.id, session.source, session.model, session.cwd)
     results = [
-        (f"{one_line(str(row.get('title') or row['id']))}\n", "bold"),
-        (one_line(" · ".join(str(fact) for fact in facts if fact)) + "\n\n", "dim"),
+        (f"{one_line(session.title or session.id)}\n", "bold"),
+        (one_line(" · ".join(fact for fact in facts if fact)) + "\n\n", "dim"),
     ]
     for message in messages:
         results += _message_pieces(message)
     return results
 
 
-def _message_pieces(message: Row) -> list[Piece]:
-    role = str(message.get("role") or "?")
-    heading = f"{role} {message['tool_name']}" if message.get("tool_name") else role
+def _message_pieces(message: MessageRow) -> list[Piece]:
+    role = message.role or "?"
+    heading = f"{role} {message.tool_name}" if message.tool_name else role
     results = [
         (one_line(heading), _STYLES.get(role, "bold")),
-        (f"  {human_format.local(message.get('timestamp'))}\n", "dim"),
+        (f"  {human_format.local(message.timestamp)}\n", "dim"),
     ]
-    body = transcript.content_text(message.get("content"))
+    body = transcript.content_text(message.content)
     longest = MAX_CHARACTERS_BY_ROLE.get(role, MAX_CHARACTERS)
     if len(body) > longest:
         body = body[:longest] + "…"
     if body:
         results.append((clean(body) + "\n", ""))
-    calls = message.get("tool_calls") or ()
+    calls = message.tool_calls or ()
     results += [(clean(transcript.call_line(call)) + "\n", "ansi_yellow") for call in calls]
     return [*results, ("\n", "")]
 

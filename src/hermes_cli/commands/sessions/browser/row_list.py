@@ -50,16 +50,16 @@ def heading(cells: int) -> str:
 
 def line(entry: RowEntry, cells: int, now: float) -> str:
     """The columns of a conversation in exactly *cells* cells, without control characters."""
-    row = entry.row
-    mark = PINNED if row.get("pinned") else ARCHIVED if row.get("archived") else NO_MARK
+    row, session = entry.row, entry.row.session
+    mark = PINNED if session.pinned else ARCHIVED if session.archived else NO_MARK
     values = [
-        human_format.ago(row.get("last_active") or row.get("started_at"), now),
-        str(row.get("source") or ""),
-        human_format.number(row.get("message_count") or 0),
+        human_format.ago(row.last_active or session.started_at, now),
+        session.source,
+        human_format.number(session.message_count),
     ]
-    text = str(row.get("title") or row.get("preview") or "(empty)")
+    text = row.name or "(empty)"
     if entry.snippet:
-        text = f"{row.get('title') or row['id']}: {entry.snippet}"
+        text = f"{session.title or session.id}: {entry.snippet}"
     return _line(mark, values, text, cells)
 
 
@@ -120,9 +120,9 @@ class RowList(ScrollView, can_focus=False):
 
     def _place_of(self, wanted: RowEntry, default: int) -> int:
         near = self._entries[default : default + 1]
-        if near and near[0].row["id"] == wanted.row["id"]:
+        if near and near[0].row.id == wanted.row.id:
             return default
-        places = (n for n, item in enumerate(self._entries) if item.row["id"] == wanted.row["id"])
+        places = (n for n, item in enumerate(self._entries) if item.row.id == wanted.row.id)
         return next(places, default)
 
     def move_by(self, rows: int) -> None:
@@ -163,7 +163,7 @@ class RowList(ScrollView, can_focus=False):
         if index >= len(self._entries):
             return Strip.blank(cells)
         entry = self._entries[index]
-        style = "found" if entry.snippet else "archived" if entry.row.get("archived") else "plain"
+        style = "found" if entry.snippet else "archived" if entry.row.session.archived else "plain"
         if index == self._position:
             style = "selected"
         return _strip(line(entry, cells, self._now), style, cells)

@@ -1,6 +1,6 @@
 """The error classes of the DB-API, as base classes of apsw's own.
 
-    Error                     apsw.Error, below hermes_state.engine.database.DatabaseError
+    Error                     apsw.Error, below hermes_state.engine.database.DriverError
       InterfaceError
       DatabaseError
         DataError
@@ -91,7 +91,7 @@ def _code_name(error: Any) -> str:
 
 
 def _set_bases() -> None:
-    Error.__bases__ = (database.DatabaseError,)
+    Error.__bases__ = (database.DriverError,)
     for base, names in BASES.items():
         for name in names:
             getattr(apsw, name).__bases__ = (base,)

@@ -1,0 +1,45 @@
+"""The type of parsed JSON whose structure is not known, and checked access to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
+JsonObject: TypeAlias = "dict[str, JsonValue]"
+# JSON to be written: its parts are not changed, so their exact types do not matter.
+JsonData: TypeAlias = (
+    "str | int | float | bool | Sequence[JsonData] | Mapping[str, JsonData] | None"
+)
+
+
+def text_in(value: JsonObject, name: str, default: str = "") -> str:
+    """The text in a field; *default* if it has none."""
+    field = value.get(name)
+    return field if isinstance(field, str) else default
+
+
+def number_in(value: JsonObject, name: str, default: int = 0) -> int:
+    """The whole number in a field; *default* if it has none."""
+    field = value.get(name)
+    is_number = isinstance(field, (int, float)) and not isinstance(field, bool)
+    return int(field) if is_number and isinstance(field, (int, float)) else default
+
+
+def object_in(value: JsonObject, name: str) -> JsonObject:
+    """The object in a field; an empty one if it has none."""
+    field = value.get(name)
+    return field if isinstance(field, dict) else {}
+
+
+def list_in(value: JsonObject, name: str) -> list[JsonValue]:
+    """The list in a field; an empty one if it has none."""
+    field = value.get(name)
+    return field if isinstance(field, list) else []
+
+
+def objects_in(value: JsonObject, name: str) -> list[JsonObject]:
+    """The objects of a list in a field; other elements are omitted."""
+    return [item for item in list_in(value, name) if isinstance(item, dict)]

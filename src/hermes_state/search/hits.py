@@ -1,0 +1,70 @@
+"""Search results."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypedDict
+
+
+class HitContextDict(TypedDict):
+    """A message beside a search result, as a dictionary."""
+
+    role: str
+    content: str
+
+
+class FoundMessageDict(TypedDict):
+    """A search result, as a dictionary."""
+
+    id: int
+    session_id: str
+    role: str
+    snippet: str
+    snippet_text: str
+    offsets: list[list[int]]
+    timestamp: float
+    tool_name: str | None
+    source: str
+    model: str | None
+    session_started: float
+    context: list[HitContextDict]
+
+
+class HitContext(NamedTuple):
+    """A message beside a search result, or the result itself."""
+
+    role: str
+    content: str
+
+
+class FoundMessage(NamedTuple):
+    """A message that matches; `offsets` are the positions of the matches in `snippet_text`."""
+
+    id: int
+    session_id: str
+    role: str
+    snippet: str
+    snippet_text: str
+    offsets: tuple[tuple[int, int], ...]
+    timestamp: float
+    tool_name: str | None
+    source: str
+    model: str | None
+    session_started: float
+    context: list[HitContext]
+
+    def as_dict(self) -> FoundMessageDict:
+        """The result as a dictionary for plugins and JSON output."""
+        return {
+            "id": self.id,
+            "session_id": self.session_id,
+            "role": self.role,
+            "snippet": self.snippet,
+            "snippet_text": self.snippet_text,
+            "offsets": [list(span) for span in self.offsets],
+            "timestamp": self.timestamp,
+            "tool_name": self.tool_name,
+            "source": self.source,
+            "model": self.model,
+            "session_started": self.session_started,
+            "context": [{"role": role, "content": content} for role, content in self.context],
+        }

@@ -1,0 +1,424 @@
+"""The data of RPC results and events, as the server sends and clients read them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Final, TypedDict, TypeVar
+
+if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject
+    from hermes_core.messages import Content, ToolCallDict
+
+T = TypeVar("T")
+
+
+def parse(kind: type[T], fields: JsonObject) -> T:
+    """An object from JSON; fields of a newer server are ignored."""
+    names = {item.name for item in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in fields.items() if name in names})
+
+
+def fields_of(value: object) -> dict[str, object]:
+    """The fields of an object of this module by name; nested objects stay objects."""
+    names = [item.name for item in dataclasses.fields(value)]  # type: ignore[arg-type]
+    return {name: getattr(value, name) for name in names}
+
+
+def to_json(value: object) -> object:
+    """What JSON has instead of an object of this module; others become text."""
+    return fields_of(value) if dataclasses.is_dataclass(value) else str(value)
+
+
+class DisplayedMessage(TypedDict):
+    """A stored message for display."""
+
+    id: int
+    role: str
+    content: Content
+    reasoning: str | None
+    tool_name: str | None
+    tool_calls: list[ToolCallDict] | str | None
+    tool_call_id: str | None
+    timestamp: float
+    finish_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageView:
+    """The tokens of a conversation, and their cost in dollars if known."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """The metadata of a conversation that front ends show."""
+
+    kind: ClassVar[str] = "session.info"
+
+    model: str
+    window: int
+    context_tokens: int
+    cwd: str
+    mode: str
+    sandbox: str
+    title: str | None
+    running: bool
+    stored_session_id: str
+    message_count: int
+    usage: UsageView
+
+    @classmethod
+    def read(cls, fields: JsonObject) -> SessionInfo:
+        """The metadata from JSON."""
+        usage = fields.get("usage")
+        info = parse(cls, fields)
+        parsed = parse(UsageView, usage) if isinstance(usage, dict) else UsageView()
+        return dataclasses.replace(info, usage=parsed)
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStart:
+    """A turn starts with this message."""
+
+    kind: ClassVar[str] = "message.start"
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDelta:
+    """More of the answer."""
+
+    kind: ClassVar[str] = "message.delta"
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningText:
+    """More of the model's reasoning."""
+
+    kind: ClassVar[str] = "reasoning.delta"
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageComplete:
+    """The turn is over and stored; `unread` is pending input that is returned."""
+
+    kind: ClassVar[str] = "message.complete"
+
+    text: str
+    status: str
+    error: str | None
+    usage: dict[str, int]
+    unread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SteerRead:
+    """The agent has read the steering input."""
+
+    kind: ClassVar[str] = "steer.read"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStart:
+    """A tool runs."""
+
+    kind: ClassVar[str] = "tool.start"
+
+    tool_id: str
+    name: str
+    context: str
+    args_text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolText:
+    """Output of the running tool."""
+
+    kind: ClassVar[str] = "tool.output"
+
+    tool_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolComplete:
+    """The result of the tool."""
+
+    kind: ClassVar[str] = "tool.complete"
+
+    tool_id: str
+    name: str
+    result: str
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StatusUpdate:
+    """A status message; `topic` is status, retrying or review."""
+
+    kind: ClassVar[str] = "status.update"
+
+    topic: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalQuestion:
+    """A command needs approval."""
+
+    kind: ClassVar[str] = "approval.request"
+
+    command: str
+    description: str
+    allow_permanent: bool = False
+    folder: str = ""
+    rules: list[str] = field(default_factory=list)
+    risky_lines: list[int] = field(default_factory=list)
+    diff: str = ""
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClarifyQuestion:
+    """A question of the agent."""
+
+    kind: ClassVar[str] = "clarify.request"
+
+    question: str
+    choices: list[str] = field(default_factory=list)
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretQuestion:
+    """A key or a password is needed."""
+
+    kind: ClassVar[str] = "secret.request"
+
+    prompt: str
+    env_var: str
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionClosed:
+    """A question was answered or is no longer open."""
+
+    kind: ClassVar[str] = "question.closed"
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChanged:
+    """Another client changed the history; reload it."""
+
+    kind: ClassVar[str] = "session.changed"
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayReady:
+    """The first frame."""
+
+    kind: ClassVar[str] = "gateway.ready"
+
+    version: str
+    methods: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayLeaving:
+    """The server is shutting down."""
+
+    kind: ClassVar[str] = "gateway.leaving"
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLost:
+    """The connection to the server is lost; only clients make it."""
+
+    kind: ClassVar[str] = "gateway.gone"
+
+
+AgentQuestion = ApprovalQuestion | ClarifyQuestion | SecretQuestion
+ClientEvent = (
+    MessageStart
+    | MessageDelta
+    | ReasoningText
+    | MessageComplete
+    | SteerRead
+    | ToolStart
+    | ToolText
+    | ToolComplete
+    | StatusUpdate
+    | AgentQuestion
+    | QuestionClosed
+    | SessionInfo
+    | SessionChanged
+    | GatewayReady
+    | GatewayLeaving
+    | ConnectionLost
+)
+EVENT_TYPES: Final[dict[str, type[ClientEvent]]] = {
+    kind.kind: kind
+    for kind in (
+        GatewayReady,
+        GatewayLeaving,
+        SessionChanged,
+        SessionInfo,
+        MessageStart,
+        MessageDelta,
+        ReasoningText,
+        MessageComplete,
+        SteerRead,
+        ToolStart,
+        ToolText,
+        ToolComplete,
+        StatusUpdate,
+        ApprovalQuestion,
+        ClarifyQuestion,
+        SecretQuestion,
+        QuestionClosed,
+    )
+}
+WIRE_NAMES: Final = {"topic": "kind"}
+
+
+def payload_of(event: ClientEvent) -> dict[str, object]:
+    """The payload of an event on the wire."""
+    return {WIRE_NAMES.get(name, name): value for name, value in fields_of(event).items()}
+
+
+def parse_event(kind: str, payload: JsonObject) -> ClientEvent | None:
+    """An event from the wire; None for an unknown kind."""
+    if kind == SessionInfo.kind:
+        return SessionInfo.read(payload)
+    if kind == StatusUpdate.kind:
+        return StatusUpdate(str(payload.get("kind")), str(payload.get("text")))
+    event_type = EVENT_TYPES.get(kind)
+    return None if event_type is None else parse(event_type, payload)
+
+
+class OpenedQuestion(TypedDict):
+    """A pending question, for clients that attach later."""
+
+    type: str
+    payload: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class InflightTurn:
+    """The output of a running turn that is not stored yet, and its pending input."""
+
+    asked: str
+    text: str
+    tools: list[ToolStart]
+    questions: list[OpenedQuestion] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, fields: JsonObject) -> InflightTurn:
+        """The turn from JSON."""
+        turn = parse(cls, fields)
+        tools = fields.get("tools")
+        items = tools if isinstance(tools, list) else []
+        parsed = [parse(ToolStart, tool) for tool in items if isinstance(tool, dict)]
+        return dataclasses.replace(turn, tools=parsed)
+
+    def open_questions(self) -> list[ClientEvent]:
+        """The pending questions as events."""
+        found = (parse_event(item["type"], item["payload"]) for item in self.questions)  # type: ignore[arg-type]
+        return [event for event in found if event is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedState:
+    """The state of a conversation when a client attaches to it."""
+
+    session_id: str
+    stored_session_id: str
+    message_count: int
+    messages: list[DisplayedMessage]
+    info: SessionInfo
+    running: bool
+    started_at: float
+    inflight: InflightTurn | None
+    unread: str
+
+    @classmethod
+    def read(cls, fields: JsonObject) -> OpenedState:
+        """The state from JSON."""
+        state, info, inflight = parse(cls, fields), fields.get("info"), fields.get("inflight")
+        return dataclasses.replace(
+            state,
+            info=SessionInfo.read(info if isinstance(info, dict) else {}),
+            inflight=InflightTurn.read(inflight) if isinstance(inflight, dict) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSummary:
+    """A stored conversation in a list."""
+
+    id: str
+    title: str | None
+    preview: str
+    started_at: float
+    last_active: float
+    message_count: int
+    source: str
+    cwd: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedSession:
+    """A conversation of a family of branches."""
+
+    id: str
+    title: str | None
+    parent_session_id: str | None
+    started_at: float
+    message_count: int
+    end_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSummary:
+    """A message of the user."""
+
+    message_id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSummary:
+    """A slash command."""
+
+    name: str
+    hint: str
+    help: str
+    aliases: list[str] = field(default_factory=list)
+    while_busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """The result of a slash command; `type` is exec, send, prefill or leave."""
+
+    type: str
+    output: str
+    changed: bool
+    session_id: str
+    message: str = ""
