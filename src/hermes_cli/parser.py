@@ -72,6 +72,7 @@ COMMANDS = (
         "backup", "hermes_cli.commands.system.backup", "back up history and settings to one file"
     ),
     CommandEntry("restore", "hermes_cli.commands.system.restore", "restore a backup"),
+    CommandEntry("store", "hermes_cli.commands.system.store", "check and copy the database"),
     CommandEntry("config", "hermes_cli.commands.system.config", "read and change settings"),
     CommandEntry(
         "permissions",

@@ -234,12 +234,9 @@ def _open_database(
     url = store_url(path)
     if not url:
         return SqliteDatabase(path, read_only=read_only, clock=clock, settings=settings)
-    from hermes_state.engine.postgres.driver import require_driver  # noqa: PLC0415 - an extra
+    from hermes_state.engine.opening import open_postgres  # noqa: PLC0415 - an extra
 
-    require_driver()
-    from hermes_state.engine.postgres.database import PostgresDatabase  # noqa: PLC0415 - an extra
-
-    return PostgresDatabase(url, path, read_only=read_only, clock=clock, settings=settings)
+    return open_postgres(url, path, read_only=read_only, clock=clock, settings=settings)
 
 
 # One per process: all stores of a file must share its writing connection.

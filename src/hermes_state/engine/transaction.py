@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from hermes_core.clock import Clock
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.database import DatabaseConnection, Row
+
+    ValueKind = Literal["text", "int", "float", "bytes"]
 
 T = TypeVar("T")
 
@@ -50,6 +52,11 @@ class Reader:
         """Replace invalid UTF-8 within the context instead of raising an error."""
         return contextlib.nullcontext()
 
+    def column_kinds(self, table: str) -> dict[str, ValueKind]:
+        """The kind of value that each column takes; SQLite's take any."""
+        del table
+        return {}
+
     def dicts(self, sql: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """All rows as dictionaries."""
         cursor = self.execute(sql, parameters)
@@ -85,6 +92,9 @@ class Tx(Reader):
     def insert(self, sql: str, parameters: Sequence[Any], key: str) -> int:
         """Insert one row; returns the number that the database gave its column *key*."""
         return int(self.value(f"{sql} RETURNING {key}", parameters))
+
+    def continue_numbers(self, table: str, key: str) -> None:
+        """Let the numbers of new rows of a table follow those of rows that were copied into it."""
 
     def many(self, sql: str, parameters: Iterable[Sequence[Any]]) -> None:
         """Execute a statement once for each set of parameters."""

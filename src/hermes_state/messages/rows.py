@@ -37,6 +37,13 @@ def encode_content(content: Any) -> str | None:
     return JSON_PREFIX + json.dumps(content, default=str)
 
 
+def shared_content(stored: Any) -> Any:
+    """Stored content as files and exports have it: with the prefix that hermes-agent uses."""
+    if isinstance(stored, str) and stored.startswith(PORTABLE_JSON_PREFIX):
+        return JSON_PREFIX + stored[len(PORTABLE_JSON_PREFIX) :]
+    return stored
+
+
 def decode_content(stored: Any) -> Any:
     """Message content decoded from the column; invalid JSON is returned as text."""
     if isinstance(stored, str) and stored.startswith(JSON_PREFIXES):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.reader_pool import read_only_uri
-from hermes_state.messages.rows import select_list
+from hermes_state.messages.rows import select_list, shared_content
 from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
     SESSION_INTERNAL,
@@ -257,6 +257,7 @@ class SessionRecord:
         positions = RowPositions(self._reader)
         for position, values in enumerate(cursor):
             row = dict(zip(columns, values, strict=True))
+            row["content"] = shared_content(row["content"])
             yield self._message(position, row, positions)
 
     def _message(

@@ -44,8 +44,16 @@ class PostgresDatabase:
     is_file = False
 
     def __init__(
-        self, url: str, path: Path, *, read_only: bool, clock: Clock, settings: StoreSettings
+        self,
+        url: str,
+        path: Path,
+        *,
+        read_only: bool,
+        clock: Clock,
+        settings: StoreSettings,
+        may_be_empty: bool = False,
     ) -> None:
+        self._may_be_empty = may_be_empty
         self._url = url
         self.place = describe(url)
         self.path = path  # no file: derived files and journals are beside it
@@ -71,6 +79,8 @@ class PostgresDatabase:
         if not read_only:
             schema.prepare(connection, (self._clock or clock).now(), self.place)
         elif "hermes_layout" not in schema.table_names(connection):
+            if self._may_be_empty:
+                return schema.read_columns(connection)
             raise StoreUnavailableError(f"no history at {self.place} yet")
         else:
             schema.check_layout(connection, self.place)

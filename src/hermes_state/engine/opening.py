@@ -1,0 +1,61 @@
+"""Opens a database by its URL or path, whatever the settings say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_core import paths
+from hermes_core.clock import SystemClock
+from hermes_state.engine.sqlite.database import SqliteDatabase
+from hermes_state.store_settings import StoreSettings
+
+if TYPE_CHECKING:
+    from hermes_core.clock import Clock
+    from hermes_state.engine.database import Database
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is a PostgreSQL database: a URL, or `service=NAME` and the like."""
+    return place.startswith(("postgresql://", "postgres://")) or "=" in place.partition("/")[0]
+
+
+def open_database(place: str, *, read_only: bool, may_be_empty: bool = False) -> Database:
+    """Open a database; with *may_be_empty*, one without a history can be read."""
+    clock, settings = SystemClock(), StoreSettings.of_home()
+    if not is_url(place):
+        path = Path(place).expanduser().absolute()
+        return SqliteDatabase(path, read_only=read_only, clock=clock, settings=settings)
+    return open_postgres(
+        place,
+        paths.state_db_path(),
+        read_only=read_only,
+        clock=clock,
+        settings=settings,
+        may_be_empty=may_be_empty,
+    )
+
+
+def open_postgres(
+    url: str,
+    path: Path,
+    *,
+    read_only: bool,
+    clock: Clock,
+    settings: StoreSettings,
+    may_be_empty: bool = False,
+) -> Database:
+    """Open a PostgreSQL database; its journals and derived files are beside *path*."""
+    from hermes_state.engine.postgres.driver import require_driver  # noqa: PLC0415 - an extra
+
+    require_driver()
+    from hermes_state.engine.postgres.database import PostgresDatabase  # noqa: PLC0415 - an extra
+
+    return PostgresDatabase(
+        url,
+        path,
+        read_only=read_only,
+        clock=clock,
+        settings=settings,
+        may_be_empty=may_be_empty,
+    )

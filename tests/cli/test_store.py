@@ -1,0 +1,58 @@
+"""`hermes store`: check a database and copy the history into it, as a user does."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from support.command_line import Hermes
+    from support.postgres import PostgresServer
+
+
+@pytest.fixture
+def url(postgres: PostgresServer) -> Iterator[str]:
+    with postgres.history() as address:
+        yield address
+
+
+@pytest.fixture
+def history(hermes_home: Path) -> None:
+    with SessionDB(hermes_home / "state.db") as db:
+        db.create_session("s1", "cli")
+        db.append_message("s1", "user", "Where is the lighthouse?")
+
+
+@pytest.mark.usefixtures("history")
+def test_a_copied_history_is_used_after_the_setting_is_changed(hermes: Hermes, url: str) -> None:
+    copied = json.loads(hermes("store", "copy", "--to", url, "--json").out)
+    assert copied["tables"]["messages"] == 1
+    assert hermes("config", "set", "store.url", url).code == 0
+    (row,) = json.loads(hermes("sessions", "list", "--json").out)
+    assert row["id"] == "s1"
+    (hit,) = json.loads(hermes("sessions", "search", "lighthouse", "--json").out)
+    assert hit["session_id"] == "s1"
+    assert json.loads(hermes("store", "check", "--json").out)["sessions"] == 1
+    checks = {c["name"]: c for c in json.loads(hermes("doctor", "--json").out)["checks"]}
+    assert checks["store"]["status"] == "ok"
+    assert "PostgreSQL" in checks["store"]["detail"]
+
+
+def test_a_server_that_does_not_answer_is_reported(hermes: Hermes, tmp_path: Path) -> None:
+    done = hermes("store", "check", f"postgresql://u:secret@/db?host={tmp_path}")
+    assert done.code == 1
+    assert "cannot reach the history" in done.err
+    assert "secret" not in done.out + done.err
+
+
+def test_a_missing_history_is_not_copied(hermes: Hermes, url: str) -> None:
+    done = hermes("store", "copy", "--to", url)
+    assert done.code == 2
+    assert "no history to copy" in done.err
