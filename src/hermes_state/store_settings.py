@@ -22,6 +22,7 @@ STORE_SETTING_KEYS = (
     "store.wal_limit_mb",
     "store.journal_mode",
     "store.draft_interval_ms",
+    "store.node_timeout_seconds",
     "search.tool_output",
     "sessions.auto_prune",
     "sessions.retention_days",
@@ -38,6 +39,7 @@ class StoreSettings(NamedTuple):
     retention_days: int = 0  # 0: no automatic pruning
     search_tools: bool = True
     converts_to_wal: bool = False  # of a file that another program created
+    node_timeout_seconds: float = 15.0  # until a machine without a heartbeat counts as dead
 
     @classmethod
     def of_home(cls) -> StoreSettings:
@@ -57,6 +59,7 @@ class StoreSettings(NamedTuple):
                 draft_interval_ms=settings.get_int("store.draft_interval_ms"),
                 retention_days=retention_policy(settings).days,
                 search_tools=settings.get_bool("search.tool_output"),
+                node_timeout_seconds=settings.get_float("store.node_timeout_seconds"),
             )
         except ConfigError as error:
             log.warning("the store's settings cannot be used, so its defaults are: %s", error)
@@ -88,3 +91,12 @@ def store_url(path: Path) -> str:
     from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - rarely needed
 
     return ConfigFile.of_home().settings().get_str("store.url")
+
+
+def store_password() -> str:
+    """The password of the database, from `.env`; empty if the URL or a service file has it."""
+    if not may_be_set("store.url"):
+        return ""
+    from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - rarely needed
+
+    return ConfigFile.of_home().settings().get_str("store.password")

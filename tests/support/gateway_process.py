@@ -51,6 +51,10 @@ class GatewayProcess:
         self._process.wait(timeout=PATIENCE_SECONDS)
         self.kills += 1
 
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process."""
+        os.kill(self.pid, number)
+
     def stop(self) -> int:
         assert self._process is not None
         self._process.terminate()

@@ -52,6 +52,7 @@ log = logging.getLogger(__name__)
 DEFAULT_MAX_TEXT_CHARS: Final = 4000
 STOP_GRACE_SECONDS: Final = 5.0
 EXPORT_SECONDS: Final = 30.0
+SWEEPS_PER_TIMEOUT: Final = 4
 EXPORT_PAUSE_FACTOR: Final = 60  # the pause is at least 60 times as long as the last export
 FIRST_CONNECT_SECONDS: Final = 10.0
 SENDERS_PER_PLATFORM: Final = 4  # the replies of one chat keep their order
@@ -81,6 +82,9 @@ class GatewayService:
         self._sending: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._delivery: Delivery | None = None
+        # What a dead machine held is released soon after its timeout.
+        timeout_seconds = db.engine.columns.process_timeout_seconds
+        self._export_seconds = min(EXPORT_SECONDS, timeout_seconds / SWEEPS_PER_TIMEOUT)
         self._is_started = self._is_stopping = False
         self._access = AccessControl(db, config)
         self.questions = ChatQuestions(self._ask)
@@ -234,7 +238,7 @@ class GatewayService:
         """Export the routes and clean up after dead processes, periodically."""
         seconds = 0.0
         while True:
-            await asyncio.sleep(max(EXPORT_SECONDS, EXPORT_PAUSE_FACTOR * seconds))
+            await asyncio.sleep(max(self._export_seconds, EXPORT_PAUSE_FACTOR * seconds))
             started = time.monotonic()
             await asyncio.to_thread(self._maintain)
             seconds = time.monotonic() - started

@@ -15,6 +15,7 @@ class Columns(NamedTuple):
     tables: frozenset[str]
     stamps_activity: bool
     has_foreign_writers: bool = True  # another program may write without updating the index
+    process_timeout_seconds: float = 120.0  # until a process of another machine counts as dead
 
     def session_has(self, column: str) -> bool:
         """Whether `sessions` has *column*."""

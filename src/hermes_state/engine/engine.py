@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-HEARTBEAT_SECONDS: Final = 30.0
+HEARTBEATS_PER_TIMEOUT: Final = 4
 REFUSED_SECONDS: Final = 1.0  # until a deferred write is repeated
 
 
@@ -55,7 +55,7 @@ class Engine:
         self.place = database.place
         self.columns = database.columns
         self.read_only = read_only
-        self.clock = clock
+        self.clock = database.clock or clock
         self.settings = settings
         self._writer: Writer | None = None
         self._writer_lock = threading.RLock()
@@ -63,6 +63,7 @@ class Engine:
         self.journal = Journal(self.path, process_id)
         self.search = SearchFile(self.path, with_tools=settings.search_tools)
         self._has_heartbeat = False
+        self._heartbeat_seconds = self.columns.process_timeout_seconds / HEARTBEATS_PER_TIMEOUT
 
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run *work* on a read-only connection."""
@@ -142,10 +143,10 @@ class Engine:
         """Refresh this process's registration periodically until it ends."""
         if not self._has_heartbeat:
             self._has_heartbeat = True
-            self.writer().later(HEARTBEAT_SECONDS, lambda: self._beat(identity))
+            self.writer().later(self._heartbeat_seconds, lambda: self._beat(identity))
 
     def _beat(self, identity: ProcessIdentity) -> None:
-        self.writer().later(HEARTBEAT_SECONDS, lambda: self._beat(identity))
+        self.writer().later(self._heartbeat_seconds, lambda: self._beat(identity))
         self.write(lambda tx: process_identity.register(tx, identity), is_conditional=True)
 
     @property

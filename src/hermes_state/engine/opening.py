@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes_core import paths
 from hermes_core.clock import SystemClock
 from hermes_state.engine.sqlite.database import SqliteDatabase
-from hermes_state.store_settings import StoreSettings
+from hermes_state.store_settings import StoreSettings, store_password
 
 if TYPE_CHECKING:
     from hermes_core.clock import Clock
@@ -49,10 +49,11 @@ def open_postgres(
     from hermes_state.engine.postgres.driver import require_driver  # noqa: PLC0415 - an extra
 
     require_driver()
+    from hermes_state.engine.postgres.connection import with_password  # noqa: PLC0415 - an extra
     from hermes_state.engine.postgres.database import PostgresDatabase  # noqa: PLC0415 - an extra
 
     return PostgresDatabase(
-        url,
+        with_password(url, store_password()),
         path,
         read_only=read_only,
         clock=clock,

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from hermes_core.clock import Clock
     from hermes_state.engine.transaction import Reader, Tx
 
-HEARTBEAT_TIMEOUT_SECONDS: Final = 120.0
 
 REGISTER = """
     INSERT INTO hermes_process
@@ -45,7 +44,7 @@ class ProcessIdentity(NamedTuple):
         """The identity of the current process."""
         return cls(
             process_id=os.urandom(8).hex(),
-            host=os.uname().nodename,
+            host=node_name(),
             boot_id=_boot_id(),
             namespace=_namespace(),
             pid=os.getpid(),
@@ -59,6 +58,11 @@ class ProcessIdentity(NamedTuple):
             other.boot_id,
             other.namespace,
         )
+
+
+def node_name() -> str:
+    """The name of this machine among those that share a history."""
+    return os.environ.get("HERMES_NODE_NAME") or os.uname().nodename
 
 
 def start_time_of(pid: int) -> str | None:
@@ -115,6 +119,14 @@ def unregister(tx: Tx, process_id: str) -> None:
     tx.execute(DELETE_PROCESS, (process_id,))
 
 
+class LastHeartbeat(NamedTuple):
+    """When a process was seen last, and how long that counts."""
+
+    at: float
+    monotonic: float
+    timeout_seconds: float
+
+
 def dead_processes(reader: Reader, current: ProcessIdentity, clock: Clock) -> list[str]:
     """Registered processes that are no longer running."""
     dead = []
@@ -122,17 +134,14 @@ def dead_processes(reader: Reader, current: ProcessIdentity, clock: Clock) -> li
         process = ProcessIdentity(*identity)
         if process.process_id == current.process_id:
             continue
-        if not _is_alive(process, current, seen_at, seen_monotonic, clock):
+        seen = LastHeartbeat(seen_at, seen_monotonic, reader.columns.process_timeout_seconds)
+        if not _is_alive(process, current, seen, clock):
             dead.append(process.process_id)
     return dead
 
 
 def _is_alive(
-    process: ProcessIdentity,
-    current: ProcessIdentity,
-    seen_at: float,
-    seen_monotonic: float,
-    clock: Clock,
+    process: ProcessIdentity, current: ProcessIdentity, seen: LastHeartbeat, clock: Clock
 ) -> bool:
     if process.shares_pid_namespace(current):
         if process.pid == current.pid:  # an earlier program of this PID, replaced by exec
@@ -141,10 +150,10 @@ def _is_alive(
         return birth is not None and birth == process.birth
     if (process.host, process.boot_id) == (current.host, current.boot_id):
         # Another container of the same boot: it shares the clock, but not the PIDs.
-        return clock.monotonic() - seen_monotonic < HEARTBEAT_TIMEOUT_SECONDS
+        return clock.monotonic() - seen.monotonic < seen.timeout_seconds
     if process.host == current.host and process.boot_id != current.boot_id:
         return False  # the machine was rebooted since
-    return abs(clock.now() - seen_at) < HEARTBEAT_TIMEOUT_SECONDS
+    return abs(clock.now() - seen.at) < seen.timeout_seconds
 
 
 SET_OWNER = """

@@ -32,11 +32,20 @@ def sweep(engine: Engine, current: ProcessIdentity, ids: MessageIds) -> list[str
     ended: list[str] = []
     for process_id in dead:
         ended += engine.write(
-            lambda tx, process_id=process_id: release_process(tx, process_id, ids)  # type: ignore[misc]
+            lambda tx, process_id=process_id: _release_if_dead(tx, process_id, current, ids)  # type: ignore[misc]
         )
     if ended:
         log.info("ended %d sessions of crashed processes", len(ended))
     return ended
+
+
+def _release_if_dead(
+    tx: Tx, process_id: str, current: ProcessIdentity, ids: MessageIds
+) -> list[str]:
+    """Settle what a process held, unless it has shown a sign of life meanwhile."""
+    if process_id not in process_identity.dead_processes(tx, current, tx.clock):
+        return []
+    return release_process(tx, process_id, ids)
 
 
 def release_process(tx: Tx, process_id: str, ids: MessageIds) -> list[str]:

@@ -16,6 +16,22 @@ STORAGE_SETTINGS: Final = (
         only_by_hand=True,
     ),
     Setting(
+        "store.password",
+        "str",
+        "",
+        "Password of the database, if neither store.url nor a service file has it.",
+        secret=True,
+    ),
+    Setting(
+        "store.node_timeout_seconds",
+        "float",
+        15.0,
+        "Seconds without a heartbeat after which another machine takes over the work of one "
+        "that shares the database.",
+        minimum=2,
+        maximum=600,
+    ),
+    Setting(
         "store.busy_seconds",
         "float",
         10.0,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from psycopg.adapt import Buffer, Dumper, Loader
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes_state.engine.postgres import dialect
 from hermes_state.engine.postgres.errors import translate, translated
@@ -51,6 +51,13 @@ def open_connection(url: str, application: str) -> psycopg.Connection[Row]:
     connection.adapters.register_dumper(bool, _BoolDumper)
     connection.adapters.register_loader("numeric", _NumericLoader)
     return connection
+
+
+def with_password(url: str, password: str) -> str:
+    """The URL with the password, unless it has one."""
+    if not password or conninfo_to_dict(url).get("password"):
+        return url
+    return make_conninfo(url, password=password)
 
 
 def storable(value: Any) -> Any:

@@ -80,11 +80,11 @@ class PostgresDatabase:
             schema.prepare(connection, (self._clock or clock).now(), self.place)
         elif "hermes_layout" not in schema.table_names(connection):
             if self._may_be_empty:
-                return schema.read_columns(connection)
+                return schema.read_columns(connection, self._settings.node_timeout_seconds)
             raise StoreUnavailableError(f"no history at {self.place} yet")
         else:
             schema.check_layout(connection, self.place)
-        return schema.read_columns(connection)
+        return schema.read_columns(connection, self._settings.node_timeout_seconds)
 
     @property
     def clock(self) -> Clock | None:

@@ -104,7 +104,7 @@ def table_names(connection: PostgresConnection) -> frozenset[str]:
     return frozenset(name for (name,) in connection.execute(TABLES))
 
 
-def read_columns(connection: PostgresConnection) -> Columns:
+def read_columns(connection: PostgresConnection, process_timeout_seconds: float) -> Columns:
     """The tables and columns of the history."""
     sessions = _column_names(connection, "sessions")
     return Columns(
@@ -113,6 +113,7 @@ def read_columns(connection: PostgresConnection) -> Columns:
         tables=table_names(connection),
         stamps_activity="last_activity_at" in sessions,
         has_foreign_writers=False,
+        process_timeout_seconds=process_timeout_seconds,
     )
 
 
