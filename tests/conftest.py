@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from hermes_state.engine.sqlite import driver
-from support import signals, worker_coverage
+from support import cpu_seconds, signals, worker_coverage
 from support.command_line import Hermes, run_hermes
 from support.postgres import PostgresServer, running_postgres
 from support.scheduling import GroupScheduling
@@ -33,6 +33,11 @@ settings.load_profile("search" if os.environ.get("HERMES_CAMPAIGN") == "full" el
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT / ".." / "shared"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if measurement := cpu_seconds.plugin():
+        config.pluginmanager.register(measurement)
 
 
 # `make test-engines` runs tests on histories in PostgreSQL instead of files.

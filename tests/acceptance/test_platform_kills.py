@@ -70,7 +70,7 @@ def gateway(model: None, chats: PlatformChats, hermes_home: Path) -> Iterator[Ga
     path = hermes_home / "config.yaml"
     platforms = {chats.platform: {"enabled": True, **chats.options}}
     path.write_text(f"{path.read_text()}platforms: {json.dumps(platforms)}\n")
-    result = GatewayProcess()
+    result = GatewayProcess(chats.platform)
     yield result
     result.cleanup()
 

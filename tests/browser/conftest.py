@@ -155,10 +155,23 @@ def demo_visitor(
     return lambda **options: visit(demo.url, storage_state=demo_cookies, **options)
 
 
+@pytest.fixture(scope="session")
+def demo_reader(chromium: Browser, demo: DashboardProcess, demo_cookies: Any) -> Iterator[Visitor]:
+    """One visitor of the demo for many tests: the browser compiles the page's scripts once."""
+    with loop_of(chromium):
+        visitor = Visitor(chromium, demo.url, storage_state=demo_cookies)
+    yield visitor
+    with loop_of(chromium):
+        visitor.close()
+
+
 @pytest.fixture
-def demo_page(demo_visitor: Callable[..., Visitor]) -> Page:
-    """An empty tab of the demo."""
-    return demo_visitor().context.new_page()
+def demo_page(chromium: Browser, demo_reader: Visitor) -> Iterator[Page]:
+    """An empty tab of the demo, without anything that an earlier tab stored."""
+    with loop_of(chromium):
+        page = demo_reader.context.new_page()
+        yield page
+        demo_reader.forget(page)
 
 
 @pytest.fixture(scope="session")

@@ -20,8 +20,8 @@ import pytest
 from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DASHBOARD, InstanceRecord
 from hermes_dashboard.auth.passwords import PasswordFile
-from support.command_line import command
-from support.dashboards import wait_until
+from support.command_line import DASHBOARD_MODULES, command, start_program
+from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,12 +37,19 @@ class Started:
 
     def __init__(self, home: Path, *arguments: str) -> None:
         self.home = home
-        self.process = subprocess.Popen(
-            command("dashboard", "--no-open", "--port", "0", *arguments),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        out, err = os.pipe(), os.pipe()
+        self._out, self._err = os.fdopen(out[0]), os.fdopen(err[0])
+        streams = (out[1], err[1])
+        try:
+            self.process = start_program(
+                "hermes_cli",
+                *("dashboard", "--no-open", "--port", "0", *arguments),
+                streams=streams,
+                preloaded=DASHBOARD_MODULES,
+            )
+        finally:
+            for descriptor in streams:
+                os.close(descriptor)
 
     @property
     def record(self) -> InstanceRecord:
@@ -52,14 +59,19 @@ class Started:
         return result
 
     def first_line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+        return self._out.readline().strip()
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=30)
-        return self.process.returncode, out, err
+        self.process.send_signal(number)
+        code = self.process.wait(timeout=PATIENCE_SECONDS)
+        return code, self._out.read(), self._err.read()
+
+    def close(self) -> None:
+        """End the process, if it still runs."""
+        self.process.kill()
+        self.process.wait(timeout=PATIENCE_SECONDS)
+        self._out.close()
+        self._err.close()
 
 
 @contextmanager
@@ -68,10 +80,7 @@ def started(home: Path, *arguments: str) -> Iterator[Started]:
     try:
         yield running
     finally:
-        if running.process.poll() is None:
-            running.process.kill()
-        if not running.process.stdout.closed:  # type: ignore[union-attr]
-            running.process.communicate(timeout=30)
+        running.close()
 
 
 def sign_in(link: str) -> httpx.Client:

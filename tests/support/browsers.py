@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import struct
-import subprocess
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,8 @@ from playwright.sync_api import expect
 from hermes_cli.commands.dashboard import links
 from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.page import Page as BuiltPage
-from support.command_line import command
+from support.command_line import DASHBOARD_MODULES, start_program
+from support.plain_http import NO_CERTIFICATES
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
 
     from hermes_dashboard.auth.access import Access
+    from support.command_line import Process
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
@@ -140,10 +141,21 @@ class Visitor:
         page.goto(path)
         return page
 
+    def forget(self, page: Page) -> None:
+        """Close a tab with all that it stored except cookies; fail on unexpected problems."""
+        if page.url.startswith(self.problems.origin):
+            page.evaluate("localStorage.clear()")
+        page.close()
+        self._check()
+
     def close(self) -> None:
         """Close the context; fail on unexpected problems."""
         self.context.close()
+        self._check()
+
+    def _check(self) -> None:
         problems = self.problems.unexpected()
+        self.problems.problems.clear()
         assert not problems, "\n".join(["the browser reported:", *problems])
 
 
@@ -152,7 +164,7 @@ class DashboardProcess(NamedTuple):
 
     folder: Path
     url: str
-    process: subprocess.Popen[str]
+    process: Process
 
     def link(self) -> str:
         """A new sign-in link."""
@@ -163,7 +175,11 @@ class DashboardProcess(NamedTuple):
         token = links.find_running(self.folder).token
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.get(
-            f"{self.url}{path}", headers=headers, trust_env=False, timeout=PATIENCE_SECONDS
+            f"{self.url}{path}",
+            headers=headers,
+            trust_env=False,
+            timeout=PATIENCE_SECONDS,
+            verify=NO_CERTIFICATES,
         ).json()
 
 
@@ -172,15 +188,14 @@ def dashboard_process(
     folder: Path, *arguments: str, **environment: str
 ) -> Iterator[DashboardProcess]:
     """`hermes dashboard` on *folder*."""
-    full_command = command("dashboard", "--no-open", "--port", "0", *arguments)
     log = folder.with_name(f"{folder.name}.log")
-    with log.open("w") as err:
-        process = subprocess.Popen(
-            full_command,
-            stdout=subprocess.DEVNULL,
-            stderr=err,
-            text=True,
-            env={**os.environ, "HERMES_HOME": str(folder), **environment},
+    with log.open("wb") as err, Path(os.devnull).open("wb") as null:
+        process = start_program(
+            "hermes_cli",
+            *("dashboard", "--no-open", "--port", "0", *arguments),
+            streams=(null.fileno(), err.fileno()),
+            preloaded=DASHBOARD_MODULES,
+            **{"HERMES_HOME": str(folder), **environment},
         )
     try:
         wait_until(lambda: DASHBOARD.find(folder) or process.poll() is not None)

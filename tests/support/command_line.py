@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.fork_server import ForkServer
+from support.fork_server import ForkedProcess, ForkServer
 from support.waiting import PATIENCE_SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +51,37 @@ def run_hermes(*arguments: str, **environment: str) -> Finished:
         code, out, err = FORK_SERVER.run(list(arguments), variables, PATIENCE_SECONDS)
     # Bytes decoded by hand: universal newlines would hide a carriage return.
     return Finished(code, out.decode(), err.decode())
+
+
+DASHBOARD_MODULES = (
+    "hermes_dashboard.app", "uvicorn.lifespan.on", "uvicorn.loops.auto",
+    "uvicorn.protocols.http.h11_impl", "uvicorn.protocols.websockets.auto",
+)  # fmt: skip
+GATEWAY_MODULES = ("gateway.run",)
+
+Process = ForkedProcess | subprocess.Popen[bytes]
+
+
+def start_program(
+    program: str,
+    *arguments: str,
+    streams: tuple[int, int],
+    preloaded: tuple[str, ...] = (),
+    **environment: str,
+) -> Process:
+    """Start a program that runs on, with descriptors for stdout and stderr.
+
+    *program* is "hermes_cli" or "gateway.process.main".
+    """
+    variables = {**os.environ, **environment}
+    if _needs_own_interpreter(environment):
+        is_cli = program == "hermes_cli"
+        full_command = command(*arguments) if is_cli else [sys.executable, "-P", "-m", program]
+        out, err = streams
+        return subprocess.Popen(
+            full_command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=variables
+        )
+    return FORK_SERVER.start(program, list(arguments), variables, streams, preloaded)
 
 
 def _needs_own_interpreter(environment: dict[str, str]) -> bool:

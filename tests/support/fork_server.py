@@ -1,8 +1,8 @@
-"""Starts `hermes` commands as forks of a process that has already imported the program.
+"""Starts programs of Hermes as forks of a process that has already imported their modules.
 
-A command is a process of its own with its own arguments, environment, folder, standard streams
-and exit code; only the import of the modules, most of the CPU time of a short command, happens
-once per test worker. Tests of the start itself start a new interpreter.
+A program is a process of its own with its own arguments, environment, folder, standard streams
+and exit code; only the import of the modules, most of the CPU time of a short command and of the
+start of a server, happens once per test worker. Tests of the start itself start a new interpreter.
 
     python -P tests/support/fork_server.py FD     (FD: the server's end of a socket pair)
 """
@@ -15,6 +15,7 @@ import gc
 import json
 import os
 import pkgutil
+import select
 import signal
 import socket
 import subprocess
@@ -24,6 +25,10 @@ import time
 import traceback
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 MAX_REQUEST_BYTES = 1 << 20
 PRELOADED = (
@@ -33,6 +38,11 @@ PRELOADED = (
 # Modules that are separate programs, or need an optional dependency.
 NOT_PRELOADED = ("__main__", ".local", ".mcp", "hermes_cli.plugins", ".tui")
 STREAM_COUNT = 3
+# The function of each program, by the module that `python -m` takes.
+PROGRAMS = {
+    "hermes_cli": ("hermes_cli.main", "entry"),
+    "gateway.process.main": ("gateway.process.main", "main"),
+}
 
 
 class ForkServer:
@@ -47,21 +57,49 @@ class ForkServer:
         self, arguments: list[str], environment: dict[str, str], timeout: float
     ) -> tuple[int, bytes, bytes]:
         """Run a command to its end; its exit code (negative: a signal), stdout and stderr."""
-        ours, theirs = socket.socketpair()
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
-        null = os.open(os.devnull, os.O_RDONLY)
+        streams = (out_write, err_write)
         try:
-            request = {"arguments": arguments, "environment": environment, "cwd": str(Path.cwd())}
-            self._send(request, [null, out_write, err_write, theirs.fileno()])
+            process = self.start("hermes_cli", arguments, environment, streams)
         finally:
-            for descriptor in (null, out_write, err_write):
+            for descriptor in streams:
                 os.close(descriptor)
+        contents = [_Stream(out_read), _Stream(err_read)]
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        return code, contents[0].content(), contents[1].content()
+
+    def start(
+        self,
+        program: str,
+        arguments: list[str],
+        environment: dict[str, str],
+        streams: tuple[int, int],
+        preloaded: tuple[str, ...] = (),
+    ) -> ForkedProcess:
+        """Start a program with descriptors for stdout and stderr.
+
+        The server imports the modules *preloaded* once, before it forks.
+        """
+        ours, theirs = socket.socketpair()
+        null = os.open(os.devnull, os.O_RDONLY)
+        request = {
+            "program": program,
+            "arguments": arguments,
+            "environment": environment,
+            "cwd": str(Path.cwd()),
+            "preloaded": preloaded,
+        }
+        try:
+            self._send(request, [null, *streams, theirs.fileno()])
+        finally:
+            os.close(null)
             theirs.close()
-        with ours:
-            streams = [_Stream(out_read), _Stream(err_read)]
-            code = _wait(ours, time.monotonic() + timeout, arguments)
-            return code, streams[0].content(), streams[1].content()
+        return ForkedProcess(ours, arguments)
 
     def _send(self, request: dict[str, object], descriptors: list[int]) -> None:
         data = json.dumps(request).encode()
@@ -70,6 +108,61 @@ class ForkServer:
             if self._socket is None:
                 self._socket, self._process = _start()
             socket.send_fds(self._socket, [data], descriptors)
+
+
+class ForkedProcess:
+    """A started program, with the methods of `subprocess.Popen` that tests use.
+
+    The supervisor of the process sends two lines: the process id, then the exit code.
+    """
+
+    def __init__(self, connection: socket.socket, arguments: list[str]) -> None:
+        self._connection = connection
+        self._arguments = arguments
+        self._received = b""
+        self.returncode: int | None = None
+        while b"\n" not in self._received:
+            self._receive()
+        self.pid = int(self._received.split(b"\n")[0])
+
+    def _receive(self) -> None:
+        chunk = self._connection.recv(64)
+        assert chunk, "the fork server has ended"
+        self._received += chunk
+
+    def poll(self) -> int | None:
+        """The exit code; None while the process runs."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end; return the exit code (negative: a signal)."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self._received.count(b"\n") < 2:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not select.select([self._connection], [], [], left)[0]:
+                raise subprocess.TimeoutExpired(self._arguments, timeout or 0)
+            self._receive()
+        if self.returncode is None:
+            self.returncode = int(self._received.split(b"\n")[1])
+            self._connection.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask the process to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process."""
+        self.send_signal(signal.SIGKILL)
 
 
 class _Stream:
@@ -101,28 +194,17 @@ def _start() -> tuple[socket.socket, subprocess.Popen[bytes]]:
     return ours, process
 
 
-def _wait(connection: socket.socket, deadline: float, arguments: list[str]) -> int:
-    """Wait for the process id, then for the exit code of a command."""
-    reader = connection.makefile("r")
-    process = int(reader.readline())
-    connection.settimeout(max(0.0, deadline - time.monotonic()))
-    try:
-        return int(reader.readline())
-    except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
-        raise subprocess.TimeoutExpired(arguments, deadline) from None
-
-
 def serve(requests: socket.socket) -> None:
     """Fork for every request until the other end is closed."""
     while True:
         data, descriptors, _, _ = socket.recv_fds(requests, MAX_REQUEST_BYTES, STREAM_COUNT + 1)
         if not data:
             return
+        request = json.loads(data)
+        _import_all(request["preloaded"])
         if os.fork() == 0:
             requests.close()
-            _supervise(json.loads(data), descriptors)
+            _supervise(request, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
         with contextlib.suppress(ChildProcessError):
@@ -162,9 +244,12 @@ def _run(request: dict[str, object], streams: list[int]) -> None:
         2, "w", closefd=False, buffering=1, errors="backslashreplace"
     )
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
-    sys.argv = [str(Path(import_module("hermes_cli").__path__[0]) / "__main__.py")]
+    module, function = PROGRAMS[str(request["program"])]
+    main = import_module(module)
+    file = Path(str(main.__file__))
+    sys.argv = [str(file.with_name("__main__.py") if function == "entry" else file)]
     sys.argv += request["arguments"]  # type: ignore[operator]
-    code = _main()
+    code = _main(getattr(main, function))
     # As the interpreter ends, without the deletion of a thousand modules.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
@@ -174,28 +259,37 @@ def _run(request: dict[str, object], streams: list[int]) -> None:
     os._exit(code)
 
 
-def _main() -> int:
+def _main(program: Callable[[], int | None]) -> int:
     """Run the program; its exit code, also after an exception."""
     try:
-        import_module("hermes_cli.main").entry()
+        return program() or 0
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     except BaseException:  # noqa: BLE001 - printed, as the interpreter does
         traceback.print_exc()
         return 1
-    return 0
+
+
+def _import_all(names: Iterable[str]) -> None:
+    """Import modules before a fork; none of them may start a thread."""
+    missing = [name for name in names if name not in sys.modules]
+    for name in missing:
+        import_module(name)
+    if missing:
+        gc.collect()
+        gc.freeze()  # the collector of a fork does not touch, and so copy, what is shared
+        assert threading.active_count() == 1
 
 
 def preload() -> None:
     """Import the modules of the program."""
     import_module("hermes_state.engine.sqlite.driver").install()
-    for name in PRELOADED:
-        package = import_module(name)
-        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-            if not any(part in module.name for part in NOT_PRELOADED):
-                import_module(module.name)
-    gc.collect()
-    gc.freeze()  # the collector of a fork does not touch, and so copy, what is shared
+    _import_all(
+        module.name
+        for name in PRELOADED
+        for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}.")
+        if not any(part in module.name for part in NOT_PRELOADED)
+    )
 
 
 if __name__ == "__main__":

@@ -66,7 +66,10 @@ def running_postgres(*, is_durable: bool = False) -> Iterator[PostgresServer]:
     """A new server in a folder of its own; the test is skipped where PostgreSQL is missing."""
     if _programs() is None:
         pytest.skip("PostgreSQL is not installed (Debian package postgresql)")
-    folder = Path(tempfile.mkdtemp(prefix="hermes-pg-", dir="/tmp"))
+    # In memory where that is possible: each test creates and drops a hundred files.
+    memory = Path("/dev/shm")
+    place = memory if memory.is_dir() and not is_durable else Path("/tmp")
+    folder = Path(tempfile.mkdtemp(prefix="hermes-pg-", dir=place))
     if _user():
         shutil.chown(folder, _user())
     server = PostgresServer(folder, is_durable)

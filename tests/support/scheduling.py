@@ -18,6 +18,7 @@ GROUPS: Final = {
     "launcher": r"tests/cli/test_launcher\.py",
     "benchmarks": r"tests/benchmarks/test_run\.py",
     "scan faults": r"tests/acceptance/test_scan_faults\.py",
+    "local model": r"tests/agent/test_local_model\.py",
     "browser 1": r"tests/browser/test_(every_page|keyboard|transcripts|analytics|many_sessions)",
     "browser 2": r"tests/browser/",
 }

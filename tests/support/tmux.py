@@ -84,7 +84,7 @@ class Tmux:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not is_true(screen := self.screen()):
             assert time.monotonic() < deadline, f"timed out waiting for {what}; screen:\n{screen}"
-            time.sleep(0.02)
+            time.sleep(0.1)  # each look at the screen starts a program
         return screen
 
     def wait_for(self, text: str) -> str:
