@@ -5,7 +5,7 @@ They also have the columns of the file that are not named here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, Final, TypedDict, cast
 
 from hermes_state.messages import rows as message_rows
 from hermes_state.sessions import records
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from hermes_state.sessions.records import ListedSession, SessionRow
     from hermes_state.sessions.retention import HouseKeeping
     from hermes_state.sessions.usage import UsageTotals
+
+
+LIST_FIELDS: Final = ("preview", "last_active", "kind", "unread")
 
 
 class SessionDict(TypedDict, total=False):
@@ -189,21 +192,21 @@ def session_dicts(columns: Columns, sessions: Iterable[SessionRow]) -> list[Sess
 
 def _session(columns: Columns, session: SessionRow) -> SessionDict:
     names = (*records.COLUMNS, *records.other_columns(columns))
-    values = zip(names, (*session[:-1], *session.others), strict=True)
-    return cast("SessionDict", dict(values))
+    values = session[:-1] + session.others
+    return cast("SessionDict", dict(zip(names, values, strict=True)))
 
 
 def listed_dicts(columns: Columns, rows: Iterable[ListedSession]) -> list[SessionDict]:
-    """The rows of a list."""
-    names = (*records.COLUMNS, *records.other_columns(columns))
+    """The rows of a list, without the system prompt, which is the last column."""
+    names = (*records.COLUMNS[:-1], *records.other_columns(columns), *LIST_FIELDS)
     return [_listed(names, row) for row in rows]
 
 
 def _listed(names: tuple[str, ...], row: ListedSession) -> SessionDict:
     session, preview, last_active, root_id, kind, unread = row
-    listed = cast("SessionDict", dict(zip(names, (*session[:-1], *session.others), strict=True)))
-    del listed["system_prompt"]
-    listed |= {"preview": preview, "last_active": last_active, "kind": kind, "unread": unread}
+    # One tuple and one dictionary per row, because lists are long.
+    values = session[:-2] + session.others + (preview, last_active, kind, unread)
+    listed = cast("SessionDict", dict(zip(names, values, strict=True)))
     if root_id != session.id:
         listed["_lineage_root_id"] = root_id
     return listed
@@ -213,7 +216,7 @@ def message_dicts(columns: Columns, messages: Iterable[MessageRow]) -> list[Mess
     """Message rows."""
     names = (*message_rows.COLUMNS, *message_rows.other_columns(columns))
     return [
-        cast("MessageDict", dict(zip(names, (*message[:-1], *message.others), strict=True)))
+        cast("MessageDict", dict(zip(names, message[:-1] + message.others, strict=True)))
         for message in messages
     ]
 

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hermes_core.json_values import text_in
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -95,7 +93,7 @@ def policy_as_json(policy: SandboxPolicy) -> JsonObject:
 
 def policy_from_json(fields: JsonObject) -> SandboxPolicy:
     """The policy that `policy_as_json` described."""
-    values: dict[str, Any] = {**fields, "temporary": Path(text_in(fields, "temporary"))}
+    values: dict[str, Any] = {**fields, "temporary": Path(str(fields["temporary"]))}
     for name, value in fields.items():
         if isinstance(value, list):
             values[name] = tuple(Path(str(item)) for item in value)

@@ -8,12 +8,15 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.errors import IdFormatError, PortableFileError
 from hermes_core.ids import uid_bytes
+from hermes_core.json_values import list_in, number_in, object_in, objects_in, text_in
 from hermes_state.portable.export_schema import UNKNOWN_COLUMN, columns_of, from_plain
 from hermes_state.portable.export_writer import EXPORT_FORMAT, EXPORT_VERSION
 from hermes_state.portable.record import ORIGIN_FIELD, UID_FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from hermes_core.json_values import JsonObject, JsonValue
 
 RECORD_FIELDS: Final = frozenset(
     {"extra", "index", "messages", "session", "trash", "undo", "usage"}
@@ -86,11 +89,11 @@ def _check_value(value: Any) -> None:
         )
 
 
-def _check_text(row: dict[str, Any], name: str, where: str) -> None:
+def _check_text(row: JsonObject, name: str, where: str) -> None:
     _require(isinstance(row.get(name), str) and row[name] != "", f"{where}: no {name}")
 
 
-def _check_number(row: dict[str, Any], name: str, where: str) -> None:
+def _check_number(row: JsonObject, name: str, where: str) -> None:
     value = from_plain(row.get(name))
     _require(isinstance(value, (int, float)), f"{where}: {name} is not a number")
     _check_value(value)
@@ -150,17 +153,79 @@ def _check_undo(part: Any, messages: int) -> None:
             _check_count(row, messages, "undo: a row")
 
 
+class RowOrigin(NamedTuple):
+    """The row that a message repeats: the session, and the position in it."""
+
+    session: str
+    row: int
+
+    @classmethod
+    def parse(cls, fields: JsonObject) -> RowOrigin:
+        """An origin that was checked."""
+        return cls(text_in(fields, "session"), number_in(fields, "row"))
+
+
+class UndoEntry(NamedTuple):
+    """An undo: its time, whether it can be redone, the last row then, and its rows."""
+
+    at: JsonValue
+    is_open: int
+    last: int
+    rows: list[int]
+
+
+class IndexCounts(NamedTuple):
+    """The epoch and the lifetime counts of a session."""
+
+    epoch: int
+    lifetime_messages: int
+    lifetime_tool_calls: int
+
+
+class ExportRecord(NamedTuple):
+    """An exported session that was checked; its rows may have columns of other releases."""
+
+    session: JsonObject
+    messages: list[JsonObject]
+    extra: JsonObject
+    counts: IndexCounts
+    trash: JsonObject | None
+    undo: list[UndoEntry]
+    usage: list[JsonObject]
+
+    @classmethod
+    def parse(cls, fields: JsonObject) -> ExportRecord:
+        """The parts of a record that `check_record` accepts."""
+        counts = object_in(fields, "index")
+        trash = fields.get("trash")
+        return cls(
+            session=object_in(fields, "session"),
+            messages=objects_in(fields, "messages"),
+            extra=object_in(fields, "extra"),
+            counts=IndexCounts(*(number_in(counts, name) for name in IndexCounts._fields)),
+            trash=trash if isinstance(trash, dict) else None,
+            undo=[_undo_entry(entry) for entry in objects_in(fields, "undo")],
+            usage=objects_in(fields, "usage"),
+        )
+
+
+def _undo_entry(entry: JsonObject) -> UndoEntry:
+    rows = [row for row in list_in(entry, "rows") if isinstance(row, int)]
+    is_open, last = number_in(entry, "is_open"), number_in(entry, "last")
+    return UndoEntry(entry.get("at"), is_open, last, rows)
+
+
 class ExportLine(NamedTuple):
     """A session line of the file."""
 
     number: int
     raw: bytes
-    record: dict[str, Any]
+    record: ExportRecord
 
     @property
     def session_id(self) -> str:
         """The ID of the session in the export."""
-        return str(self.record["session"]["id"])
+        return text_in(self.record.session, "id")
 
 
 class ExportSummary(NamedTuple):
@@ -184,7 +249,7 @@ class ExportFile:
         *each* is called with every session, before the rest of the file is verified.
         """
         digest = hashlib.sha256()
-        header: dict[str, Any] | None = None
+        header: JsonObject | None = None
         session_ids: set[str] = set()
         messages = 0
         for number, raw in self._raw_lines():
@@ -200,7 +265,7 @@ class ExportFile:
                 if line.session_id in session_ids:
                     raise self._error(number, f"session {line.session_id} comes twice")
                 session_ids.add(line.session_id)
-                messages += len(line.record["messages"])
+                messages += len(line.record.messages)
                 if each is not None:
                     each(line)
             digest.update(raw)
@@ -224,7 +289,7 @@ class ExportFile:
         self._file.seek(0)
         return enumerate(self._file, 1)
 
-    def _parse(self, number: int, raw: bytes) -> dict[str, Any]:
+    def _parse(self, number: int, raw: bytes) -> JsonObject:
         try:
             value = json.loads(raw)
         except (ValueError, RecursionError) as error:
@@ -237,7 +302,7 @@ class ExportFile:
             raise self._error(number, "it is cut off")
         return value
 
-    def _header(self, value: dict[str, Any]) -> dict[str, Any]:
+    def _header(self, value: JsonObject) -> JsonObject:
         if value.get("format") != EXPORT_FORMAT:
             raise self._foreign()
         if value.get("version") != EXPORT_VERSION:
@@ -247,20 +312,20 @@ class ExportFile:
             )
         return value
 
-    def _line(self, number: int, raw: bytes, value: dict[str, Any]) -> ExportLine:
+    def _line(self, number: int, raw: bytes, value: JsonObject) -> ExportLine:
         try:
             check_record(value)
         except (ValueError, TypeError) as error:
             raise self._error(number, str(error)) from error
-        return ExportLine(number, raw, value)
+        return ExportLine(number, raw, ExportRecord.parse(value))
 
     def _end(
         self,
         number: int,
-        value: dict[str, Any],
+        value: JsonObject,
         digest: str,
         counted: tuple[int, int],
-        header: dict[str, Any],
+        header: JsonObject,
     ) -> ExportSummary:
         if (value.get("sessions"), value.get("messages")) != counted:
             raise self._error(number, "it counts other sessions and messages than there are")

@@ -13,10 +13,15 @@ import json
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_core.json_values import text_in
 from hermes_state.engine.sqlite import driver
 from hermes_state.schema.base import BASE_TABLES
 
 if TYPE_CHECKING:
+    from hermes_core.json_values import JsonObject, JsonValue
+    from hermes_state.engine.values import SqlValue
+
+    ColumnRow = dict[str, SqlValue]  # a row by the names of its columns, which differ between files
     from collections.abc import Mapping
 
 # Columns that are meaningful only within one file.
@@ -75,7 +80,7 @@ def _parse_default(text: str | None) -> Any:
     return text.strip("'") if text.startswith("'") else int(text)
 
 
-def without_defaults(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+def without_defaults(table: str, row: Mapping[str, SqlValue]) -> ColumnRow:
     """The values of a row that differ from the defaults."""
     known = columns_of(table)
     return {
@@ -90,7 +95,7 @@ def to_json(value: Any) -> str:
     return _ENCODER.encode(value).replace("\x7f", "\\u007f")
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: SqlValue) -> JsonValue:
     """A column value as a JSON value."""
     if isinstance(value, bytes):
         return {"hex": value.hex()}
@@ -99,17 +104,19 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def from_plain(value: Any) -> Any:
+def from_plain(value: JsonValue) -> SqlValue:
     """The inverse of `to_plain`; raises ValueError for other values."""
+    if isinstance(value, list):
+        raise ValueError(f"{value!r} is not a column value")  # noqa: TRY004 - as below
     if not isinstance(value, dict):
         return value
     if value.keys() == {"hex"}:
-        return bytes.fromhex(value["hex"])
+        return bytes.fromhex(text_in(value, "hex"))
     if value.keys() == {"float"}:
-        return float(value["float"])
+        return float(text_in(value, "float"))
     raise ValueError(f"{value!r} is not a column value")
 
 
-def row_to_plain(row: Mapping[str, Any]) -> dict[str, Any]:
+def row_to_plain(row: Mapping[str, SqlValue]) -> JsonObject:
     """A row with all values as JSON values."""
     return {name: to_plain(value) for name, value in row.items()}

@@ -8,13 +8,16 @@ and the next export includes them as if they were columns. Nothing else reads th
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_state.portable.export_schema import from_plain, to_plain
 from hermes_state.sessions import labels
 
 if TYPE_CHECKING:
+    from hermes_core.json_values import JsonData, JsonObject, JsonValue
     from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.values import SqlValue
+    from hermes_state.portable.export_schema import ColumnRow
 
 EXTRA_PREFIX: Final = "kept."
 PARENT_NAME: Final = "kept.parent"
@@ -40,12 +43,12 @@ class Extras:
 
     def __init__(self, reader: Reader, session_id: str) -> None:
         rows = reader.rows(SELECT_EXTRAS, (session_id,)) if reader.columns.has_own_tables else []
-        self.facts: dict[str, Any] = {}
-        self.session: dict[str, Any] = {}
-        self.messages: dict[int, dict[str, Any]] = {}
-        self.origins: dict[int, Any] = {}
+        self.facts: dict[str, str] = {}
+        self.session: ColumnRow = {}
+        self.messages: dict[int, ColumnRow] = {}
+        self.origins: dict[int, JsonValue] = {}
         self.parent: str | None = None
-        self.usage: list[dict[str, Any]] = []
+        self.usage: list[JsonObject] = []
         for name, value in rows:
             self._read_value(name, value)
         if tags := labels.tags_of(reader, [session_id]).get(session_id):
@@ -67,9 +70,14 @@ class Extras:
             self.messages.setdefault(int(row), {})[column] = from_plain(json.loads(value))
 
 
-def save_extra(tx: Tx, session_id: str, name: str, value: Any) -> None:
+def save_extra(tx: Tx, session_id: str, name: str, value: SqlValue) -> None:
     """Store a value that has no column."""
-    tx.execute(INSERT_EXTRA, (session_id, name, json.dumps(to_plain(value))))
+    save_json(tx, session_id, name, to_plain(value))
+
+
+def save_json(tx: Tx, session_id: str, name: str, value: JsonData) -> None:
+    """Store data of an export for which the file has no table."""
+    tx.execute(INSERT_EXTRA, (session_id, name, json.dumps(value)))
 
 
 def delete_extra(tx: Tx, session_id: str, name: str) -> None:

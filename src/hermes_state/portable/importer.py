@@ -6,13 +6,14 @@ import functools
 import io
 import json
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, Final, Literal
+from typing import IO, TYPE_CHECKING, Final, Literal
 
 from hermes_core.errors import UsageError
+from hermes_core.json_values import object_in, text_in
 from hermes_state.messages.append import INSERT_UID, ROW_BY_UID, derive_identity
 from hermes_state.messages.edits import INSERT_COPY, INSERT_UNDO_ROW
 from hermes_state.portable import import_extras
-from hermes_state.portable.export_reader import ExportFile
+from hermes_state.portable.export_reader import ExportFile, RowOrigin
 from hermes_state.portable.export_schema import (
     MESSAGE_INTERNAL,
     SESSION_INTERNAL,
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Mapping, Sequence
 
+    from hermes_core.json_values import JsonObject
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader, Tx
-    from hermes_state.portable.export_reader import ExportLine
+    from hermes_state.engine.values import SqlValue
+    from hermes_state.portable.export_reader import ExportLine, ExportRecord
+    from hermes_state.portable.export_schema import ColumnRow
 
     Progress = Callable[[int, int], object]
 
@@ -60,7 +64,7 @@ class ImportedSession:
     """
 
     def __init__(
-        self, tx: Tx, session_id: str, record: Mapping[str, Any], names: Mapping[str, str]
+        self, tx: Tx, session_id: str, record: ExportRecord, names: Mapping[str, str]
     ) -> None:
         self._tx = tx
         self._id = session_id
@@ -73,44 +77,45 @@ class ImportedSession:
         """Insert all rows of the session."""
         purged = self._tx.value(WAS_PURGED, (self._id,))
         self._session()
-        for name, value in self._record.get("extra", {}).items():
+        for name, value in self._record.extra.items():
             if name == labels.TAGS_EXPORT_NAME:
                 labels.import_tags(self._tx, self._id, from_plain(value))
             else:
                 self._tx.execute(UPSERT_EXTRA, (self._id, name, from_plain(value)))
         self._usage()
-        rows = [self._message(*item) for item in enumerate(self._record["messages"])]
+        rows = [self._message(*item) for item in enumerate(self._record.messages)]
         self._undo(rows)
-        if "trash" in self._record:
-            trash = self._record["trash"]
+        trash = self._record.trash
+        if trash is not None:
             names = ("trashed_at", "reason", "was_archived", "was_open", "title")
             self._tx.execute(INSERT_TRASH, (self._id, *[from_plain(trash[name]) for name in names]))
         self._index(purged, rows)
 
     def _session(self) -> None:
-        facts = {
+        facts: ColumnRow = {
             name: from_plain(value)
-            for name, value in self._record["session"].items()
+            for name, value in self._record.session.items()
             if name not in SESSION_INTERNAL
         }
         facts["id"] = self._id
-        parent = facts.pop("parent_session_id", None)
-        parent = self._names.get(parent, parent) if parent is not None else None
+        stored_parent = facts.pop("parent_session_id", None)
+        parent = self._names.get(str(stored_parent), stored_parent)
         if parent is not None and self._tx.value(EXISTS, (parent,)):
             facts["parent_session_id"] = parent
         prompt = facts.get("system_prompt")
         if isinstance(prompt, str):
             del facts["system_prompt"]
             facts |= prompt_columns(self._tx, prompt)
-        if facts.get("title") is not None:
-            self.title = facts["title"] = self._free_title(facts["title"])
+        title = facts.get("title")
+        if title is not None:
+            self.title = facts["title"] = self._free_title(str(title))
         self._insert("sessions", self._tx.columns.sessions, facts)
         for name in facts.keys() - set(self._tx.columns.sessions):
             self._store_extra(name, facts[name])
         if parent is not None and "parent_session_id" not in facts:
             import_extras.save_extra(self._tx, self._id, import_extras.PARENT_NAME, parent)
 
-    def _store_extra(self, name: str, value: Any) -> None:
+    def _store_extra(self, name: str, value: SqlValue) -> None:
         """Store a value for which the file has no column."""
         if name in EXTRA_COLUMNS:
             text = repr(value) if isinstance(value, float) else value
@@ -118,27 +123,27 @@ class ImportedSession:
         else:
             import_extras.save_extra(self._tx, self._id, import_extras.SESSION_PREFIX + name, value)
 
-    def _free_title(self, title: Any) -> Any:
+    def _free_title(self, title: str) -> str:
         name, number = title, 2
         while self._tx.value(TITLE_TAKEN, (name,)):
             name, number = f"{title} #{number}", number + 1
         return name
 
-    def _insert(self, table: str, columns: tuple[str, ...], values: Mapping[str, Any]) -> None:
+    def _insert(self, table: str, columns: tuple[str, ...], values: Mapping[str, SqlValue]) -> None:
         names = [name for name in columns if name in values]
         self._tx.execute(_insert_statement(table, names), [values[name] for name in names])
 
     def _usage(self) -> None:
-        rows = self._record.get("usage", [])
+        rows = self._record.usage
         if rows and "session_model_usage" not in self._tx.columns.tables:
-            import_extras.save_extra(self._tx, self._id, import_extras.USAGE_NAME, rows)
+            import_extras.save_json(self._tx, self._id, import_extras.USAGE_NAME, rows)
             return
         known = tuple(columns_of("session_model_usage"))
         for row in rows:
             values = {name: from_plain(value) for name, value in row.items()}
             self._insert("session_model_usage", known, {**values, "session_id": self._id})
 
-    def _message(self, position: int, message: Mapping[str, Any]) -> int:
+    def _message(self, position: int, message: JsonObject) -> int:
         columns = self._tx.columns.messages
         values = {
             name: from_plain(value)
@@ -155,10 +160,11 @@ class ImportedSession:
             )
         if UID_FIELD in message:
             self._tx.execute(
-                INSERT_UID, (self._free_uid(bytes.fromhex(message[UID_FIELD])), row_id)
+                INSERT_UID, (self._free_uid(bytes.fromhex(text_in(message, UID_FIELD))), row_id)
             )
         if ORIGIN_FIELD in message:
-            self._copy(position, row_id, message[ORIGIN_FIELD])
+            origin = object_in(message, ORIGIN_FIELD)
+            self._copy(position, row_id, RowOrigin.parse(origin) if origin else None)
         return row_id
 
     def _free_uid(self, key: bytes) -> bytes:
@@ -167,14 +173,14 @@ class ImportedSession:
             key = derive_identity(self._id, key)
         return key
 
-    def _copy(self, position: int, row_id: int, origin: dict[str, Any] | None) -> None:
+    def _copy(self, position: int, row_id: int, origin: RowOrigin | None) -> None:
         origin_id = None
         if origin is not None:
-            session_id = self._names.get(origin["session"], origin["session"])
-            origin_id = self._row_at(session_id, origin["row"])
+            session_id = self._names.get(origin.session, origin.session)
+            origin_id = self._row_at(session_id, origin.row)
             if origin_id is None:
-                pending = {"row": origin["row"], "session": session_id}
-                import_extras.save_extra(
+                pending: JsonObject = {"row": origin.row, "session": session_id}
+                import_extras.save_json(
                     self._tx, self._id, f"{import_extras.ORIGIN_PREFIX}{position}", pending
                 )
         self._tx.execute(INSERT_COPY, (row_id, UNKNOWN_ORIGIN if origin_id is None else origin_id))
@@ -188,20 +194,18 @@ class ImportedSession:
         return rows[position] if position < len(rows) else None
 
     def _undo(self, rows: list[int]) -> None:
-        for entry in self._record.get("undo", []):
-            values = (self._id, from_plain(entry["at"]), rows[entry["last"]], entry["is_open"])
+        for entry in self._record.undo:
+            values = (self._id, from_plain(entry.at), rows[entry.last], entry.is_open)
             undo_id = self._tx.insert(INSERT_UNDO, values, "undo_id")
-            self._tx.many(
-                INSERT_UNDO_ROW, [(undo_id, rows[position]) for position in entry["rows"]]
-            )
+            self._tx.many(INSERT_UNDO_ROW, [(undo_id, rows[position]) for position in entry.rows])
 
     def _index(self, purged: int | None, rows: list[int]) -> None:
-        tx, counts = self._tx, self._record["index"]
+        tx, counts = self._tx, self._record.counts
         # A session that was purged before starts a new epoch.
-        epoch = counts["epoch"] if purged is None else max(counts["epoch"], purged + 1)
+        epoch = counts.epoch if purged is None else max(counts.epoch, purged + 1)
         index.reindex(tx, self._id)
         index.update_family_positions(tx, self._id)
-        lifetime = (counts["lifetime_messages"], counts["lifetime_tool_calls"])
+        lifetime = (counts.lifetime_messages, counts.lifetime_tool_calls)
         tx.execute(RAISE_COUNTS, (epoch, *lifetime, self._id))
         tx.newest_uid = None  # imported identities may have any age
         if rows and not tx.is_behind:
@@ -218,8 +222,9 @@ def link_pending(tx: Tx) -> int:
             is_linked = _link_parent(tx, session_id, target)
         else:
             position = int(name.removeprefix(import_extras.ORIGIN_PREFIX))
+            origin = RowOrigin.parse(target)
             is_linked = _link_origin(
-                tx, rows_of(session_id), position, rows_of(target["session"]), target
+                tx, rows_of(session_id), position, rows_of(origin.session), origin.row
             )
         if is_linked:
             import_extras.delete_extra(tx, session_id, name)
@@ -241,11 +246,11 @@ def _link_parent(tx: Tx, session_id: str, parent: str | None) -> bool:
 
 
 def _link_origin(
-    tx: Tx, row_ids: array[int], position: int, origin_ids: array[int], origin: Mapping[str, Any]
+    tx: Tx, row_ids: array[int], position: int, origin_ids: array[int], origin_row: int
 ) -> bool:
-    if origin["row"] >= len(origin_ids) or position >= len(row_ids):
+    if origin_row >= len(origin_ids) or position >= len(row_ids):
         return False
-    tx.execute(SET_ORIGIN, (origin_ids[origin["row"]], row_ids[position]))
+    tx.execute(SET_ORIGIN, (origin_ids[origin_row], row_ids[position]))
     return True
 
 
@@ -345,10 +350,10 @@ class Import:
                 report.skipped.append(original_id)
             return
         report.imported += 1
-        report.messages += len(line.record["messages"])
+        report.messages += len(line.record.messages)
         if session_id != original_id:
             report.renamed[original_id] = session_id
-        original_title: Any = line.record["session"].get("title")
+        original_title = line.record.session.get("title")
         if title is not None and title != original_title:
             report.retitled[session_id] = title
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite import driver
@@ -20,6 +20,7 @@ from hermes_state.portable.export_schema import (
     UNKNOWN_COLUMN,
     USAGE_INTERNAL,
     columns_of,
+    from_plain,
     row_to_plain,
     to_json,
     without_defaults,
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
 
+    from hermes_core.json_values import JsonData, JsonObject
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
+    from hermes_state.portable.export_schema import ColumnRow
 
 
 FEW_SESSIONS: Final = 50
@@ -141,7 +144,7 @@ USAGE = "SELECT * FROM session_model_usage WHERE session_id = ?"
 class RowFilter(Protocol):
     """Transforms a row before it is exported."""
 
-    def row(self, row: dict[str, Any]) -> dict[str, Any]:
+    def row(self, row: ColumnRow) -> ColumnRow:
         """The row to export."""
         ...
 
@@ -149,7 +152,7 @@ class RowFilter(Protocol):
 class UnchangedRows:
     """Exports rows unchanged."""
 
-    def row(self, row: dict[str, Any]) -> dict[str, Any]:
+    def row(self, row: ColumnRow) -> ColumnRow:
         return row
 
 
@@ -161,7 +164,7 @@ class RowPositions:
         self._session_id: str | None = None
         self._ids: array[int] = array("q")
 
-    def of(self, row_id: int) -> dict[str, Any] | None:
+    def of(self, row_id: int) -> JsonObject | None:
         """Session and position of a row; None if the row does not exist."""
         session_id = self._reader.value(SESSION_OF, (row_id,))
         if session_id is None:
@@ -196,10 +199,10 @@ class SessionRecord:
 
     def chunks(self) -> Iterator[str]:
         """The line in chunks, without the newline."""
-        head = {"index": self._index()}
+        head: dict[str, JsonData] = {"index": self._index()}
         if self._extras.facts:
             head["extra"] = self._extra_facts()
-        tail = {
+        tail: dict[str, JsonData] = {
             "session": row_to_plain(self._session()),
             "trash": self._trash(),
             "undo": self._undo(),
@@ -212,8 +215,8 @@ class SessionRecord:
             separator = ","
         yield "]," + to_json({name: part for name, part in tail.items() if part})[1:]
 
-    def _session(self) -> dict[str, Any]:
-        row = self._reader.dicts(SELECT_SESSION, (self._id,))[0]
+    def _session(self) -> ColumnRow:
+        row: ColumnRow = self._reader.dicts(SELECT_SESSION, (self._id,))[0]
         if row.get("system_prompt") is None and row.get("system_prompt_hash"):
             row["system_prompt"] = self._reader.value(SELECT_PROMPT, (row["system_prompt_hash"],))
         known = columns_of("sessions")
@@ -225,13 +228,13 @@ class SessionRecord:
             row["parent_session_id"] = self._extras.parent
         return self._merge("sessions", row, self._extras.session)
 
-    def _merge(self, table: str, row: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+    def _merge(self, table: str, row: ColumnRow, extra: ColumnRow) -> ColumnRow:
         """The values of the row, and the extra values that it cannot hold, transformed."""
         return self._row_filter.row(extra | without_defaults(table, row))
 
-    def _extra_facts(self) -> dict[str, Any]:
+    def _extra_facts(self) -> JsonObject:
         known = columns_of("sessions")
-        facts = {n: v for n, v in self._extras.facts.items() if n not in known}
+        facts: ColumnRow = {n: v for n, v in self._extras.facts.items() if n not in known}
         return row_to_plain(self._row_filter.row(facts))
 
     def _index(self) -> dict[str, int]:
@@ -246,7 +249,7 @@ class SessionRecord:
             "lifetime_tool_calls": max(tool_calls[2] or 0, old[1]),
         }
 
-    def _messages(self) -> Iterator[dict[str, Any]]:
+    def _messages(self) -> Iterator[JsonObject]:
         self._identities.begin_session(self._reader, self._row_ids[-1] if self._row_ids else 0)
         names = self._reader.prepared(select_list)
         cursor = self._reader.execute(
@@ -258,12 +261,11 @@ class SessionRecord:
         for position, values in enumerate(cursor):
             row = dict(zip(columns, values, strict=True))
             row["content"] = shared_content(row["content"])
-            yield self._message(position, row, positions)
+            yield self._message(position, values[0], row, positions)
 
     def _message(
-        self, position: int, row: dict[str, Any], positions: RowPositions
-    ) -> dict[str, Any]:
-        row_id = row["id"]
+        self, position: int, row_id: int, row: ColumnRow, positions: RowPositions
+    ) -> JsonObject:
         row = {name: value for name, value in row.items() if name not in MESSAGE_INTERNAL}
         message = row_to_plain(
             self._merge("messages", row, self._extras.messages.get(position, {}))
@@ -276,7 +278,7 @@ class SessionRecord:
             message[ORIGIN_FIELD] = positions.of(origin_id) or self._extras.origins.get(position)
         return message
 
-    def _undo(self) -> list[dict[str, Any]]:
+    def _undo(self) -> list[JsonObject]:
         if not self._has_own:
             return []
         return [
@@ -284,7 +286,7 @@ class SessionRecord:
                 "at": at,
                 "is_open": is_open,
                 "last": bisect_left(self._row_ids, last_id),
-                "rows": self._positions_in_undo(undo_id),
+                "rows": [*self._positions_in_undo(undo_id)],
             }
             for undo_id, at, last_id, is_open in self._reader.rows(UNDOS, (self._id,))
         ]
@@ -294,14 +296,18 @@ class SessionRecord:
         rows = self._reader.rows(UNDO_ROWS, (undo_id,))
         return [bisect_left(self._row_ids, row[0]) for row in rows if row[0] in known]
 
-    def _trash(self) -> dict[str, Any]:
+    def _trash(self) -> JsonObject:
         if not self._has_own:
             return {}
         rows = self._reader.dicts(TRASH, (self._id,))
         return row_to_plain(self._row_filter.row(rows[0])) if rows else {}
 
-    def _usage(self) -> list[dict[str, Any]]:
-        rows = [self._row_filter.row(row) for row in self._extras.usage]
+    def _usage_row(self, row: JsonObject) -> JsonObject:
+        values = {name: from_plain(value) for name, value in row.items()}
+        return row_to_plain(self._row_filter.row(values))
+
+    def _usage(self) -> list[JsonObject]:
+        rows = [self._usage_row(row) for row in self._extras.usage]
         if "session_model_usage" in self._reader.columns.tables:
             known = columns_of("session_model_usage")
             for row in self._reader.dicts(USAGE, (self._id,)):

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.messages import has_lone_surrogate
 from hermes_state.messages.rows import JSON_PREFIX
+
+if TYPE_CHECKING:
+    from hermes_state.engine.values import SqlValue
+    from hermes_state.portable.export_schema import ColumnRow
 
 # Excludes placeholders in the position of a secret: variables, masks, redacted values.
 _NOT_A_PLACEHOLDER = r"(?![$<{*\[%(]|(?i:x{3}|\.{3}|your|redacted|none\b|null\b|true\b|false\b))"
@@ -169,14 +173,14 @@ _PLACEHOLDER: Final = re.compile(r"(?i)[$<{*\[%(]|x{3}|\.{3}|your|redacted|none$
 class Redactor:
     """Replaces every secret it recognises by `[redacted:kind]`."""
 
-    def row(self, row: dict[str, Any]) -> dict[str, Any]:
+    def row(self, row: ColumnRow) -> ColumnRow:
         """A row with its texts redacted."""
         return {
             name: value if name in UNREDACTED_COLUMNS else self._column(value)
             for name, value in row.items()
         }
 
-    def _column(self, value: Any) -> Any:
+    def _column(self, value: SqlValue) -> SqlValue:
         if isinstance(value, bytes):  # of another program; replaced only if it has a secret
             text = value.decode("utf-8", "replace")
             redacted = self.text(text)

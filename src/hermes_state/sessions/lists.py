@@ -17,7 +17,7 @@ from hermes_state.sessions.records import (
     other_columns,
     to_session,
 )
-from hermes_state.sessions.rows import with_extras
+from hermes_state.sessions.rows import lacks_extras, with_extras
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -129,7 +129,7 @@ def read_listed(reader: Reader, sql: str, values: Iterable[SqlValue]) -> list[Li
     known = len(COLUMNS)
     end = known + len(reader.prepared(other_columns))
     return [
-        ListedSession(SessionRow._make((*row[:known], row[known:end])), *row[end : end + 4])
+        ListedSession(SessionRow._make(row[:known] + (row[known:end],)), *row[end:])  # noqa: RUF005
         for row in reader.execute(sql, tuple(values))
     ]
 
@@ -260,7 +260,9 @@ def list_sessions(reader: Reader, session_filter: SessionFilter) -> list[ListedS
         rows = rows[session_filter.offset : end]
     shows_conversations = session_filter.project_tips and not session_filter.include_children
     return [
-        _as_listed(reader, row, shows_conversations=shows_conversations)
+        row
+        if row.root_id == row.session.id and row.session.last_read_at is None
+        else _as_listed(reader, row, shows_conversations=shows_conversations)
         for row in with_listed_extras(reader, rows)
     ]
 
@@ -275,10 +277,9 @@ def _by_start(row: ListedSession) -> tuple[float, str]:
 
 def with_listed_extras(reader: Reader, rows: list[ListedSession]) -> list[ListedSession]:
     """The rows with the values of columns that the file lacks."""
-    before = [row.session for row in rows]
-    after = with_extras(reader, before)
-    if after is before:
+    if not lacks_extras(reader):
         return rows
+    after = with_extras(reader, [row.session for row in rows])
     return [row._replace(session=session) for row, session in zip(rows, after, strict=True)]
 
 

@@ -20,7 +20,6 @@ class SessionRow(NamedTuple):
     user_id: str | None
     model: str | None
     model_config: str | None
-    system_prompt: str | None
     parent_session_id: str | None
     started_at: float
     ended_at: float | None
@@ -62,6 +61,7 @@ class SessionRow(NamedTuple):
     git_branch: str | None
     git_repo_root: str | None
     expiry_finalized: int
+    system_prompt: str | None  # None in lists
     others: tuple[SqlValue, ...]
 
 
@@ -69,7 +69,7 @@ COLUMNS: Final = SessionRow._fields[:-1]
 _NUMBERS: Final = frozenset({"pinned", "hidden", "expiry_finalized"})
 _COUNTS: Final = frozenset(COLUMNS[COLUMNS.index("message_count") : COLUMNS.index("archived")])
 # Columns that older files lack; their values are then in a table of ours.
-EXTRA_COLUMNS: Final = frozenset(COLUMNS[COLUMNS.index("pinned") :])
+EXTRA_COLUMNS: Final = frozenset(COLUMNS[COLUMNS.index("pinned") : -1])
 
 
 class ListedSession(NamedTuple):

@@ -57,9 +57,15 @@ def set_fact(tx: Tx, session_id: str, name: str, value: SqlValue) -> bool:
     return True
 
 
+def lacks_extras(reader: Reader) -> bool:
+    """Whether values of sessions are in a table of ours, because the file lacks their columns."""
+    columns = reader.columns
+    return columns.has_own_tables and not EXTRA_COLUMNS.issubset(columns.sessions)
+
+
 def with_extras(reader: Reader, sessions: list[SessionRow]) -> list[SessionRow]:
     """The sessions with the values of columns that the file lacks."""
-    if EXTRA_COLUMNS.issubset(reader.columns.sessions) or not reader.columns.has_own_tables:
+    if not lacks_extras(reader):
         return sessions
     extras = _extras(reader, sessions)
     if not extras:
