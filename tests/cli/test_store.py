@@ -56,3 +56,19 @@ def test_a_missing_history_is_not_copied(hermes: Hermes, url: str) -> None:
     done = hermes("store", "copy", "--to", url)
     assert done.code == 2
     assert "no history to copy" in done.err
+
+
+def test_a_history_in_postgresql_is_backed_up_and_restored_into_a_file(
+    hermes: Hermes, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    with SessionDB() as db:
+        db.create_session("s1", "cli")
+        db.append_message("s1", "user", "Where is the lighthouse?")
+    archive = tmp_path / "backup.zip"
+    assert json.loads(hermes("backup", str(archive), "--json").out)["messages"] == 1
+    monkeypatch.delenv("HERMES_STORE_URL")
+    target = tmp_path / "restored"
+    assert hermes("restore", str(archive), "--to", str(target), "--yes").code == 0
+    with SessionDB(target / "state.db") as db:
+        assert [m["content"] for m in db.get_messages("s1")] == ["Where is the lighthouse?"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from hermes_core.clock import Clock
@@ -98,16 +99,27 @@ class Writer(Protocol):
         """Finish the submitted work, then stop."""
 
 
-class Database(Protocol):
+class DatabaseReader(Protocol):
+    """A history that can be read."""
+
+    @property
+    def place(self) -> str:
+        """Where the history is, for people: a path, or a URL without the password."""
+
+    @property
+    def columns(self) -> Columns:
+        """Tables and columns, read when the database was opened."""
+
+    def read(self, work: Callable[[Reader], T]) -> T:
+        """Run *work* on a connection for one short read."""
+
+
+class Database(DatabaseReader, Protocol):
     """A history in a database."""
 
     @property
     def path(self) -> Path:
         """The file; journals and derived files are beside it."""
-
-    @property
-    def place(self) -> str:
-        """Where the history is, for people: a path, or a URL without the password."""
 
     @property
     def is_file(self) -> bool:
@@ -117,12 +129,8 @@ class Database(Protocol):
     def clock(self) -> Clock | None:
         """The clock that all processes share; None if that is the system's."""
 
-    @property
-    def columns(self) -> Columns:
-        """Tables and columns, read when the database was opened."""
-
-    def read(self, work: Callable[[Reader], T]) -> T:
-        """Run *work* on a connection for one short read."""
+    def snapshot(self) -> AbstractContextManager[DatabaseReader]:
+        """The history as it is now, however long it is read."""
 
     def open_writer(self, clock: Clock) -> Writer:
         """Start writing."""

@@ -16,7 +16,7 @@ from hermes_state.schema.layout import ADD_LAYOUT
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_state.engine.database import Database, Row, Writer
+    from hermes_state.engine.database import Database, DatabaseReader, Row, Writer
     from hermes_state.engine.transaction import Reader, Tx, ValueKind
 
     Progress = Callable[[str, int, int], object]
@@ -97,7 +97,7 @@ class CopyReport(NamedTuple):
 class StoreCopy:
     """A copy from one database to another."""
 
-    def __init__(self, source: Database, target: Database, writer: Writer) -> None:
+    def __init__(self, source: DatabaseReader, target: Database, writer: Writer) -> None:
         self._source = source
         self._target = target
         self._writer = writer
@@ -191,7 +191,7 @@ class StoreCopy:
             done += counts[table.name]
             progress("Comparing", done, total)
 
-    def _count(self, database: Database, table: CopiedTable) -> int:
+    def _count(self, database: DatabaseReader, table: CopiedTable) -> int:
         sql = f"SELECT count(*) FROM {table.name}"  # noqa: S608 - a table of ours
         return int(database.read(lambda reader: reader.value(sql)))
 
@@ -204,7 +204,7 @@ class Checksum(NamedTuple):
 
 
 def _checksum(
-    database: Database, table: CopiedTable, names: list[str], kinds: list[ValueKind | None]
+    database: DatabaseReader, table: CopiedTable, names: list[str], kinds: list[ValueKind | None]
 ) -> Checksum:
     keys = [names.index(name) for name in table.key]
     position: Row | None = None

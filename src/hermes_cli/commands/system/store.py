@@ -116,9 +116,10 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
         target = open_database(arguments.to, read_only=False)
         writer = target.open_writer(SystemClock())
         try:
-            result = StoreCopy(db.engine.database, target, writer).run(
-                lambda step, done, total: out.progress(f"{step}: {done:,} of {total:,} rows")
-            )
+            with db.engine.database.snapshot() as source:
+                result = StoreCopy(source, target, writer).run(
+                    lambda step, done, total: out.progress(f"{step}: {done:,} of {total:,} rows")
+                )
         finally:
             out.progress("")
             writer.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -21,15 +22,16 @@ from hermes_state.engine.postgres.errors import PostgresError
 from hermes_state.engine.postgres.pool import ConnectionPool
 from hermes_state.engine.postgres.transaction import PostgresReader
 from hermes_state.engine.postgres.writer import PostgresWriter
+from hermes_state.engine.snapshot import HistorySnapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from hermes_core.clock import Clock
     from hermes_core.errors import StoreError
     from hermes_state.engine.columns import Columns
-    from hermes_state.engine.database import DriverError
+    from hermes_state.engine.database import DatabaseReader, DriverError
     from hermes_state.engine.transaction import Reader
     from hermes_state.store_settings import StoreSettings
 
@@ -94,6 +96,17 @@ class PostgresDatabase:
     def read(self, work: Callable[[Reader], T]) -> T:
         """Run *work* on a connection; repeat it if the connection is lost."""
         return self._with_connection(lambda c: work(PostgresReader(c, self.columns)))
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[DatabaseReader]:
+        """The history as it is now: a transaction that sees no later commit."""
+        with self._pool.connection() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                reader = PostgresReader(connection, self.columns)
+                yield HistorySnapshot(self.place, self.columns, reader)
+            finally:
+                connection.execute("ROLLBACK")
 
     def open_writer(self, clock: Clock) -> PostgresWriter:
         """Start writing."""

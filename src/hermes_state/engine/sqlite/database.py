@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from hermes_core import paths
 from hermes_core.errors import StoreUnavailableError
 from hermes_state.engine.database import DriverError
+from hermes_state.engine.snapshot import HistorySnapshot
 from hermes_state.engine.sqlite import driver, errors, filesystem, foreign_search, migrator
 from hermes_state.engine.sqlite.columns import read_columns
 from hermes_state.engine.sqlite.driver import sqlite3
@@ -22,12 +23,13 @@ from hermes_state.engine.sqlite.writer import SqliteWriter
 from hermes_state.schema.base import OLDEST_WRITABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from hermes_core.clock import Clock
     from hermes_core.errors import StoreError
     from hermes_state.engine.columns import Columns
+    from hermes_state.engine.database import DatabaseReader
     from hermes_state.engine.transaction import Reader
     from hermes_state.store_settings import StoreSettings
 
@@ -68,6 +70,16 @@ class SqliteDatabase:
         """Run *work* on a read-only connection."""
         with self._readers.reader() as reader:
             return work(reader)
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[DatabaseReader]:
+        """The history as it is now: a read transaction."""
+        with self._readers.reader() as reader:
+            reader.execute("BEGIN")
+            try:
+                yield HistorySnapshot(self.place, self.columns, reader)
+            finally:
+                reader.execute("COMMIT")
 
     def open_writer(self, clock: Clock) -> SqliteWriter:
         """A writer with a connection of its own."""

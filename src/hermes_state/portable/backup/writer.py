@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core import paths
 from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import StoreError, StoreUnavailableError, UsageError
+from hermes_state.engine.opening import open_database
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.errors import to_store_error
@@ -38,6 +39,7 @@ from hermes_state.portable.backup.archive_format import (
 )
 from hermes_state.portable.backup.archive_writer import ArchiveWriter
 from hermes_state.portable.backup.work_folder import work_folder
+from hermes_state.portable.store_copy import StoreCopy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,6 +143,8 @@ def _take_snapshot(engine: Engine, work: Path, target: Path, watcher: BackupWatc
     The state of the files is read before the copy begins, so that a later change is noticed.
     """
     snapshot, record = work / "snapshot.db", work / "snapshot.json"
+    if not engine.database.is_file:
+        return _copy_database(engine, snapshot, watcher)
     files_state = _files_state(engine.path)
     if files_state is not None and snapshot.exists() and _read_record(record) == files_state:
         return snapshot
@@ -152,6 +156,27 @@ def _take_snapshot(engine: Engine, work: Path, target: Path, watcher: BackupWatc
         _sync(snapshot)
         write_atomically(record, json.dumps(files_state))
     return snapshot
+
+
+def _copy_database(engine: Engine, copy: Path, watcher: BackupWatcher) -> Path:
+    """Copy the history of a database into a new file; a copy of a killed run is not used."""
+    for suffix in SQLITE_SUFFIXES:
+        copy.with_name(copy.name + suffix).unlink(missing_ok=True)
+
+    def report(step: str, done: int, total: int) -> None:
+        watcher.stop_if_asked()
+        watcher.advance(step.lower(), done, total)
+
+    watcher.begin("copying …")
+    target = open_database(str(copy), read_only=False)
+    writer = target.open_writer(engine.clock)
+    try:
+        with engine.database.snapshot() as source:
+            StoreCopy(source, target, writer).run(report)
+    finally:
+        writer.close()
+        target.close()
+    return copy
 
 
 def _files_state(store: Path) -> list[list[int]] | None:
