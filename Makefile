@@ -16,11 +16,17 @@ PARALLEL := -n $(shell expr $(CORES) \* 2)
 # Tests that start few processes; `make check` runs them.
 QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/permissions
 
+# Tests of what uses the store that need no SQLite file.
+ON_POSTGRES := tests/conversation tests/plugins tests/tui_gateway tests/agent/test_turn.py \
+	tests/gateway/test_inbox.py tests/gateway/test_outbox.py tests/gateway/test_service.py \
+	tests/gateway/test_boundaries.py tests/gateway/test_deduplication.py \
+	tests/gateway/test_input_during_turn.py tests/acceptance/test_platform_kills.py
+
 .DEFAULT_GOAL := help
-.PHONY: help setup page system models synapse lint style types check test background tests pagetests compiled clock coverage bench faults pictures lock clean
+.PHONY: help setup page system models synapse lint style types check test test-engines background tests pagetests compiled clock coverage bench faults pictures lock clean
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup:  ## make or refresh .venv with everything needed to work here
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and there is none on PATH" >&2; exit 1; }
@@ -89,6 +95,10 @@ pagetests: page
 # Compiled once: each of the test processes would compile the same modules.
 compiled: setup
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null
+
+# The same tests on histories in PostgreSQL: those of what uses the store, and of its faults.
+test-engines: page system  ## the tests of the store and what uses it, on PostgreSQL
+	HERMES_TEST_ENGINE=postgresql $(BIN)/python -m pytest -q $(PARALLEL) $(ON_POSTGRES)
 
 clock: page system  ## the tests that read the clock, at three times of day in three time zones
 	$(BIN)/python tests/run_at_other_times.py -q $(PARALLEL)

@@ -73,6 +73,9 @@ COMMANDS = (
     ),
     CommandEntry("restore", "hermes_cli.commands.system.restore", "restore a backup"),
     CommandEntry("store", "hermes_cli.commands.system.store", "check and copy the database"),
+    CommandEntry(
+        "nodes", "hermes_cli.commands.system.nodes", "list the machines that use the history"
+    ),
     CommandEntry("config", "hermes_cli.commands.system.config", "read and change settings"),
     CommandEntry(
         "permissions",

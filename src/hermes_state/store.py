@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from hermes_core.clock import Clock
     from hermes_state.delivery.chats import ChatRepository
     from hermes_state.delivery.inbox import InboxRepository
+    from hermes_state.delivery.nodes import NodeRepository
     from hermes_state.delivery.outbox import OutboxRepository
     from hermes_state.delivery.pairings import PairingRepository
     from hermes_state.delivery.people import PeopleRepository
@@ -74,6 +75,7 @@ class SessionDB(OriginalNames):
     pairings: Lazy[PairingRepository] = Lazy("delivery.pairings", "PairingRepository")
     people: Lazy[PeopleRepository] = Lazy("delivery.people", "PeopleRepository")
     chats: Lazy[ChatRepository] = Lazy("delivery.chats", "ChatRepository")
+    nodes: Lazy[NodeRepository] = Lazy("delivery.nodes", "NodeRepository")
     facets: Lazy[FacetRepository] = Lazy("sessions.facets", "FacetRepository")
     pages: Lazy[PageRepository] = Lazy("sessions.pages", "PageRepository")
     totals: Lazy[TotalsRepository] = Lazy("sessions.totals", "TotalsRepository")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+import shutil
 import signal
+import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +25,6 @@ from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from support.postgres import PostgresServer
 
@@ -137,8 +139,8 @@ class Node:
     """A machine with a gateway of its own, in a home of its own."""
 
     def __init__(self, name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.home = home / name
-        self.home.mkdir()
+        # The path of a socket is limited to about 100 characters.
+        self.home = Path(tempfile.mkdtemp(prefix="hermes-node-", dir="/tmp"))
         config = home / "config.yaml"
         (self.home / "config.yaml").write_bytes(config.read_bytes())
         self._name = name
@@ -171,8 +173,9 @@ def nodes(
         start_model("[{say: one}, {say: two}, {say: three}, {say: four}]")
         first, second = (Node(name, hermes_home, monkeypatch) for name in ("first", "second"))
         yield first, second
-        first.gateway.cleanup()
-        second.gateway.cleanup()
+        for node in (first, second):
+            node.gateway.cleanup()
+            shutil.rmtree(node.home)
 
 
 async def test_another_machine_takes_over_when_the_active_gateway_is_killed(

@@ -55,7 +55,7 @@ def test_a_server_that_does_not_answer_is_reported(hermes: Hermes, tmp_path: Pat
 def test_a_missing_history_is_not_copied(hermes: Hermes, url: str) -> None:
     done = hermes("store", "copy", "--to", url)
     assert done.code == 2
-    assert "no history to copy" in done.err
+    assert "No history to copy" in done.err
 
 
 def test_a_history_in_postgresql_is_backed_up_and_restored_into_a_file(
@@ -72,3 +72,16 @@ def test_a_history_in_postgresql_is_backed_up_and_restored_into_a_file(
     assert hermes("restore", str(archive), "--to", str(target), "--yes").code == 0
     with SessionDB(target / "state.db") as db:
         assert [m["content"] for m in db.get_messages("s1")] == ["Where is the lighthouse?"]
+
+
+def test_the_processes_of_a_shared_history_are_listed(
+    hermes: Hermes, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    with SessionDB() as db:
+        session = db.create_session("s1", "cli")
+        db.leases.acquire(session)
+        (node,) = json.loads(hermes("nodes", "--json").out)
+        assert node["is_alive"]
+        assert (node["turns"], node["is_active_gateway"]) == (1, False)
+        assert node["name"] in hermes("nodes").out

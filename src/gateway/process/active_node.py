@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import LeaseLostError, LeaseTakenError, StoreError
+from hermes_state.delivery.nodes import GATEWAY_LEASE
 from hermes_state.engine.process_identity import node_name
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-GATEWAY_LEASE: Final = "hermes:gateway"
 RENEWALS_PER_LEASE: Final = 4
 MAX_POLL_SECONDS: Final = 1.0
 

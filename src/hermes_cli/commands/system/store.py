@@ -108,7 +108,7 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
     from hermes_state.portable.store_copy import StoreCopy  # noqa: PLC0415 - as above
 
     if not history_exists():
-        raise UsageError("There is no history to copy yet.")
+        raise UsageError("No history to copy yet.")
     require_stopped()
     if is_url(arguments.to) or is_url(history_place()):
         install_driver(out)
