@@ -94,7 +94,7 @@ def _signature_sql(columns: Columns) -> str:
         "cache_read_tokens", "reasoning_tokens", "actual_cost_usd", "estimated_cost_usd",
     )  # fmt: skip
     known = [name for name in names if columns.session_has(name)]
-    parts = ", ".join(f"coalesce({name}, '')" for name in known)
+    parts = ", ".join(known)
     return f"SELECT id, {parts} FROM sessions"  # noqa: S608 - columns of the file
 
 
@@ -148,11 +148,7 @@ class StoreHistory:
         rows = self._engine.read(
             lambda reader: _read_leniently(reader, reader.prepared(_signature_sql), ())
         )
-        return {
-            row[0]: f"{crc32(repr(row[1:]).encode(errors='replace')):x}"
-            for row in rows
-            if isinstance(row[0], str)
-        }
+        return {row[0]: _signature(row[1:]) for row in rows if isinstance(row[0], str)}
 
     def session(self, session_id: str) -> ScannedSession | None:
         """The row of a session, or None."""
@@ -225,6 +221,12 @@ class StoreHistory:
 
     def close(self) -> None:
         """Do nothing: the engine belongs to the store."""
+
+
+def _signature(values: Sequence[Any]) -> str:
+    """A checksum of columns."""
+    known = tuple("" if value is None else value for value in values)
+    return f"{crc32(repr(known).encode(errors='replace')):x}"
 
 
 def _all_sessions(reader: Reader) -> list[tuple[str, int]]:
