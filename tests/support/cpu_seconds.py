@@ -11,6 +11,7 @@ start of a shared fixture, count for the test that runs meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import sys
@@ -45,6 +46,13 @@ class CpuSeconds:
         result = yield
         self._add(item.nodeid, used=self._used())
         return result
+
+    def pytest_unconfigure(self) -> None:
+        """Leave the control group; it stays while a process of a test still runs."""
+        if self._group is not None:
+            with contextlib.suppress(OSError):
+                (CONTROLLER / "cgroup.procs").write_text(str(os.getpid()))
+                self._group.rmdir()
 
     def _used(self) -> float:
         if self._group is not None:
