@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 from pathlib import Path
@@ -27,21 +26,11 @@ def is_command_running(command: str) -> bool:
 def is_running(command: Sequence[str]) -> bool:
     """Whether a process with exactly these arguments is running."""
     wanted = "".join(f"{word}\0" for word in command).encode()
-    return any(command_line(folder.name) == wanted for folder in Path("/proc").glob("[0-9]*"))
+    return any(_command_line(folder) == wanted for folder in Path("/proc").glob("[0-9]*"))
 
 
-def command_line(process: int | str) -> bytes:
-    """The arguments of a process, each followed by a null byte; empty if it has ended."""
+def _command_line(process: Path) -> bytes:
     try:
-        return Path(f"/proc/{process}/cmdline").read_bytes()
+        return (process / "cmdline").read_bytes()
     except OSError:
         return b""
-
-
-def child_processes(process: int) -> list[int]:
-    """The processes that a process has started and that still run."""
-    children: list[int] = []
-    for file in Path(f"/proc/{process}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            children += map(int, file.read_text().split())
-    return children
