@@ -13,6 +13,7 @@ import appends
 import backups
 import chats
 import dashboard
+import databases
 import lists
 import opening
 import sandboxes
@@ -36,6 +37,7 @@ BENCHMARKS: Final = {
     "appends": appends,
     "space": space,
     "backups": backups,
+    "databases": databases,
     "search": search,
     "achievements": scans,
     "sandbox": sandboxes,

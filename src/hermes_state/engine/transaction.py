@@ -93,6 +93,9 @@ class Tx(Reader):
         """Insert one row; returns the number that the database gave its column *key*."""
         return int(self.value(f"{sql} RETURNING {key}", parameters))
 
+    def update_planner(self) -> None:
+        """Let the database measure its tables after many rows were added."""
+
     def continue_numbers(self, table: str, key: str) -> None:
         """Let the numbers of new rows of a table follow those of rows that were copied into it."""
 

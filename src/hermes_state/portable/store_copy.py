@@ -116,6 +116,7 @@ class StoreCopy:
             self._set_references(table)
             if table.identity:
                 self._writer.submit(lambda tx, table=table: _continue_numbers(tx, table))  # type: ignore[misc]
+        self._writer.submit(lambda tx: tx.update_planner())
         self._verify(counts, progress)
         return CopyReport(counts)
 

@@ -21,7 +21,7 @@ from hermes_state.search.candidates import (
     by_ids,
 )
 from hermes_state.search.index_builder import IndexedRow, indexed_text
-from hermes_state.search.searcher import CATCH_UP_SECONDS, hits
+from hermes_state.search.searcher import CATCH_UP_SECONDS, MIN_CHUNK_IDS, hits
 from hermes_state.search.tokens import composed, fold, is_single_character_token, token_texts
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ SLICE_MESSAGES: Final = 200
 GRAM_CHARACTERS: Final = 3
 MAX_EXPANDED_TERMS: Final = 2000
 MAX_RANKED: Final = 2000
+MANY_MESSAGES: Final = 5000
 MAX_INDEXED_TOKENS: Final = 20_000  # of one message
 
 TAKE_PENDING: Final = """
@@ -92,10 +93,12 @@ class DatabaseSearcher:
         self, search_filter: SearchFilter, *, by_rank: bool, limit: int, offset: int
     ) -> list[FoundMessage]:
         """Matching messages, starting at *offset*."""
-        self.fill(CATCH_UP_SECONDS, with_tools=search_filter.with_tools)
+        is_complete = self.fill(CATCH_UP_SECONDS, with_tools=search_filter.with_tools)
         count = -1 if limit < 0 else offset + limit
+        chunk_ids = CHUNK_IDS if count < 0 or by_rank else min(max(count, MIN_CHUNK_IDS), CHUNK_IDS)
+        streams = self._streams(search_filter, chunk_ids, with_pending=not is_complete)
         matches: list[Candidate] = []
-        for candidate in self._candidates(search_filter):
+        for candidate in _in_order(streams, search_filter):
             matches.append(candidate)
             if len(matches) == (MAX_RANKED if by_rank else count):
                 break
@@ -108,11 +111,16 @@ class DatabaseSearcher:
         """Index pending messages for at most *seconds*; whether none is left."""
         del with_tools  # tool text is indexed with the rest
         deadline = None if seconds is None else time.monotonic() + seconds
+        indexed = 0
         while self._has_pending():
             if self._engine.read_only or (deadline is not None and time.monotonic() >= deadline):
                 return False
-            if not self._engine.write_upkeep(_index_slice):
+            count = self._engine.write_upkeep(_index_slice)
+            if not count:
                 return False  # other processes have the rest
+            indexed += count
+        if indexed > MANY_MESSAGES:
+            self._engine.write_upkeep(lambda tx: tx.update_planner())
         return True
 
     def progress(self, *, with_tools: bool) -> tuple[int, int] | None:
@@ -128,19 +136,14 @@ class DatabaseSearcher:
         sql = "SELECT 1 FROM hermes_search_pending LIMIT 1"
         return self._engine.read(lambda reader: reader.value(sql)) is not None
 
-    def _candidates(self, search_filter: SearchFilter) -> Iterator[Candidate]:
-        """Matching messages in the order of their IDs, each once."""
-        streams = [self._pending(search_filter), self._indexed(search_filter, is_tool=False)]
+    def _streams(
+        self, search_filter: SearchFilter, chunk_ids: int, *, with_pending: bool
+    ) -> list[Iterator[Candidate]]:
+        """Matching messages of each source, in the order of their IDs."""
+        streams = [self._indexed(search_filter, chunk_ids, is_tool=False)]
         if search_filter.with_tools:
-            streams.append(self._indexed(search_filter, is_tool=True))
-        merged = heapq.merge(
-            *streams, key=lambda each: each.row.id, reverse=not search_filter.oldest_first
-        )
-        last = None
-        for candidate in merged:
-            if candidate.row.id != last:
-                last = candidate.row.id
-                yield candidate
+            streams.append(self._indexed(search_filter, chunk_ids, is_tool=True))
+        return [self._pending(search_filter), *streams] if with_pending else streams
 
     def _pending(self, search_filter: SearchFilter) -> Iterator[Candidate]:
         ids = [row[0] for row in self._engine.read(lambda reader: reader.rows(PENDING_IDS))]
@@ -151,17 +154,20 @@ class DatabaseSearcher:
             if search_filter.patience and not search_filter.patience.is_left():
                 return
 
-    def _indexed(self, search_filter: SearchFilter, *, is_tool: bool) -> Iterator[Candidate]:
+    def _indexed(
+        self, search_filter: SearchFilter, chunk_ids: int, *, is_tool: bool
+    ) -> Iterator[Candidate]:
         condition = self._engine.read(lambda reader: _condition(reader, search_filter))
         direction = "ASC" if search_filter.oldest_first else "DESC"
         sql = MATCHING_IDS.format(condition=condition.sql, direction=direction)
         low, high = 0, MAX_ROW_ID
         while True:
-            values = (*condition.values, low, high, int(is_tool), CHUNK_IDS)
+            values = (*condition.values, low, high, int(is_tool), chunk_ids)
             ids = [row[0] for row in self._engine.read(lambda r, v=values: r.rows(sql, v))]  # type: ignore[misc]
             yield from self._checked(search_filter, ids)
-            if len(ids) < CHUNK_IDS:
+            if len(ids) < chunk_ids:
                 return
+            chunk_ids = min(2 * chunk_ids, CHUNK_IDS)
             low, high = (ids[-1], high) if search_filter.oldest_first else (low, ids[-1])
 
     def _checked(self, search_filter: SearchFilter, ids: list[int]) -> Iterator[Candidate]:
@@ -174,17 +180,32 @@ class DatabaseSearcher:
                 yield candidate
 
 
+def _in_order(
+    streams: list[Iterator[Candidate]], search_filter: SearchFilter
+) -> Iterator[Candidate]:
+    """The candidates of all streams in the order of their IDs, each once."""
+    merged = heapq.merge(
+        *streams, key=lambda each: each.row.id, reverse=not search_filter.oldest_first
+    )
+    last = None
+    for candidate in merged:
+        if candidate.row.id != last:
+            last = candidate.row.id
+            yield candidate
+
+
 def _index_slice(tx: Tx) -> int:
     """Index some pending messages; their number."""
     ids = [row[0] for row in tx.rows(TAKE_PENDING, (SLICE_MESSAGES,))]
     if not ids:
         return 0
-    vocabulary: set[str] = set()
-    for row in tx.rows(SELECT_ROWS, (ids,)):
-        for is_tool, text in _texts(IndexedRow(*row)):
-            words = indexed_words(text)
-            vocabulary |= words
-            tx.run(INSERT_WORDS, (row[0], int(is_tool), sorted(words)))
+    found = [
+        (row[0], int(is_tool), indexed_words(text))
+        for row in tx.rows(SELECT_ROWS, (ids,))
+        for is_tool, text in _texts(IndexedRow(*row))
+    ]
+    tx.many(INSERT_WORDS, [(row_id, is_tool, sorted(words)) for row_id, is_tool, words in found])
+    vocabulary: set[str] = set().union(*(words for _, _, words in found))
     known = {row[0] for row in tx.rows(KNOWN_TERMS, (sorted(vocabulary),))}
     # In order, so that two processes do not wait for each other.
     tx.many(INSERT_TERM, [(term, _grams(term)) for term in sorted(vocabulary - known)])

@@ -203,6 +203,8 @@ def stale_in_tail(reader: Reader, watermark: int, through: int) -> list[str]:
 
 def is_stale(reader: Reader) -> bool:
     """Whether another program wrote sessions or messages that the index does not include."""
+    if not reader.columns.has_foreign_writers:
+        return False
     total, indexed = counts(reader)
     if total != indexed:
         return True

@@ -227,6 +227,8 @@ def _is_inside(folder: str, prefix: str) -> bool:
 
 def unindexed(reader: Reader, session_filter: SessionFilter) -> list[str]:
     """Sessions without an index row, probably most recent first."""
+    if not reader.columns.has_foreign_writers:
+        return []
     if reader.columns.has_own_tables:
         total, indexed = index.counts(reader)
         limit = (

@@ -46,6 +46,10 @@ class PostgresTx(PostgresReader, Tx):
         super().__init__(connection, columns, clock)
         self.newest_uid = b""
 
+    def update_planner(self) -> None:
+        """Collect the statistics of all tables, which otherwise happens about a minute later."""
+        self.run("ANALYZE")
+
     def continue_numbers(self, table: str, key: str) -> None:
         """Set the sequence of the column to its highest value."""
         sql = (
