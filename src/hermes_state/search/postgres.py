@@ -65,6 +65,21 @@ TERMS_WITH_PIECE: Final = "SELECT term FROM hermes_search_term WHERE strpos(term
 TERMS_WITH_PREFIX: Final = """
     SELECT term FROM hermes_search_term WHERE term >= ? AND term < ? LIMIT ?
 """
+REMOVE_PENDING: Final = """
+    DELETE FROM hermes_search_pending
+    WHERE message_id IN (SELECT id FROM messages WHERE session_id = ?)
+"""
+REMOVE_WORDS: Final = """
+    WITH removed AS (
+        DELETE FROM hermes_search_words
+        WHERE message_id IN (SELECT id FROM messages WHERE session_id = ?) RETURNING words
+    )
+    SELECT DISTINCT unnest(words) FROM removed
+"""
+REMOVE_TERMS: Final = """
+    DELETE FROM hermes_search_term t WHERE term = ANY(?) AND NOT EXISTS (
+        SELECT 1 FROM hermes_search_words w WHERE w.words @> ARRAY[t.term])
+"""
 MATCHING_IDS: Final = """
     SELECT message_id FROM hermes_search_words w
     WHERE {condition} AND message_id > ? AND message_id < ? AND is_tool = ?
@@ -211,6 +226,13 @@ def _index_slice(tx: Tx) -> int:
     tx.many(INSERT_TERM, [(term, _grams(term)) for term in sorted(vocabulary - known)])
     tx.run(DELETE_PENDING, (ids,))
     return len(ids)
+
+
+def remove_session(tx: Tx, session_id: str) -> None:
+    """Remove the messages of a session from the index, and terms that occur nowhere else."""
+    tx.run(REMOVE_PENDING, (session_id,))
+    words = [row[0] for row in tx.rows(REMOVE_WORDS, (session_id,))]
+    tx.run(REMOVE_TERMS, (sorted(set(words)),))
 
 
 def _texts(row: IndexedRow) -> Iterator[tuple[bool, str]]:

@@ -251,6 +251,11 @@ class TrashRepository(Repository):
 
     def _remove_from_search(self, session_id: str) -> None:
         """Remove a session from the search index, before its rows are deleted."""
+        if not self.engine.database.is_file:
+            from hermes_state.search import postgres  # noqa: PLC0415 - loaded at first use
+
+            self.engine.write_upkeep(lambda tx: postgres.remove_session(tx, session_id))
+            return
         from hermes_state.search import index_cleanup  # noqa: PLC0415 - loaded at first use
 
         search = self.engine.search

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from hermes_state.store_settings import StoreSettings
 
 T = TypeVar("T")
+OPEN_SECONDS: Final = 2.0  # a command that starts says soon that the server is not there
 CONNECT_BACKOFF: Final = Backoff(0.05, 1.0)
 SNAPSHOT: Final = "SELECT pg_current_snapshot()::text"
 
@@ -66,7 +67,8 @@ class PostgresDatabase:
         self._jitter = random.Random()
         try:
             self.columns: Columns = self._with_connection(
-                lambda connection: self._open(connection, clock, read_only=read_only)
+                lambda connection: self._open(connection, clock, read_only=read_only),
+                min(OPEN_SECONDS, settings.busy_seconds),
             )
         except PostgresError as error:
             raise self.to_store_error(error) from error
@@ -144,8 +146,12 @@ class PostgresDatabase:
             self._clock.measure(connection)
         return connection
 
-    def _with_connection(self, work: Callable[[PostgresConnection], T]) -> T:
-        deadline = time.monotonic() + self._settings.busy_seconds
+    def _with_connection(
+        self, work: Callable[[PostgresConnection], T], seconds: float | None = None
+    ) -> T:
+        """Run *work*; a server that restarts is waited for."""
+        limit = self._settings.busy_seconds if seconds is None else seconds
+        deadline = time.monotonic() + limit
         attempts = 0
         while True:
             attempts += 1

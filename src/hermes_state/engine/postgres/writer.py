@@ -9,6 +9,7 @@ the number of the transaction, so that nothing is stored twice.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import random
 import time
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 SOON_SECONDS: Final = 0.25
 MAX_STOP_SECONDS: Final = 30.0
@@ -96,11 +98,23 @@ class PostgresWriter:
     def close(self) -> None:
         """Finish the deferred work, then stop."""
         self._timer_thread.stop(MAX_STOP_SECONDS)
-        self.flush()
+        try:
+            self.flush()
+        except (DriverError, StoreError) as error:
+            log.error("%d deferred writes are lost: %s", len(self._deferred), error)
         self._is_closed = True
 
     def _run(self, work: Callable[[Tx], T], begin: str) -> T:
         deferred = [self._deferred.popleft() for _ in range(len(self._deferred))]
+        try:
+            return self._repeat(deferred, work, begin)
+        except BaseException:
+            if deferred:  # rolled back with the work: the next commit has them
+                self._deferred.extendleft(reversed(deferred))
+                self.later(SOON_SECONDS, self.flush)
+            raise
+
+    def _repeat(self, deferred: list[DeferredWork], work: Callable[[Tx], T], begin: str) -> T:
         deadline = time.monotonic() + self._busy_seconds
         attempts = 0
         while True:
@@ -110,7 +124,6 @@ class PostgresWriter:
                     return self._transact(connection, begin, deferred, work)
             except PostgresError as error:
                 if not self._may_repeat(error, attempts, deadline):
-                    self._deferred.extendleft(reversed(deferred))
                     raise
                 if error.is_connection_lost:
                     self._pool.discard_idle()
@@ -196,7 +209,9 @@ def _run_in_savepoint(tx: Tx, work: Callable[[Tx], object]) -> BaseException | N
     tx.execute("SAVEPOINT job")
     try:
         work(tx)
-    except Exception as error:  # noqa: BLE001 - reported to the job's owner
+    except Exception as error:
+        if isinstance(error, PostgresError) and (error.is_conflict or error.is_connection_lost):
+            raise  # the whole transaction is repeated
         tx.execute("ROLLBACK TO job")
         return error
     tx.execute("RELEASE job")

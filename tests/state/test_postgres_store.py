@@ -1,0 +1,92 @@
+"""What a history in PostgreSQL does differently from one in a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_core.errors import LeaseLostError
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.postgres import PostgresServer
+
+NOTE = "INSERT INTO state_meta (key, value) VALUES (?, ?)"
+
+
+@pytest.fixture
+def db(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[SessionDB]:
+    with postgres.history() as url:
+        monkeypatch.setenv("HERMES_STORE_URL", url)
+        with SessionDB() as store:
+            yield store
+
+
+def test_a_deferred_write_survives_a_write_that_fails(db: SessionDB) -> None:
+    def fail(_tx: object) -> None:
+        raise LeaseLostError("gone")
+
+    db.engine.write_soon(lambda tx: tx.run(NOTE, ("soon", "1")), "add a note")
+    with pytest.raises(LeaseLostError):
+        db.engine.write(fail)
+    db.engine.flush()
+    assert db.get_meta("soon") == "1"
+
+
+def test_a_deferred_write_that_fails_does_not_stop_others(
+    db: SessionDB, caplog: pytest.LogCaptureFixture
+) -> None:
+    db.engine.write_soon(lambda tx: tx.run("INSERT INTO nowhere VALUES (1)"), "a wrong note")
+    db.engine.write_soon(lambda tx: tx.run(NOTE, ("soon", "1")), "add a note")
+    db.engine.flush()
+    assert db.get_meta("soon") == "1"
+    assert "a wrong note failed" in caplog.text
+
+
+def test_words_of_a_purged_conversation_are_removed_from_the_index(db: SessionDB) -> None:
+    for session, text in (("s1", "shared xylophone"), ("s2", "shared zither")):
+        db.create_session(session, "cli")
+        db.append_message(session, "user", text)
+    db.search.fill()
+    db.trash.purge("s1")
+    rows = db.engine.read(lambda r: r.rows("SELECT term FROM hermes_search_term ORDER BY term"))
+    assert [term for (term,) in rows] == ["shared", "zither"]
+    assert not db.search_messages("xylophone")
+
+
+def test_a_message_is_found_before_it_is_indexed(
+    db: SessionDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.create_session("s", "cli")
+    db.append_message("s", "user", "恢复 the lighthouse")
+    monkeypatch.setattr("hermes_state.search.postgres.CATCH_UP_SECONDS", -1.0)
+    for query in ("lighthouse", "恢复", "light*", '"the lighthouse"'):
+        assert len(db.search_messages(query)) == 1, query
+    assert db.search.progress() == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("lighthouse", {1}), ("light*", {1, 2}), ('"over the"', {1}), ("恢", {3}), ("恢复", {3}),
+        ("复恢", set()), ("lighthouse OR lightning", {1, 2}), ("the -lighthouse", {2}),
+        ("中文", {3}), ("nothing", set()),
+    ],
+)  # fmt: skip
+def test_searches_find_the_same_as_in_a_file(db: SessionDB, query: str, found: set[int]) -> None:
+    db.create_session("s", "cli")
+    for text in ("Over the lighthouse", "The lightning", "恢复中文"):
+        db.append_message("s", "user", text)
+    db.search.fill()
+    assert {hit["id"] for hit in db.search_messages(query)} == found
+
+
+def test_parts_of_words_are_found(db: SessionDB) -> None:
+    db.create_session("s", "cli")
+    db.append_message("s", "user", "the lighthouse keeper")
+    db.search.fill()
+    for piece in ("ightho", "ho", "ouse keep"):
+        assert len(db.search_messages(piece, inside_words=True)) == 1, piece
