@@ -23,6 +23,7 @@ OUTCOME_ERROR: Final = 256  # an error without an exit code; smaller codes are e
 TRACEBACK_FLAG: Final = 512  # added to the code
 
 EXIT_CODE_KEYS: Final = ("exit_code", "returncode", "return_code", "exitCode", "exit_status")
+EXIT_CODE_KEY_SET: Final = frozenset(EXIT_CODE_KEYS)
 FAILURE_STATUSES: Final = frozenset({"error", "failed", "failure", "timeout", "timed_out"})
 EXIT_LINE: Final = re.compile(
     rb"^\W{0,3}(?:process )?exit(?:ed)?(?: with)?(?: code| status)?[ :=]+(-?\d{1,5})\W{0,3}$",
@@ -31,15 +32,16 @@ EXIT_LINE: Final = re.compile(
 TRACEBACK_BYTES: Final = b"Traceback (most recent call last)"
 TRACEBACK_LINE: Final = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
 EXIT_LINE_EDGE_BYTES: Final = 160
+WHITESPACE_BYTES: Final = b" \t\n\r\x0b\x0c"
 
 
 def classify_outcome(content: bytes | None, operation: str) -> int:
     """The outcome code of a tool result."""
     if not content:
         return OUTCOME_OK
-    if content[:1].isspace():
+    if content[0] in WHITESPACE_BYTES:
         content = content.lstrip()
-    if content[:1] == b"{":
+    if content.startswith(b"{"):
         result = parse_json(content)
         if isinstance(result, dict):
             return _classify_dict(result, content, operation)
@@ -64,9 +66,9 @@ def is_failure(code: int) -> bool:
 
 
 def _classify_dict(result: JsonObject, content: bytes, operation: str) -> int:
-    code = _exit_code(result)
+    code = None if EXIT_CODE_KEY_SET.isdisjoint(result) else _exit_code(result)
     trace = 0
-    if TRACEBACK_BYTES in content and operation in RUNNING_OPERATIONS and _has_trace(result):
+    if operation in RUNNING_OPERATIONS and TRACEBACK_BYTES in content and _has_trace(result):
         trace = TRACEBACK_FLAG
     if code is not None:
         return _shell_code(code) + trace

@@ -188,6 +188,7 @@ def _run_worker(pipe: Connection, open_history: Callable[[], History], zone: str
     gc.disable()  # millions of lists without reference cycles
     calendar = Calendar(find_zone(zone))
     with contextlib.closing(open_history()) as history:
+        history.map_into_memory()
         while True:
             try:
                 job = pipe.recv()
