@@ -46,7 +46,8 @@ RESULT_ROLE: Final = "t"
 
 MAX_COPY_SECONDS: Final = 10.0
 MAX_SUMMARY_MESSAGES: Final = 3  # summary messages before the first copy
-BY_TIME: Final = itemgetter(TIME_FIELD, ID_FIELD)
+BY_TIME: Final = itemgetter(TIME_FIELD)
+BY_TIME_AND_ID: Final = itemgetter(TIME_FIELD, ID_FIELD)
 
 
 class RecordedFacts:
@@ -84,7 +85,9 @@ class RecordedFacts:
 
     def all_facts(self) -> list[Fact]:
         """All facts in chronological order."""
-        return sorted([*self.facts, *self.deleted] if self.deleted else self.facts, key=BY_TIME)
+        if self.deleted:
+            return sorted([*self.facts, *self.deleted], key=BY_TIME_AND_ID)
+        return sorted(self.facts, key=BY_TIME)  # they are in the order of their IDs
 
 
 def without_copies(

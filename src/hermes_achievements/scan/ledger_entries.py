@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import logging
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from hermes_achievements.metrics.fact_reader import FactReader, fingerprint_of, recorded_facts_from
 from hermes_achievements.metrics.facts import (
+    BY_TIME,
     FINGERPRINT_FIELD,
-    TIME_FIELD,
     RecordedFacts,
     carry_over_deleted,
 )
@@ -78,8 +79,10 @@ def _parent_fingerprints(history: History, parent_id: str) -> list[int]:
 
 def _fingerprints(rows: Iterable[MessageColumns]) -> list[int]:
     """The fingerprints of messages in the order of their IDs."""
-    fingerprints = ((row[0], fingerprint_of(row)) for row in rows)
-    return [item for _, item in sorted(pair for pair in fingerprints if pair[1] is not None)]
+    pairs = sorted(
+        (row[0], fingerprint) for row in rows if (fingerprint := fingerprint_of(row)) is not None
+    )
+    return [fingerprint for _, fingerprint in pairs]
 
 
 def extend_facts(history: History, session_id: str, before: bytes) -> RecordedFacts | None:
@@ -100,10 +103,7 @@ def extend_facts(history: History, session_id: str, before: bytes) -> RecordedFa
 def make_entry(recorded: RecordedFacts, calendar: Calendar) -> tuple[LedgerEntry, Contribution]:
     """The ledger entry of a session, and its contribution."""
     contribution = compute_contribution(recorded, calendar)
-    first = min(
-        (fact[TIME_FIELD] for facts in (recorded.facts, recorded.deleted) for fact in facts),
-        default=0.0,
-    )
+    first = min(map(BY_TIME, chain(recorded.facts, recorded.deleted)), default=0.0)
     entry = LedgerEntry(
         recorded.session.id, first, tuple(contribution.days), recorded.pack(), contribution.pack()
     )
