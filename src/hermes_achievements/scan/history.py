@@ -76,7 +76,7 @@ class History(Protocol):
         """
 
     def map_into_memory(self) -> None:
-        """Read through a memory map from now on, if possible.
+        """Read through a memory map from now on, if possible; again, release its pages.
 
         An I/O error then ends the process, so this is for worker processes only.
         """

@@ -1,4 +1,4 @@
-"""Worker processes that read sessions: one per free core, at low priority.
+"""Worker processes that read sessions, at low priority.
 
 A worker receives jobs, lists of sessions, and returns their entries and their tally. It ends
 when its pipe is closed, so it never outlives the process that started it.
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from hermes_achievements.scan.history import History
 
-MAX_WORKERS: Final = 8
 NICENESS: Final = 10
 
 
@@ -51,13 +50,6 @@ class JobResult(NamedTuple):
     tally: Tally
     job: ScanJob
     skipped: list[str]
-
-
-def count_free_cores() -> int:
-    """Number of workers that do not slow down other processes."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    return max(1, min(MAX_WORKERS, round((cores or 1) - busy / 2)))
 
 
 def run_job(job: ScanJob, history: History, calendar: Calendar) -> JobResult:
@@ -188,12 +180,12 @@ def _run_worker(pipe: Connection, open_history: Callable[[], History], zone: str
     gc.disable()  # millions of lists without reference cycles
     calendar = Calendar(find_zone(zone))
     with contextlib.closing(open_history()) as history:
-        history.map_into_memory()
         while True:
             try:
                 job = pipe.recv()
             except (EOFError, OSError):
                 return
+            history.map_into_memory()  # again, to release the pages of the last job
             with contextlib.suppress(OSError):
                 pipe.send(_encode_result(job, history, calendar))
 

@@ -53,7 +53,7 @@ class Reader:
         return contextlib.nullcontext()
 
     def map_into_memory(self) -> None:
-        """Read the file through a memory map, if this engine has a file."""
+        """Read the file through a new memory map, if this engine has a file."""
 
     def column_kinds(self, table: str) -> dict[str, ValueKind]:
         """The kind of value that each column takes; SQLite's take any."""

@@ -171,7 +171,7 @@ class StoreHistory:
         return self._engine.read(lambda reader: self._read(reader, read, (session_id, after)))
 
     def map_into_memory(self) -> None:
-        """Read through a memory map from now on, if the engine has one."""
+        """Read through a new memory map from now on, if the engine has one."""
         self._engine.read(lambda reader: reader.map_into_memory())
 
     def rows(self, session_id: str, after: int = 0) -> Sequence[ScannedMessage]:

@@ -35,7 +35,8 @@ class SqliteReader(Reader):
             self.connection.text_factory = strict
 
     def map_into_memory(self) -> None:
-        """Read the file through a memory map: a third less CPU than reading page by page."""
+        """Read the file through a new memory map: a third less CPU than page by page."""
+        self.connection.execute("PRAGMA mmap_size = 0")  # releases the pages of the old map
         self.connection.execute(f"PRAGMA mmap_size = {MAX_MAPPED_BYTES}")
 
 
