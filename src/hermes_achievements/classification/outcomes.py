@@ -24,6 +24,7 @@ TRACEBACK_FLAG: Final = 512  # added to the code
 
 EXIT_CODE_KEYS: Final = ("exit_code", "returncode", "return_code", "exitCode", "exit_status")
 EXIT_CODE_KEY_SET: Final = frozenset(EXIT_CODE_KEYS)
+FAILURE_KEYS: Final = frozenset({"error", "success", "status"})
 FAILURE_STATUSES: Final = frozenset({"error", "failed", "failure", "timeout", "timed_out"})
 EXIT_LINE: Final = re.compile(
     rb"^\W{0,3}(?:process )?exit(?:ed)?(?: with)?(?: code| status)?[ :=]+(-?\d{1,5})\W{0,3}$",
@@ -72,11 +73,11 @@ def _classify_dict(result: JsonObject, content: bytes, operation: str) -> int:
         trace = TRACEBACK_FLAG
     if code is not None:
         return _shell_code(code) + trace
-    if (
-        _is_error_value(result.get("error"))
-        or result.get("success") is False
-        or _is_failure_status(result.get("status"))
-    ):
+    if FAILURE_KEYS.isdisjoint(result):
+        return OUTCOME_ERROR + TRACEBACK_FLAG if trace else OUTCOME_OK
+    # An empty error, such as null, "" or [], is none.
+    is_error = bool(result.get("error")) or result.get("success") is False
+    if is_error or _is_failure_status(result.get("status")):
         return OUTCOME_ERROR + trace
     return OUTCOME_ERROR + TRACEBACK_FLAG if trace else OUTCOME_OK
 
@@ -94,10 +95,6 @@ def _shell_code(code: int) -> int:
     if code == 0:
         return OUTCOME_OK
     return (128 - code if -128 < code < 0 else code) & 255 or 1
-
-
-def _is_error_value(error: Any) -> bool:
-    return error is not None and error is not False and error not in ("", 0, [], {})
 
 
 def _is_failure_status(status: Any) -> bool:

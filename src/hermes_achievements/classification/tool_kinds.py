@@ -130,7 +130,9 @@ def file_labels(arguments: JsonObject) -> list[str]:
     """The files of a call, each as `extension:hash of the path`."""
     result: list[str] = []
     for key in PATH_KEYS:
-        value = arguments.get(key)
+        if key not in arguments:
+            continue
+        value = arguments[key]
         if isinstance(value, str):
             result.append(value)
         elif isinstance(value, list):

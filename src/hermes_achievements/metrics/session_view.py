@@ -218,7 +218,8 @@ class SessionView:
             is_answer = code == 1 and operation == SHELL and raw_labels
             if is_answer and raw_labels[-1] in ANSWER_PROGRAMS:
                 code = OUTCOME_OK
-        columns = (fact, tool, operation, raw_labels, code, is_failure(code))
+        has_failed = code != OUTCOME_OK and is_failure(code)
+        columns = (fact, tool, operation, raw_labels, code, has_failed)
         result = tuple.__new__(ToolResultFact, columns)
         self.results.append(result)
         if operation == SHELL:
