@@ -185,7 +185,6 @@ def _run_worker(pipe: Connection, open_history: Callable[[], History], zone: str
                 job = pipe.recv()
             except (EOFError, OSError):
                 return
-            history.map_into_memory()  # again, to release the pages of the last job
             with contextlib.suppress(OSError):
                 pipe.send(_encode_result(job, history, calendar))
 
@@ -193,9 +192,12 @@ def _run_worker(pipe: Connection, open_history: Callable[[], History], zone: str
 def _encode_result(job: ScanJob, history: History, calendar: Calendar) -> object:
     """The message to the parent: entries, tally and skipped sessions, or an error text."""
     results: list[JobResult] = []
-    failure = attempt(
-        Step("read sessions", lambda: results.append(run_job(job, history, calendar)))
-    )
+
+    def read() -> None:
+        history.map_into_memory()  # for each job, which releases the pages of the last one
+        results.append(run_job(job, history, calendar))
+
+    failure = attempt(Step("read sessions", read))
     if failure is not None:
         return f"{type(failure.error).__name__}: {failure.error}"
     done = results[0]
