@@ -18,7 +18,6 @@ from hermes_state.ledger.history import open_history
 
 def main(database: str, folder: str) -> None:
     """Scan *database*, with the ledger in *folder*."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ledger = LedgerFile(Path(folder) / "state.db")
     scanner = Scanner(
         functools.partial(open_history, database), ledger, "UTC", processes=os.cpu_count()
@@ -44,7 +43,6 @@ def main(database: str, folder: str) -> None:
         "cpu": parent.ru_utime + parent.ru_stime + workers.ru_utime + workers.ru_stime,
         "first_partial": firsts[0] if firsts else wall,
         "partials": partials,
-        "peak_mb": (max(parent.ru_maxrss, workers.ru_maxrss) - before) / 1000,
         "ledger_mb": ledger.size() / 1e6,
         "tool_calls": compute_values(scan.tally).get("total_tool_calls", 0),
     }

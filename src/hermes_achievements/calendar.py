@@ -46,7 +46,7 @@ class Calendar:
         # Timestamps of a wrong clock must not stop a scan.
         moment = min(max(moment, EARLIEST_TIMESTAMP), LATEST_TIMESTAMP)
         local = datetime.fromtimestamp(moment, self.zone)
-        return LocalTime(local.strftime("%Y-%m-%d"), local.hour, local.weekday())
+        return LocalTime(local.date().isoformat(), local.hour, local.weekday())
 
 
 def days_between(first: str, last: str) -> int:

@@ -141,10 +141,12 @@ class AchievementService:
         """Whether the snapshot is partial, old, or older than the history."""
         if _mode(snapshot) in INCOMPLETE_MODES:
             return True
+        age = self._clock.now() - float(snapshot.get("generated_at") or 0)
+        if age > SNAPSHOT_TTL_SECONDS or age < 0:
+            return True  # known without loading plugins
         if snapshot.get("catalogue_id") != self._user_catalogue.id():
             return True  # achievements were added, changed or hidden
-        age = self._clock.now() - float(snapshot.get("generated_at") or 0)
-        return age > SNAPSHOT_TTL_SECONDS or age < 0 or self._has_history_changed()
+        return self._has_history_changed()
 
     def _has_history_changed(self) -> bool:
         now = time.monotonic()

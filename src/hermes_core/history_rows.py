@@ -64,6 +64,12 @@ class ScannedMessage(NamedTuple):
     is_observed: bool = False
 
 
+# A `ScannedMessage` as a plain tuple, which is made faster.
+MessageColumns = tuple[
+    int, str, float, bytes | None, int, bytes | None, str | None, str | None, bool, bool
+]
+
+
 class HistoryPosition(NamedTuple):
     """A position in a history: its latest message and its latest other change.
 

@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.metrics.facts import read_facts
+from hermes_achievements.metrics.fact_reader import read_facts
 from hermes_achievements.metrics.session_view import SessionView
 from hermes_achievements.scan.history import ScannedMessage, ScannedSession
 

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from hermes_achievements.activity import Activity, ToolActivity, summarize_activity
 from hermes_achievements.calendar import Calendar
-from hermes_achievements.metrics.facts import read_facts
+from hermes_achievements.metrics.fact_reader import read_facts
 from hermes_achievements.scan.history import ScannedMessage, ScannedSession, SessionKind
 
 NOON = 1_780_000_000.0 - 1_780_000_000.0 % 86400 + 43200

@@ -79,6 +79,12 @@ def test_categories_have_an_order_a_name_and_a_text(builtin):
     assert places == sorted(places)
 
 
+def test_the_outline_has_the_tiers_and_categories_of_the_catalogue(builtin):
+    outline = catalogue.load_outline()
+    assert outline.tiers == builtin.tiers
+    assert outline.categories == builtin.categories
+
+
 def test_an_id_may_be_added_but_never_removed_or_renamed(builtin):
     frozen = IDS.read_text(encoding="utf-8").split()
     assert frozen == sorted(set(frozen))

@@ -30,13 +30,8 @@ from achievements.history_strategies import (
 from hermes_achievements.calendar import Calendar
 from hermes_achievements.classification.shell_commands import command_labels
 from hermes_achievements.metrics import COUNTS, PEAKS, VARIETY
-from hermes_achievements.metrics.facts import (
-    FINGERPRINT_FIELD,
-    ID_FIELD,
-    TIME_FIELD,
-    make_fact,
-    read_facts,
-)
+from hermes_achievements.metrics.fact_reader import fingerprint_of, read_facts
+from hermes_achievements.metrics.facts import ID_FIELD, TIME_FIELD
 from hermes_achievements.metrics.session_view import SessionView
 from hermes_achievements.scan.history import ScannedMessage, ScannedSession
 from hermes_state.engine.sqlite.driver import sqlite3
@@ -60,9 +55,7 @@ def by_metrics(history: reference_metrics.ReferenceHistory, zone: tzinfo) -> Fig
     seen: dict[str, dict[str, tuple[float, int, str]]] = {name: {} for name in VARIETY}
     for row in history.sessions:
         before = sorted(history.messages.get(row.parent_id or "", []))
-        parents = [
-            fact[FINGERPRINT_FIELD] for item in before if (fact := make_fact(item)) is not None
-        ]
+        parents = [mark for item in before if (mark := fingerprint_of(item)) is not None]
         session = SessionView(read_facts(row, history.messages.get(row.id, []), parents), calendar)
         for name, count_in in COUNTS.items():
             events = count_in(session)

@@ -83,9 +83,9 @@ def test_only_new_rows_of_a_growing_session_are_read(
 
     read = StoreHistory.read_rows
 
-    def watched(self: StoreHistory, session_id: str, on_row: Any, after: int = 0) -> None:
+    def watched(self: StoreHistory, session_id: str, consume: Any, after: int = 0) -> Any:
         read_after.append(after)
-        read(self, session_id, on_row, after)
+        return read(self, session_id, consume, after)
 
     monkeypatch.setattr(StoreHistory, "read_rows", watched)
     row = builder.send()

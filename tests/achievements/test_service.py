@@ -66,6 +66,38 @@ def test_a_new_achievement_is_dated_from_the_ledger(
     assert (later.current() or {})["scan_meta"]["sessions_rescanned"] == 0
 
 
+def test_an_old_snapshot_is_served_without_plugins_and_catalogue(
+    builder: HistoryBuilder, service: AchievementService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder.send()
+    service.run(achievements.source(), service.compute)
+    now = service_module.SystemClock().now()
+
+    def load_nothing() -> Any:
+        raise AssertionError("loaded")
+
+    monkeypatch.setattr("hermes_achievements.catalogue.load", load_nothing)
+    later = AchievementService(
+        achievements.folder, clock=ManualClock(now + 3600), added=load_nothing, hidden=load_nothing
+    )
+    started: list[bool] = []
+    snapshot = later.evaluate(force=True, run=list, start=list)
+    assert snapshot["scan_meta"]["mode"] == "full"
+    snapshot = later.evaluate(force=False, run=list, start=lambda: started.append(True))
+    assert snapshot["is_stale"]
+    assert started == [True]
+
+
+def test_a_current_snapshot_is_served_without_the_catalogue(
+    builder: HistoryBuilder, service: AchievementService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builder.send()
+    service.run(achievements.source(), service.compute)
+    monkeypatch.delattr("hermes_achievements.catalogue.load")
+    later = AchievementService(achievements.folder)
+    assert not later.evaluate(force=False, run=list, start=list)["is_stale"]
+
+
 def test_unlocks_are_never_removed(builder: HistoryBuilder, service: AchievementService) -> None:
     builder.run_shell("ls")
     before = shown(service.run(achievements.source(), service.compute))

@@ -17,7 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from hermes_achievements import export
-from hermes_achievements.catalogue import icons
+from hermes_achievements.catalogue import icons, load_outline
 from hermes_achievements.evaluation import views
 from hermes_achievements.evaluation.views import SessionTitles, steps_with_titles, with_titles
 from hermes_achievements.pictures import svg
@@ -193,7 +193,7 @@ def get_achievements(
     try:
         result = views.filter_achievements(
             snapshot,
-            _SERVICE.catalogue,
+            load_outline(),
             state=state,
             category=category,
             sort=sort,

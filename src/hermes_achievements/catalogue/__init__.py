@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import json
 import tomllib
+from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
 
 from hermes_achievements.catalogue.entries import (
     ACHIEVEMENT_KINDS,
@@ -37,15 +39,19 @@ __all__ = [
     "DERIVED_VALUES",
     "Achievement",
     "Catalogue",
+    "CatalogueOutline",
     "Category",
     "Tier",
     "achievement_from",
+    "checksum",
     "icons",
     "known_values",
     "load",
+    "load_outline",
 ]
 
 TIERS_FILE: Final = "tiers.toml"
+FIRST_ACHIEVEMENT: Final = "[[achievement]]"
 
 
 class Category(NamedTuple):
@@ -55,6 +61,13 @@ class Category(NamedTuple):
     name: str
     text: str
     order: int
+
+
+class CatalogueOutline(NamedTuple):
+    """The tiers and categories of the catalogue, without its achievements."""
+
+    tiers: tuple[Tier, ...]
+    categories: tuple[Category, ...]
 
 
 class Catalogue:
@@ -115,16 +128,35 @@ class Catalogue:
 
 def load() -> Catalogue:
     """The built-in catalogue."""
-    categories = [
-        _load_category(path)
-        for path in sorted(CATALOGUE_FOLDER.glob("*.toml"))
-        if path.name != TIERS_FILE
-    ]
+    categories = [_load_category(path) for path in _category_files()]
     categories.sort(key=lambda entry: entry[0].order)
     empty = Catalogue(load_tiers(), tuple(category for category, _ in categories))
     return empty.with_added(
         achievement for _, achievements in categories for achievement in achievements
     )
+
+
+@cache
+def load_outline() -> CatalogueOutline:
+    """The outline of the catalogue, in a fraction of the time of `load`."""
+    heads = [
+        path.read_text(encoding="utf-8").partition(FIRST_ACHIEVEMENT)[0]
+        for path in _category_files()
+    ]
+    categories = [Category(**tomllib.loads(head)["category"]) for head in heads]
+    categories.sort(key=lambda category: category.order)
+    return CatalogueOutline(load_tiers(), tuple(categories))
+
+
+@cache
+def checksum() -> int:
+    """A checksum of the files of the built-in catalogue."""
+    files = [CATALOGUE_FOLDER / TIERS_FILE, *_category_files()]
+    return crc32(b"".join(path.read_bytes() for path in files))
+
+
+def _category_files() -> list[Path]:
+    return [path for path in sorted(CATALOGUE_FOLDER.glob("*.toml")) if path.name != TIERS_FILE]
 
 
 def icons() -> dict[str, str]:

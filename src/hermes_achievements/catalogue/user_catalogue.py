@@ -32,41 +32,46 @@ class UserCatalogue:
         self._added = added
         self._hidden = hidden
         self._lock = threading.Lock()
-        self._cached: tuple[Choice, Catalogue, int] | None = None
+        self._choice: Choice | None = None
+        self._catalogue: Catalogue | None = None  # loaded when it is needed: parsing takes long
         self._checked_at = float("-inf")
 
     def current(self) -> Catalogue:
         """The current catalogue."""
-        return self._current()[1]
+        with self._lock:
+            choice = self._current_choice()
+            if self._catalogue is None:
+                self._catalogue = _catalogue(*choice)
+            return self._catalogue
 
     def id(self) -> int:
         """A checksum of the current catalogue."""
-        return self._current()[2]
+        with self._lock:
+            hidden, added = self._current_choice()
+        return crc32(repr((sorted(hidden), added)).encode(), catalogue_module.checksum())
 
     def invalidate(self) -> None:
         """Read the settings again on the next access."""
         self._checked_at = float("-inf")
 
-    def _current(self) -> tuple[Choice, Catalogue, int]:
-        with self._lock:
-            now = time.monotonic()
-            if self._cached is None or now - self._checked_at >= SETTINGS_CHECK_SECONDS:
-                self._cached = self._reload()
-                self._checked_at = now
-            return self._cached
+    def _current_choice(self) -> Choice:
+        now = time.monotonic()
+        if self._choice is None or now - self._checked_at >= SETTINGS_CHECK_SECONDS:
+            choice = self._read_choice()
+            if choice != self._choice:
+                self._choice, self._catalogue = choice, None
+            self._checked_at = now
+            return choice
+        return self._choice
 
-    def _reload(self) -> tuple[Choice, Catalogue, int]:
+    def _read_choice(self) -> Choice:
         try:
-            choice = frozenset(self._hidden()), tuple(self._added())
+            return frozenset(self._hidden()), tuple(self._added())
         except ConfigError as error:
-            if self._cached is None:
+            if self._choice is None:
                 raise
             log.warning("hidden achievements not updated: %s", error)
-            return self._cached
-        if self._cached is not None and self._cached[0] == choice:
-            return self._cached
-        catalogue = _catalogue(*choice)
-        return choice, catalogue, crc32(repr(catalogue.achievements).encode())
+            return self._choice
 
 
 def _catalogue(hidden: frozenset[str], added: tuple[Achievement, ...]) -> Catalogue:

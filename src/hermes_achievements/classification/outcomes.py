@@ -23,6 +23,8 @@ OUTCOME_ERROR: Final = 256  # an error without an exit code; smaller codes are e
 TRACEBACK_FLAG: Final = 512  # added to the code
 
 EXIT_CODE_KEYS: Final = ("exit_code", "returncode", "return_code", "exitCode", "exit_status")
+EXIT_CODE_KEY_SET: Final = frozenset(EXIT_CODE_KEYS)
+FAILURE_KEYS: Final = frozenset({"error", "success", "status"})
 FAILURE_STATUSES: Final = frozenset({"error", "failed", "failure", "timeout", "timed_out"})
 EXIT_LINE: Final = re.compile(
     rb"^\W{0,3}(?:process )?exit(?:ed)?(?: with)?(?: code| status)?[ :=]+(-?\d{1,5})\W{0,3}$",
@@ -31,15 +33,16 @@ EXIT_LINE: Final = re.compile(
 TRACEBACK_BYTES: Final = b"Traceback (most recent call last)"
 TRACEBACK_LINE: Final = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
 EXIT_LINE_EDGE_BYTES: Final = 160
+WHITESPACE_BYTES: Final = b" \t\n\r\x0b\x0c"
 
 
 def classify_outcome(content: bytes | None, operation: str) -> int:
     """The outcome code of a tool result."""
     if not content:
         return OUTCOME_OK
-    if content[:1].isspace():
+    if content[0] in WHITESPACE_BYTES:
         content = content.lstrip()
-    if content[:1] == b"{":
+    if content.startswith(b"{"):
         result = parse_json(content)
         if isinstance(result, dict):
             return _classify_dict(result, content, operation)
@@ -64,17 +67,17 @@ def is_failure(code: int) -> bool:
 
 
 def _classify_dict(result: JsonObject, content: bytes, operation: str) -> int:
-    code = _exit_code(result)
+    code = None if EXIT_CODE_KEY_SET.isdisjoint(result) else _exit_code(result)
     trace = 0
-    if TRACEBACK_BYTES in content and operation in RUNNING_OPERATIONS and _has_trace(result):
+    if operation in RUNNING_OPERATIONS and TRACEBACK_BYTES in content and _has_trace(result):
         trace = TRACEBACK_FLAG
     if code is not None:
         return _shell_code(code) + trace
-    if (
-        _is_error_value(result.get("error"))
-        or result.get("success") is False
-        or _is_failure_status(result.get("status"))
-    ):
+    if FAILURE_KEYS.isdisjoint(result):
+        return OUTCOME_ERROR + TRACEBACK_FLAG if trace else OUTCOME_OK
+    # An empty error, such as null, "" or [], is none.
+    is_error = bool(result.get("error")) or result.get("success") is False
+    if is_error or _is_failure_status(result.get("status")):
         return OUTCOME_ERROR + trace
     return OUTCOME_ERROR + TRACEBACK_FLAG if trace else OUTCOME_OK
 
@@ -92,10 +95,6 @@ def _shell_code(code: int) -> int:
     if code == 0:
         return OUTCOME_OK
     return (128 - code if -128 < code < 0 else code) & 255 or 1
-
-
-def _is_error_value(error: Any) -> bool:
-    return error is not None and error is not False and error not in ("", 0, [], {})
 
 
 def _is_failure_status(status: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 MAX_COMMAND_CHARACTERS: Final = 20_000
@@ -16,6 +17,7 @@ MAX_LABELS: Final = 12
 BACKGROUND_LABEL: Final = "&"
 SUCCESS_ONLY_MARK: Final = "~"
 UNKNOWN_OUTCOME_MARK: Final = "?"
+QUOTES: Final = "'\""
 PLACEHOLDER: Final = "\x01"  # replaces a word with quotes, escapes or substitutions
 
 TOKEN: Final = re.compile(
@@ -34,6 +36,11 @@ TOKEN: Final = re.compile(
 )
 # A command without separators and quotes.
 SIMPLE_COMMAND: Final = re.compile(r"[A-Za-z0-9_./:=@%+, -]{0,2000}\Z")
+# A command with quotes and separators, and nothing that needs the parser.
+FLAT_COMMAND: Final = re.compile(
+    r"""(?:[A-Za-z0-9_./:=@%+,~^\[\]*?!>\ \t-]++|(?<=>)&\d|'[^']*+'|"[^"\\]*+"|&&|[;|])*+\Z"""
+)
+FLAT_TOKEN: Final = re.compile(r"""('[^']*+'|"[^"]*+"|&&|\|\||[;|])""")
 GROUPING_CHARACTERS: Final = frozenset("(){}")
 PLAIN_WORD: Final = re.compile(r"[\w./:@+-]+$")
 ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
@@ -115,6 +122,8 @@ def command_labels(command: str) -> tuple[str, ...]:
     if SIMPLE_COMMAND.match(command):
         label = _label(command.split())
         return (label,) if label else ()
+    if len(command) <= MAX_COMMAND_CHARACTERS and FLAT_COMMAND.match(command):
+        return _flat_labels(command)
     parser = _CommandParser(command[:MAX_COMMAND_CHARACTERS])
     marks = _exit_code_marks(parser.parts)
     labels = [
@@ -125,6 +134,36 @@ def command_labels(command: str) -> tuple[str, ...]:
     if parser.is_background:
         labels.append(BACKGROUND_LABEL)
     return tuple(labels)
+
+
+def _flat_labels(command: str) -> tuple[str, ...]:
+    """The labels of a command without groups, substitutions and background jobs."""
+    texts, separators = [""], []
+    for number, token in enumerate(FLAT_TOKEN.split(command)):
+        if number % 2 == 0:
+            texts[-1] += token
+        elif token[0] in QUOTES:
+            texts[-1] += _unquote("quoted", token)
+        else:
+            separators.append(token)
+            texts.append("")
+    mark, is_end = "", not texts[-1].strip()
+    marks = [mark]
+    for text, separator in zip(texts[-2::-1], reversed(separators), strict=True):
+        ends_here = separator == ";" and is_end
+        is_end = ends_here and not text.strip()
+        if ends_here:
+            mark = ""
+        else:
+            is_chained = separator == "&&" and mark != UNKNOWN_OUTCOME_MARK
+            mark = SUCCESS_ONLY_MARK if is_chained else UNKNOWN_OUTCOME_MARK
+        marks.append(mark)
+    labels = (
+        label + mark
+        for text, mark in zip(texts, reversed(marks), strict=True)
+        if (label := _label(text.split()))
+    )
+    return tuple(islice(labels, MAX_LABELS))
 
 
 def plain_label(label: str) -> str:

@@ -130,7 +130,9 @@ def file_labels(arguments: JsonObject) -> list[str]:
     """The files of a call, each as `extension:hash of the path`."""
     result: list[str] = []
     for key in PATH_KEYS:
-        value = arguments.get(key)
+        if key not in arguments:
+            continue
+        value = arguments[key]
         if isinstance(value, str):
             result.append(value)
         elif isinstance(value, list):
@@ -148,12 +150,15 @@ def _name(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+@lru_cache(maxsize=8192)
 def file_label(path: str) -> str:
     """A file as `extension:hash` of its normalized path."""
     normalized = path.strip().replace("\\", "/")
     if not normalized or normalized.endswith("/") or "\n" in normalized:
         return ""
-    normal = posixpath.normpath(normalized)
+    # Most paths are normal; `normpath` is slow.
+    is_normal = "//" not in normalized and "/." not in normalized and normalized[0] != "."
+    normal = normalized if is_normal else posixpath.normpath(normalized)
     if normal in (".", "..", "/dev/null"):
         return ""
     return f"{extension(normal)}:{crc32(normal.encode(errors='replace')):x}"

@@ -14,7 +14,7 @@ from hermes_core.errors import HermesError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from hermes_achievements.catalogue import Catalogue
+    from hermes_achievements.catalogue import Catalogue, CatalogueOutline
     from hermes_achievements.evaluation.snapshot import (
         AchievementView,
         Snapshot,
@@ -126,7 +126,7 @@ SORT_KEYS: Final[dict[str, Callable[[AchievementView], Any]]] = {
 
 def filter_achievements(
     snapshot: Snapshot,
-    catalogue: Catalogue,
+    catalogue: Catalogue | CatalogueOutline,
     *,
     state: str = ALL_FILTER,
     category: str = ALL_FILTER,

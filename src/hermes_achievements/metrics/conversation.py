@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from hermes_achievements.metrics.facts import (
@@ -185,12 +186,16 @@ def active_seconds(session: SessionView) -> Events:
     """Seconds of being at it: between messages at most five minutes apart."""
     if not session.has_human_user:
         return []
-    return [(fact, int(gap)) for fact, gap in session.gaps if 1 <= gap <= MAX_ACTIVE_GAP_SECONDS]
+    return [
+        (later, int(gap))
+        for earlier, later in pairwise(session.facts)
+        if 1 <= (gap := later[TIME_FIELD] - earlier[TIME_FIELD]) <= MAX_ACTIVE_GAP_SECONDS
+    ]
 
 
 def pure_talks(session: SessionView) -> Events:
     """Conversations with ten messages in a row that set off no tool call at all."""
-    if not session.is_conversation:
+    if not session.is_conversation or len(session.user_messages) < PURE_TALK_MESSAGES:
         return []
     run = 0
     for fact in session.facts:
@@ -205,10 +210,12 @@ def pure_talks(session: SessionView) -> Events:
 
 def one_shots(session: SessionView) -> Events:
     """Messages that set off ten tool calls or more, and got an answer."""
+    if len(session.calls) < MIN_ONE_SHOT_CALLS or not session.user_messages:
+        return []
     calls = 0
     is_pending = False
     events: Events = []
-    for fact in session.facts if session.user_messages else ():
+    for fact in session.facts:
         if fact[ROLE_FIELD] == USER_ROLE:
             calls, is_pending = 0, True
         elif fact[ROLE_FIELD] == ASSISTANT_ROLE and fact[CALLS_FIELD]:

@@ -18,11 +18,7 @@ def longest_message(session: SessionView) -> Events:
 
 def calls_at_once(session: SessionView) -> Events:
     """The most tools called in one message."""
-    return [
-        (fact, len(fact[CALLS_FIELD]))
-        for fact in session.facts
-        if fact[2] == "a" and fact[CALLS_FIELD]
-    ]
+    return [(fact, len(fact[CALLS_FIELD])) for fact in session.call_messages]
 
 
 def clean_run(session: SessionView) -> Events:

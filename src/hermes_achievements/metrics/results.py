@@ -198,6 +198,8 @@ def quick_fixes(session: SessionView) -> Events:
 
 def careful_edits(session: SessionView) -> Events:
     """Files that were read before they were edited, once each in a session."""
+    if not {tool_kinds.READ, tool_kinds.EDIT} <= session.calls_by_operation.keys():
+        return []
     read: set[str] = set()
     counted: set[str] = set()
     events: Events = []
@@ -214,6 +216,8 @@ def careful_edits(session: SessionView) -> Events:
 
 def researched_writes(session: SessionView) -> Events:
     """Sessions that wrote a file after at least three web searches or pages."""
+    if {tool_kinds.WEB_SEARCH, tool_kinds.PAGE}.isdisjoint(session.calls_by_operation):
+        return []
     sources = 0
     for call in session.calls:
         if call.operation in (tool_kinds.WEB_SEARCH, tool_kinds.PAGE):

@@ -7,7 +7,8 @@ of all sessions, so the tally reports when it has to be recomputed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from hermes_achievements.metrics.session_view import Events
 
 Days = dict[str, dict[str, int]]
+AMOUNT: Final = itemgetter(1)  # of an event
 
 
 class Contribution(NamedTuple):
@@ -70,11 +72,9 @@ def compute_contribution(recorded: RecordedFacts, calendar: Calendar) -> Contrib
         if only_day is None:
             _add_by_day(days, name, events, calendar)
         else:
-            days.setdefault(only_day, {})[name] = sum([amount for _, amount in events])
+            days.setdefault(only_day, {})[name] = sum(map(AMOUNT, events))
     peaks = {
-        name: max(amount for _, amount in events)
-        for name, peak in PEAKS.items()
-        if (events := peak(session))
+        name: max(map(AMOUNT, events)) for name, peak in PEAKS.items() if (events := peak(session))
     }
     return Contribution(days, peaks, _first_appearances(session))
 

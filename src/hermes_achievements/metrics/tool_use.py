@@ -9,8 +9,6 @@ from hermes_achievements.classification.shell_commands import BACKGROUND_LABEL
 from hermes_achievements.metrics.facts import CALLS_FIELD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from hermes_achievements.metrics.facts import Fact
     from hermes_achievements.metrics.session_view import Events, SessionView
 
@@ -28,15 +26,13 @@ def tool_calls(session: SessionView) -> Events:
 def parallel_batches(session: SessionView) -> Events:
     """Messages that called three tools or more at once."""
     return [
-        (fact, 1)
-        for fact in session.facts
-        if fact[2] == "a" and len(fact[CALLS_FIELD]) >= MIN_PARALLEL_CALLS
+        (fact, 1) for fact in session.call_messages if len(fact[CALLS_FIELD]) >= MIN_PARALLEL_CALLS
     ]
 
 
 def tools_in_session(session: SessionView) -> Events:
     """Different tools, counted once in each session."""
-    return _first_of_each((call.fact, call.tool) for call in session.calls)
+    return [(fact, 1) for fact in session.first_tools.values()]
 
 
 def shell_commands(session: SessionView) -> Events:
@@ -75,23 +71,15 @@ def file_searches(session: SessionView) -> Events:
 
 def files_touched(session: SessionView) -> Events:
     """Different files written or edited, counted once in each session."""
-    return _first_of_each(
-        (call.fact, file)
-        for call in session.calls
-        if call.operation in (tool_kinds.WRITE, tool_kinds.EDIT)
-        for file in call.details
-    )
+    return [(fact, 1) for fact in session.first_changes.values()]
 
 
 def languages_in_session(session: SessionView) -> Events:
     """Different kinds of files written or edited, counted once in each session."""
-    return _first_of_each(
-        (call.fact, kind)
-        for call in session.calls
-        if call.operation in (tool_kinds.WRITE, tool_kinds.EDIT)
-        for file in call.details
-        if (kind := file.partition(":")[0])
-    )
+    kinds: dict[str, Fact] = {}
+    for file, fact in session.first_changes.items():
+        kinds.setdefault(file.partition(":")[0], fact)
+    return [(fact, 1) for kind, fact in kinds.items() if kind]
 
 
 def web_searches(session: SessionView) -> Events:
@@ -175,13 +163,3 @@ def questions_asked(session: SessionView) -> Events:
 def mcp_calls(session: SessionView) -> Events:
     """Calls of tools that an MCP server offers."""
     return session.events_of(tool_kinds.MCP)
-
-
-def _first_of_each(values: Iterable[tuple[Fact, str]]) -> Events:
-    seen: set[str] = set()
-    events: Events = []
-    for fact, value in values:
-        if value not in seen:
-            seen.add(value)
-            events.append((fact, 1))
-    return events

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements.classification import tool_kinds as tools
 from hermes_achievements.classification.model_names import model_maker, normal_model
-from hermes_achievements.classification.shell_commands import BACKGROUND_LABEL
 from hermes_achievements.metrics.facts import TIME_FIELD, Fact
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ FRIDAY_WEEKDAY: Final = 4
 
 def tool_kinds(session: SessionView) -> DatedValues:
     """Different tools called."""
-    return [(call.fact, call.tool) for call in session.calls]
+    return [(fact, tool) for tool, fact in session.first_tools.items()]
 
 
 def models(session: SessionView) -> DatedValues:
@@ -57,22 +55,15 @@ def places(session: SessionView) -> DatedValues:
 def languages(session: SessionView) -> DatedValues:
     """Different kinds of files written or edited, by their extension."""
     return [
-        (call.fact, kind)
-        for call in session.calls
-        if call.operation in (tools.WRITE, tools.EDIT)
-        for word in call.details
-        if (kind := word.partition(":")[0])
+        (fact, kind)
+        for file, fact in session.first_changes.items()
+        if (kind := file.partition(":")[0])
     ]
 
 
 def programs(session: SessionView) -> DatedValues:
     """Different programs run in the shell."""
-    return [
-        (call.fact, word.partition(" ")[0])
-        for call in session.calls_by_operation.get(tools.SHELL, ())
-        for word in call.details
-        if word != BACKGROUND_LABEL
-    ]
+    return [(fact, program) for program, fact in session.first_programs.items()]
 
 
 def hours(session: SessionView) -> DatedValues:
@@ -84,23 +75,18 @@ def hours(session: SessionView) -> DatedValues:
 
 def weekdays(session: SessionView) -> DatedValues:
     """Different days of the week on which a person wrote."""
-    return [
-        (fact, str(session.calendar.at(fact[TIME_FIELD]).weekday)) for fact in session.user_messages
-    ]
+    return [(fact, str(local.weekday)) for fact, local in session.first_on_days.values()]
 
 
 def months(session: SessionView) -> DatedValues:
     """Different months of the year in which a person wrote."""
-    return [
-        (fact, session.calendar.at(fact[TIME_FIELD]).day[5:7]) for fact in session.user_messages
-    ]
+    return [(fact, local.day[5:7]) for fact, local in session.first_on_days.values()]
 
 
 def notable_days(session: SessionView) -> DatedValues:
     """Different notable days on which a person wrote, such as New Year or a Friday the 13th."""
     results: DatedValues = []
-    for fact in session.user_messages:
-        local = session.calendar.at(fact[TIME_FIELD])
+    for fact, local in session.first_on_days.values():
         name = NOTABLE_DAYS.get(local.day[5:])
         if name:
             results.append((fact, name))

@@ -5,12 +5,13 @@ The session store implements them; this package does not depend on a database.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hermes_core.history_rows import (
     ChangedSession,
     HistoryPosition,
     LedgerEntry,
+    MessageColumns,
     ScannedMessage,
     ScannedSession,
     SessionKind,
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+T = TypeVar("T")
+
 __all__ = [
     "ChangedSession",
     "History",
     "HistoryPosition",
     "Ledger",
     "LedgerEntry",
+    "MessageColumns",
     "ScannedMessage",
     "ScannedSession",
     "SessionKind",
@@ -63,11 +67,18 @@ class History(Protocol):
         """The row of a session, or None."""
 
     def read_rows(
-        self, session_id: str, on_row: Callable[[ScannedMessage], object], after: int = 0
-    ) -> None:
-        """Call *on_row* with each message of a session with an ID above *after*, in any order.
+        self, session_id: str, read: Callable[[Iterable[MessageColumns]], T], after: int = 0
+    ) -> T:
+        """The result of *read* for the messages of a session with IDs above *after*.
 
-        Undone and compacted messages are included.
+        Messages are in any order; undone and compacted ones are included. *read* is called
+        again with all messages if the text of one is damaged.
+        """
+
+    def map_into_memory(self) -> None:
+        """Read through a memory map from now on, if possible; again, release its pages.
+
+        An I/O error then ends the process, so this is for worker processes only.
         """
 
     def count_rows_through(self, session_id: str, message_id: int) -> int:

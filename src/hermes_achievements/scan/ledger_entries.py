@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from hermes_achievements.metrics.fact_reader import FactReader, fingerprint_of, recorded_facts_from
 from hermes_achievements.metrics.facts import (
+    BY_TIME,
     FINGERPRINT_FIELD,
-    ID_FIELD,
-    TIME_FIELD,
-    FactReader,
     RecordedFacts,
     carry_over_deleted,
-    make_fact,
-    recorded_facts_from,
 )
 from hermes_achievements.metrics.tally import compute_contribution
 from hermes_achievements.scan.history import LedgerEntry, SessionKind
 from hermes_core.errors import LedgerDamagedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hermes_achievements.calendar import Calendar
     from hermes_achievements.metrics.tally import Contribution
-    from hermes_achievements.scan.history import History, ScannedMessage
+    from hermes_achievements.scan.history import History, MessageColumns
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +49,7 @@ def collect_facts(
         # Facts stored by a purge are the newest.
         recorded = RecordedFacts(earlier[-1].session, [], [], 0, 0)
     else:
-        reader = FactReader(session)
-        history.read_rows(session_id, reader.add_row)
+        reader = history.read_rows(session_id, functools.partial(FactReader.of, session))
         parent_fingerprints: list[int] = []
         if session.kind in CHILD_KINDS and session.parent_id and not reader.has_copy_marks:
             parent_fingerprints = _parent_fingerprints(history, session.parent_id)
@@ -74,15 +74,15 @@ def _parent_fingerprints(history: History, parent_id: str) -> list[int]:
     result = decode_facts(history.purged_facts(parent_id))
     if result is not None:
         return [fact[FINGERPRINT_FIELD] for fact in (*result.facts, *result.deleted)]
-    fingerprints: list[tuple[int, int]] = []
+    return history.read_rows(parent_id, _fingerprints)
 
-    def add_fingerprint(row: ScannedMessage) -> None:
-        fact = make_fact(row)
-        if fact is not None:
-            fingerprints.append((fact[ID_FIELD], fact[FINGERPRINT_FIELD]))
 
-    history.read_rows(parent_id, add_fingerprint)
-    return [fingerprint for _, fingerprint in sorted(fingerprints)]
+def _fingerprints(rows: Iterable[MessageColumns]) -> list[int]:
+    """The fingerprints of messages in the order of their IDs."""
+    pairs = sorted(
+        (row[0], fingerprint) for row in rows if (fingerprint := fingerprint_of(row)) is not None
+    )
+    return [fingerprint for _, fingerprint in pairs]
 
 
 def extend_facts(history: History, session_id: str, before: bytes) -> RecordedFacts | None:
@@ -95,18 +95,15 @@ def extend_facts(history: History, session_id: str, before: bytes) -> RecordedFa
         return None
     if history.count_rows_through(session_id, recorded.last_id) != recorded.rows:
         return None  # rows were deleted or renumbered
-    reader = FactReader.resume(session, recorded)
-    history.read_rows(session_id, reader.add_row, after=recorded.last_id)
+    resume = functools.partial(FactReader.resume, session, recorded)
+    reader = history.read_rows(session_id, resume, after=recorded.last_id)
     return recorded_facts_from(reader, ())
 
 
 def make_entry(recorded: RecordedFacts, calendar: Calendar) -> tuple[LedgerEntry, Contribution]:
     """The ledger entry of a session, and its contribution."""
     contribution = compute_contribution(recorded, calendar)
-    first = min(
-        (fact[TIME_FIELD] for facts in (recorded.facts, recorded.deleted) for fact in facts),
-        default=0.0,
-    )
+    first = min(map(BY_TIME, chain(recorded.facts, recorded.deleted)), default=0.0)
     entry = LedgerEntry(
         recorded.session.id, first, tuple(contribution.days), recorded.pack(), contribution.pack()
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from datetime import UTC
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict, TypeVar
 
 import orjson
 
@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from hermes_achievements.evaluation.snapshot import Scan, SessionSummary
     from hermes_achievements.metrics.facts import RecordedFacts
     from hermes_achievements.metrics.tally import Contribution
-    from hermes_achievements.scan.history import History, LedgerEntry
+    from hermes_achievements.scan.history import History, LedgerEntry, MessageColumns
 
     Callback = Callable[[Scan, int, int], object]
+
+T = TypeVar("T")
 
 
 class MemoryLedger:
@@ -227,14 +229,16 @@ class PlainHistory:
         return SessionKind.SCHEDULED if is_scheduled else SessionKind.CONVERSATION
 
     def read_rows(
-        self, session_id: str, on_row: Callable[[ScannedMessage], object], after: int = 0
-    ) -> None:
+        self, session_id: str, read: Callable[[Iterable[MessageColumns]], T], after: int = 0
+    ) -> T:
         session = self._sessions.get(session_id, NO_SESSION)
         started = float(session.get("started_at") or 0.0)
-        for number, message in enumerate(self._store.get_messages(session_id), 1):
-            row = _message_row(message, number, started)
-            if row.id > after:
-                on_row(row)
+        messages = enumerate(self._store.get_messages(session_id), 1)
+        rows = (_message_row(message, number, started) for number, message in messages)
+        return read(row for row in rows if row.id > after)
+
+    def map_into_memory(self) -> None:
+        """Do nothing: the store is not a file."""
 
     def count_rows_through(self, session_id: str, message_id: int) -> int:
         del session_id, message_id

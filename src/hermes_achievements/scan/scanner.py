@@ -18,11 +18,11 @@ from hermes_achievements.calendar import Calendar
 from hermes_achievements.metrics import METRIC_RULES
 from hermes_achievements.metrics.facts import FACT_RULES
 from hermes_achievements.metrics.tally import Contribution, Tally
+from hermes_achievements.scan.free_cores import count_free_cores
 from hermes_achievements.scan.history import HistoryPosition
 from hermes_achievements.scan.ledger_entries import collect_facts, extend_facts, make_entry
 from hermes_achievements.scan.workers import (
     ScanJob,
-    count_free_cores,
     read_isolated,
     run_jobs,
     run_jobs_inline,
@@ -232,9 +232,10 @@ class Scanner:
         self, pending_sessions: list[tuple[str, int]], known_ids: set[str], *, rereads: bool
     ) -> Iterator[JobResult]:
         jobs = self._jobs(pending_sessions, known_ids, rereads=rereads)
-        number = self._processes if self._processes is not None else count_free_cores()
-        if number == 0 or sum(size for _, size in pending_sessions) <= SMALL_HISTORY_MESSAGES:
+        is_small = sum(size for _, size in pending_sessions) <= SMALL_HISTORY_MESSAGES
+        if is_small or self._processes == 0:
             return run_jobs_inline(jobs, self._open_history, self._zone)
+        number = self._processes or count_free_cores()
         return run_jobs(jobs, self._open_history, self._zone, number)
 
     def _jobs(

@@ -1,4 +1,4 @@
-"""Worker processes that read sessions: one per free core, at low priority.
+"""Worker processes that read sessions, at low priority.
 
 A worker receives jobs, lists of sessions, and returns their entries and their tally. It ends
 when its pipe is closed, so it never outlives the process that started it.
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from hermes_achievements.scan.history import History
 
-MAX_WORKERS: Final = 8
 NICENESS: Final = 10
 
 
@@ -51,13 +50,6 @@ class JobResult(NamedTuple):
     tally: Tally
     job: ScanJob
     skipped: list[str]
-
-
-def count_free_cores() -> int:
-    """Number of workers that do not slow down other processes."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    return max(1, min(MAX_WORKERS, round((cores or 1) - busy / 2)))
 
 
 def run_job(job: ScanJob, history: History, calendar: Calendar) -> JobResult:
@@ -200,9 +192,12 @@ def _run_worker(pipe: Connection, open_history: Callable[[], History], zone: str
 def _encode_result(job: ScanJob, history: History, calendar: Calendar) -> object:
     """The message to the parent: entries, tally and skipped sessions, or an error text."""
     results: list[JobResult] = []
-    failure = attempt(
-        Step("read sessions", lambda: results.append(run_job(job, history, calendar)))
-    )
+
+    def read() -> None:
+        history.map_into_memory()  # for each job, which releases the pages of the last one
+        results.append(run_job(job, history, calendar))
+
+    failure = attempt(Step("read sessions", read))
     if failure is not None:
         return f"{type(failure.error).__name__}: {failure.error}"
     done = results[0]

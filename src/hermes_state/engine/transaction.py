@@ -52,6 +52,9 @@ class Reader:
         """Replace invalid UTF-8 within the context instead of raising an error."""
         return contextlib.nullcontext()
 
+    def map_into_memory(self) -> None:
+        """Read the file through a new memory map, if this engine has a file."""
+
     def column_kinds(self, table: str) -> dict[str, ValueKind]:
         """The kind of value that each column takes; SQLite's take any."""
         del table

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from zlib import crc32
 
 from hermes_core.clock import SystemClock
 from hermes_core.history_rows import (
     ChangedSession,
     HistoryPosition,
+    MessageColumns,
     ScannedMessage,
     ScannedSession,
     SessionKind,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.engine import Engine
     from hermes_state.engine.transaction import Reader
+
+T = TypeVar("T")
 
 CONTENT_BYTES: Final = 200
 WITNESS_COUNT: Final = 8
@@ -155,46 +158,46 @@ class StoreHistory:
         return self._engine.read(lambda reader: _session(reader, session_id))
 
     def read_rows(
-        self, session_id: str, on_row: Callable[[ScannedMessage], object], after: int = 0
-    ) -> None:
-        """Call *on_row* with each message of a session after an ID, in any order."""
-        self._engine.read(lambda reader: self._each_row(reader, session_id, on_row, after))
+        self, session_id: str, read: Callable[[Iterable[MessageColumns]], T], after: int = 0
+    ) -> T:
+        """The result of *read* for the messages of a session after an ID, in any order.
+
+        It is called again with all messages if the text of one is damaged.
+        """
+        return self._engine.read(lambda reader: self._read(reader, read, (session_id, after)))
+
+    def map_into_memory(self) -> None:
+        """Read through a new memory map from now on, if the engine has one."""
+        self._engine.read(lambda reader: reader.map_into_memory())
 
     def rows(self, session_id: str, after: int = 0) -> Sequence[ScannedMessage]:
         """Like `read_rows`, as a list in the order of IDs."""
-        messages: list[ScannedMessage] = []
-        self.read_rows(session_id, messages.append, after)
-        return sorted(messages)
+        messages = self.read_rows(session_id, list, after)
+        return [ScannedMessage._make(row) for row in sorted(messages)]
 
     def count_rows_through(self, session_id: str, message_id: int) -> int:
         """Number of messages of a session with IDs up to *message_id*."""
         values = (session_id, message_id)
         return int(self._engine.read(lambda reader: reader.value(COUNT_THROUGH, values)))
 
-    def _each_row(
+    def _read(
         self,
         reader: Reader,
-        session_id: str,
-        on_row: Callable[[ScannedMessage], object],
-        after: int,
-    ) -> None:
+        read: Callable[[Iterable[MessageColumns]], T],
+        values: tuple[str, int],
+    ) -> T:
         if not self._has_copies:  # copies are never deleted completely
             self._has_copies = (
                 "hermes_copy" in reader.columns.tables and reader.value(HAS_COPIES) is not None
             )
         sql = _rows_sql(reader.columns, with_copies=self._has_copies)
-        seen_ids: set[int] = set()
         try:
-            for row in reader.execute(sql, (session_id, after)):
-                on_row(ScannedMessage._make(row))
-                seen_ids.add(row[0])
+            return read(reader.execute(sql, values))
         except DriverError as error:
             if DECODE_ERROR not in str(error):
                 raise
-            with reader.replacing_invalid_text():
-                for row in reader.execute(sql, (session_id, after)):
-                    if row[0] not in seen_ids:
-                        on_row(ScannedMessage._make(row))
+        with reader.replacing_invalid_text():
+            return read(reader.execute(sql, values))
 
     def purged_facts(self, session_id: str) -> bytes | None:
         """The facts that were stored when a session was purged, or None."""
