@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 TESTS: Final = Path(__file__).resolve().parent.parent / "tests"
 CLAIMING_PROCESSES: Final = 4
 CLAIMED_MESSAGES: Final = 2_000
+QUICK_CLAIMED_MESSAGES: Final = 40
 CLAIM_SCRIPT: Final = """
 from hermes_state.engine.sqlite import driver
 driver.install()
@@ -40,12 +41,16 @@ def measure(context: BenchmarkContext) -> list[Figure]:
     sys.path.append(str(TESTS))
     from support.postgres import running_postgres  # noqa: PLC0415 - the server of the tests
 
-    with running_postgres(is_durable=True) as server, server.history() as url, context.home():
+    with (
+        running_postgres(is_durable=not context.is_quick) as server,
+        server.history() as url,
+        context.home(),
+    ):
         copied = _copy(context, url)
         with _store(url) as db, context.copy("small") as path, SessionDB(path) as file:
             db.search.fill()
             file.search.fill()
-            return [copied, *_compared(context, db, file), *_claims(db, url)]
+            return [copied, *_compared(context, db, file), *_claims(context, db, url)]
 
 
 @contextmanager
@@ -100,8 +105,9 @@ def _appends(context: BenchmarkContext, db: SessionDB) -> list[Figure]:
     return [Figure("append a message", median(value), "ms", median(base), 2, "ratio")]
 
 
-def _claims(db: SessionDB, url: str) -> list[Figure]:
-    for number in range(CLAIMED_MESSAGES):
+def _claims(context: BenchmarkContext, db: SessionDB, url: str) -> list[Figure]:
+    count = QUICK_CLAIMED_MESSAGES if context.is_quick else CLAIMED_MESSAGES
+    for number in range(count):
         db.inbox.receive(
             platform="local", account="a", chat_id=str(number), message_id=str(number),
             session_key=f"place{number}", payload={"text": "hello"},
@@ -114,6 +120,6 @@ def _claims(db: SessionDB, url: str) -> list[Figure]:
         for _ in range(CLAIMING_PROCESSES)
     ]
     claimed = [line for process in processes for line in process.communicate()[0].split()]
-    milliseconds = 1000 * (time.perf_counter() - started) / CLAIMED_MESSAGES
-    assert len(claimed) == len(set(claimed)) == CLAIMED_MESSAGES, "a message was claimed twice"
+    milliseconds = 1000 * (time.perf_counter() - started) / count
+    assert len(claimed) == len(set(claimed)) == count, "a message was claimed twice"
     return [Figure(f"claim and settle, {CLAIMING_PROCESSES} processes", milliseconds, "ms")]

@@ -196,7 +196,14 @@ class ApiEndpoints:
         opened = await self._exchanges.open(exchange, command, self._limits.answer_seconds)
         if opened is exchange:
             await self._hand_over(request_data, exchange)
+            await self._settle_if_stored(exchange)
         return _checked(opened, digest)
+
+    async def _settle_if_stored(self, exchange: Exchange) -> None:
+        """Settle a request whose answer was stored while it was being registered."""
+        stored = await self._answers.find(exchange.token)
+        if stored is not None and exchange.answer is None:
+            self._exchanges.settle(exchange, stored.text)
 
     async def _hand_over(self, request_data: ApiRequest, exchange: Exchange) -> None:
         try:
