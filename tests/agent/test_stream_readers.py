@@ -141,3 +141,14 @@ def test_any_bytes_end_in_a_reply_or_a_failure(
 ) -> None:
     answers.body = body
     assert _ends_once(_stream(provider))
+
+
+def test_content_in_parts_is_read_as_text(answers: Answers) -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    answers.body = _line(b"data: ", {"choices": [{"delta": {"content": parts}}]})
+    answers.body += b"data: [DONE]\n\n"
+    provider = OpenAICompatible("m", answers.base_url, window=1000)
+    *_deltas, reply = _stream(provider)
+    provider.close()
+    assert isinstance(reply, Reply)
+    assert reply.text == "a\nb"

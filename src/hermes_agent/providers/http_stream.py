@@ -17,7 +17,7 @@ from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.providers.base import http_failure, interrupted, timed_out, unreachable
 from hermes_agent.providers.known_models import is_loopback
 from hermes_core.daemon_threads import daemon_threads
-from hermes_core.isolate import Failure, attempt_each
+from hermes_core.isolate import Failure, Step, attempt, attempt_each
 
 if TYPE_CHECKING:
     import ssl
@@ -83,7 +83,10 @@ def _open(post: StreamRequest, cancel: Cancel) -> httpx2.Response | Failed:
     result: Future[httpx2.Response | Failed] = Future()
 
     def send() -> None:
-        response = _send(post, cancel)
+        name = post.provider.name
+        responses: list[httpx2.Response | Failed] = []
+        attempt(Step(f"send a request to {name}", lambda: responses.append(_send(post, cancel))))
+        response = responses[0] if responses else _invalid(post.provider)
         if result.set_running_or_notify_cancel():
             result.set_result(response)
         elif isinstance(response, httpx2.Response):

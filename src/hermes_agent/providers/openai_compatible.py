@@ -23,6 +23,7 @@ from hermes_agent.providers.http_stream import (
 )
 from hermes_agent.providers.known_models import find_known_model, is_loopback
 from hermes_core.json_values import number_in, object_in
+from hermes_core.messages import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -299,7 +300,8 @@ class _ChunkReader:
             if isinstance(reasoning, str) and reasoning:
                 self._reasoning.append(reasoning)
                 yield ReasoningDelta(reasoning)
-            if text := delta.get("content"):
+            # Some servers send a list of parts instead of a text.
+            if text := plain_text(delta.get("content")):
                 self._text.append(text)
                 yield TextDelta(text)
             for part in delta.get("tool_calls") or ():
