@@ -22,9 +22,8 @@ SLOW = "[{say: Looking., calls: [{name: terminal, arguments: {command: sleep 1}}
 
 
 def draft_text(db: SessionDB) -> str:
-    """The stored part of the answer that is being streamed."""
-    sql = "SELECT group_concat(piece, '') FROM hermes_draft"
-    return str(db.engine.read(lambda reader: reader.value(sql)) or "")
+    sql = "SELECT piece FROM hermes_draft ORDER BY part"
+    return "".join(row[0] for row in db.engine.read(lambda reader: reader.rows(sql)))
 
 
 def event(text: str, number: str, **fields: Any) -> MessageEvent:
