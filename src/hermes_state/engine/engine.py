@@ -235,7 +235,7 @@ def _open_database(
     url = store_url(path)
     if not url:
         return SqliteDatabase(path, read_only=read_only, clock=clock, settings=settings)
-    from hermes_state.engine.opening import open_postgres  # noqa: PLC0415 - an extra
+    from hermes_state.engine.database_factory import open_postgres  # noqa: PLC0415 - an extra
 
     return open_postgres(url, path, read_only=read_only, clock=clock, settings=settings)
 

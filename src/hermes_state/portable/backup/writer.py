@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_core import paths
 from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import StoreError, StoreUnavailableError, UsageError
-from hermes_state.engine.opening import open_database
+from hermes_state.engine.database_factory import open_database
 from hermes_state.engine.sqlite import driver
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.errors import to_store_error
