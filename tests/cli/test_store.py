@@ -85,3 +85,16 @@ def test_the_processes_of_a_shared_history_are_listed(
         assert node["is_alive"]
         assert (node["turns"], node["is_active_gateway"]) == (1, False)
         assert node["name"] in hermes("nodes").out
+
+
+def test_a_search_that_only_reads_indexes_what_is_pending(
+    hermes: Hermes, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    with SessionDB() as db:
+        db.create_session("s1", "cli")
+        db.append_message("s1", "user", "Where is the lighthouse?")
+        assert db.search.progress() == (0, 1)
+        assert len(json.loads(hermes("sessions", "search", "lighthouse", "--json").out)) == 1
+        assert db.search.progress() is None
+        assert json.loads(hermes("sessions", "stats", "--json").out)["database_bytes"] > 100_000

@@ -132,6 +132,9 @@ class Database(DatabaseReader, Protocol):
     def snapshot(self) -> AbstractContextManager[DatabaseReader]:
         """The history as it is now, however long it is read."""
 
+    def size_bytes(self) -> tuple[int, int]:
+        """Size of the history on disk, and of its log."""
+
     def open_writer(self, clock: Clock) -> Writer:
         """Start writing."""
 

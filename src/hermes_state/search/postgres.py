@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import math
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_state.engine.database import DriverError
 from hermes_state.search.candidates import (
     CHUNK_IDS,
     MAX_ROW_ID,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from hermes_state.search.candidates import SearchFilter
     from hermes_state.search.hits import FoundMessage
     from hermes_state.search.query import Term
+
+log = logging.getLogger(__name__)
 
 SLICE_MESSAGES: Final = 200
 GRAM_CHARACTERS: Final = 3
@@ -128,15 +132,28 @@ class DatabaseSearcher:
         deadline = None if seconds is None else time.monotonic() + seconds
         indexed = 0
         while self._has_pending():
-            if self._engine.read_only or (deadline is not None and time.monotonic() >= deadline):
+            if deadline is not None and time.monotonic() >= deadline:
                 return False
-            count = self._engine.write_upkeep(_index_slice)
+            count = self._index_slice()
             if not count:
                 return False  # other processes have the rest
             indexed += count
-        if indexed > MANY_MESSAGES:
+        if indexed > MANY_MESSAGES and not self._engine.read_only:
             self._engine.write_upkeep(lambda tx: tx.update_planner())
         return True
+
+    def _index_slice(self) -> int:
+        """Index some messages, also for a command that only reads: the index is derived."""
+        if not self._engine.read_only:
+            return self._engine.write_upkeep(_index_slice)
+        writer = self._engine.database.open_writer(self._engine.clock)
+        try:
+            return writer.submit(_index_slice)
+        except DriverError as error:  # a role that may only read
+            log.info("messages are not indexed by this process: %s", error)
+            return 0
+        finally:
+            writer.close()
 
     def progress(self, *, with_tools: bool) -> tuple[int, int] | None:
         """Indexed and total messages; None when the index is complete."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, cast
 
 from hermes_state.repository import Repository
@@ -10,8 +9,6 @@ from hermes_state.sessions import index
 from hermes_state.upkeep.health import stale_index_rows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hermes_state.engine.transaction import Reader, Tx
 
 BY_SOURCE: Final = """
@@ -90,7 +87,7 @@ class StoreStatistics(NamedTuple):
         return cast("StatisticsDict", {**self._asdict(), "by_source": by_source})
 
 
-def statistics(reader: Reader, path: Path) -> StoreStatistics:
+def statistics(reader: Reader, size_bytes: tuple[int, int]) -> StoreStatistics:
     """The figures of `hermes sessions stats`."""
     sources = reader.rows(BY_SOURCE)
     lifetime = reader.row(LIFETIME) if reader.columns.has_own_tables else None
@@ -109,15 +106,9 @@ def statistics(reader: Reader, path: Path) -> StoreStatistics:
         trashed=trashed,
         lifetime_messages=messages,
         lifetime_tool_calls=calls,
-        database_bytes=_size(path),
-        wal_bytes=_size(path.with_name(path.name + "-wal")),
+        database_bytes=size_bytes[0],
+        wal_bytes=size_bytes[1],
     )
-
-
-def _size(path: Path) -> int:
-    with contextlib.suppress(FileNotFoundError):
-        return path.stat().st_size
-    return 0
 
 
 class StatisticsRepository(Repository):
@@ -125,7 +116,8 @@ class StatisticsRepository(Repository):
 
     def stats(self) -> StoreStatistics:
         """Totals of the history, for all sources."""
-        return self.engine.read(lambda reader: statistics(reader, self.engine.path))
+        size_bytes = self.engine.database.size_bytes()
+        return self.engine.read(lambda reader: statistics(reader, size_bytes))
 
     def session_count_by_source(self) -> dict[str, int]:
         """Number of sessions by source."""

@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 OPEN_SECONDS: Final = 2.0  # a command that starts says soon that the server is not there
 CONNECT_BACKOFF: Final = Backoff(0.05, 1.0)
+SIZE: Final = """
+    SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = current_schema() AND c.relkind = 'r'
+"""
 SNAPSHOT: Final = "SELECT pg_current_snapshot()::text"
 
 
@@ -109,6 +114,10 @@ class PostgresDatabase:
                 yield HistorySnapshot(self.place, self.columns, reader)
             finally:
                 connection.execute("ROLLBACK")
+
+    def size_bytes(self) -> tuple[int, int]:
+        """Size of the tables with their indexes; the server's log has other data, too."""
+        return int(self._with_connection(lambda c: c.execute(SIZE).fetchone()[0])), 0
 
     def open_writer(self, clock: Clock) -> PostgresWriter:
         """Start writing."""

@@ -95,9 +95,10 @@ def is_write_refused(error: DriverError) -> bool:
 def to_store_error(error: DriverError, place: str) -> StoreError:
     """The error to show, with the next step."""
     if isinstance(error, PostgresError) and error.is_connection_lost:
+        reason = str(error).rstrip(".?")
         return StoreUnavailableError(
-            f"cannot reach the history at {place}: {error}. Check that the server runs "
-            "(`hermes doctor`), and the setting store.url."
+            f"cannot reach the history at {place}: {reason}. Check that the server runs, and the "
+            "setting store.url."
         )
     if isinstance(error, PostgresError) and isinstance(error.cause, REFUSALS):
         return StoreUnavailableError(f"the history at {place} cannot be written to: {error}")

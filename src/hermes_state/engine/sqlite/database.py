@@ -81,6 +81,10 @@ class SqliteDatabase:
             finally:
                 reader.execute("COMMIT")
 
+    def size_bytes(self) -> tuple[int, int]:
+        """Size of the file, and of its write-ahead log."""
+        return _size(self.path) or 0, _size(self.path.with_name(f"{self.path.name}-wal")) or 0
+
     def open_writer(self, clock: Clock) -> SqliteWriter:
         """A writer with a connection of its own."""
         transaction = SqliteTx(self._connect, self.columns, clock)
