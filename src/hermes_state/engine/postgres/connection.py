@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -108,6 +109,8 @@ class PostgresConnection:
 
     def __init__(self, connection: psycopg.Connection[Row]) -> None:
         self.raw = connection
+        self.name = os.urandom(8).hex()
+        self.transactions = 0
 
     def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> PostgresCursor:
         """Run a statement; `?` stands for a parameter."""

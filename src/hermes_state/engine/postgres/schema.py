@@ -32,6 +32,13 @@ COLUMN_NAMES: Final = """
 
 # Noted by triggers, so that no way of writing forgets it: messages to index, changed sessions.
 SEARCH_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS hermes_commit (
+        connection_id TEXT PRIMARY KEY,
+        transaction_number BIGINT NOT NULL,
+        changed_at TIMESTAMPTZ NOT NULL DEFAULT now()
+    )
+    """,
     "CREATE TABLE IF NOT EXISTS hermes_search_pending (message_id BIGINT PRIMARY KEY)",
     """
     CREATE TABLE IF NOT EXISTS hermes_search_words (

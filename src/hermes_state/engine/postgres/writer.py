@@ -2,8 +2,10 @@
 
 A transaction that reads before it writes is correct whatever other processes do at the same
 time: the database aborts one of two transactions that could not have run one after the other,
-and the writer repeats it. The outcome of a commit whose connection was lost is looked up by
-the number of the transaction, so that nothing is stored twice.
+and the writer repeats it. Each transaction marks its connection's row in `hermes_commit`, so
+that the outcome of a commit whose connection was lost can be looked up, and nothing is stored
+twice. (PostgreSQL's own transaction numbers do not tell: a server that crashed may assign the
+number of a lost transaction again.)
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import os
 import random
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from hermes_core.backoff import Backoff
 from hermes_core.errors import StoreError
@@ -41,8 +43,14 @@ CONFLICT_BACKOFF: Final = Backoff(0.002, 0.2)
 MAX_CONFLICTS: Final = 50
 RECONNECT_BACKOFF: Final = Backoff(0.05, 1.0)
 
-BEGIN: Final = "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT pg_current_xact_id()::text"
-BEGIN_CONDITIONAL: Final = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_current_xact_id()::text"
+BEGIN: Final = "BEGIN ISOLATION LEVEL SERIALIZABLE"
+BEGIN_CONDITIONAL: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
+# One row per connection, with the number of its last transaction.
+MARK: Final = """
+    INSERT INTO hermes_commit (connection_id, transaction_number) VALUES ('{}', {})
+    ON CONFLICT (connection_id) DO UPDATE SET transaction_number = excluded.transaction_number
+"""
+READ_MARK: Final = "SELECT transaction_number FROM hermes_commit WHERE connection_id = ?"
 
 
 class DeferredWork(NamedTuple):
@@ -144,41 +152,38 @@ class PostgresWriter:
         work: Callable[[Tx], T],
     ) -> T:
         tx = PostgresTx(connection, self._columns, self._clock)
-        transaction_id = _begin(connection, begin)
+        _begin(connection, begin)
         try:
             errors = [_run_in_savepoint(tx, each.work) for each in deferred]
             result = work(tx)
         except BaseException:
             _roll_back(connection)
             raise
-        self._commit(connection, transaction_id)
+        self._commit(connection)
         self.commits += 1
         for each, error in zip(deferred, errors, strict=True):
             if error is not None:
                 each.on_error(error)
         return result
 
-    def _commit(self, connection: PostgresConnection, transaction_id: str) -> None:
+    def _commit(self, connection: PostgresConnection) -> None:
         try:
             connection.execute("COMMIT")
         except PostgresError as error:
-            if not error.is_connection_lost or not self._is_committed(transaction_id):
+            if not error.is_connection_lost or not self._is_committed(connection):
                 raise
 
-    def _is_committed(self, transaction_id: str) -> bool:
-        """Whether a transaction whose connection was lost is committed; waits for its end."""
+    def _is_committed(self, lost: PostgresConnection) -> bool:
+        """Whether the last transaction of a lost connection is committed; waits for its end."""
         deadline = time.monotonic() + self._busy_seconds
         attempts = 0
         while True:
             attempts += 1
             try:
                 with self._pool.connection() as connection:
-                    sql = "SELECT pg_xact_status(?::xid8)"
-                    status = cast(
-                        "tuple[str]", connection.execute(sql, (transaction_id,)).fetchone()
-                    )
-                if status[0] != "in progress":
-                    return status[0] == "committed"
+                    # Waits for the lost transaction, if the server still runs it.
+                    row = connection.execute(f"{READ_MARK} FOR UPDATE", (lost.name,)).fetchone()
+                return row is not None and row[0] == lost.transactions
             except PostgresError as error:
                 if not error.is_connection_lost or time.monotonic() >= deadline:
                     raise
@@ -191,13 +196,12 @@ class PostgresWriter:
             time.sleep(RECONNECT_BACKOFF.jittered(attempts, self._jitter))
 
 
-def _begin(connection: PostgresConnection, begin: str) -> str:
-    """Start a transaction; its number."""
+def _begin(connection: PostgresConnection, begin: str) -> None:
+    """Start a transaction and mark it."""
+    connection.transactions += 1
+    mark = MARK.format(connection.name, connection.transactions)
     with translated():
-        cursor = connection.raw.execute(begin.encode())
-        cursor.nextset()
-        row = cursor.fetchone()
-    return str(row[0]) if row else ""
+        connection.raw.execute(f"{begin}; {mark}".encode())
 
 
 def _roll_back(connection: PostgresConnection) -> None:
