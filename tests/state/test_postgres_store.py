@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hermes_core.errors import LeaseLostError
 from hermes_state import SessionDB
+from hermes_state.engine.postgres.writer import BEGIN
+from hermes_state.engine.postgres.writer import _begin as begin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,3 +93,25 @@ def test_parts_of_words_are_found(db: SessionDB) -> None:
     db.search.fill()
     for piece in ("ightho", "ho", "ouse keep"):
         assert len(db.search_messages(piece, inside_words=True)) == 1, piece
+
+
+def test_the_outcome_of_a_lost_commit_waits_for_the_transaction(
+    db: SessionDB, postgres: PostgresServer
+) -> None:
+    writer = db.engine.writer()
+    connect = db.engine.database._connect
+    lost, other = connect(), connect()
+    begin(lost, BEGIN)  # the first transaction of this connection, not committed yet
+    outcome: list[bool] = []
+    asking = threading.Thread(target=lambda: outcome.append(writer._is_committed(lost)))
+    asking.start()
+    asking.join(0.3)
+    assert asking.is_alive()
+    lost.execute("COMMIT")
+    asking.join()
+    assert outcome == [True]
+    begin(other, BEGIN)
+    other.execute("ROLLBACK")
+    assert not writer._is_committed(other)
+    for connection in (lost, other):
+        connection.close()

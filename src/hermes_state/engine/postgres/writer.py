@@ -50,7 +50,13 @@ MARK: Final = """
     INSERT INTO hermes_commit (connection_id, transaction_number) VALUES ('{}', {})
     ON CONFLICT (connection_id) DO UPDATE SET transaction_number = excluded.transaction_number
 """
-READ_MARK: Final = "SELECT transaction_number FROM hermes_commit WHERE connection_id = ?"
+# An INSERT waits for a lost transaction that the server still runs; a SELECT does not.
+READ_MARK: Final = """
+    INSERT INTO hermes_commit (connection_id, transaction_number) VALUES (?, 0)
+    ON CONFLICT (connection_id)
+        DO UPDATE SET transaction_number = hermes_commit.transaction_number
+    RETURNING transaction_number
+"""
 
 
 class DeferredWork(NamedTuple):
@@ -181,9 +187,8 @@ class PostgresWriter:
             attempts += 1
             try:
                 with self._pool.connection() as connection:
-                    # Waits for the lost transaction, if the server still runs it.
-                    row = connection.execute(f"{READ_MARK} FOR UPDATE", (lost.name,)).fetchone()
-                return row is not None and row[0] == lost.transactions
+                    row = connection.execute(READ_MARK, (lost.name,)).fetchone()
+                return bool(row[0] == lost.transactions)
             except PostgresError as error:
                 if not error.is_connection_lost or time.monotonic() >= deadline:
                     raise
