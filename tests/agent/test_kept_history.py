@@ -11,6 +11,7 @@ import pytest
 from hermes_agent.context.prepared import PreparedMessages
 from hermes_agent.context.window import message_tokens, shorten
 from hermes_state import SessionDB
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from agent.conftest import Scene
@@ -129,7 +130,11 @@ def test_the_next_turn_after_a_failure_reads_the_history(scene: Scene, reads: li
 
 def test_requests_use_one_connection(scene: Scene) -> None:
     agent = scene.agent(STEPS)
-    talk(agent, "Q1", "Q2", "Q3", "Q4")
+    pool = agent._provider.current._client._transport._pool
+    for prompt in ("Q1", "Q2", "Q3", "Q4"):
+        talk(agent, prompt)
+        # Another thread reads the end of a body; only then is the connection used again.
+        wait_until(lambda: all(connection.is_idle() for connection in pool.connections))
     # The window of the model is asked for on a connection of its own.
     assert scene.servers[-1].connections <= 2
 
