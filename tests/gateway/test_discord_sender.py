@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gateway.outbound.sender import OutboxSender
 from gateway.platforms.base import ErrorKind, OutgoingMessage
 from gateway.platforms.discord.adapter import MAX_TEXT_CHARS, make
 from support.adapters import PNG, ServerSetup
@@ -49,6 +50,20 @@ async def test_a_text_is_sent_once_and_mentions_no_user(setup: ServerSetup) -> N
     assert body["allowed_mentions"]["parse"] == []
     assert not body["allowed_mentions"].get("replied_user")
     assert body["message_reference"]["fail_if_not_exists"] is False
+
+
+async def test_a_reply_whose_arrival_is_unknown_is_repeated_without_a_note(
+    setup: ServerSetup, db: SessionDB
+) -> None:
+    db.outbox.add("k1", platform="discord", target={"chat_id": str(DM)}, payload={"text": "hi"})
+    lost = db.outbox.claim("discord")
+    assert lost is not None
+    db.outbox.postpone(lost.outbox_id, "cut", may_have_arrived=True, after_seconds=0)
+    async with setup.connected() as adapter:
+        sender = OutboxSender(db, "discord", adapter)
+        sender.stop()
+        await sender.run()
+    assert setup.server.texts(DM) == ["hi"]
 
 
 async def test_a_message_is_edited_and_typing_shown(setup: ServerSetup) -> None:
