@@ -125,6 +125,7 @@ class AIAgent:
         self._session_messages: list[Message] | None = None
         self.has_announced_end = False
         self._cancel = Cancel()
+        self._is_turn_expected = False
         self._steering = Steering()
         self.context_tokens = 0  # of the last request
         self._lock = threading.Lock()
@@ -187,8 +188,9 @@ class AIAgent:
         on_answer: AnswerHook | None,
         prompt: NewPrompt | None = None,
     ) -> Iterator[Event]:
-        self._cancel = Cancel()
-        self.has_announced_end = False
+        if not self._is_turn_expected:
+            self._cancel = Cancel()
+        self._is_turn_expected = self.has_announced_end = False
         self._apply_profile()
         turn_id = self._store.ids.new()
         hooks = TurnHooks(self._announce, self._identity(turn_id))
@@ -264,6 +266,11 @@ class AIAgent:
     def _lose_turn(self) -> None:
         """Stop because another process has taken over the conversation."""
         self.interrupt("taken over by another process")
+
+    def expect_turn(self) -> None:
+        """Note that a turn starts soon: an interrupt from now on stops it."""
+        self._cancel = Cancel()
+        self._is_turn_expected = True
 
     def interrupt(self, reason: str = "interrupted") -> None:
         """Interrupt the running turn; streamed text is kept."""

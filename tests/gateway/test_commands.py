@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gateway.config import GatewayConfig
 from gateway.inbound import inbox_codec
+from gateway.inbound.attachments import read_attachments
 from gateway.inbound.turn_runner import TurnPrompt
 from gateway.platforms.base import MessageEvent
 from gateway.process.service import GatewayService
 from support.gateways import local_message, open_routes, outbox_texts, running_gateway
-from support.waiting import async_wait_until
+from support.waiting import PATIENCE_SECONDS, async_wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gateway.inbound.attachments import ReadAttachments
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import IncomingMessage
 
@@ -45,6 +48,27 @@ async def test_a_new_conversation_does_not_wait_for_the_old_turn(
         await async_wait_until(lambda: len(outbox_texts(db)) == 2)
     assert "(Stopped.)" in outbox_texts(db)[0]
     assert outbox_texts(db)[1].startswith("New session started")
+
+
+@pytest.mark.parametrize("command", ["/stop", "/new"])
+async def test_a_turn_that_still_reads_its_attachments_is_stopped(
+    db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    answering("[{say: Too late.}]")
+    is_read = threading.Event()
+
+    def wait(*arguments: Any) -> ReadAttachments:
+        is_read.wait(PATIENCE_SECONDS)
+        return read_attachments(*arguments)
+
+    monkeypatch.setattr("gateway.inbound.turn_runner.read_attachments", wait)
+    async with running_gateway(db, tmp_path) as service:
+        await service.receiver.receive("local", local_message("first", "m1"))
+        await async_wait_until(service.conversations.all_running)
+        await service.receiver.receive("local", local_message(command, "m2"))
+        is_read.set()
+        await async_wait_until(lambda: outbox_texts(db))
+    assert outbox_texts(db)[0] == "(Stopped.)"
 
 
 async def test_a_stop_before_the_turn_starts_takes_effect(

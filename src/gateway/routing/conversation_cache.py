@@ -67,6 +67,7 @@ class ConversationCache:
             with self._lock:
                 self._busy.discard(session_id)
             raise
+        conversation.agent.expect_turn()
         with self._lock:
             self._conversations[session_id] = conversation
         return conversation
