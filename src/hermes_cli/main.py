@@ -105,11 +105,12 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
 
     from hermes_cli.parser import COMMANDS, build_parser  # noqa: PLC0415
 
-    if command == arguments[0] and command not in {each.name for each in COMMANDS}:
+    is_alone = command == arguments[0]
+    if is_alone and command not in {each.name for each in COMMANDS}:
         code = _run_plugin_command(arguments, out)
         if code is not None:
             return code
-    chosen = build_parser(command).parse_args(arguments)
+    chosen = build_parser(command, is_alone=is_alone).parse_args(arguments)
     return int(chosen.run(chosen, out))
 
 

@@ -128,8 +128,14 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=min(terminal_columns(), 100) - 2, max_help_position=28)
 
 
-def build_parser(command: str | None, *, is_complete: bool = False) -> argparse.ArgumentParser:
-    """Build the parser with the arguments of *command*, or of all if *is_complete*."""
+def build_parser(
+    command: str | None, *, is_complete: bool = False, is_alone: bool = False
+) -> argparse.ArgumentParser:
+    """Build the parser with the arguments of *command*, or of all if *is_complete*.
+
+    With *is_alone* it knows no other command: creating all of them takes longer than most
+    commands.
+    """
     parser = argparse.ArgumentParser(
         prog=command_name(),
         description="Hermes is a personal AI agent that saves every conversation.",
@@ -139,7 +145,8 @@ def build_parser(command: str | None, *, is_complete: bool = False) -> argparse.
     )
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for each in COMMANDS:
+    named = [each for each in COMMANDS if each.name == command]
+    for each in named if named and is_alone else COMMANDS:
         child = add_command(commands, each.name, each.help)
         if is_complete or each.name == command:
             module = each.load()

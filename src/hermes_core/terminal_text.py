@@ -49,9 +49,9 @@ def width(text: str) -> int:
     if text.isascii() or max(text) < "\u0300":  # no combining or wide characters
         return len(text)
     # A table of all wide characters; most text never needs it.
-    from wcwidth import wcswidth  # noqa: PLC0415
+    from rich.cells import cell_len  # noqa: PLC0415
 
-    return max(wcswidth(text), 0)
+    return cell_len(text)
 
 
 def fit(text: str, cells: int) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
 HEAVY = {
     "asyncio", "dataclasses", "inspect", "json", "logging", "pathlib", "apsw", "ruamel",
-    "shutil", "sqlite3", "subprocess", "wcwidth",
+    "shutil", "sqlite3", "subprocess", "rich",
 }  # fmt: skip
 
 
