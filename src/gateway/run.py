@@ -15,7 +15,6 @@ from gateway import status
 from gateway.contract_shims import ContractRunner, boundary_db, end_expired
 from gateway.people import take_role_notice
 from gateway.process import adapter_factory
-from gateway.process.active_node import ActiveNode
 from gateway.process.config_loader import config_of_home
 from gateway.process.health import HealthEndpoints
 from gateway.process.service import GatewayService
@@ -50,7 +49,6 @@ class GatewayRunner(ContractRunner):
     _http_server: HttpServer | None = None
     _health: HealthEndpoints | None = None
     _expiry_task: asyncio.Task[None] | None = None
-    _active_node: ActiveNode | None = None
     _restart_requested = False
     _stop_requested: asyncio.Event | None = None
     _loop: asyncio.AbstractEventLoop | None = None
@@ -85,7 +83,7 @@ class GatewayRunner(ContractRunner):
         )
         self._health = await self._serve_health(db, self._service)
         self._expiry_task = asyncio.create_task(self._session_expiry_watcher())
-        await self._service.start(created.adapters, created.refused)
+        await self._service.start(*created)
         states = self._service.connections.states
         status.write_runtime_status(
             self._service.state, platforms=states, http_url=self._http_server.url
@@ -126,9 +124,6 @@ class GatewayRunner(ContractRunner):
     async def run(self, report: Callable[[str], object] = log.info) -> bool:
         """Run until a stop is requested; whether to restart. *report* gets a line per platform."""
         self._loop, self._stop_requested = asyncio.get_running_loop(), asyncio.Event()
-        if not await self._become_active(self._stop_requested, report):
-            await self.stop()
-            return self._restart_requested
         await self.start()
         for name, state in self._service.connections.states.items() if self._service else ():
             reason = f" ({state['error_message']})" if state["error_message"] else ""
@@ -139,17 +134,6 @@ class GatewayRunner(ContractRunner):
         await self._stop_requested.wait()
         await self.stop()
         return self._restart_requested
-
-    async def _become_active(
-        self, is_stopping: asyncio.Event, report: Callable[[str], object]
-    ) -> bool:
-        """Wait while a gateway on another machine is active; False if stopped meanwhile."""
-        db = boundary_db(self.session_store)
-        if db is None or db.engine.database.is_file:
-            return True
-        self._active_node = ActiveNode(db, self.request_restart)
-        status.write_runtime_status("standby")
-        return await self._active_node.acquire(is_stopping, report)
 
     def _role_notice(self) -> str:
         db = boundary_db(self.session_store)
@@ -166,6 +150,8 @@ class GatewayRunner(ContractRunner):
             await asyncio.sleep(interval)
 
     def _end_expired(self) -> None:
+        if isinstance(self.session_store, SessionStore):
+            self.session_store.reload()
         end_expired(self.session_store)
         self._deliver()
 
@@ -199,8 +185,6 @@ class GatewayRunner(ContractRunner):
         if self._http_server is not None:
             await self._http_server.close()
         await self._stop_assigned()
-        if self._active_node is not None:
-            await self._active_node.release()
         status.write_runtime_status("stopped", exit_reason=self._exit_reason)
         status.remove_pid_file()
 

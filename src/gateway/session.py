@@ -92,15 +92,49 @@ class SessionStore:
             db.routes.put(_route(entry))
         db.set_meta(name, datetime.now().astimezone().isoformat())
 
+    @property
+    def _is_shared_by_nodes(self) -> bool:
+        return self._db is not None and not self._db.engine.database.is_file
+
+    def _current(self, session_key: str) -> SessionEntry | None:
+        """The entry of a session key, as other nodes have left it; with the lock held."""
+        if self._db is None or not self._is_shared_by_nodes:
+            return self._entries.get(session_key)
+        return self._update(session_key, self._db.routes.of_key(session_key))
+
+    def _update(self, session_key: str, route: Route | None) -> SessionEntry | None:
+        """Update an entry from its stored route; our own last change may not be stored yet."""
+        known = self._entries.get(session_key)
+        if route is None:
+            self._entries.pop(session_key, None)
+            return None
+        is_same = known is not None and known.session_id == route.session_id
+        if known is not None and is_same and known.updated_at.timestamp() >= route.updated_at:
+            return known
+        entry = _entry(route)
+        if entry is not None:
+            self._entries[session_key] = entry
+        return entry
+
+    def reload(self) -> None:
+        """Read all entries again if other nodes may have changed them."""
+        self._ensure_loaded()
+        if self._db is None or not self._is_shared_by_nodes:
+            return
+        with self._lock:
+            stored = {route.session_key: route for route in self._db.routes.all()}
+            for key in stored.keys() | self._entries.keys():
+                self._update(key, stored.get(key))
+
     def get(self, session_key: str) -> SessionEntry | None:
         """The entry of a session key."""
         self._ensure_loaded()
         with self._lock:
-            return self._entries.get(session_key)
+            return self._current(session_key)
 
     def list_sessions(self, active_minutes: int | None = None) -> list[SessionEntry]:
         """All entries, or those active lately; most recent first."""
-        self._ensure_loaded()
+        self.reload()
         with self._lock:
             entries = list(self._entries.values())
         if active_minutes is not None:
@@ -122,7 +156,7 @@ class SessionStore:
         )
         text, canonical = format_legacy(key), key.encode()
         with self._lock:
-            known = self._entries.get(text)
+            known = self._current(text)
         if known is None or known.place in {"", canonical}:
             return text
         return canonical
@@ -152,7 +186,7 @@ class SessionStore:
         self._ensure_loaded()
         with self._lock:
             key = self._generate_session_key(source)
-            entry = self._entries.get(key)
+            entry = self._current(key)
             if entry is None:
                 return self._begin(key, source)
             entry.origin = source
@@ -212,7 +246,7 @@ class SessionStore:
         """
         self._ensure_loaded()
         with self._lock:
-            entry = self._entries.get(session_key)
+            entry = self._current(session_key)
             if entry is None:
                 return None
             return self._replace(entry, reason, is_automatic=False, mark=mark)
@@ -243,7 +277,7 @@ class SessionStore:
         """Route a chat to another existing conversation."""
         self._ensure_loaded()
         with self._lock:
-            entry = self._entries.get(session_key)
+            entry = self._current(session_key)
             if entry is None or entry.session_id == session_id:
                 return entry
             return self._point_at(entry, session_id, reason, mark)
@@ -277,7 +311,7 @@ class SessionStore:
         """Change fields of an entry."""
         self._ensure_loaded()
         with self._lock:
-            entry = self._entries.get(session_key)
+            entry = self._current(session_key)
             if entry is None:
                 return
             for name, value in fields.items():
@@ -357,7 +391,7 @@ class SessionStore:
         """
         if max_age_days <= 0:
             return 0
-        self._ensure_loaded()
+        self.reload()
         oldest = local_now() - timedelta(days=max_age_days)
         with self._lock:
             stale = [item for item in self._entries.values() if self._is_stale(item, oldest)]

@@ -171,6 +171,10 @@ class LeaseError(StoreError):
 class LeaseTakenError(LeaseError):
     """Another process runs a turn in the conversation."""
 
+    def __init__(self, message: str, holder: str = "") -> None:
+        super().__init__(message)
+        self.holder = holder
+
 
 class LeaseLostError(LeaseError):
     """The lease was taken over; the write was rejected."""

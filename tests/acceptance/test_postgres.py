@@ -1,14 +1,10 @@
-"""A history in PostgreSQL: a server that crashes, machines that die, freeze and wake."""
+"""A history in PostgreSQL: a server that crashes, claims and leases of several processes."""
 
 from __future__ import annotations
 
 import random
-import shutil
-import signal
-import tempfile
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,9 +13,6 @@ from acceptance.campaign import size
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import LeaseLostError, LeaseTakenError, StoreError
 from hermes_state import SessionDB
-from support.chat import LocalChatClient
-from support.gateway_process import GatewayProcess
-from support.model_servers import configured_models
 from support.postgres import running_postgres
 from support.waiting import wait_until
 
@@ -133,85 +126,3 @@ def test_a_machine_that_was_presumed_dead_cannot_write_to_a_turn_that_was_taken_
         with pytest.raises(StoreError):
             db.leases.renew(lease)
         assert db.append_message(session, "user", "in time", lease=newer)
-
-
-class Node:
-    """A machine with a gateway of its own, in a home of its own."""
-
-    def __init__(self, name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        # The path of a socket is limited to about 100 characters.
-        self.home = Path(tempfile.mkdtemp(prefix="hermes-node-", dir="/tmp"))
-        config = home / "config.yaml"
-        (self.home / "config.yaml").write_bytes(config.read_bytes())
-        self._name = name
-        self._monkeypatch = monkeypatch
-        self.gateway = GatewayProcess()
-
-    @property
-    def socket(self) -> Path:
-        return self.home / "run" / "gateway.sock"
-
-    def start(self) -> None:
-        self.use()
-        self.gateway.start(HERMES_HOME=str(self.home), HERMES_NODE_NAME=self._name)
-
-    def use(self) -> None:
-        """Read the status of this machine from now on."""
-        self._monkeypatch.setenv("HERMES_HOME", str(self.home))
-
-    def is_active(self) -> bool:
-        self.use()
-        return self.gateway.is_up()
-
-
-@pytest.fixture
-def nodes(
-    url: str, hermes_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Node, Node]]:
-    del url
-    with configured_models(llm__window="8000", memory__review_turns="0") as start_model:
-        start_model("[{say: one}, {say: two}, {say: three}, {say: four}]")
-        first, second = (Node(name, hermes_home, monkeypatch) for name in ("first", "second"))
-        yield first, second
-        for node in (first, second):
-            node.gateway.cleanup()
-            shutil.rmtree(node.home)
-
-
-async def test_another_machine_takes_over_when_the_active_gateway_is_killed(
-    nodes: tuple[Node, Node],
-) -> None:
-    first, second = nodes
-    first.start()
-    wait_until(first.is_active)
-    second.start()
-    async with LocalChatClient(first.socket) as chat:
-        await chat.send("hello", "m1")
-        assert await chat.wait_for(1)
-    assert not second.is_active()
-    first.gateway.kill()
-    wait_until(second.is_active)
-    async with LocalChatClient(second.socket) as chat:
-        await chat.send("again", "m2")
-        assert await chat.wait_for(1)
-    assert second.gateway.stop() == 0
-
-
-async def test_a_frozen_gateway_that_wakes_gives_up_what_was_taken_over(
-    nodes: tuple[Node, Node],
-) -> None:
-    first, second = nodes
-    first.start()
-    wait_until(first.is_active)
-    second.start()
-    first.gateway.send_signal(signal.SIGSTOP)
-    try:
-        wait_until(second.is_active)
-    finally:
-        first.gateway.send_signal(signal.SIGCONT)
-    wait_until(lambda: not first.is_active())
-    async with LocalChatClient(second.socket) as chat:
-        await chat.send("hello", "m1")
-        assert await chat.wait_for(1)
-    assert second.gateway.stop() == 0
-    wait_until(first.is_active)

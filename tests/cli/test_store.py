@@ -83,7 +83,7 @@ def test_the_processes_of_a_shared_history_are_listed(
         db.leases.acquire(session)
         (node,) = json.loads(hermes("nodes", "--json").out)
         assert node["is_alive"]
-        assert (node["turns"], node["is_active_gateway"]) == (1, False)
+        assert (node["turns"], node["platforms"]) == (1, [])
         assert node["name"] in hermes("nodes").out
 
 

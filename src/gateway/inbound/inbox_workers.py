@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 MAX_CONCURRENT_TURNS: Final = 32
 OWNER_TURNS: Final = 4  # more, so that the turns of others cannot keep the owner waiting
 POLL_SECONDS: Final = 1.0
+# Of messages that arrive here: further ones are left to nodes with fewer turns.
+MAX_OWN_TURNS: Final = 4
+YIELD_SECONDS: Final = 0.1
 
 
 class InboxWorkers:
@@ -34,9 +37,13 @@ class InboxWorkers:
         handle: Callable[[IncomingMessage], None],
         on_handled: Callable[[], object],
         max_turns: int = MAX_CONCURRENT_TURNS,
+        offer: Callable[[IncomingMessage], object] | None = None,
     ) -> None:
         self._db = db
         self._handle = handle
+        # Gets what arrives on another node during a turn here; None if there are no others.
+        self._offer = offer
+        self._offered: set[int] = set()
         self._on_handled = on_handled
         self._max_turns = max_turns
         self._pool = ThreadPoolExecutor(max_turns + OWNER_TURNS, thread_name_prefix="hermes-inbox")
@@ -50,6 +57,11 @@ class InboxWorkers:
         """How many messages are being handled."""
         return len(self._tasks)
 
+    @property
+    def has_other_nodes(self) -> bool:
+        """Whether gateways on other nodes may share the inbox."""
+        return self._offer is not None
+
     def wake(self, owners_key: str = "") -> None:
         """Look at the inbox now; with the session key of a message of the owner, there, too."""
         if owners_key:
@@ -58,7 +70,8 @@ class InboxWorkers:
 
     def has_room(self, *, is_owners: bool) -> bool:
         """Whether a message that arrives now can be handled at once."""
-        room = self._max_turns + (OWNER_TURNS if is_owners else 0)
+        max_turns = self._max_turns if self._offer is None else MAX_OWN_TURNS
+        room = max_turns + (OWNER_TURNS if is_owners else 0)
         is_running = self._loop is not None and not self._is_stopping
         return is_running and len(self._tasks) < room
 
@@ -85,12 +98,30 @@ class InboxWorkers:
         self._loop = asyncio.get_running_loop()
         while not self._is_stopping:
             self._wake.clear()
+            if self._offer is not None and self._tasks:
+                offer = Step("offer messages to running turns", self._offer_new)
+                await asyncio.to_thread(attempt, offer)
             claimed = await self._claim()
             if claimed is None:
                 await self._wait()
+                if self.has_other_nodes and len(self._tasks) >= MAX_OWN_TURNS:
+                    await asyncio.sleep(YIELD_SECONDS)  # a node with fewer turns comes first
                 continue
             row, is_owners = claimed
             self.start(row, is_owners=is_owners)
+
+    def note_offered(self, inbox_id: int) -> None:
+        """Note that a waiting message is offered to the running turn of its chat."""
+        self._offered.add(inbox_id)
+
+    def _offer_new(self) -> None:
+        """Offer messages that other nodes have stored to the turns that run here."""
+        waiting = {row.inbox_id: row for row in self._db.inbox.waiting_during_turns()}
+        self._offered &= waiting.keys()
+        for inbox_id in sorted(waiting.keys() - self._offered):
+            self.note_offered(inbox_id)
+            if self._offer is not None:
+                self._offer(waiting[inbox_id])
 
     async def _release(self, row: IncomingMessage) -> None:
         release = functools.partial(self._db.inbox.requeue, row, is_attempt=False)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.pending_input import BusyMode
     from hermes_state import SessionDB
-    from hermes_state.delivery.inbox import ReceivedMessage
+    from hermes_state.delivery.inbox import IncomingMessage, ReceivedMessage
 
 log = logging.getLogger(__name__)
 
@@ -153,6 +153,7 @@ class MessageReceiver:
 
         An error here is harmless: the message is handled after the turn.
         """
+        self._workers.note_offered(inbox_id)
         waits: list[bool] = []
 
         def offer() -> None:
@@ -160,6 +161,12 @@ class MessageReceiver:
 
         attempt(Step("offer message to running turn", offer))
         return any(waits)
+
+    def offer_stored(self, row: IncomingMessage) -> None:
+        """Offer a message that another node has stored to the running turn of its chat."""
+        event = inbox_codec.decode(row.payload)
+        if event.source is not None:
+            self._offer(row.inbox_id, row.session_key, event, event.source)
 
     def _apply_edit(self, account: str, event: MessageEvent, source: SessionSource) -> str | None:
         """Apply an edit: the message ID to store it under; None if there is nothing to store.
@@ -180,15 +187,18 @@ class MessageReceiver:
             return _edit_id(message_id, f"{source.user_id} {event.text}")
         if before.payload["text"] == event.text:
             return None  # e.g. a link preview was added
-        is_offered = self._busy_mode == "steer" and self._running(source) is not None
+        is_offered = self._busy_mode == "steer" and self._is_turn_running(source)
         amended = {**inbox_codec.encode(event), "is_edit": False}
         if not is_offered and self._db.inbox.amend(inbox_id, amended):
             return None
         return _edit_id(message_id, event.text)
 
-    def _running(self, source: SessionSource) -> Conversation | None:
-        entry = self._routes.get(self._routes.key_of(source))
-        return self._conversations.running(entry.session_id) if entry else None
+    def _is_turn_running(self, source: SessionSource) -> bool:
+        """Whether the chat has a running turn, here or on another node."""
+        key = self._routes.key_of(source)
+        entry = self._routes.get(key)
+        is_here = entry is not None and self._conversations.running(entry.session_id) is not None
+        return is_here or (self._workers.has_other_nodes and self._db.inbox.is_place_claimed(key))
 
     def _drop(self, reply: str, source: SessionSource, message_id: str) -> None:
         """Drop a message from an unauthorized user; nothing of it is stored."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,10 +43,14 @@ class AdapterMemory:
 
 
 class CreatedAdapters(NamedTuple):
-    """The adapters by platform, and the error of each platform without one."""
+    """The adapters by platform, and the error of each platform without one.
+
+    `account_keys` distinguish accounts before they are connected: a digest of their secrets.
+    """
 
     adapters: dict[str, Adapter]
     refused: dict[str, str]
+    account_keys: dict[str, str]
 
 
 def http_server_of_home() -> HttpServer:
@@ -69,8 +74,10 @@ def create_adapters(
     """Create the adapters; a platform that fails does not affect the others."""
     registry = registry or PlatformRegistry.of_home()
     secrets = config_loader.Secrets()
-    created = CreatedAdapters({}, {})
+    created = CreatedAdapters({}, {}, {})
     for entry in config_loader.enabled_platforms(config, registry, secrets):
+        values = "\n".join(map(secrets, entry.secrets))
+        created.account_keys[entry.name] = hashlib.sha256(values.encode()).hexdigest()[:16]
         context = AdapterContext(
             config_loader.platform_config(config, entry.name),
             secrets,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from gateway.platforms.base import Adapter, MessageEvent
+    from gateway.process.platform_leases import PlatformLeases
     from gateway.status import RuntimePlatform
 
 log = logging.getLogger(__name__)
@@ -34,13 +35,16 @@ class Connections:
         receive: Callable[[str, MessageEvent], Awaitable[None]],
         on_change: Callable[[], object],
         backoff: Backoff = CONNECT_BACKOFF,
+        leases: PlatformLeases | None = None,
     ) -> None:
         self._receive = receive
+        self._leases = leases  # if other nodes may connect to the same accounts
         self._on_change = on_change
         self._backoff = backoff
         self._tasks: list[asyncio.Task[None]] = []
         self._first_attempts: dict[str, asyncio.Event] = {}
         self.adapters: dict[str, Adapter] = {}
+        self._account_keys: dict[str, str] = {}
         self._states: dict[str, RuntimePlatform] = {}
 
     @property
@@ -52,9 +56,12 @@ class Connections:
         problem = getattr(self.adapters.get(name), "problem", "")
         return {"state": "lost", "error_message": problem} if problem else state
 
-    def start(self, adapters: Mapping[str, Adapter]) -> None:
+    def start(
+        self, adapters: Mapping[str, Adapter], account_keys: Mapping[str, str] | None = None
+    ) -> None:
         """Start connecting all adapters."""
         self.adapters.update(adapters)
+        self._account_keys.update(account_keys or {})
         for name, adapter in adapters.items():
             self._first_attempts[name] = asyncio.Event()
             self._note(name, "connecting")
@@ -64,8 +71,8 @@ class Connections:
 
     @property
     def all_connected(self) -> bool:
-        """Whether every platform is connected."""
-        return all(state["state"] == "connected" for state in self.states.values())
+        """Whether every platform is connected, here or on another node."""
+        return all(state["state"] in {"connected", "standby"} for state in self.states.values())
 
     def is_connected(self, name: str) -> bool:
         """Whether a platform is connected."""
@@ -95,6 +102,9 @@ class Connections:
             self._note(name, "refused", f"{type(error).__name__}: {error}")
 
     async def _connect(self, name: str, adapter: Adapter) -> None:
+        if self._leases is not None:
+            standby = functools.partial(self._note_standby, name)
+            await self._leases.acquire(name, self._account_keys.get(name, ""), standby)
         attempts = 0
         while True:
             try:
@@ -114,6 +124,9 @@ class Connections:
                 self._note(name, "connected")
                 return
 
+    def _note_standby(self, name: str, node: str) -> None:
+        self._note(name, "standby", f"connected on {node}")
+
     async def _forward(self, adapter: Adapter, event: MessageEvent) -> None:
         await self._receive(adapter.account, event)
 
@@ -129,6 +142,8 @@ class Connections:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(self._disconnect(*item) for item in self.adapters.items()))
+        if self._leases is not None:
+            await self._leases.release()
 
     async def _disconnect(self, name: str, adapter: Adapter) -> None:
         try:

@@ -25,6 +25,7 @@ from gateway.outbound.live_reply import LiveReplies
 from gateway.outbound.sender import OutboxSender
 from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics
+from gateway.process.platform_leases import PlatformLeases
 from gateway.process.workspace import owners_workspace
 from gateway.routing.conversation_cache import ChatDescription, ConversationCache
 from gateway.routing.handoff_worker import HandoffWorker
@@ -33,6 +34,7 @@ from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt, run_all
 from hermes_core.roles import Person, Role
 from hermes_plugin_host.delivery import Delivery
+from hermes_state.delivery.inbox import INBOX_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,12 +78,15 @@ class GatewayService:
         self._db = db
         self._routes = routes
         self.metrics = GatewayMetrics()
-        self.connections = Connections(self._receive, self._write_status)
+        # Other nodes may connect to the same accounts.
+        leases = None if db.engine.database.is_file else PlatformLeases(db, restart)
+        self.connections = Connections(self._receive, self._write_status, leases=leases)
         self.adapters = self.connections.adapters
         self._senders: dict[str, OutboxSender] = {}
         self._sending: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._delivery: Delivery | None = None
+        self._stop_listening: Callable[[], None] = lambda: None
         # What a dead machine held is released soon after its timeout.
         timeout_seconds = db.engine.columns.process_timeout_seconds
         self._export_seconds = min(EXPORT_SECONDS, timeout_seconds / SWEEPS_PER_TIMEOUT)
@@ -109,7 +114,8 @@ class GatewayService:
             db, routes, self._turn_runner, commands, self._max_text_chars, attempts
         )
         max_turns = config.max_concurrent_sessions or MAX_CONCURRENT_TURNS
-        self.inbox_workers = InboxWorkers(db, self._handle, self._wake_senders, max_turns)
+        offer = None if db.engine.database.is_file else self._offer
+        self.inbox_workers = InboxWorkers(db, self._handle, self._wake_senders, max_turns, offer)
         self.receiver = MessageReceiver(
             db,
             self._access,
@@ -142,6 +148,11 @@ class GatewayService:
         adapter = self.adapters.get(platform)
         return adapter.abilities.longest_text if adapter else DEFAULT_MAX_TEXT_CHARS
 
+    def _wake_from_thread(self, loop: asyncio.AbstractEventLoop, topic: str) -> None:
+        """Look for what another node has stored."""
+        wake = self.inbox_workers.wake if topic == INBOX_TOPIC else self._wake_senders
+        loop.call_soon_threadsafe(wake)
+
     def _wake_senders(self) -> None:
         for sender in self._senders.values():
             sender.wake()
@@ -152,6 +163,9 @@ class GatewayService:
     def _handle(self, message: IncomingMessage) -> None:
         with self.metrics.turn_seconds.time():
             self.message_handler.handle(message)
+
+    def _offer(self, message: IncomingMessage) -> None:
+        self.receiver.offer_stored(message)
 
     def _describe(self, entry: SessionEntry, sender: SessionSource | None) -> ChatDescription:
         """The description of a chat for the prompt, and the rights of a turn there.
@@ -191,13 +205,18 @@ class GatewayService:
     # Start
 
     async def start(
-        self, adapters: Mapping[str, Adapter], refused: Mapping[str, str] | None = None
+        self,
+        adapters: Mapping[str, Adapter],
+        refused: Mapping[str, str] | None = None,
+        account_keys: Mapping[str, str] | None = None,
     ) -> None:
         """Connect the platforms and handle messages.
 
         Platforms that cannot be connected are retried while the others work.
         """
         self._live_replies.start()
+        wake = functools.partial(self._wake_from_thread, asyncio.get_running_loop())
+        self._stop_listening = self._db.engine.database.listen(wake)
         for name, adapter in adapters.items():
             is_connected = functools.partial(self.connections.is_connected, name)
             self._senders[name] = OutboxSender(
@@ -215,7 +234,7 @@ class GatewayService:
             self._delivery.start()
         for name, reason in (refused or {}).items():
             self.connections.refuse(name, reason)
-        self.connections.start(adapters)
+        self.connections.start(adapters, account_keys)
         await asyncio.to_thread(self._announce_restart)
         await self.connections.wait_for_first_attempts(FIRST_CONNECT_SECONDS)
         self._is_started = True
@@ -271,6 +290,7 @@ class GatewayService:
         Messages that arrive meanwhile are stored and answered after the next start.
         """
         self._is_stopping = self._turn_runner.is_stopping = True
+        self._stop_listening()
         await asyncio.to_thread(self._cancel_questions)
         if not await self.inbox_workers.stop(drain_seconds):
             await self._interrupt_turns()

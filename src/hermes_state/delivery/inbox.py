@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from hermes_core.errors import StoreError
 from hermes_state.repository import Repository
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.transaction import Reader, Tx
 
+INBOX_TOPIC: Final = "inbox"  # of notifications to other nodes
 INCOMING_COLUMNS = """
     inbox_id, platform, account, chat_id, message_id, session_key, payload, received_at, state,
     attempts, session_id, settled_at, error
@@ -61,6 +62,18 @@ FOLLOWING = f"""
         AND inbox_id > ?
     ORDER BY inbox_id LIMIT ?
 """  # noqa: S608 - own names
+# Messages that arrived, perhaps on another node, while this process handles their place.
+WAITING_DURING_TURNS = f"""
+    SELECT {INCOMING_COLUMNS} FROM hermes_inbox w
+    WHERE w.state = 'waiting' AND w.state IN ('waiting', 'claimed') AND EXISTS (
+        SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
+            AND c.state = 'claimed' AND c.state IN ('waiting', 'claimed') AND c.process_id = ?)
+    ORDER BY w.inbox_id
+"""  # noqa: S608 - own names
+IS_PLACE_CLAIMED = """
+    SELECT 1 FROM hermes_inbox
+    WHERE session_key = ? AND state = 'claimed' AND state IN ('waiting', 'claimed') LIMIT 1
+"""
 CLAIM_WAITING = """
     UPDATE hermes_inbox SET state = 'claimed', process_id = ?, attempts = attempts + 1
     WHERE inbox_id = ? AND state = 'waiting'
@@ -142,7 +155,8 @@ def claim_waiting(tx: Tx, process_id: str, inbox_ids: Sequence[int]) -> list[int
 
 def release_claims(tx: Tx, process_id: str) -> None:
     """Requeue the messages that a dead process had claimed."""
-    tx.execute(RELEASE_CLAIMS, (process_id,))
+    if tx.execute(RELEASE_CLAIMS, (process_id,)).rowcount:
+        tx.wake(INBOX_TOPIC)
 
 
 class InboxRepository(Repository):
@@ -174,6 +188,8 @@ class InboxRepository(Repository):
                 claim and is_new and tx.value(IS_PLACE_BUSY, (session_key, inbox_id)) is None
             )
             claimed = self._claim(tx, inbox_id) if is_claimed else None
+            if claimed is None:
+                tx.wake(INBOX_TOPIC)
             return ReceivedMessage(inbox_id, is_new, claimed)
 
         return self.engine.write(insert)
@@ -205,6 +221,16 @@ class InboxRepository(Repository):
         values = (claimed.session_key, claimed.inbox_id, limit)
         rows = self.engine.read(lambda reader: reader.rows(FOLLOWING, values))
         return [IncomingMessage.of_row(row) for row in rows]
+
+    def waiting_during_turns(self) -> list[IncomingMessage]:
+        """Waiting messages of the places that this process is handling, in order."""
+        values = (self.identity.process_id,)
+        rows = self.engine.read(lambda reader: reader.rows(WAITING_DURING_TURNS, values))
+        return [IncomingMessage.of_row(row) for row in rows]
+
+    def is_place_claimed(self, session_key: str) -> bool:
+        """Whether a process, perhaps on another node, is handling a message of a place."""
+        return self.engine.read(lambda r: r.value(IS_PLACE_CLAIMED, (session_key,))) is not None
 
     def claim_with(self, inbox_ids: Sequence[int]) -> list[int]:
         """Claim waiting messages to process them together with a claimed one.

@@ -79,7 +79,8 @@ def acquire(
 def _taken(holder: str) -> LeaseTakenError:
     return LeaseTakenError(
         f"a turn of this conversation is already running ({holder}); "
-        "wait for it, or interrupt it there"
+        "wait for it, or interrupt it there",
+        holder,
     )
 
 

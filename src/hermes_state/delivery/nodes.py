@@ -10,17 +10,21 @@ from hermes_state.repository import Repository
 if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader
 
-GATEWAY_LEASE: Final = "hermes:gateway"
+PLATFORM_LEASE_PREFIX: Final = "hermes:platform:"
 SELECT_NODES: Final = """
     SELECT p.process_id, p.host, p.pid, p.seen_at,
            (SELECT count(*) FROM hermes_lease l
-            WHERE l.process_id = p.process_id AND l.session_id <> 'hermes:gateway'),
+            WHERE l.process_id = p.process_id
+                AND substr(l.session_id, 1, 16) <> 'hermes:platform:'),
            (SELECT count(*) FROM hermes_inbox i
             WHERE i.state = 'claimed' AND i.state IN ('waiting', 'claimed')
-                AND i.process_id = p.process_id),
-           (SELECT count(*) FROM hermes_lease l
-            WHERE l.process_id = p.process_id AND l.session_id = 'hermes:gateway')
+                AND i.process_id = p.process_id)
     FROM hermes_process p ORDER BY p.host, p.pid
+"""
+SELECT_PLATFORMS: Final = """
+    SELECT process_id, session_id FROM hermes_lease
+    WHERE process_id IS NOT NULL AND substr(session_id, 1, 16) = 'hermes:platform:'
+    ORDER BY session_id
 """
 
 
@@ -30,7 +34,7 @@ class NodeProcess(NamedTuple):
     name: str
     pid: int
     is_alive: bool
-    is_active_gateway: bool
+    platforms: list[str]  # that it is connected to
     turns: int
     claims: int
     seconds_since_seen: float
@@ -48,7 +52,13 @@ class NodeRepository(Repository):
             return []
         dead = set(process_identity.dead_processes(reader, self.identity, self.engine.clock))
         now = self.engine.clock.now()
+        platforms: dict[str, list[str]] = {}
+        for process_id, name in reader.rows(SELECT_PLATFORMS):
+            platform = name.removeprefix(PLATFORM_LEASE_PREFIX).partition(":")[0]
+            platforms.setdefault(process_id, []).append(platform)
         return [
-            NodeProcess(host, pid, process_id not in dead, bool(active), turns, claims, now - seen)
-            for process_id, host, pid, seen, turns, claims, active in reader.rows(SELECT_NODES)
+            NodeProcess(
+                host, pid, key not in dead, platforms.get(key, []), turns, claims, now - seen
+            )
+            for key, host, pid, seen, turns, claims in reader.rows(SELECT_NODES)
         ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.transaction import Tx
 
+OUTBOX_TOPIC: Final = "outbox"  # of notifications to other nodes
 SEND_BACKOFF: Final = Backoff(2.0, 600.0)
 MAX_ATTEMPTS: Final = 10  # for sends that may have arrived
 MAX_AGE_SECONDS: Final = 7 * 86400.0  # a platform may be down for days
@@ -125,6 +126,7 @@ def insert_reply(
     target_json = json.dumps(target, sort_keys=True)
     row = (key, session_id, inbox_id, platform, target_json, json.dumps(payload))
     tx.execute(INSERT_REPLY, (*row, now, now))
+    tx.wake(OUTBOX_TOPIC)
     return int(tx.value(FIND_REPLY, (key,)))
 
 

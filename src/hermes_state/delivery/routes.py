@@ -30,11 +30,22 @@ SELECT_ROUTES = (
 SELECT_ROUTE = (
     "SELECT place, session_key, session_id, updated_at, entry FROM hermes_route WHERE place = ?"
 )
+SELECT_ROUTE_OF_KEY = """
+    SELECT place, session_key, session_id, updated_at, entry FROM hermes_route
+    WHERE session_key = ?
+"""
 UPSERT_ROUTE = """
     INSERT INTO hermes_route (place, session_key, session_id, updated_at, entry)
     VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (place) DO UPDATE SET session_id = excluded.session_id,
         updated_at = excluded.updated_at, entry = excluded.entry
+"""
+# Has no effect if another node has routed the place to another conversation meanwhile.
+UPDATE_ROUTE = """
+    INSERT INTO hermes_route (place, session_key, session_id, updated_at, entry)
+    VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (place) DO UPDATE SET updated_at = excluded.updated_at, entry = excluded.entry
+    WHERE hermes_route.session_id = excluded.session_id
 """
 DELETE_ROUTE = "DELETE FROM hermes_route WHERE place = ?"
 COUNT_ROUTES = "SELECT count(*) FROM hermes_route"
@@ -73,6 +84,11 @@ class RouteRepository(Repository):
         row = self.engine.read(lambda reader: reader.row(SELECT_ROUTE, (place,)))
         return None if row is None else _route(row)
 
+    def of_key(self, session_key: str) -> Route | None:
+        """The route with a session key."""
+        row = self.engine.read(lambda reader: reader.row(SELECT_ROUTE_OF_KEY, (session_key,)))
+        return None if row is None else _route(row)
+
     def count(self) -> int:
         """Number of routes."""
         return int(self.engine.read(lambda reader: reader.value(COUNT_ROUTES)))
@@ -88,11 +104,11 @@ class RouteRepository(Repository):
     def put_soon(self, route: Route) -> None:
         """Update a route with the next commit, e.g. the time of its last message."""
         row = route.row()
-        self.engine.write_soon(lambda tx: tx.run(UPSERT_ROUTE, row), "update a route")
+        self.engine.write_soon(lambda tx: tx.run(UPDATE_ROUTE, row), "update a route")
 
     def put(self, route: Route) -> None:
         """Update a route without changing its conversation."""
-        self.engine.write(lambda tx: tx.run(UPSERT_ROUTE, route.row()))
+        self.engine.write(lambda tx: tx.run(UPDATE_ROUTE, route.row()))
 
     def begin(self, route: Route, source: str, facts: Mapping[str, SqlValue]) -> None:
         """Route a place to a conversation, which is created or reopened in the same transaction."""

@@ -132,6 +132,12 @@ class Database(DatabaseReader, Protocol):
     def snapshot(self) -> AbstractContextManager[DatabaseReader]:
         """The history as it is now, however long it is read."""
 
+    def listen(self, on_wake: Callable[[str], object]) -> Callable[[], None]:
+        """Pass the topics of other nodes' changes (`Tx.wake`) to *on_wake*, in a thread.
+
+        Returns how to stop. A topic may be missed. No other node uses a file.
+        """
+
     def size_bytes(self) -> tuple[int, int]:
         """Size of the history on disk, and of its log."""
 

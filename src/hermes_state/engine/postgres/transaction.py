@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hermes_state.engine.postgres.listener import NOTIFY
 from hermes_state.engine.transaction import Reader, Tx
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ class PostgresTx(PostgresReader, Tx):
     def update_planner(self) -> None:
         """Collect the statistics of all tables, which otherwise happens about a minute later."""
         self.run("ANALYZE")
+
+    def wake(self, topic: str) -> None:
+        """Notify the processes that listen, on all nodes, once this is committed."""
+        self.run(NOTIFY, (topic,))
 
     def continue_numbers(self, table: str, key: str) -> None:
         """Set the sequence of the column to its highest value."""

@@ -81,6 +81,11 @@ class SqliteDatabase:
             finally:
                 reader.execute("COMMIT")
 
+    def listen(self, on_wake: Callable[[str], object]) -> Callable[[], None]:
+        """No other node uses a file: there is nothing to listen to."""
+        del on_wake
+        return lambda: None
+
     def size_bytes(self) -> tuple[int, int]:
         """Size of the file, and of its write-ahead log."""
         return _size(self.path) or 0, _size(self.path.with_name(f"{self.path.name}-wal")) or 0

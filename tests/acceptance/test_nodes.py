@@ -1,0 +1,252 @@
+"""Gateways on several machines with one history: who is connected, who answers, who dies."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import random
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from acceptance.campaign import percentile, size
+from acceptance.chat_platform import count_unsettled
+from gateway.outbound.sender import DUPLICATE_NOTE
+from hermes_state import SessionDB
+from support import telegram_server
+from support.chat import LocalChatClient
+from support.model_servers import configured_models
+from support.nodes import Node
+from support.postgres import running_postgres
+from support.waiting import async_wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+
+NODE_TIMEOUT_SECONDS = 3
+MESSAGE_NAME = re.compile(r"c\d+-m\d+")
+CHATS, MESSAGES = size(6, 50), size(48, 2000)
+KILLS, FREEZES = size(3, 60), size(1, 10)
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with running_postgres() as server, server.history() as address:
+        monkeypatch.setenv("HERMES_STORE_URL", address)
+        monkeypatch.setenv("HERMES_STORE_NODE_TIMEOUT_SECONDS", str(NODE_TIMEOUT_SECONDS))
+        yield address
+
+
+@pytest.fixture
+def answering(url: str) -> Iterator[Callable[[str], Any]]:
+    """Start a model with steps."""
+    del url
+    with configured_models(llm__window="8000", memory__review_turns="0") as start_model:
+        yield start_model
+
+
+@pytest.fixture
+def nodes(hermes_home: Path) -> Iterator[Callable[..., list[Node]]]:
+    """Create machines; called after the settings are made."""
+    created: list[Node] = []
+
+    def create(*names: str, platform: str = "") -> list[Node]:
+        created.extend(Node(name, hermes_home, platform) for name in names)
+        return created
+
+    yield create
+    for node in created:
+        node.remove()
+
+
+async def test_another_machine_connects_when_the_connected_one_is_killed(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]]
+) -> None:
+    answering("[{say: one}, {say: two}]")
+    first, second = nodes("first", "second")
+    first.start()
+    await async_wait_until(first.is_connected)
+    second.start()
+    await async_wait_until(lambda: second.state_of("local") == "standby")
+    async with LocalChatClient(first.socket) as chat:
+        await chat.send("hello", "m1")
+        assert await chat.wait_for(1)
+    first.gateway.kill()
+    await async_wait_until(second.is_connected)
+    async with LocalChatClient(second.socket) as chat:
+        await chat.send("again", "m2")
+        assert await chat.wait_for(1)
+    assert await asyncio.to_thread(second.gateway.stop) == 0
+
+
+async def test_a_frozen_gateway_that_wakes_gives_up_what_was_taken_over(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]]
+) -> None:
+    answering("[{say: one}]")
+    first, second = nodes("first", "second")
+    first.start()
+    await async_wait_until(first.is_connected)
+    second.start()
+    await async_wait_until(second.is_up)
+    first.freeze()
+    try:
+        await async_wait_until(second.is_connected)
+    finally:
+        first.wake()
+    await async_wait_until(lambda: first.state_of("local") == "standby")
+    async with LocalChatClient(second.socket) as chat:
+        await chat.send("hello", "m1")
+        assert await chat.wait_for(1)
+    assert await asyncio.to_thread(second.gateway.stop) == 0
+    await async_wait_until(first.is_connected)
+
+
+class TelegramNodes:
+    """Machines that share the account of a bot, and the users who write to it."""
+
+    def __init__(self, server: telegram_server.TelegramServer, nodes: list[Node]) -> None:
+        self.server = server
+        self.nodes = nodes
+        self.sent: dict[int, list[str]] = {}
+
+    def start(self, node: Node) -> None:
+        node.start({"TELEGRAM_BOT_TOKEN": telegram_server.TOKEN, "TELEGRAM_ALLOWED_USERS": "*"})
+
+    def connected(self) -> Node | None:
+        return next((node for node in self.nodes if node.is_connected("telegram")), None)
+
+    async def send(self, chat: int, text: str) -> None:
+        await self.server.send_as_user(text, chat)
+        self.sent.setdefault(chat, []).append(text)
+
+    def answers(self, chat: int) -> list[str]:
+        return [message.text for message in self.server.sent if message.chat_id == chat]
+
+    def prompts(self) -> dict[int, list[str]]:
+        """The names of the messages that were handled, by chat."""
+        found: dict[int, list[str]] = {}
+        with SessionDB(is_recovering=False) as db:
+            for chat in self.sent:
+                key = f"agent:main:telegram:dm:{chat}"
+                rows = db.list_sessions_rich(limit=-1, session_key=key)
+                assert len(rows) <= 1, "a chat has one conversation"
+                texts = [
+                    str(message["content"])
+                    for row in rows
+                    for message in db.get_messages(row["id"])
+                    if message["role"] == "user"
+                ]
+                found[chat] = MESSAGE_NAME.findall("\n".join(texts))
+        return found
+
+    async def wait_until_answered(self) -> None:
+        async with asyncio.timeout(600):
+            while not await asyncio.to_thread(self.is_answered):  # noqa: ASYNC110 - by processes
+                await asyncio.sleep(0.1)
+
+    def is_answered(self) -> bool:
+        return self.prompts() == self.sent and not count_unsettled()
+
+
+@pytest.fixture
+async def telegram(
+    hermes_home: Path, answering: Callable[[str], Any], nodes: Callable[..., list[Node]]
+) -> AsyncIterator[TelegramNodes]:
+    answering("[]")
+    async with telegram_server.TelegramServer() as server:
+        path = hermes_home / "config.yaml"
+        options = {"enabled": True, "base_url": server.base_url, "poll_seconds": 1}
+        path.write_text(
+            f"{path.read_text()}platforms: {json.dumps({'telegram': options})}\n"
+            "gateway: {attempts: 1000}\n"
+        )
+        yield TelegramNodes(server, nodes("one", "two", "three", platform="telegram"))
+
+
+async def send_all(setup: TelegramNodes, names: Iterator[tuple[int, str]]) -> None:
+    for chat, text in names:
+        await setup.send(chat, text)
+        await asyncio.sleep(random.uniform(0, 0.1))
+
+
+async def disturb(setup: TelegramNodes, node: Node, *, is_freeze: bool) -> None:
+    """Kill and restart a machine, or freeze it for longer than its lease."""
+    if is_freeze:
+        node.freeze()
+        await asyncio.sleep(NODE_TIMEOUT_SECONDS + 2)
+        node.wake()
+        return
+    await asyncio.to_thread(node.gateway.kill)
+    await asyncio.sleep(random.uniform(0, 1))
+    setup.start(node)
+
+
+async def measure_take_over(setup: TelegramNodes, pid: int) -> float:
+    """Seconds until another process than that with *pid* is connected."""
+    started = time.monotonic()
+
+    def is_taken_over() -> bool:
+        connected = [node for node in setup.nodes if node.is_connected("telegram")]
+        return any(node.gateway.pid != pid for node in connected)
+
+    await async_wait_until(is_taken_over)
+    return time.monotonic() - started
+
+
+async def test_machines_that_die_and_freeze_lose_nothing_and_handle_nothing_twice(
+    telegram: TelegramNodes, figures: Callable[..., None]
+) -> None:
+    for node in telegram.nodes:
+        telegram.start(node)
+    await async_wait_until(lambda: all(node.is_up() for node in telegram.nodes))
+    numbers = itertools.count()
+    names = ((11 + n % CHATS, f"c{n % CHATS}-m{n // CHATS}") for n in numbers)
+    faults = random.sample([False] * KILLS + [True] * FREEZES, KILLS + FREEZES)
+    share = MESSAGES // (len(faults) + 1)
+    take_overs: list[float] = []
+    for is_freeze in faults:
+        sending = asyncio.create_task(send_all(telegram, itertools.islice(names, share)))
+        await asyncio.sleep(random.uniform(0, 1))
+        await async_wait_until(lambda: telegram.connected() is not None)
+        node = random.choice(telegram.nodes)
+        is_connected, pid = node.is_connected("telegram"), node.gateway.pid
+        fault = asyncio.create_task(disturb(telegram, node, is_freeze=is_freeze))
+        if is_connected:
+            take_overs.append(await measure_take_over(telegram, pid))
+        await fault
+        await sending
+    rest = MESSAGES - share * len(faults)
+    await send_all(telegram, itertools.islice(names, rest))
+    await telegram.wait_until_answered()
+    prompts = telegram.prompts()
+    handled_twice = sum(len(names) - len(set(names)) for names in prompts.values())
+    repeated = 0
+    for chat in telegram.sent:
+        answers = [answer.removeprefix(DUPLICATE_NOTE) for answer in telegram.answers(chat)]
+        repeated += len(answers) - len([text for text, _ in itertools.groupby(answers)])
+    with SessionDB(is_recovering=False) as db:
+        workers = db.engine.read(
+            lambda r: r.value("SELECT count(DISTINCT process_id) FROM hermes_inbox")
+        )
+    figures(
+        "several machines",
+        machines=len(telegram.nodes),
+        messages=sum(map(len, telegram.sent.values())),
+        chats=CHATS,
+        kills=KILLS,
+        freezes=FREEZES,
+        lost=sum(len(set(sent) - set(prompts[chat])) for chat, sent in telegram.sent.items()),
+        handled_twice=handled_twice,
+        replies_sent_again=repeated,
+        processes_with_turns=workers,
+        take_overs=len(take_overs),
+        take_over_seconds_highest=percentile(take_overs, 1.0),
+    )
+    assert prompts == telegram.sent  # every message once, in order
+    assert workers > 1
