@@ -33,6 +33,8 @@ NODE_TIMEOUT_SECONDS = 3
 MESSAGE_NAME = re.compile(r"c\d+-m\d+")
 CHATS, MESSAGES = size(6, 50), size(48, 2000)
 KILLS, FREEZES = size(3, 60), size(1, 10)
+MAX_TURNS = 4  # per machine
+SLOW_ANSWERS = str([{"say": "word " * 300, "pause": 1}] * (MAX_TURNS + 2))
 
 
 @pytest.fixture
@@ -156,17 +158,53 @@ class TelegramNodes:
 
 @pytest.fixture
 async def telegram(
-    hermes_home: Path, answering: Callable[[str], Any], nodes: Callable[..., list[Node]]
+    request: pytest.FixtureRequest,
+    hermes_home: Path,
+    answering: Callable[[str], Any],
+    nodes: Callable[..., list[Node]],
 ) -> AsyncIterator[TelegramNodes]:
-    answering("[]")
+    answering(getattr(request, "param", "[]"))
     async with telegram_server.TelegramServer() as server:
         path = hermes_home / "config.yaml"
         options = {"enabled": True, "base_url": server.base_url, "poll_seconds": 1}
         path.write_text(
             f"{path.read_text()}platforms: {json.dumps({'telegram': options})}\n"
-            "gateway: {attempts: 1000}\n"
+            f"gateway: {{attempts: 1000, max_concurrent_sessions: {MAX_TURNS}}}\n"
         )
         yield TelegramNodes(server, nodes("one", "two", "three", platform="telegram"))
+
+
+def handling_processes(chats: list[int]) -> dict[int, tuple[str, int]]:
+    """The machine and process that handle the first message of each chat."""
+    sql = """
+        SELECT i.chat_id, p.host, p.pid FROM hermes_inbox i
+        JOIN hermes_process p ON p.process_id = i.process_id WHERE i.state = 'claimed'
+    """
+    with SessionDB(is_recovering=False) as db:
+        rows = db.engine.read(lambda reader: reader.rows(sql))
+    return {int(chat): (host, pid) for chat, host, pid in rows if int(chat) in chats}
+
+
+@pytest.mark.parametrize("telegram", [SLOW_ANSWERS], indirect=True)
+async def test_turns_are_spread_and_a_turn_on_another_machine_is_stopped(
+    telegram: TelegramNodes,
+) -> None:
+    one, two, _ = telegram.nodes
+    telegram.start(one)
+    await async_wait_until(lambda: one.is_connected("telegram"))
+    telegram.start(two)
+    await async_wait_until(lambda: two.state_of("telegram") == "standby")
+    chats = list(range(11, 11 + MAX_TURNS + 1))
+    for chat in chats:
+        await telegram.send(chat, f"c{chat}-m0")
+    await async_wait_until(lambda: len(handling_processes(chats)) == len(chats))
+    (elsewhere,) = [
+        chat for chat, (name, _) in handling_processes(chats).items() if name == two.name
+    ]
+    await telegram.server.send_as_user("/stop", elsewhere)
+    await async_wait_until(lambda: telegram.answers(elsewhere))
+    assert telegram.answers(elsewhere)[-1].endswith("(Stopped.)")
+    assert len(handling_processes(chats)) == len(chats) - 1
 
 
 async def send_all(setup: TelegramNodes, names: Iterator[tuple[int, str]]) -> None:

@@ -14,6 +14,7 @@ from gateway.inbound.attachments import read_attachments
 from gateway.inbound.turn_runner import TurnPrompt
 from gateway.platforms.base import MessageEvent
 from gateway.process.service import GatewayService
+from hermes_conversation.conversation import Conversation
 from support.gateways import local_message, open_routes, outbox_texts, running_gateway
 from support.waiting import PATIENCE_SECONDS, async_wait_until
 
@@ -69,6 +70,27 @@ async def test_a_turn_that_still_reads_its_attachments_is_stopped(
         is_read.set()
         await async_wait_until(lambda: outbox_texts(db))
     assert outbox_texts(db)[0] == "(Stopped.)"
+
+
+async def test_a_turn_whose_conversation_is_being_opened_is_stopped(
+    db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(f"[{{say: {SLOW * 9}, pause: 0.5}}]")
+    is_opening, is_received = threading.Event(), threading.Event()
+
+    def open_slowly(*arguments: Any) -> Conversation:
+        is_opening.set()
+        is_received.wait(PATIENCE_SECONDS)
+        return Conversation(*arguments)
+
+    monkeypatch.setattr("gateway.routing.conversation_cache.Conversation", open_slowly)
+    async with running_gateway(db, tmp_path) as service:
+        await service.receiver.receive("local", local_message("first", "m1"))
+        await async_wait_until(is_opening.is_set)
+        await service.receiver.receive("local", local_message("/stop", "m2"))
+        is_received.set()
+        await async_wait_until(lambda: outbox_texts(db))
+    assert outbox_texts(db)[0].endswith("(Stopped.)")
 
 
 async def test_a_stop_before_the_turn_starts_takes_effect(

@@ -26,6 +26,7 @@ POLL_SECONDS: Final = 1.0
 # Of messages that arrive here: further ones are left to nodes with fewer turns.
 MAX_OWN_TURNS: Final = 4
 YIELD_SECONDS: Final = 0.1
+OFFER_SECONDS: Final = 0.05
 
 
 class InboxWorkers:
@@ -37,13 +38,16 @@ class InboxWorkers:
         handle: Callable[[IncomingMessage], None],
         on_handled: Callable[[], object],
         max_turns: int = MAX_CONCURRENT_TURNS,
-        offer: Callable[[IncomingMessage], object] | None = None,
+        offer: Callable[[IncomingMessage], object] = lambda _message: None,
+        *,
+        has_other_nodes: bool = False,
     ) -> None:
         self._db = db
         self._handle = handle
-        # Gets what arrives on another node during a turn here; None if there are no others.
-        self._offer = offer
+        self._offer = offer  # gets messages that arrive during a turn of their chat
         self._offered: set[int] = set()
+        self._must_offer = False
+        self.has_other_nodes = has_other_nodes  # whose gateways may share the inbox
         self._on_handled = on_handled
         self._max_turns = max_turns
         self._pool = ThreadPoolExecutor(max_turns + OWNER_TURNS, thread_name_prefix="hermes-inbox")
@@ -57,11 +61,6 @@ class InboxWorkers:
         """How many messages are being handled."""
         return len(self._tasks)
 
-    @property
-    def has_other_nodes(self) -> bool:
-        """Whether gateways on other nodes may share the inbox."""
-        return self._offer is not None
-
     def wake(self, owners_key: str = "") -> None:
         """Look at the inbox now; with the session key of a message of the owner, there, too."""
         if owners_key:
@@ -70,7 +69,7 @@ class InboxWorkers:
 
     def has_room(self, *, is_owners: bool) -> bool:
         """Whether a message that arrives now can be handled at once."""
-        max_turns = self._max_turns if self._offer is None else MAX_OWN_TURNS
+        max_turns = min(self._max_turns, MAX_OWN_TURNS) if self.has_other_nodes else self._max_turns
         room = max_turns + (OWNER_TURNS if is_owners else 0)
         is_running = self._loop is not None and not self._is_stopping
         return is_running and len(self._tasks) < room
@@ -98,8 +97,8 @@ class InboxWorkers:
         self._loop = asyncio.get_running_loop()
         while not self._is_stopping:
             self._wake.clear()
-            if self._offer is not None and self._tasks:
-                offer = Step("offer messages to running turns", self._offer_new)
+            if self._tasks and (self._must_offer or self.has_other_nodes):
+                offer = Step("offer messages to running turns", self._offer_waiting)
                 await asyncio.to_thread(attempt, offer)
             claimed = await self._claim()
             if claimed is None:
@@ -111,17 +110,20 @@ class InboxWorkers:
             self.start(row, is_owners=is_owners)
 
     def note_offered(self, inbox_id: int) -> None:
-        """Note that a waiting message is offered to the running turn of its chat."""
+        """Note that a waiting message was offered to the running turn of its chat."""
         self._offered.add(inbox_id)
 
-    def _offer_new(self) -> None:
-        """Offer messages that other nodes have stored to the turns that run here."""
+    def offer_later(self) -> None:
+        """Offer a waiting message when the turn of its chat has started."""
+        self._must_offer = True
+
+    def _offer_waiting(self) -> None:
+        """Offer messages that could not be offered when they were stored, or by another node."""
+        self._must_offer = False
         waiting = {row.inbox_id: row for row in self._db.inbox.waiting_during_turns()}
         self._offered &= waiting.keys()
         for inbox_id in sorted(waiting.keys() - self._offered):
-            self.note_offered(inbox_id)
-            if self._offer is not None:
-                self._offer(waiting[inbox_id])
+            self._offer(waiting[inbox_id])
 
     async def _release(self, row: IncomingMessage) -> None:
         release = functools.partial(self._db.inbox.requeue, row, is_attempt=False)
@@ -143,7 +145,8 @@ class InboxWorkers:
 
     async def _wait(self) -> None:
         try:
-            await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
+            pause = OFFER_SECONDS if self._must_offer and self._tasks else POLL_SECONDS
+            await asyncio.wait_for(self._wake.wait(), pause)
         except TimeoutError:
             return  # another process may have stored or released a message
 

@@ -153,7 +153,6 @@ class MessageReceiver:
 
         An error here is harmless: the message is handled after the turn.
         """
-        self._workers.note_offered(inbox_id)
         waits: list[bool] = []
 
         def offer() -> None:
@@ -238,7 +237,9 @@ class MessageReceiver:
         entry = self._routes.get(key)
         running = self._conversations.running(entry.session_id) if entry else None
         if entry is None or running is None:
+            self._workers.offer_later()  # its turn may be about to start
             return False
+        self._workers.note_offered(inbox_id)
         try:
             text = self._commands.run_during_turn(entry, event, inbox_codec.message_uid(inbox_id))
         except HermesError as error:

@@ -114,8 +114,14 @@ class GatewayService:
             db, routes, self._turn_runner, commands, self._max_text_chars, attempts
         )
         max_turns = config.max_concurrent_sessions or MAX_CONCURRENT_TURNS
-        offer = None if db.engine.database.is_file else self._offer
-        self.inbox_workers = InboxWorkers(db, self._handle, self._wake_senders, max_turns, offer)
+        self.inbox_workers = InboxWorkers(
+            db,
+            self._handle,
+            self._wake_senders,
+            max_turns,
+            self._offer,
+            has_other_nodes=not db.engine.database.is_file,
+        )
         self.receiver = MessageReceiver(
             db,
             self._access,
