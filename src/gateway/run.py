@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway import status
 from gateway.contract_shims import ContractRunner, boundary_db, end_expired
 from gateway.people import take_role_notice
-from gateway.process import adapter_factory
+from gateway.process import adapter_factory, shared_settings
 from gateway.process.config_loader import config_of_home
 from gateway.process.health import HealthEndpoints
 from gateway.process.service import GatewayService
@@ -70,6 +70,8 @@ class GatewayRunner(ContractRunner):
         db = boundary_db(self.session_store)
         if db is None:
             raise StoreUnavailableError("The gateway requires a session store.")
+        if not db.engine.database.is_file:
+            await asyncio.to_thread(shared_settings.join, db)
         self._running = True
         settings = ConfigFile.of_home().settings()
         self._restart_drain_timeout = float(settings.get_int("gateway.drain_seconds"))
@@ -185,6 +187,9 @@ class GatewayRunner(ContractRunner):
         if self._http_server is not None:
             await self._http_server.close()
         await self._stop_assigned()
+        db = boundary_db(self.session_store)
+        if db is not None and not db.engine.database.is_file:
+            await asyncio.to_thread(attempt, Step("leave the other nodes", db.nodes.leave))
         status.write_runtime_status("stopped", exit_reason=self._exit_reason)
         status.remove_pid_file()
 

@@ -15,6 +15,7 @@ import pytest
 from acceptance.campaign import percentile, size
 from acceptance.chat_platform import count_unsettled
 from gateway.outbound.sender import DUPLICATE_NOTE
+from gateway.process.main import CONFIG_EXIT_CODE
 from hermes_state import SessionDB
 from support import telegram_server
 from support.chat import LocalChatClient
@@ -107,6 +108,24 @@ async def test_a_frozen_gateway_that_wakes_gives_up_what_was_taken_over(
         assert await chat.wait_for(1)
     assert await asyncio.to_thread(second.gateway.stop) == 0
     await async_wait_until(first.is_connected)
+
+
+async def test_a_gateway_with_other_settings_does_not_join(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]]
+) -> None:
+    answering("[{say: one}]")
+    first, second = nodes("first", "second")
+    first.start()
+    await async_wait_until(first.is_connected)
+    config = second.home / "config.yaml"
+    config.write_text(f"{config.read_text()}session_reset: {{idle_minutes: 7}}\n")
+    second.start()
+    assert await asyncio.to_thread(second.gateway.wait) == CONFIG_EXIT_CODE
+    reason = second.status()["exit_reason"]
+    assert "session_reset.idle_minutes is '7' here and '1440' on first." in reason
+    assert await asyncio.to_thread(first.gateway.stop) == 0
+    second.start()
+    await async_wait_until(second.is_connected)
 
 
 class TelegramNodes:

@@ -34,7 +34,7 @@ class Node:
             HERMES_HOME=str(self.home), HERMES_NODE_NAME=self.name, **(variables or {})
         )
 
-    def _status(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         try:
             status = json.loads((self.home / "gateway_state.json").read_text("utf-8"))
         except (OSError, ValueError):
@@ -42,13 +42,13 @@ class Node:
         return status if status.get("pid") == self.gateway.pid else {}
 
     def is_up(self) -> bool:
-        return self._status().get("gateway_state") in {"running", "degraded"}
+        return self.status().get("gateway_state") in {"running", "degraded"}
 
     def state_of(self, platform: str) -> str:
         """The state of a platform on this machine; empty if the gateway is not up."""
         if not self.is_up():
             return ""
-        return str(self._status().get("platforms", {}).get(platform, {}).get("state", ""))
+        return str(self.status().get("platforms", {}).get(platform, {}).get("state", ""))
 
     def is_connected(self, platform: str = "local") -> bool:
         return self.state_of(platform) == "connected"
