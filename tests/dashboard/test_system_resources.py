@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,14 @@ def client(db: SessionDB, hermes_home: Path, chats: FixedGateway) -> Iterator[ht
 
 
 # The gateway
+
+
+def test_the_processes_that_use_the_history_are_listed(db: SessionDB, client: httpx.Client) -> None:
+    lease = db.leases.acquire(db.create_session("s1", "cli"))
+    (node,) = client.get("/api/gateway/nodes").json()
+    assert node["pid"] == os.getpid()
+    assert (node["is_alive"], node["turns"], node["platforms"]) == (True, 1, [])
+    db.leases.release(lease)
 
 
 def test_the_gateway_shows_queues_chats_and_users(

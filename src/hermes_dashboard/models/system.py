@@ -99,6 +99,18 @@ class GatewayState(BaseModel):
     allowed: list[Allowed]
 
 
+class NodeView(BaseModel):
+    """A process that uses the history, on this or another machine."""
+
+    name: Text
+    pid: int
+    is_alive: bool
+    platforms: list[Text]
+    turns: int
+    claims: int
+    seconds_since_seen: float
+
+
 class Pairing(BaseModel):
     """A pairing code that a user received in a chat."""
 

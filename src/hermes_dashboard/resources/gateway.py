@@ -13,6 +13,7 @@ from hermes_dashboard.models.system import (
     Chat,
     GatewayState,
     LoggedError,
+    NodeView,
     Paired,
     Pairing,
     PlatformView,
@@ -58,6 +59,11 @@ def router(context: DashboardContext) -> ResourceRouter:
             asking=[_asking(user) for user in db.pairings.pending()],
             allowed=[_allowed(user) for user in db.pairings.allowed()],
         )
+
+    @routes.get("/nodes", response_model=list[NodeView], responses=problems(503))
+    def list_nodes() -> list[NodeView]:
+        """The processes that use the history, on all machines: what each holds, when seen."""
+        return [NodeView(**node._asdict()) for node in db.nodes.all()]
 
     @routes.post("/pairings", response_model=Paired, responses=problems(400, 404, 429, 503))
     def approve(pairing: Pairing) -> Paired:
