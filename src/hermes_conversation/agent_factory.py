@@ -40,6 +40,7 @@ from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, NoModelError
 from hermes_core.paths import workspace_path
 from hermes_core.roles import Right, Role, may
+from hermes_state.files import media_of, shared_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,7 +116,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     cwd = conversation_folder(options)
     row = db.sessions.find(options.session_id) if options.session_id else None
     hosts = tuple(settings.get_list("agent.allowed_hosts")) if may(role, Right.ALL_FILES) else ()
-    jobs, memory = Jobs(environment_without_secrets(), hosts), conversation_memory(options)
+    jobs, memory = Jobs(environment_without_secrets(), hosts), conversation_memory(db, options)
     may_extend = may(role, Right.EXTENSIONS)
     extensions = Extensions.load(config, cwd) if may_extend else Extensions([], None, cwd)
     approvals = Approvals(
@@ -140,7 +141,8 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
 
     def build_provider() -> FallbackProvider:
         return FallbackProvider(
-            [choice.provider(cwd) for choice in model_chain(settings, options.model)]
+            [choice.provider(cwd) for choice in model_chain(settings, options.model)],
+            media=media_of(db),
         )
 
     def build_child(parent_id: str) -> AIAgent:
@@ -197,9 +199,10 @@ def conversation_folder(options: ConversationOptions) -> Path:
     return folder_of_role(options.role, options.person)
 
 
-def conversation_memory(options: ConversationOptions) -> MemoryFiles | None:
+def conversation_memory(db: SessionDB, options: ConversationOptions) -> MemoryFiles | None:
     """The notes that a conversation may use."""
-    return memory_of(options.role, options.person, is_private=not options.scope_key)
+    is_private = not options.scope_key
+    return memory_of(options.role, options.person, shared_files(db), is_private=is_private)
 
 
 def working_folder(chosen: Path | None) -> Path:

@@ -93,7 +93,7 @@ class Conversation:
     @property
     def memory(self) -> MemoryFiles | None:
         """The notes that this conversation may use."""
-        return agent_factory.conversation_memory(self._options)
+        return agent_factory.conversation_memory(self.db, self._options)
 
     @property
     def bundle(self) -> AgentBundle:

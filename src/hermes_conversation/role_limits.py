@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.base import Tool, ToolContext
     from hermes_agent.tools.prompter import ApprovalRequest, Prompter
     from hermes_agent.tools.terminal import LimitsCommands
+    from hermes_state.files import FileRepository
 
 # Besides the home folder: where files of people and services are, and no programs.
 PERSONAL_FOLDERS: Final = (
@@ -145,10 +146,12 @@ def reads_agents_file(role: Role) -> bool:
     return may(role, Right.ALL_FILES)
 
 
-def memory_of(role: Role, person: str, *, is_private: bool) -> MemoryFiles | None:
+def memory_of(
+    role: Role, person: str, shared: FileRepository | None, *, is_private: bool
+) -> MemoryFiles | None:
     """The notes of a conversation; the owner's only where no others read the replies."""
     if not may(role, Right.MEMORY):
         return None
     if role is Role.OWNER:
-        return MemoryFiles() if is_private else None
-    return MemoryFiles(paths.person_memory_path(person)) if person else None
+        return MemoryFiles(shared=shared) if is_private else None
+    return MemoryFiles(paths.person_memory_path(person), shared) if person else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import mimetypes
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import UsageError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 REFERENCE_SCHEME: Final = "media:"
 
 MAX_FILE_BYTES: Final = 50 * 1024 * 1024
+REMOTE_PREFIX: Final = "media/"
 UNKNOWN_MIME: Final = "application/octet-stream"
 
 
@@ -31,11 +32,24 @@ class StoredFile(NamedTuple):
     mime: str
 
 
-class MediaStore:
-    """A folder of files named by the hash of their content."""
+class RemoteFiles(Protocol):
+    """Where nodes share files."""
 
-    def __init__(self, folder: Path, max_bytes: int = MAX_FILE_BYTES) -> None:
+    def get(self, name: str) -> bytes | None:
+        """The content of a file; None if there is none."""
+
+    def add(self, name: str, content: bytes) -> None:
+        """Store a file that never changes."""
+
+
+class MediaStore:
+    """A folder of files named by the hash of their content, and a remote copy if nodes share it."""
+
+    def __init__(
+        self, folder: Path, max_bytes: int = MAX_FILE_BYTES, remote: RemoteFiles | None = None
+    ) -> None:
         self._folder = folder
+        self._remote = remote
         self.max_bytes = max_bytes  # bytes; adapters check it before they download
 
     def keep(self, data: bytes, name: str = "", mime: str = "") -> StoredFile:
@@ -49,7 +63,21 @@ class MediaStore:
         if not path.exists():
             private_folder(path.parent)
             write_atomically(path, data)
+        if self._remote is not None:
+            self._remote.add(REMOTE_PREFIX + path.name, data)
         return StoredFile(path, mime_type)
+
+    def local_path(self, path: Path) -> Path:
+        """A stored file in this folder, fetched if it was stored on another node."""
+        local = self._folder / path.name[:2] / path.name
+        if local.exists() or self._remote is None:
+            return local if local.exists() else path
+        data = self._remote.get(REMOTE_PREFIX + path.name)
+        if data is None:
+            return path
+        private_folder(local.parent)
+        write_atomically(local, data)
+        return local
 
     def reference(self, path: Path) -> str:
         """The reference to a stored file."""
@@ -71,7 +99,7 @@ class MediaStore:
 
     def as_data(self, reference: str) -> str | None:
         """A stored file as a `data:` URL; None if it is missing."""
-        path = self.path_of(reference)
+        path = self.local_path(self.path_of(reference))
         try:
             text = base64.b64encode(path.read_bytes()).decode()
         except FileNotFoundError:

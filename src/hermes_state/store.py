@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from hermes_state.delivery.pairings import PairingRepository
     from hermes_state.delivery.people import PeopleRepository
     from hermes_state.delivery.routes import RouteRepository
+    from hermes_state.files import FileRepository
     from hermes_state.messages.pages import TranscriptRepository
     from hermes_state.repository import PurgeHook
     from hermes_state.sessions.facets import FacetRepository
@@ -76,6 +77,7 @@ class SessionDB(OriginalNames):
     people: Lazy[PeopleRepository] = Lazy("delivery.people", "PeopleRepository")
     chats: Lazy[ChatRepository] = Lazy("delivery.chats", "ChatRepository")
     nodes: Lazy[NodeRepository] = Lazy("delivery.nodes", "NodeRepository")
+    files: Lazy[FileRepository] = Lazy("files", "FileRepository")
     facets: Lazy[FacetRepository] = Lazy("sessions.facets", "FacetRepository")
     pages: Lazy[PageRepository] = Lazy("sessions.pages", "PageRepository")
     totals: Lazy[TotalsRepository] = Lazy("sessions.totals", "TotalsRepository")

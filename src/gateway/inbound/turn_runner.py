@@ -7,6 +7,7 @@ a crash, its stored turn is found by this uid and continued, or its finished rep
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
@@ -16,10 +17,10 @@ from hermes_agent import events
 from hermes_agent.conversation_store import UNFINISHED
 from hermes_core.errors import HermesError, LeaseTakenError, StoreError
 from hermes_core.roles import Right, may
+from hermes_state.files import media_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from gateway.inbound.questions import ChatQuestions
     from gateway.inbound.transcription import Transcriber
@@ -146,6 +147,8 @@ class TurnRunner:
     ) -> Iterable[Event]:
         uid, *merged = [inbox_codec.message_uid(row.inbox_id) for row in prompt.rows]
         workspace = _workspace_for_files(conversation)
+        for event in prompt.events:
+            self._fetch_files(event)
         attachments = [
             read_attachments(event, self._transcribe, workspace) for event in prompt.events
         ]
@@ -159,6 +162,12 @@ class TurnRunner:
             on_answer=on_answer,
             platform_message_id=prompt.rows[0].message_id,
         )
+
+    def _fetch_files(self, event: MessageEvent) -> None:
+        """Make the files of a message local, which another node may have received."""
+        if event.media_urls:
+            media = media_of(self._db)
+            event.media_urls = [str(media.local_path(Path(path))) for path in event.media_urls]
 
     def _reply_of(self, last: events.TurnFinished | None) -> str:
         if last is None:

@@ -16,6 +16,7 @@ from gateway.platforms.names import Platform
 from gateway.routing.entries import SessionEntry
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import UsageError
+from hermes_state.files import media_of, shared_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -144,6 +145,8 @@ def send(
     ]
     if file is not None:
         payloads[-1]["file"] = str(file.resolve())
+        if shared_files(db) is not None:  # another node may send it
+            payloads[-1]["media"] = media_of(db).keep(file.read_bytes(), file.name).path.name
     outbox_ids = [
         db.outbox.add(
             f"send:{key}:{number}",

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gateway import store_retry
 from gateway.platforms.base import Edits, ErrorKind, OutgoingMessage, SendResult
+from hermes_core.atomic_files import write_atomically
 from hermes_core.isolate import Failure, attempt_async
 from hermes_core.log_file import log_fields
+from hermes_core.paths import hermes_home, private_folder
+from hermes_state.files import media_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.platforms.base import Adapter
+    from hermes_core.json_values import JsonObject
     from hermes_state import SessionDB
     from hermes_state.delivery.outbox import StoredReply
 
@@ -123,7 +127,7 @@ class OutboxSender:
             reply.idempotency_key,
             target.get("thread_id"),
             payload.get("reply_to"),
-            Path(payload["file"]) if payload.get("file") else None,
+            self._file(payload) if payload.get("file") else None,
         )
         request = self._send_or_edit(outgoing, payload.get("in_place_of"))
         result = await attempt_async(f"send on {self._platform}", request)
@@ -135,6 +139,18 @@ class OutboxSender:
                 may_have_arrived=True,
             )
         return result
+
+    def _file(self, payload: JsonObject) -> Path:
+        """The file to send; its content is fetched if it is on another node."""
+        path, content = Path(str(payload["file"])), payload.get("media")
+        if path.exists() or not content:
+            return path
+        stored = media_of(self._db).local_path(Path(str(content)))
+        named = hermes_home() / "media" / "sent" / stored.stem / path.name
+        if stored.exists() and not named.exists():
+            private_folder(named.parent)
+            write_atomically(named, stored.read_bytes())
+        return named
 
     async def _send_or_edit(self, outgoing: OutgoingMessage, shown: str | None) -> SendResult:
         """Replace the live reply, or send a new message if there is none or it cannot be edited."""

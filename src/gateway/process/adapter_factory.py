@@ -12,11 +12,11 @@ from gateway.platforms.base import AdapterContext, ApiKey
 from gateway.platforms.registry import PlatformRegistry
 from gateway.process import config_loader
 from gateway.process.http_server import HttpServer
-from hermes_core import media_store
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import PlatformError
 from hermes_core.isolate import Step, attempt
 from hermes_core.roles import Role, parse_role
+from hermes_state.files import media_of
 
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig
@@ -81,7 +81,7 @@ def create_adapters(
         context = AdapterContext(
             config_loader.platform_config(config, entry.name),
             secrets,
-            media_store.of_home(),
+            media_of(db),
             AdapterMemory(db, entry.name),
             http_server,
             functools.partial(find_api_key, db),

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from hermes_agent.tools.arguments import ToolError
 from hermes_core.atomic_files import folder_locked, write_atomically
 from hermes_core.paths import hermes_home
+from hermes_state.files import memory_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from hermes_state.files import FileRepository
 
 Target = Literal["memory", "user"]
 SEPARATOR = "\n§\n"
@@ -34,10 +37,14 @@ MEMORY_KINDS: dict[str, MemoryKind] = {
 
 
 class MemoryFiles:
-    """The two files; concurrent changes by several processes are safe."""
+    """The two files; concurrent changes by several processes are safe.
 
-    def __init__(self, folder: Path | None = None) -> None:
+    With *shared*, they are in the database, and the folder has a copy of what was changed here.
+    """
+
+    def __init__(self, folder: Path | None = None, shared: FileRepository | None = None) -> None:
         self._folder = folder or hermes_home() / "memories"
+        self._shared = shared
 
     def path(self, target: str) -> Path:
         """The path of a file."""
@@ -45,12 +52,18 @@ class MemoryFiles:
 
     def entries(self, target: str) -> list[str]:
         """The entries of a file."""
+        stored = self._shared.get(self._name(target)) if self._shared is not None else None
+        return self._local_entries(target) if stored is None else _split(stored.decode())
+
+    def _local_entries(self, target: str) -> list[str]:
         try:
-            content = self.path(target).read_text(errors="replace")
+            return _split(self.path(target).read_text(errors="replace"))
         except FileNotFoundError:
             return []
-        parts = f"\n{content.strip()}\n".replace("\r\n", "\n").split(SEPARATOR)
-        return [part.strip() for part in parts if part.strip()]
+
+    def _name(self, target: str) -> str:
+        """The name of a file in the database."""
+        return memory_name(self.path(target))
 
     def add(self, target: str, text: str) -> list[str]:
         """Add an entry, unless it exists."""
@@ -79,15 +92,42 @@ class MemoryFiles:
         return self._change(target, change)
 
     def _change(self, target: str, change: Callable[[list[str]], list[str]]) -> list[str]:
-        with folder_locked(self._folder):
-            before = self.entries(target)
+        def changed(before: list[str]) -> list[str]:
             after = change(before)
             _check_limit(target, before, after)
+            return after
+
+        with folder_locked(self._folder):
+            if self._shared is None:
+                before = self._local_entries(target)
+                after = changed(before)
+            else:
+                before, after = self._change_shared(self._shared, target, changed)
             if after != before:
-                write_atomically(
-                    self._folder / MEMORY_KINDS[target].name, SEPARATOR.join(after) + "\n"
-                )
+                write_atomically(self.path(target), SEPARATOR.join(after) + "\n")
         return after
+
+    def _change_shared(
+        self,
+        shared: FileRepository,
+        target: str,
+        change: Callable[[list[str]], list[str]],
+    ) -> tuple[list[str], list[str]]:
+        """Change a file in the database; the first change starts with the local file."""
+        found: list[list[str]] = []
+
+        def replace(stored: bytes | None) -> bytes:
+            before = self._local_entries(target) if stored is None else _split(stored.decode())
+            found.append(before)
+            return f"{SEPARATOR.join(change(before))}\n".encode()
+
+        after = _split(shared.change(self._name(target), replace).decode())
+        return found[-1], after
+
+
+def _split(content: str) -> list[str]:
+    parts = f"\n{content.strip()}\n".replace("\r\n", "\n").split(SEPARATOR)
+    return [part.strip() for part in parts if part.strip()]
 
 
 def used_characters(entries: list[str]) -> int:

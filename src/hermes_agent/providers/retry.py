@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.providers.base import Provider
     from hermes_agent.turn_control import Cancel
+    from hermes_core.media_store import MediaStore
 
 MAX_ATTEMPTS: Final = 4
 BACKOFF: Final = Backoff(0.5, 30.0)
@@ -50,7 +51,9 @@ class FallbackProvider:
         max_attempts: int = MAX_ATTEMPTS,
         backoff: Backoff = BACKOFF,
         jitter: random.Random | None = None,
+        media: MediaStore | None = None,
     ) -> None:
+        self._media = media
         self._providers = providers
         self._max_attempts = max_attempts
         self._backoff = backoff
@@ -60,7 +63,7 @@ class FallbackProvider:
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Send a request to each provider in turn; yield exactly one Reply or Failed at the end."""
         failure: Failed | None = None
-        request = _with_images(request)
+        request = _with_images(request, self._media)
         for number, provider in enumerate(self._providers):
             if failure is not None:  # the usage is that of the previous provider
                 yield Retrying(str(failure), 0.0, provider.model, failure.usage)
@@ -76,7 +79,10 @@ class FallbackProvider:
     def copy(self) -> FallbackProvider:
         """The same providers for concurrent requests."""
         return FallbackProvider(
-            self._providers, max_attempts=self._max_attempts, backoff=self._backoff
+            self._providers,
+            max_attempts=self._max_attempts,
+            backoff=self._backoff,
+            media=self._media,
         )
 
     def close(self) -> None:
@@ -116,13 +122,15 @@ class FallbackProvider:
         return self._backoff.jittered(attempt, self._jitter)
 
 
-def _with_images(request: ModelRequest) -> ModelRequest:
+def _with_images(request: ModelRequest, media: MediaStore | None) -> ModelRequest:
     """Embed the images of a request; stored messages hold only references to them."""
     if not request.may_have_images:
         return request
-    return request._replace(messages=[_with_media(message) for message in request.messages])
+    return request._replace(messages=[_with_media(message, media) for message in request.messages])
 
 
-def _with_media(message: Message) -> Message:
+def _with_media(message: Message, media: MediaStore | None) -> Message:
     content = message.get("content")
-    return message if isinstance(content, str) else {**message, "content": embed_media(content)}
+    if isinstance(content, str):
+        return message
+    return {**message, "content": embed_media(content, media)}

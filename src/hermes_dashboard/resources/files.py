@@ -17,6 +17,7 @@ from hermes_core import media_store
 from hermes_dashboard.models.files import ANY_BYTES, ExportOrder, Imported
 from hermes_dashboard.models.text import Identifier, problems
 from hermes_dashboard.routes import ResourceRouter
+from hermes_state.files import media_of
 from hermes_state.portable import html, markdown, readable
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ def router(context: DashboardContext) -> ResourceRouter:
     )
     def show_media(name: MediaName) -> FileResponse:
         """A file attached to a message; images are displayed, other files downloaded."""
-        path = media_store.of_home().path_of(f"{media_store.REFERENCE_SCHEME}{name[:2]}/{name}")
+        media = media_of(db)
+        path = media.path_of(f"{media_store.REFERENCE_SCHEME}{name[:2]}/{name}")
+        path = media.local_path(path)
         if not path.is_file():
             raise HTTPException(404, "The file no longer exists.")
         media_type = mimetypes.guess_type(name)[0] or media_store.UNKNOWN_MIME

@@ -71,6 +71,7 @@ TABLES: Final = (
     CopiedTable("hermes_kept", ("session_id",)),
     CopiedTable("hermes_person_role", ("platform", "user_id")),
     CopiedTable("hermes_api_key", ("name",)),
+    CopiedTable("hermes_file", ("name",)),
 )
 # Derived, or of running processes: not copied.
 LEFT_OUT: Final = frozenset(

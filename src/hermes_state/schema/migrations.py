@@ -62,11 +62,19 @@ ROLE_TABLES: Final = (
     ) {clustered}
     """,
 )
+FILE_TABLE: Final = """
+    CREATE TABLE IF NOT EXISTS hermes_file (
+        name TEXT PRIMARY KEY,
+        content {blob} NOT NULL,
+        stored_at DOUBLE PRECISION NOT NULL
+    )
+"""
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
     Migration(2, "roles of people, keys for the API platform", ROLE_TABLES),
     Migration(3, "superseded index", ("DROP INDEX IF EXISTS hermes_outbox_unsettled",)),
+    Migration(4, "files that nodes share", (FILE_TABLE,)),
 )
 
 

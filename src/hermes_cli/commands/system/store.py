@@ -105,6 +105,7 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Copy the history; the setting store.url is not changed."""
     from hermes_core.clock import SystemClock  # noqa: PLC0415 - for this command
     from hermes_state.engine.database_factory import is_url, open_database  # noqa: PLC0415 - as above
+    from hermes_state.files import download_files, upload_files  # noqa: PLC0415 - as above
     from hermes_state.portable.store_copy import StoreCopy  # noqa: PLC0415 - as above
 
     if not history_exists():
@@ -120,14 +121,29 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
                 result = StoreCopy(source, target, writer).run(
                     lambda step, done, total: out.progress(f"{step}: {done:,} of {total:,} rows")
                 )
+                files = 0
+                if db.engine.database.is_file and not target.is_file:
+                    out.progress("media and memory files")
+                    files = upload_files(writer.submit)
+                elif target.is_file and not db.engine.database.is_file:
+                    files = download_files(source.read)
         finally:
             out.progress("")
             writer.close()
             target.close()
     if arguments.json:
-        out.json({"place": target.place, "rows": result.rows, "tables": result.tables})
+        out.json(
+            {
+                "place": target.place,
+                "rows": result.rows,
+                "tables": result.tables,
+                "files": files,
+            }
+        )
         return 0
     out.text(f"Copied and compared {result.rows:,} rows: {target.place}")
+    if files:
+        out.text(f"Copied {human_format.plural(files, 'file')} (media, memory).")
     if is_url(arguments.to):
         out.text("To use it: hermes config set store.url URL")
     return 0

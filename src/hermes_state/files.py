@@ -1,0 +1,111 @@
+"""Files in a database that several nodes share: media of messages, and the agent's memory.
+
+A history in a file has none of them here: they are in the home of its machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_core.atomic_files import write_atomically
+from hermes_core.errors import StoreError
+from hermes_core.media_store import REMOTE_PREFIX, MediaStore
+from hermes_core.paths import hermes_home, private_folder
+from hermes_state.repository import Repository
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+    from hermes_state.engine.transaction import Reader, Tx
+
+GET_FILE: Final = "SELECT content FROM hermes_file WHERE name = ?"
+PUT_FILE: Final = """
+    INSERT INTO hermes_file (name, content, stored_at) VALUES (?, ?, ?)
+    ON CONFLICT (name) DO UPDATE SET content = excluded.content, stored_at = excluded.stored_at
+"""
+ADD_FILE: Final = """
+    INSERT INTO hermes_file (name, content, stored_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
+"""
+
+
+class FileRepository(Repository):
+    """Files by name."""
+
+    def get(self, name: str) -> bytes | None:
+        """The content of a file; None if there is none."""
+        content = self.engine.read(lambda reader: reader.value(GET_FILE, (name,)))
+        return None if content is None else bytes(content)
+
+    def add(self, name: str, content: bytes) -> None:
+        """Store a file that never changes, because its name is a hash of its content."""
+        self.engine.write(lambda tx: tx.run(ADD_FILE, (name, content, tx.clock.now())))
+
+    def change(self, name: str, change: Callable[[bytes | None], bytes]) -> bytes:
+        """Replace the content by what *change* makes of it, in one transaction."""
+
+        def replace(tx: Tx) -> bytes:
+            before = tx.value(GET_FILE, (name,))
+            after = change(None if before is None else bytes(before))
+            tx.execute(PUT_FILE, (name, after, tx.clock.now()))
+            return after
+
+        return self.engine.write(replace)
+
+
+def shared_files(db: SessionDB) -> FileRepository | None:
+    """The files in the database; None if the history is a file."""
+    return None if db.engine.database.is_file else db.files
+
+
+def media_of(db: SessionDB) -> MediaStore:
+    """The media of messages: in the home, and in the database if nodes share that."""
+    return MediaStore(hermes_home() / "media", remote=shared_files(db))
+
+
+def files_of_home() -> Iterator[tuple[str, Path]]:
+    """The files of this home that nodes share, with their names in the database."""
+    home = hermes_home()
+    for path in sorted((home / "media").glob("??/*")):
+        yield f"{REMOTE_PREFIX}{path.name}", path
+    for path in sorted((home / "memories").rglob("*.md")):
+        yield memory_name(path), path
+
+
+def memory_name(path: Path) -> str:
+    """The name of a file of the agent's memory in the database."""
+    return f"memory/{path.relative_to(hermes_home()).as_posix()}"
+
+
+def path_in_home(name: str) -> Path:
+    """The path of a file of the database in this home."""
+    kind, _, rest = name.partition("/")
+    home = hermes_home()
+    path = home / "media" / rest[:2] / rest if kind == "media" else home / rest
+    if not path.resolve().is_relative_to(home.resolve()):
+        raise StoreError(f"the database has a file with an invalid name: {name}")
+    return path
+
+
+def upload_files(write: Callable[[Callable[[Tx], None]], object]) -> int:
+    """Store the files of this home in a database; how many. Those that it has are kept."""
+    count = 0
+    for name, path in files_of_home():
+        content = path.read_bytes()
+        write(lambda tx: tx.run(ADD_FILE, (name, content, tx.clock.now())))  # noqa: B023 - run now
+        count += 1
+    return count
+
+
+def download_files(read: Callable[[Callable[[Reader], Any]], Any]) -> int:
+    """Write the files of a database to this home; how many. Those that it has are kept."""
+    count = 0
+    for (name,) in read(lambda reader: reader.rows("SELECT name FROM hermes_file")):
+        path = path_in_home(name)
+        if not path.exists():
+            private_folder(path.parent)
+            content = read(lambda reader: reader.value(GET_FILE, (name,)))  # noqa: B023 - as above
+            write_atomically(path, bytes(content))
+            count += 1
+    return count

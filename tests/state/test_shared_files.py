@@ -1,0 +1,90 @@
+"""Files that nodes share through the database: media, and the agent's memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_agent.memory.files import MemoryFiles
+from hermes_core.errors import StoreError
+from hermes_core.media_store import embed_media
+from hermes_state.files import media_of, path_in_home, shared_files
+from state.conftest import POSTGRES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from state.conftest import OpenStore
+
+PNG = b"\x89PNG\r\n\x1a\n picture"
+
+on_postgres = pytest.mark.parametrize("db_path", [POSTGRES], indirect=True)
+
+
+@pytest.fixture
+def move_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Continue on another machine: a home of its own, the same database."""
+
+    def move(name: str) -> None:
+        (tmp_path / name).mkdir(exist_ok=True)
+        monkeypatch.setenv("HERMES_HOME", str(tmp_path / name))
+
+    return move
+
+
+def test_a_file_is_stored_once_and_changed_in_a_transaction(open_store: OpenStore) -> None:
+    files = open_store().files
+    assert files.get("a") is None
+    files.add("a", b"one")
+    files.add("a", b"other")
+    assert files.get("a") == b"one"
+    assert files.change("a", lambda before: (before or b"") + b" two") == b"one two"
+    assert files.get("a") == b"one two"
+
+
+@on_postgres
+def test_a_picture_that_arrived_on_one_machine_is_sent_to_a_model_by_another(
+    open_store: OpenStore, move_to: Callable[[str], None]
+) -> None:
+    db = open_store()
+    move_to("first")
+    media = media_of(db)
+    stored = media.keep(PNG, "a.png")
+    part = {"type": "image_url", "image_url": {"url": media.reference(stored.path)}}
+    move_to("second")
+    (embedded,) = embed_media([part], media_of(db))
+    assert embedded["image_url"]["url"].startswith("data:image/png;base64,")
+    local = media_of(db).local_path(stored.path)
+    assert (local.is_file(), local == stored.path) == (True, False)
+    assert local.read_bytes() == PNG
+
+
+@on_postgres
+def test_a_file_that_no_machine_has_stays_missing(open_store: OpenStore) -> None:
+    path = Path("/elsewhere/media/ab/ab12.png")
+    assert media_of(open_store()).local_path(path) == path
+
+
+@on_postgres
+def test_memory_is_the_same_on_all_machines(
+    open_store: OpenStore, move_to: Callable[[str], None]
+) -> None:
+    db = open_store()
+    move_to("first")
+    MemoryFiles().add("memory", "from before the database")
+    first = MemoryFiles(shared=shared_files(db))
+    assert first.add("memory", "on the first") == ["from before the database", "on the first"]
+    move_to("second")
+    second = MemoryFiles(shared=shared_files(db))
+    assert second.entries("memory") == ["from before the database", "on the first"]
+    second.replace("memory", "on the first", "on the second")
+    move_to("first")
+    assert MemoryFiles(shared=shared_files(db)).entries("memory")[-1] == "on the second"
+
+
+def test_a_name_does_not_lead_out_of_the_home(hermes_home: Path) -> None:
+    assert path_in_home("media/ab12.png") == hermes_home / "media" / "ab" / "ab12.png"
+    with pytest.raises(StoreError):
+        path_in_home("memory/../../etc/passwd")
