@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 SLICE_MESSAGES: Final = 200
 GRAM_CHARACTERS: Final = 3
+MAX_SHORT_CHARACTERS: Final = 4
 MAX_EXPANDED_TERMS: Final = 2000
 MAX_RANKED: Final = 2000
 MANY_MESSAGES: Final = 5000
@@ -85,7 +86,7 @@ REMOVE_TERMS: Final = """
         SELECT 1 FROM hermes_search_words w WHERE w.words @> ARRAY[t.term])
 """
 MATCHING_IDS: Final = """
-    SELECT message_id FROM hermes_search_words w
+    SELECT message_id FROM hermes_search_words w /* plan anew */
     WHERE {condition} AND message_id > ? AND message_id < ? AND is_tool = ?
     ORDER BY message_id {direction} LIMIT ?
 """
@@ -237,7 +238,8 @@ def _index_slice(tx: Tx) -> int:
         for is_tool, text in _texts(IndexedRow(*row))
     ]
     tx.many(INSERT_WORDS, [(row_id, is_tool, sorted(words)) for row_id, is_tool, words in found])
-    vocabulary: set[str] = set().union(*(words for _, _, words in found))
+    every_word: set[str] = set().union(*(words for _, _, words in found))
+    vocabulary = {word for word in every_word if " " not in word}  # without pairs of words
     known = {row[0] for row in tx.rows(KNOWN_TERMS, (sorted(vocabulary),))}
     # In order, so that two processes do not wait for each other.
     tx.many(INSERT_TERM, [(term, _grams(term)) for term in sorted(vocabulary - known)])
@@ -261,16 +263,21 @@ def _texts(row: IndexedRow) -> Iterator[tuple[bool, str]]:
 
 
 def indexed_words(text: str) -> set[str]:
-    """The tokens of a text, and the pairs of neighbours in scripts without spaces."""
+    """The tokens of a text, and the pairs of neighbours that are frequent."""
     tokens = token_texts(text)[:MAX_INDEXED_TOKENS]
     return {*tokens, *_pairs(tokens)}
 
 
 def _pairs(tokens: Sequence[str]) -> Iterator[str]:
-    """Neighbouring one-character tokens: single characters select too many messages."""
+    """Neighbouring short tokens: each of them alone selects too many messages.
+
+    These are characters of scripts without spaces, and words such as "to the".
+    """
     for one, two in itertools.pairwise(tokens):
         if is_single_character_token(one) and is_single_character_token(two):
             yield one + two
+        elif len(one) <= MAX_SHORT_CHARACTERS and len(two) <= MAX_SHORT_CHARACTERS:
+            yield f"{one} {two}"
 
 
 def _grams(term: str) -> list[str]:

@@ -116,7 +116,9 @@ class PostgresConnection:
         """Run a statement; `?` stands for a parameter."""
         values = [storable(value) for value in parameters]
         try:
-            return PostgresCursor(self.raw.execute(dialect.statement(sql), values))
+            # A prepared statement gets one plan for all parameters after a while.
+            prepare = False if dialect.PLAN_ANEW in sql else None
+            return PostgresCursor(self.raw.execute(dialect.statement(sql), values, prepare=prepare))
         except psycopg.Error as error:
             raise translate(error) from error
 

@@ -10,6 +10,7 @@ import functools
 import re
 from typing import Final
 
+PLAN_ANEW: Final = "/* plan anew */"  # in statements whose best plan depends on the parameters
 # Texts in quotes, and what stands between them.
 _PARTS: Final = re.compile(r"('(?:[^']|'')*')")
 _REPLACEMENTS: Final = (

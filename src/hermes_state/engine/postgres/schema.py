@@ -48,7 +48,9 @@ SEARCH_TABLES: Final = (
         PRIMARY KEY (message_id, is_tool)
     )
     """,
-    "CREATE INDEX IF NOT EXISTS hermes_search_words_gin ON hermes_search_words USING gin (words)",
+    # Each search reads the list of entries that are not sorted in yet, so it is kept short.
+    "CREATE INDEX IF NOT EXISTS hermes_search_words_gin ON hermes_search_words USING gin (words)"
+    " WITH (gin_pending_list_limit = 256)",
     """
     CREATE TABLE IF NOT EXISTS hermes_search_term (
         term TEXT COLLATE "C" PRIMARY KEY,
