@@ -15,6 +15,7 @@ import chats
 import dashboard
 import databases
 import lists
+import nodes
 import opening
 import sandboxes
 import scans
@@ -38,6 +39,7 @@ BENCHMARKS: Final = {
     "space": space,
     "backups": backups,
     "databases": databases,
+    "nodes": nodes,
     "search": search,
     "achievements": scans,
     "sandbox": sandboxes,

@@ -1,0 +1,117 @@
+"""Gateways that share a history in PostgreSQL: throughput, and CPU time of all processes."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from figures import Figure
+from hermes_core.config.file import ConfigFile
+from talks import served
+
+if TYPE_CHECKING:
+    from surroundings import BenchmarkContext
+
+TESTS: Final = Path(__file__).resolve().parent.parent / "tests"
+GATEWAYS: Final = (1, 2, 4)
+CHATS: Final = 40
+MESSAGES: Final = 1_200
+REPLY_WORDS: Final = 20
+WAIT_SECONDS: Final = 300.0
+MAX_GROWTH: Final = 1.3
+
+
+class Measured(NamedTuple):
+    """What the messages of a run took."""
+
+    per_second: float
+    milliseconds: float  # CPU of all gateways and the server, per message
+
+
+def measure(context: BenchmarkContext) -> list[Figure]:
+    """All figures of this benchmark."""
+    sys.path.append(str(TESTS))
+    messages = 80 if context.is_quick else MESSAGES
+    counts = GATEWAYS[:2] if context.is_quick else GATEWAYS
+    with context.home(), served(REPLY_WORDS) as address:
+        config = ConfigFile.of_home()
+        for name, value in {
+            "llm.api": "openai",
+            "llm.base_url": address,
+            "llm.model": "scripted",
+            "llm.window": "100000",
+            "memory.review_turns": "0",
+        }.items():
+            config.set(name, value)
+        runs = {count: asyncio.run(_run(count, messages)) for count in counts}
+    figures = []
+    for count, run in runs.items():
+        base = runs[1].milliseconds
+        limit = None if count == 1 else MAX_GROWTH
+        figures.append(Figure(f"messages per second, gateways: {count}", run.per_second, "/s"))
+        name = f"CPU per message with the server, gateways: {count}"
+        figures.append(Figure(name, run.milliseconds, "ms", base, limit, "ratio"))
+    return figures
+
+
+async def _run(count: int, messages: int) -> Measured:
+    from support.chat import LocalChatClient  # noqa: PLC0415 - after sys.path
+    from support.nodes import Node  # noqa: PLC0415 - as above
+    from support.postgres import running_postgres  # noqa: PLC0415 - as above
+    from support.waiting import async_wait_until  # noqa: PLC0415 - as above
+
+    with ExitStack() as stack:
+        server = stack.enter_context(running_postgres(is_durable=True))
+        os.environ["HERMES_STORE_URL"] = stack.enter_context(server.history())
+        stack.callback(os.environ.pop, "HERMES_STORE_URL")
+        home = Path(os.environ["HERMES_HOME"])
+        nodes = [Node(f"node{number}", home) for number in range(count)]
+        for node in nodes:
+            stack.callback(node.remove)
+            node.start()
+        await async_wait_until(lambda: all(node.state_of("local") for node in nodes))
+        await async_wait_until(lambda: any(node.is_connected() for node in nodes))
+        connected = next(node for node in nodes if node.is_connected())
+        postmaster = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
+        pids = [node.gateway.pid for node in nodes]
+        async with LocalChatClient(connected.socket) as chat:
+            await _exchange(chat, 2 * CHATS, "warm")  # conversations are created, modules loaded
+            before, started = _cpu_seconds(pids, postmaster), time.perf_counter()
+            await _exchange(chat, messages, "m", earlier=2 * CHATS)
+            seconds = time.perf_counter() - started
+            used = _cpu_seconds(pids, postmaster) - before
+    return Measured(messages / seconds, 1000 * used / messages)
+
+
+async def _exchange(chat: object, count: int, name: str, earlier: int = 0) -> None:
+    from support.chat import LocalChatClient  # noqa: PLC0415 - after sys.path
+
+    assert isinstance(chat, LocalChatClient)
+    for number in range(count):
+        message = {"chat": f"c{number % CHATS}", "id": f"{name}{number}", "text": "hello"}
+        await chat.write(message)
+    async with asyncio.timeout(WAIT_SECONDS):
+        await chat.wait_for(earlier + count)
+
+
+def _cpu_seconds(pids: list[int], postmaster: int) -> float:
+    """CPU time of the gateways and of all processes of the server, also ended ones."""
+    ticks = 0
+    for pid in [*pids, postmaster, *_children(postmaster)]:
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except FileNotFoundError:
+            continue  # it has just ended
+        ticks += sum(map(int, fields[11 : 15 if pid == postmaster else 13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _children(pid: int) -> list[int]:
+    files = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for child in itertools.chain(*(file.read_text().split() for file in files))]
