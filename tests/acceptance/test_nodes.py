@@ -16,6 +16,7 @@ from acceptance.campaign import percentile, size
 from acceptance.chat_platform import count_unsettled
 from gateway.outbound.sender import DUPLICATE_NOTE
 from gateway.process.main import CONFIG_EXIT_CODE
+from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support import telegram_server
 from support.chat import LocalChatClient
@@ -126,6 +127,29 @@ async def test_a_gateway_with_other_settings_does_not_join(
     assert await asyncio.to_thread(first.gateway.stop) == 0
     second.start()
     await async_wait_until(second.is_connected)
+
+
+async def test_a_chat_with_a_working_folder_waits_for_the_machine_that_has_it(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]], tmp_path: Path
+) -> None:
+    answering("[{say: one}, {say: two}]")
+    ConfigFile.of_home().set("gateway.workspace", str(tmp_path))
+    first, second = nodes("first", "second")
+    first.start()
+    await async_wait_until(first.is_connected)
+    second.start()
+    async with LocalChatClient(first.socket) as chat:
+        await chat.send("hello", "m1")
+        assert await chat.wait_for(1) == ["one"]
+    first.gateway.kill()
+    await async_wait_until(second.is_connected)
+    async with LocalChatClient(second.socket) as chat:
+        await chat.send("again", "m2")
+        notice = "works with files on first, which is not running"
+        await async_wait_until(lambda: any(notice in reply["text"] for reply in chat.replies))
+        with SessionDB(is_recovering=False) as db:
+            assert db.nodes.release("first") == 1
+        await async_wait_until(lambda: chat.replies[-1]["text"] == "two")
 
 
 class TelegramNodes:

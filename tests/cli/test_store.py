@@ -87,6 +87,17 @@ def test_the_processes_of_a_shared_history_are_listed(
         assert node["name"] in hermes("nodes").out
 
 
+def test_the_chats_of_a_machine_that_will_not_return_are_released(
+    hermes: Hermes, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    with SessionDB() as db:
+        db.nodes.bind("place")
+        name = db.identity.host
+    assert hermes("nodes", "release", name).out == "1 chat released; any machine answers now.\n"
+    assert "No chat is bound" in hermes("nodes", "release", name).err
+
+
 def test_a_search_that_only_reads_indexes_what_is_pending(
     hermes: Hermes, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import hermes_plugin_host
 from gateway import status
-from gateway.inbound import prompt_format, transcription
+from gateway.inbound import inbox_codec, prompt_format, transcription
 from gateway.inbound.access_control import AccessControl
 from gateway.inbound.commands import RESTART_REQUEST_KEY, ChatCommands
 from gateway.inbound.inbox_workers import MAX_CONCURRENT_TURNS, InboxWorkers
@@ -26,7 +26,7 @@ from gateway.outbound.sender import OutboxSender
 from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics
 from gateway.process.platform_leases import PlatformLeases
-from gateway.process.workspace import owners_workspace
+from gateway.process.workspace import is_bound_to_node, owners_workspace
 from gateway.routing.conversation_cache import ChatDescription, ConversationCache
 from gateway.routing.handoff_worker import HandoffWorker
 from hermes_core.config.file import ConfigFile
@@ -60,6 +60,10 @@ FIRST_CONNECT_SECONDS: Final = 10.0
 SENDERS_PER_PLATFORM: Final = 4  # the replies of one chat keep their order
 MAIL_RETENTION_DAYS: Final = 30.0  # far longer than any platform redelivers a message
 HANDOFF_POLL_SECONDS: Final = 2.0
+MISSING_NODE_REPLY: Final = (
+    "This conversation works with files on {node}, which is not running. Your message is answered "
+    "when it is back."
+)
 RESTARTED_REPLY: Final = "The gateway has restarted."
 
 
@@ -94,7 +98,11 @@ class GatewayService:
         self._access = AccessControl(db, config)
         self.questions = ChatQuestions(self._ask)
         self.conversations = ConversationCache(
-            db, cwd or owners_workspace(settings), self.questions, self._describe
+            db,
+            cwd or owners_workspace(settings),
+            self.questions,
+            self._describe,
+            is_bound_to_node=is_bound_to_node(db, settings),
         )
         commands = ChatCommands(
             db, routes, self.conversations, self.questions, self._access, restart
@@ -281,12 +289,26 @@ class GatewayService:
             [
                 Step("write sessions.json", self._routes.export_if_due),
                 Step("release rows of dead processes", self._db.sweep),
+                Step("announce missing nodes", self._announce_missing_nodes),
                 Step(
                     "delete old inbox and outbox rows",
                     lambda: self._db.chats.forget_mail(MAIL_RETENTION_DAYS),
                 ),
             ]
         )
+
+    def _announce_missing_nodes(self) -> None:
+        """Tell people whose conversation works on a node that is down, once per message."""
+        for message in [] if self._db.engine.database.is_file else self._db.nodes.stranded():
+            source = inbox_codec.decode(message.payload).source
+            if source is not None:
+                self._db.outbox.add(
+                    f"node:{message.inbox_id}",
+                    platform=message.platform,
+                    target={"chat_id": source.chat_id, "thread_id": source.thread_id},
+                    payload={"text": MISSING_NODE_REPLY.format(node=message.node)},
+                    inbox_id=message.inbox_id,
+                )
 
     # Stop
 

@@ -1,4 +1,4 @@
-"""The folder that the owner's chats work in."""
+"""The folder that the owner's chats work in, and whether it belongs to one node."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hermes_core.paths import workspace_path
 
 if TYPE_CHECKING:
     from hermes_core.config.file import Settings
+    from hermes_state import SessionDB
 
 
 def owners_workspace(settings: Settings) -> Path:
@@ -24,3 +25,10 @@ def owners_workspace(settings: Settings) -> Path:
     if folder.resolve() == Path(folder.anchor):
         raise ConfigError(f"gateway.workspace: {chosen} cannot be a working folder.")
     return folder.resolve()
+
+
+def is_bound_to_node(db: SessionDB, settings: Settings) -> bool:
+    """Whether the owner's chats work in a folder that other nodes do not have."""
+    if db.engine.database.is_file or not settings.get_str("gateway.workspace"):
+        return False
+    return not settings.get_bool("gateway.workspace_is_shared")

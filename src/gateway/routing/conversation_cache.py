@@ -11,7 +11,7 @@ from gateway.platforms.names import Platform
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
-from hermes_core.roles import Role
+from hermes_core.roles import Right, Role, may
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,8 +42,15 @@ class ConversationCache:
     """Open conversations by session ID."""
 
     def __init__(
-        self, db: SessionDB, cwd: Path, questions: ChatQuestions, describe: Describe
+        self,
+        db: SessionDB,
+        cwd: Path,
+        questions: ChatQuestions,
+        describe: Describe,
+        *,
+        is_bound_to_node: bool = False,
     ) -> None:
+        self._is_bound_to_node = is_bound_to_node  # conversations that may use *cwd*
         self._db = db
         self._cwd = cwd
         self._questions = questions
@@ -91,6 +98,8 @@ class ConversationCache:
 
     def _create(self, entry: SessionEntry, chat: ChatDescription) -> Conversation:
         session_id = entry.session_id
+        if self._is_bound_to_node and may(chat.role, Right.ALL_FILES):
+            self._db.nodes.bind(entry.session_key)
         platform = entry.platform.value if entry.platform else "gateway"
         options = ConversationOptions(
             session_id, self._chosen_model(session_id), platform, platform, self._cwd

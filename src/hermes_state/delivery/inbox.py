@@ -40,6 +40,8 @@ NEXT_INCOMING = """
         SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
             AND (c.state = 'claimed' OR c.inbox_id < w.inbox_id)
             AND c.state IN ('waiting', 'claimed'))
+        AND NOT EXISTS (
+        SELECT 1 FROM hermes_bound_place b WHERE b.session_key = w.session_key AND b.node <> ?)
     ORDER BY w.inbox_id LIMIT 1 /* skip locked */
 """
 NEXT_OF_PLACE = """
@@ -49,8 +51,11 @@ NEXT_OF_PLACE = """
         SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
             AND (c.state = 'claimed' OR c.inbox_id < w.inbox_id)
             AND c.state IN ('waiting', 'claimed'))
+        AND NOT EXISTS (
+        SELECT 1 FROM hermes_bound_place b WHERE b.session_key = w.session_key AND b.node <> ?)
     ORDER BY w.inbox_id LIMIT 1 /* skip locked */
 """
+IS_BOUND_ELSEWHERE = "SELECT 1 FROM hermes_bound_place WHERE session_key = ? AND node <> ?"
 WAITING_PLACES = """
     SELECT count(DISTINCT session_key) FROM hermes_inbox
     WHERE state = 'waiting' AND state IN ('waiting', 'claimed')
@@ -185,7 +190,10 @@ class InboxRepository(Repository):
             is_new = tx.execute(INSERT_INCOMING, row).rowcount > 0
             inbox_id = int(tx.value(FIND_INCOMING, key))
             is_claimed = (
-                claim and is_new and tx.value(IS_PLACE_BUSY, (session_key, inbox_id)) is None
+                claim
+                and is_new
+                and tx.value(IS_PLACE_BUSY, (session_key, inbox_id)) is None
+                and tx.value(IS_BOUND_ELSEWHERE, (session_key, self.identity.host)) is None
             )
             claimed = self._claim(tx, inbox_id) if is_claimed else None
             if claimed is None:
@@ -202,11 +210,12 @@ class InboxRepository(Repository):
 
     def claim(self, session_key: str | None = None) -> IncomingMessage | None:
         """Claim the next message to process; one at a time per place, in order."""
+        node = self.identity.host
 
         def find(reader: Reader) -> int | None:
             if session_key is None:
-                return cast("int | None", reader.value(NEXT_INCOMING))
-            return cast("int | None", reader.value(NEXT_OF_PLACE, (session_key,)))
+                return cast("int | None", reader.value(NEXT_INCOMING, (node,)))
+            return cast("int | None", reader.value(NEXT_OF_PLACE, (session_key, node)))
 
         def claim(tx: Tx) -> IncomingMessage | None:
             inbox_id = find(tx)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_state.delivery.inbox import INBOX_TOPIC
 from hermes_state.engine import process_identity
 from hermes_state.repository import Repository
 from hermes_state.upkeep.meta import GET_META, UPSERT_META
@@ -12,6 +13,7 @@ from hermes_state.upkeep.meta import GET_META, UPSERT_META
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hermes_core.json_values import JsonObject
     from hermes_state.engine.transaction import Reader, Tx
 
 GATEWAYS_KEY: Final = "gateways"
@@ -33,6 +35,21 @@ SELECT_PLATFORMS: Final = """
 """
 
 
+BOUND_NODE: Final = "SELECT node FROM hermes_bound_place WHERE session_key = ?"
+BIND: Final = """
+    INSERT INTO hermes_bound_place (session_key, node) VALUES (?, ?)
+    ON CONFLICT (session_key) DO UPDATE SET node = excluded.node
+"""
+RELEASE: Final = "DELETE FROM hermes_bound_place WHERE node = ?"
+BOUND_WAITING: Final = """
+    SELECT w.inbox_id, w.platform, w.session_key, w.payload, b.node
+    FROM hermes_inbox w JOIN hermes_bound_place b ON b.session_key = w.session_key
+    WHERE w.state = 'waiting' AND w.state IN ('waiting', 'claimed') AND NOT EXISTS (
+        SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
+            AND c.inbox_id < w.inbox_id AND c.state IN ('waiting', 'claimed'))
+"""
+
+
 class NodeProcess(NamedTuple):
     """A process that has written to the history."""
 
@@ -43,6 +60,16 @@ class NodeProcess(NamedTuple):
     turns: int
     claims: int
     seconds_since_seen: float
+
+
+class StrandedMessage(NamedTuple):
+    """A message that waits for a node."""
+
+    inbox_id: int
+    platform: str
+    session_key: str
+    payload: JsonObject
+    node: str
 
 
 class SettingDifference(NamedTuple):
@@ -84,6 +111,37 @@ class NodeRepository(Repository):
                 tx.execute(UPSERT_META, (GATEWAYS_KEY, json.dumps(members)))
 
         self.engine.write(leave)
+
+    def bind(self, session_key: str) -> None:
+        """Let only this node handle the messages of a place: its folder is here."""
+        node = self.identity.host
+        if self.engine.read(lambda r: r.value(BOUND_NODE, (session_key,))) != node:
+            self.engine.write(lambda tx: tx.run(BIND, (session_key, node)))
+
+    def release(self, node: str) -> int:
+        """Let any node handle what is bound to a node that will not return; how many places."""
+
+        def release(tx: Tx) -> int:
+            count = tx.execute(RELEASE, (node,)).rowcount
+            if count:
+                tx.wake(INBOX_TOPIC)
+            return count
+
+        return self.engine.write(release)
+
+    def stranded(self) -> list[StrandedMessage]:
+        """The oldest waiting message of each place that is bound to a node without a gateway."""
+
+        def read(reader: Reader) -> list[StrandedMessage]:
+            nodes = {node for node, _ in self._running_gateways(reader).values()}
+            rows = reader.rows(BOUND_WAITING)
+            return [
+                StrandedMessage(inbox_id, platform, session_key, json.loads(payload), node)
+                for inbox_id, platform, session_key, payload, node in rows
+                if node not in nodes
+            ]
+
+        return self.engine.read(read)
 
     def _running_gateways(self, reader: Reader) -> dict[str, tuple[str, dict[str, str]]]:
         """Node and settings of each running gateway, by process."""

@@ -69,12 +69,19 @@ FILE_TABLE: Final = """
         stored_at DOUBLE PRECISION NOT NULL
     )
 """
+# Places whose conversations work in a folder of one node.
+BOUND_TABLE: Final = """
+    CREATE TABLE IF NOT EXISTS hermes_bound_place (
+        session_key TEXT PRIMARY KEY,
+        node TEXT NOT NULL
+    ) {clustered}
+"""
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
     Migration(2, "roles of people, keys for the API platform", ROLE_TABLES),
     Migration(3, "superseded index", ("DROP INDEX IF EXISTS hermes_outbox_unsettled",)),
-    Migration(4, "files that nodes share", (FILE_TABLE,)),
+    Migration(4, "files that nodes share, places bound to a node", (FILE_TABLE, BOUND_TABLE)),
 )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hermes_cli import history
-from hermes_cli.parser import add_json_option
+from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
+from hermes_core.errors import UsageError
+from hermes_state import SessionDB
 
 if TYPE_CHECKING:
     import argparse
@@ -17,13 +19,24 @@ EXAMPLES: Final = """\
 examples:
   hermes nodes
   hermes nodes --json
+  hermes nodes release attic
 """
+RELEASE_EXAMPLES: Final = "examples:\n  hermes nodes release attic\n"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     add_json_option(parser)
     parser.set_defaults(run=run)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    release_parser = add_command(
+        actions,
+        "release",
+        "let other machines answer the chats of one that will not return",
+        examples=RELEASE_EXAMPLES,
+        run=release,
+    )
+    release_parser.add_argument("name", metavar="NAME", help="the machine, as `hermes nodes` shows")
 
 
 def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -41,4 +54,14 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         held = f"{human_format.plural(node.turns, 'turn')}, {node.claims} claimed"
         seen = f"seen {max(0.0, node.seconds_since_seen):.0f} s ago"
         out.text(f"{node.name}  process {node.pid}  {state}  {held}  {seen}{connected}")
+    return 0
+
+
+def release(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Release the chats that are bound to a folder of a machine."""
+    with SessionDB(is_recovering=False) as db:
+        count = db.nodes.release(arguments.name)
+    if not count:
+        raise UsageError(f"No chat is bound to a folder of {arguments.name}.")
+    out.text(f"{human_format.plural(count, 'chat')} released; any machine answers now.")
     return 0

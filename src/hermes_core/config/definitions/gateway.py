@@ -99,6 +99,13 @@ GATEWAY_SETTINGS: Final = (
         only_by_hand=True,
     ),
     Setting(
+        "gateway.workspace_is_shared",
+        "bool",
+        False,
+        "Whether gateway.workspace is the same folder on all machines that share the history. If "
+        "not, chats that work in it are answered only by the machine that has it.",
+    ),
+    Setting(
         "gateway.transcribe_command",
         "str",
         "",
