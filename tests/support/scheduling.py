@@ -15,6 +15,8 @@ from xdist.scheduler import LoadScopeScheduling
 # first. The two groups of browser tests need about the same CPU time.
 GROUPS: Final = {
     "synapse": r"tests/gateway/test_matrix\.py|.*test_platform_kills\.py::.*\[matrix\]",
+    # Its library takes seconds to import, in each process that runs one of these tests.
+    "telegram": r"tests/gateway/test_(telegram|live_reply)",
     "launcher": r"tests/cli/test_launcher\.py",
     "benchmarks": r"tests/benchmarks/test_run\.py",
     "scan faults": r"tests/acceptance/test_scan_faults\.py",
