@@ -16,8 +16,8 @@ PARALLEL := -n $(shell expr $(CORES) \* 2)
 # Tests that start few processes; `make check` runs them.
 QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/permissions
 
-# Tests of what uses the store that need no SQLite file.
-ON_POSTGRES := tests/conversation tests/plugins tests/tui_gateway tests/agent/test_turn.py \
+# Tests of the store, and of what uses it, that need no SQLite file.
+ON_POSTGRES := tests/state tests/conversation tests/plugins tests/tui_gateway tests/agent/test_turn.py \
 	tests/gateway/test_inbox.py tests/gateway/test_outbox.py tests/gateway/test_service.py \
 	tests/gateway/test_boundaries.py tests/gateway/test_deduplication.py \
 	tests/gateway/test_input_during_turn.py tests/acceptance/test_platform_kills.py
@@ -96,7 +96,7 @@ pagetests: page
 compiled: setup
 	@$(BIN)/python -m pytest --collect-only -q >/dev/null
 
-# The same tests on histories in PostgreSQL: those of what uses the store, and of its faults.
+# The same tests on histories in PostgreSQL: those of the store, of what uses it, and of its faults.
 test-engines: page system  ## the tests of the store and what uses it, on PostgreSQL
 	HERMES_TEST_ENGINE=postgresql $(BIN)/python -m pytest -q $(PARALLEL) $(ON_POSTGRES)
 

@@ -52,7 +52,7 @@ COLUMNS: Final = """
 """
 SAMPLE_SESSIONS: Final = 25  # sessions for the slow methods
 QUICK_SAMPLE_SESSIONS: Final = 2
-QUICK_DIVISOR: Final = 500
+QUICK_DIVISOR: Final = 2_000
 # A program that counts by searching for words: one pass over the text for each number.
 WORD_PATTERNS: Final = [
     re.compile(rf"\b(?:{pair.replace('/', '|')})\w*", re.IGNORECASE)

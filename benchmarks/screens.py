@@ -19,6 +19,7 @@ STARTS: Final = 10
 KEYS: Final = 60
 KEY_SECONDS: Final = 0.1  # between two keys, like a fast typist
 MESSAGES: Final = 1_000
+QUICK_MESSAGES: Final = 100
 TYPING: Final = "abcdefghij"
 UNUSED_MODEL: Final = "http://127.0.0.1:9/v1#m"  # no request is sent
 CHAT: Final = ("chat", "--model", UNUSED_MODEL)
@@ -34,12 +35,13 @@ def measure(context: BenchmarkContext) -> list[Figure]:
         bare = median([_bare() for _ in range(rounds)])
         chat = median([_start(CHAT, "\N{GREATER-THAN SIGN}") for _ in range(rounds)])
         screen = median([_start(_tui(), "F1 keys") for _ in range(rounds)])
-        short, long = (_key(context, count) for count in (2, MESSAGES))
+        messages = QUICK_MESSAGES if context.is_quick else MESSAGES
+        short, long = (_key(context, count) for count in (2, messages))
     return [
         Figure("hermes chat to its prompt, CPU", chat, "s", bare, MAX_START_SECONDS),
         Figure("hermes tui to its prompt, CPU", screen, "s", bare, MAX_START_SECONDS),
         Figure("key in a new conversation, CPU", short, "ms"),
-        Figure(f"key at {MESSAGES:,} messages, CPU", long, "ms", short, MAX_KEY_MILLISECONDS),
+        Figure(f"key at {messages:,} messages, CPU", long, "ms", short, MAX_KEY_MILLISECONDS),
     ]
 
 

@@ -19,8 +19,8 @@ from history import PRESETS, make
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-QUICK_MESSAGES: Final = 3_000
-QUICK_SESSIONS: Final = 60
+QUICK_MESSAGES: Final = 800
+QUICK_SESSIONS: Final = 30
 FSYNC_COUNT: Final = 50
 
 

@@ -14,7 +14,7 @@ from hypothesis import settings
 from hermes_state.engine.sqlite import driver
 from support import cpu_seconds, signals, worker_coverage
 from support.command_line import Hermes, run_hermes
-from support.postgres import PostgresServer, running_postgres
+from support.postgres import IS_ON_POSTGRES, PostgresServer, running_postgres
 from support.scheduling import GroupScheduling
 from support.synapse import Synapse, running_synapse
 
@@ -38,10 +38,6 @@ SHARED = ROOT / ".." / "shared"
 def pytest_configure(config: pytest.Config) -> None:
     if measurement := cpu_seconds.plugin():
         config.pluginmanager.register(measurement)
-
-
-# `make test-engines` runs tests on histories in PostgreSQL instead of files.
-IS_ON_POSTGRES = os.environ.get("HERMES_TEST_ENGINE") == "postgresql"
 
 
 @pytest.fixture(autouse=True)

@@ -165,13 +165,19 @@ def demo_reader(chromium: Browser, demo: DashboardProcess, demo_cookies: Any) ->
         visitor.close()
 
 
-@pytest.fixture
-def demo_page(chromium: Browser, demo_reader: Visitor) -> Iterator[Page]:
-    """An empty tab of the demo, without anything that an earlier tab stored."""
+@pytest.fixture(scope="session")
+def demo_tab(chromium: Browser, demo_reader: Visitor) -> Page:
+    """One tab of the demo: the browser keeps the compiled scripts of the page before."""
     with loop_of(chromium):
-        page = demo_reader.context.new_page()
-        yield page
-        demo_reader.forget(page)
+        return demo_reader.context.new_page()
+
+
+@pytest.fixture
+def demo_page(chromium: Browser, demo_reader: Visitor, demo_tab: Page) -> Iterator[Page]:
+    """A tab of the demo, without anything that an earlier test stored."""
+    with loop_of(chromium):
+        yield demo_tab
+        demo_reader.forget(demo_tab)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,6 @@ import pytest
 
 from gateway.platforms.base import MessageEvent, MessageType, OutgoingMessage
 from gateway.platforms.registry import PlatformRegistry
-from gateway.platforms.telegram.adapter import TelegramAdapter
 from hermes_core.errors import PlatformDownError, PlatformRefusedError, StoreUnavailableError
 from support.adapters import RecordingInbox
 from support.telegram_server import BOT, TOKEN, Fault, TelegramServer
@@ -49,6 +48,8 @@ async def test_a_message_gets_through_with_its_source_and_id(setup: TelegramSetu
 
 
 async def test_the_registry_creates_the_adapter(setup: TelegramSetup) -> None:
+    from gateway.platforms.telegram.adapter import TelegramAdapter  # noqa: PLC0415 - takes seconds
+
     adapter = PlatformRegistry().create_adapter("telegram", setup.context())
     assert isinstance(adapter, TelegramAdapter)
     assert adapter.abilities.edit

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.platforms.base import ErrorKind, OutgoingMessage
-from gateway.platforms.telegram.adapter import TelegramAdapter
-from gateway.platforms.telegram.sender import render_html
 from support.adapters import PNG
 from support.telegram_server import Fault, TelegramServer
 from support.telegram_setup import GROUP, TelegramSetup
@@ -38,6 +36,8 @@ async def test_sending_returns_the_id_and_replies(setup: TelegramSetup) -> None:
 
 
 async def test_markdown_arrives_formatted(setup: TelegramSetup) -> None:
+    from gateway.platforms.telegram.sender import render_html  # noqa: PLC0415 - takes seconds
+
     text = (
         "# Title\n\nSome **bold & brave** `a<b` [link](https://a.b/?c=1&d=2).\n\n"
         "- one\n  - two\n\n```py\nif a < b:\n    pass\n```\n\n> said\n> > twice\n\n"
@@ -78,6 +78,8 @@ async def test_a_text_that_renders_empty_is_sent_plain(setup: TelegramSetup) -> 
 
 
 async def test_a_text_as_long_as_is_declared_arrives(setup: TelegramSetup) -> None:
+    from gateway.platforms.telegram.adapter import TelegramAdapter  # noqa: PLC0415 - takes seconds
+
     longest = TelegramAdapter.abilities.longest_text
     async with setup.connected() as adapter:
         for text in ("x" * longest, "& < >" * (longest // 5), "**b** " * (longest // 6)):

@@ -63,6 +63,7 @@ def test_a_trashed_message_does_not_hide_older_ones_from_a_scan(
     assert len(db.search_messages("needle", with_tools=True, session_id=session)) == 1
 
 
+@pytest.mark.engines
 def test_a_conversation_of_two_rows_is_pruned_pinned_and_deleted_as_one(
     db: SessionDB, chain: tuple[str, str]
 ) -> None:

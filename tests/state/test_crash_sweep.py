@@ -72,6 +72,7 @@ def test_sessions_of_the_current_process_are_not_ended(open_store) -> None:
     assert open_store().get_session("s")["ended_at"] is None
 
 
+@pytest.mark.engines
 def test_a_dead_process_is_settled_once(dead_store: SessionDB, open_store) -> None:
     dead_store.create_session("s", "cli")
     open_store()

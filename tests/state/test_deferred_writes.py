@@ -37,6 +37,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "SOON_SECONDS", MINUTE)
 
 
+@pytest.mark.engines
 @pytest.mark.usefixtures("patient")
 def test_several_deferred_writes_share_the_next_commit(db: SessionDB) -> None:
     db.set_meta("first", "x")

@@ -21,6 +21,7 @@ def statuses(path: Path) -> dict[str, str]:
     return {finding.name: finding.status for finding in examine(path)}
 
 
+@pytest.mark.engines
 def test_a_healthy_store_has_no_warnings(db_path: Path, db: SessionDB, session: str) -> None:
     db.append_message(session, "user", "x")
     assert set(statuses(db_path).values()) <= {"ok", "skipped"}

@@ -28,6 +28,7 @@ def all_rows(db: SessionDB, session_id: str) -> list[str]:
     return [m["content"] for m in db.get_messages(session_id, include_inactive=True)]
 
 
+@pytest.mark.engines
 def test_undo_removes_exchanges_and_redo_restores_them(db: SessionDB, conversation: str) -> None:
     before = live(db, conversation)
     db.edits.undo(conversation)
@@ -86,6 +87,7 @@ def test_recent_user_messages_are_listed_newest_first(db: SessionDB, conversatio
     assert previews == ["question 3", "question 2"]
 
 
+@pytest.mark.engines
 def test_compacted_rows_are_kept_and_searchable(db: SessionDB, conversation: str) -> None:
     summary = [{"role": "user", "content": "summary so far"}]
     assert db.archive_and_compact(conversation, summary) == 1
@@ -105,6 +107,7 @@ def test_replacing_keeps_the_common_beginning(db: SessionDB, conversation: str) 
     assert len(all_rows(db, conversation)) == 7
 
 
+@pytest.mark.engines
 def test_a_branch_has_every_row_with_every_column(db: SessionDB, conversation: str) -> None:
     db.append_message(
         conversation, "assistant", "x", reasoning="r", reasoning_details=[1],

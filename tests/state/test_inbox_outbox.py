@@ -29,6 +29,7 @@ def test_a_repeated_delivery_is_recognized(db: SessionDB) -> None:
     assert again == inbox.ReceivedMessage(first.inbox_id, is_new=False)
 
 
+@pytest.mark.engines
 def test_messages_of_one_place_are_handled_in_order_one_at_a_time(db: SessionDB) -> None:
     for number in (1, 2):
         receive(db, number)
@@ -91,6 +92,7 @@ def test_the_claims_of_a_dead_process_are_released(open_store) -> None:
     assert reply.payload == {"text": "hi"}
 
 
+@pytest.mark.engines
 def test_a_reply_is_committed_with_its_turn(db: SessionDB, session: str) -> None:
     receive(db, 1)
     claimed = db.inbox.claim()

@@ -33,6 +33,7 @@ def test_conversations_do_not_wait_for_each_other(db: SessionDB, session: str) -
     db.leases.acquire("other")
 
 
+@pytest.mark.engines
 def test_an_expired_turn_is_taken_over_and_cannot_write(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:

@@ -71,6 +71,7 @@ def test_long_previews_are_shortened(db: SessionDB) -> None:
     assert len(preview) <= 63
 
 
+@pytest.mark.engines
 def test_filters_restrict_the_list(db: SessionDB, clock: ManualClock) -> None:
     create_conversation(db, clock, "a", source="cli", cwd="/home/me/project_x")
     create_conversation(db, clock, "b", source="telegram", cwd="/home/me/project_x/sub")

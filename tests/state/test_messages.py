@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CALLS = [{"id": "c1", "type": "function", "function": {"name": "shell", "arguments": "{}"}}]
 
 
+@pytest.mark.engines
 def test_a_message_is_read_back_unchanged(db: SessionDB, session: str) -> None:
     row_id = db.append_message(
         session, "assistant", "hello", tool_calls=CALLS, finish_reason="tool_calls",
@@ -87,6 +88,7 @@ def test_identity_holds_after_reopening(open_store, session: str) -> None:
     assert open_store().append_message(session, "user", "hello", uid=uid) == first
 
 
+@pytest.mark.engines
 def test_eight_threads_saving_the_same_messages_store_each_once(
     db: SessionDB, session: str
 ) -> None:
@@ -138,6 +140,7 @@ def test_messages_are_ordered_by_storage_not_by_timestamp(
     assert [m["content"] for m in db.get_messages(session, limit=1, latest=True)] == ["second"]
 
 
+@pytest.mark.engines
 def test_counters_are_updated_with_the_messages(db: SessionDB, session: str) -> None:
     db.append_message(session, "user", "run it")
     db.append_message(session, "assistant", "", tool_calls=CALLS * 3)
@@ -163,6 +166,7 @@ def test_the_messages_around_a_message_are_returned(db: SessionDB, session: str)
     assert [m["content"] for m in view["bookend_start"] + view["bookend_end"]] == ["0", "9"]
 
 
+@pytest.mark.engines
 def test_a_streamed_reply_becomes_one_message(db: SessionDB, session: str) -> None:
     draft = db.messages.draft(session)
     for piece in ("Hel", "lo ", "there"):
@@ -184,6 +188,7 @@ def test_a_finished_reply_finished_again_is_the_same_row(db: SessionDB, session:
     assert len(db.get_messages(session)) == 1
 
 
+@pytest.mark.engines
 def test_search_finds_words_phrases_and_any_writing_system(db: SessionDB, session: str) -> None:
     db.append_message(session, "user", "The quick brown fox")
     db.append_message(session, "assistant", "quick thinking")

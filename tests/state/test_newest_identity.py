@@ -27,6 +27,7 @@ def test_any_identity_is_stored_once(db: SessionDB, session: str, text: str) -> 
     assert db.message_count(session) == 3
 
 
+@pytest.mark.engines
 def test_an_older_identity_stored_later_is_stored_once(db: SessionDB, session: str) -> None:
     older, newer = db.ids.new(), db.ids.new()
     db.append_message(session, "user", "newer", uid=newer)

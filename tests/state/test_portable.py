@@ -144,6 +144,7 @@ def test_parents_come_before_children_regardless_of_their_times(
     assert ids == ["parent", "child", "grandchild", "other"]
 
 
+@pytest.mark.engines
 def test_a_selection_includes_the_conversation_and_its_delegates(
     db: SessionDB, clock: ManualClock
 ) -> None:
@@ -223,6 +224,7 @@ def test_every_changed_byte_is_detected(db: SessionDB, tmp_path: Path) -> None:
         assert new.session_count() == 0
 
 
+@pytest.mark.engines
 def test_existing_sessions_are_skipped_renamed_or_refused(db: SessionDB) -> None:
     data = filled(db)
     skipped = db.portable.import_file(io.BytesIO(data))

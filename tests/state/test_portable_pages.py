@@ -121,6 +121,7 @@ def test_any_text_is_escaped(text: str) -> None:
     readable.to_utf8(shown).decode()
 
 
+@pytest.mark.engines
 def test_both_formats_contain_all_messages(db: SessionDB, session: str) -> None:
     call = {"function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
     db.append_message(session, "user", "What about 世界?")

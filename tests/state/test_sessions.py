@@ -81,6 +81,7 @@ def test_every_kind_of_end_has_its_boundary(
     assert db.boundaries.recent(session)[0].kind == kind
 
 
+@pytest.mark.engines
 def test_boundaries_are_delivered_retried_and_given_up(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_users_title_is_never_overwritten(db: SessionDB, session: str) -> None
     assert db.set_session_title(session, "still mine")
 
 
+@pytest.mark.engines
 def test_titles_are_clean_and_unique(db: SessionDB, session: str) -> None:
     other = db.create_session("other", "cli")
     db.set_session_title(session, "  my\u200b \n title ")
@@ -134,6 +136,7 @@ def test_a_numbered_title_resolves_to_the_latest(db: SessionDB) -> None:
     assert db.get_session_by_title("blog #2")["id"] == "b"
 
 
+@pytest.mark.engines
 def test_a_session_is_resolved_by_id_prefix_or_title(db: SessionDB, clock: ManualClock) -> None:
     for session_id in ("20260101_120000_aaaaaa", "20260101_120000_bbbbbb", "20260202_x"):
         clock.advance(1)
@@ -152,6 +155,7 @@ def test_a_session_is_resolved_by_id_prefix_or_title(db: SessionDB, clock: Manua
     assert db.resolve_session_id("2026") is None
 
 
+@pytest.mark.engines
 def test_usage_is_added_or_set(db: SessionDB, session: str) -> None:
     db.update_token_counts(session, input_tokens=10, output_tokens=5, estimated_cost_usd=0.5)
     db.update_token_counts(session, input_tokens=10, model="m-2", api_call_count=1)
@@ -162,6 +166,7 @@ def test_usage_is_added_or_set(db: SessionDB, session: str) -> None:
     assert db.usage_totals()["input_tokens"] == 7
 
 
+@pytest.mark.engines
 def test_archiving_and_pinning_are_stored(db: SessionDB, session: str) -> None:
     assert db.set_session_pinned(session)
     assert db.set_session_archived(session)
@@ -180,6 +185,7 @@ def test_configuration_keeps_the_markers_of_lineage(db: SessionDB) -> None:
     }
 
 
+@pytest.mark.engines
 def test_one_compaction_at_a_time(db: SessionDB, session: str, clock: ManualClock) -> None:
     assert db.try_acquire_compression_lock(session, "one")
     assert not db.try_acquire_compression_lock(session, "two")
@@ -190,6 +196,7 @@ def test_one_compaction_at_a_time(db: SessionDB, session: str, clock: ManualCloc
     assert db.get_compression_lock_holder(session) == "two"
 
 
+@pytest.mark.engines
 def test_a_handoff_is_claimed_once(db: SessionDB, session: str) -> None:
     assert db.request_handoff(session, "telegram")
     assert not db.request_handoff(session, "matrix")
@@ -204,6 +211,7 @@ def test_a_handoff_is_claimed_once(db: SessionDB, session: str) -> None:
     }
 
 
+@pytest.mark.engines
 def test_notes_are_stored_by_key(db: SessionDB) -> None:
     db.set_meta("k", "1")
     db.set_meta("k", "2")
@@ -211,6 +219,7 @@ def test_notes_are_stored_by_key(db: SessionDB) -> None:
     assert db.get_meta("none") is None
 
 
+@pytest.mark.engines
 def test_statistics_count_every_source(db: SessionDB, session: str) -> None:
     db.create_session("m", "matrix")
     db.append_message(session, "user", "x")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_core.clock import ManualClock
 
 
+@pytest.mark.engines
 def test_messages_after_the_last_read_are_unread(
     db: SessionDB, session: str, clock: ManualClock
 ) -> None:

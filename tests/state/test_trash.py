@@ -54,6 +54,7 @@ def test_a_title_in_use_gets_a_number_on_restore(db: SessionDB, old_session: str
     assert db.get_session_title(old_session) == "precious #2"
 
 
+@pytest.mark.engines
 def test_deleting_includes_delegates_and_keeps_branches(db: SessionDB, old_session: str) -> None:
     branch = db.edits.branch(old_session)
     db.create_session("d", "subagent", parent_session_id=old_session,
@@ -105,6 +106,7 @@ def test_pruning_uses_the_last_activity(
     assert [row.session_id for row in db.trash.content()] == [old_session]
 
 
+@pytest.mark.engines
 def test_pruning_keeps_pinned_and_running_sessions_with_a_reason(
     db: SessionDB, old_session: str, clock: ManualClock
 ) -> None:

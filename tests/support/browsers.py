@@ -142,10 +142,9 @@ class Visitor:
         return page
 
     def forget(self, page: Page) -> None:
-        """Close a tab with all that it stored except cookies; fail on unexpected problems."""
+        """Delete what a tab stored except cookies; fail on unexpected problems."""
         if page.url.startswith(self.problems.origin):
-            page.evaluate("localStorage.clear()")
-        page.close()
+            page.evaluate("localStorage.clear(); sessionStorage.clear()")
         self._check()
 
     def close(self) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PROGRAMS = Path("/usr/lib/postgresql")
 FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off"
+# `make test-engines` runs tests on histories in PostgreSQL instead of files.
+IS_ON_POSTGRES = os.environ.get("HERMES_TEST_ENGINE") == "postgresql"
 _numbers = itertools.count(1)
 
 

@@ -11,10 +11,15 @@ from typing import Final
 
 from xdist.scheduler import LoadScopeScheduling
 
+from support.postgres import IS_ON_POSTGRES
+
 # The first pattern that a test's id matches names its group. Groups with the most tests start
 # first. The two groups of browser tests need about the same CPU time.
 GROUPS: Final = {
     "synapse": r"tests/gateway/test_matrix\.py|.*test_platform_kills\.py::.*\[matrix\]",
+    # Its library takes seconds to import, in each process that runs one of these tests.
+    "telegram": r"tests/gateway/test_(telegram|live_reply)",
+    "postgresql": r"tests/state/(.*\[postgresql|test_(store_copy|postgres))|tests/cli/test_store\b",
     "launcher": r"tests/cli/test_launcher\.py",
     "benchmarks": r"tests/benchmarks/test_run\.py",
     "scan faults": r"tests/acceptance/test_scan_faults\.py",
@@ -26,7 +31,9 @@ GROUPS: Final = {
 
 def group_of(test_id: str) -> str | None:
     """The group of a test; None for a test that may run anywhere."""
-    return next((name for name, ids in GROUPS.items() if re.match(ids, test_id)), None)
+    name = next((name for name, ids in GROUPS.items() if re.match(ids, test_id)), None)
+    # Every process has a server where all tests need one.
+    return None if name == "postgresql" and IS_ON_POSTGRES else name
 
 
 class GroupScheduling(LoadScopeScheduling):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.platforms.telegram.adapter import TelegramAdapter
 from gateway.process.adapter_factory import AdapterMemory
 from support.adapters import ServerSetup
 from support.telegram_server import TOKEN, TelegramServer
@@ -22,6 +21,9 @@ class TelegramSetup(ServerSetup):
     """A Telegram server, and an adapter for it."""
 
     def __init__(self, server: TelegramServer, db: SessionDB, folder: Path) -> None:
+        # Imported here: aiogram takes seconds, in each test process.
+        from gateway.platforms.telegram.adapter import TelegramAdapter  # noqa: PLC0415
+
         super().__init__(
             server,
             TelegramAdapter,
