@@ -86,7 +86,7 @@ REMOVE_TERMS: Final = """
         SELECT 1 FROM hermes_search_words w WHERE w.words @> ARRAY[t.term])
 """
 MATCHING_IDS: Final = """
-    SELECT message_id FROM hermes_search_words w /* plan anew */
+    SELECT message_id FROM hermes_search_words w /* plan each time */
     WHERE {condition} AND message_id > ? AND message_id < ? AND is_tool = ?
     ORDER BY message_id {direction} LIMIT ?
 """

@@ -117,7 +117,7 @@ class PostgresConnection:
         values = [storable(value) for value in parameters]
         try:
             # A prepared statement gets one plan for all parameters after a while.
-            prepare = False if dialect.PLAN_ANEW in sql else None
+            prepare = False if dialect.PLAN_EACH_TIME in sql else None
             return PostgresCursor(self.raw.execute(dialect.statement(sql), values, prepare=prepare))
         except psycopg.Error as error:
             raise translate(error) from error

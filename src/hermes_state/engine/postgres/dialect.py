@@ -10,7 +10,9 @@ import functools
 import re
 from typing import Final
 
-PLAN_ANEW: Final = "/* plan anew */"  # in statements whose best plan depends on the parameters
+PLAN_EACH_TIME: Final = (
+    "/* plan each time */"  # in statements whose best plan depends on the parameters
+)
 # Texts in quotes, and what stands between them.
 _PARTS: Final = re.compile(r"('(?:[^']|'')*')")
 _REPLACEMENTS: Final = (
