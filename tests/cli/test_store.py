@@ -87,6 +87,16 @@ def test_the_processes_of_a_shared_history_are_listed(
         assert node["name"] in hermes("nodes").out
 
 
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:hunter2@db/hermes", "host=db password=hunter2 dbname=hermes"]
+)
+def test_a_password_in_the_url_is_refused_and_not_shown(hermes: Hermes, url: str) -> None:
+    done = hermes("config", "set", "store.url", url)
+    assert done.code != 0
+    assert "store.password" in done.err
+    assert "hunter2" not in done.err + done.out + hermes("config", "list").out
+
+
 def test_the_chats_of_a_machine_that_will_not_return_are_released(
     hermes: Hermes, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,3 +115,17 @@ def test_the_outcome_of_a_lost_commit_waits_for_the_transaction(
     assert not writer._is_committed(other)
     for connection in (lost, other):
         connection.close()
+
+
+def test_marks_of_connections_that_are_long_gone_are_removed(db: SessionDB) -> None:
+    add = """
+        INSERT INTO hermes_commit (connection_id, transaction_number, changed_at)
+        VALUES (?, 1, now() - CAST(? AS INTERVAL))
+    """
+    for name, age in (("old", "2 days"), ("recent", "1 hour")):
+        db.engine.write(lambda tx, row=(name, age): tx.run(add, row))
+    db.close()
+    with SessionDB() as again:
+        names = again.engine.read(lambda r: r.rows("SELECT connection_id FROM hermes_commit"))
+    assert "recent" in {name for (name,) in names}
+    assert "old" not in {name for (name,) in names}

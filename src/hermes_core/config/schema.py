@@ -22,6 +22,7 @@ class Setting(NamedTuple):
     secret: bool = False
     secret_variable: str = ""
     is_time_zone: bool = False
+    is_database_url: bool = False  # without a password, because settings are shown
     only_by_hand: bool = (
         False  # grants something: a page's change needs a confirmation in a terminal
     )

@@ -8,6 +8,7 @@ YAML 1.1 use them.
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import ConfigError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from hermes_core.config.schema import Setting, Value
 
+PASSWORD_IN_URL = re.compile(r"://[^/@]*:[^/@]*@|\bpassword\s*=", re.IGNORECASE)
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True} | {
     "false": False,
     "no": False,
@@ -48,8 +50,9 @@ def parse_value(setting: Setting, raw: object, where: str) -> Value:
     """*raw* as a value of this setting; *where* names its origin in the error."""
     value = _convert(setting, raw)
     if value is None or not _in_range(setting, value):
+        shown = "a URL with a password" if setting.is_database_url else _shorten(raw)
         raise ConfigError(
-            f"{setting.name} in {where} is {_shorten(raw)}; it must be {describe_allowed(setting)}."
+            f"{setting.name} in {where} is {shown}; it must be {describe_allowed(setting)}."
         )
     return value
 
@@ -60,6 +63,8 @@ def describe_allowed(setting: Setting) -> str:
         return "one of " + ", ".join(setting.choices)
     if setting.is_time_zone:
         return "a time zone such as Europe/Berlin or UTC, or empty for the system's"
+    if setting.is_database_url:
+        return "a text without a password, which belongs in store.password"
     noun = {
         "bool": "true or false",
         "int": "a whole number",
@@ -107,6 +112,8 @@ def _convert(setting: Setting, raw: object) -> Value | None:
         return _choice(setting, raw)
     if setting.is_time_zone:
         return _time_zone(raw)
+    if setting.is_database_url and PASSWORD_IN_URL.search(str(raw)):
+        return None
     readers: dict[str, Callable[[object], Value | None]] = {
         "bool": _bool,
         "int": _int,

@@ -14,12 +14,13 @@ STORAGE_SETTINGS: Final = (
         "PostgreSQL database that holds the history instead of state.db, for several machines: "
         "postgresql://USER@HOST/DATABASE, or service=NAME. Empty: the file.",
         only_by_hand=True,
+        is_database_url=True,
     ),
     Setting(
         "store.password",
         "str",
         "",
-        "Password of the database, if neither store.url nor a service file has it.",
+        "Password of the database, unless a service file has it.",
         secret=True,
     ),
     Setting(

@@ -30,6 +30,8 @@ COLUMN_NAMES: Final = """
 """
 
 
+# The outcome of a lost commit is looked up within seconds.
+FORGET_CONNECTIONS: Final = "DELETE FROM hermes_commit WHERE changed_at < now() - interval '1 day'"
 # Noted by triggers, so that no way of writing forgets it: messages to index, changed sessions.
 SEARCH_TABLES: Final = (
     """
@@ -87,6 +89,7 @@ def prepare(connection: PostgresConnection, now: float, place: str) -> None:
     tables = table_names(connection)
     if "hermes_layout" in tables and _layout_value(connection, "layout") >= _layout():
         check_layout(connection, place)
+        connection.execute(FORGET_CONNECTIONS)
         return
     connection.execute("BEGIN")
     connection.execute(LOCK)

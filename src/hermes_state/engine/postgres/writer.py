@@ -48,7 +48,8 @@ BEGIN_CONDITIONAL: Final = "BEGIN ISOLATION LEVEL READ COMMITTED"
 # One row per connection, with the number of its last transaction.
 MARK: Final = """
     INSERT INTO hermes_commit (connection_id, transaction_number) VALUES ('{}', {})
-    ON CONFLICT (connection_id) DO UPDATE SET transaction_number = excluded.transaction_number
+    ON CONFLICT (connection_id) DO UPDATE
+        SET transaction_number = excluded.transaction_number, changed_at = now()
 """
 # An INSERT waits for a lost transaction that the server still runs; a SELECT does not.
 READ_MARK: Final = """
