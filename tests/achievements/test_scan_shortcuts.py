@@ -5,12 +5,14 @@ from __future__ import annotations
 import posixpath
 from zlib import crc32
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hermes_achievements.classification import shell_commands
+from hermes_achievements.classification import outcomes, shell_commands
+from hermes_achievements.classification.outcomes import SUCCESS_ENDINGS, classify_outcome
 from hermes_achievements.classification.shell_commands import FLAT_COMMAND, command_labels
-from hermes_achievements.classification.tool_kinds import extension, file_label
+from hermes_achievements.classification.tool_kinds import SHELL, extension, file_label
 
 PIECES = [
     *("pytest", "git commit", "cd /srv", "make -j 4", "grep", "sudo", "x=1", "npm run test:unit"),
@@ -33,6 +35,46 @@ PIECES = [
     ),
 ]
 COMMANDS = st.lists(st.sampled_from(PIECES), max_size=9).map("".join)
+# Parts of shell results: valid JSON, and texts that only look like it.
+RESULT_PIECES = [
+    *(
+        b'{"output": "',
+        b'"',
+        b'\\"',
+        b"\\",
+        b"a",
+        b" ",
+        b"\n",
+        b"\\n",
+        b"{",
+        b"}",
+        b", ",
+        b": ",
+        b"[",
+        b"]",
+    ),
+    *(
+        b'"exit_code": 1',
+        b'"exit_code": 0',
+        b'", "exit_code": 2',
+        b'"error": "e"',
+        b'"returncode": 3',
+    ),
+    *(
+        b"exit code 1\n",
+        b"exited with code 7",
+        b"Traceback (most recent call last)",
+        b"\xff",
+        b"x" * 400,
+    ),
+    *SUCCESS_ENDINGS,
+]
+RESULTS = st.builds(
+    lambda start, parts, end: start + b"".join(parts) + end,
+    st.sampled_from([b"", b"{", b'{"output": "', b' {"output": "a', b'{"a": {"output": "x"']),
+    st.lists(st.sampled_from(RESULT_PIECES), max_size=8),
+    st.sampled_from([*SUCCESS_ENDINGS, *(b'"' + end for end in SUCCESS_ENDINGS), b"}", b""]),
+)
 PATHS = st.lists(
     st.sampled_from(["a", "b.py", ".", "..", "/", "//", "\\", " ", ".x", "Makefile", "é.TAR.gz"]),
     max_size=7,
@@ -79,3 +121,21 @@ def test_labels_of_files_equal_those_of_normalized_paths(path: str) -> None:
         f"{extension(normal)}:{crc32(normal.encode()):x}" if normal not in (".", "..") else ""
     )
     assert file_label(path) == expected
+
+
+@given(RESULTS)
+@example(b'{"output": "ok", "exit_code": 0, "error": null}')
+@example(b'{"output": "ok", "returncode": 2, "exit_code": 0}')
+@example(b'{"output": "a\\", "exit_code": 0}')
+@example(b'{\nexit code 3\n, "exit_code": 0}')
+@example(b'{"output": "Traceback (most recent call last)", "exit_code": 0}')
+def test_outcome_of_a_shell_result_equals_that_of_the_parsed_result(content: bytes) -> None:
+    outcome = classify_outcome(content, SHELL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(outcomes, "_is_plain_success", lambda _content: False)
+        assert outcome == classify_outcome(content, SHELL)
+
+
+def test_common_shell_successes_are_not_parsed() -> None:
+    assert outcomes._is_plain_success(b'{"output": "done", "exit_code": 0, "error": null}')
+    assert not outcomes._is_plain_success(b'{"output": "done", "exit_code": 1, "error": null}')

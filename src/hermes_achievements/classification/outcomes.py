@@ -24,7 +24,6 @@ TRACEBACK_FLAG: Final = 512  # added to the code
 
 EXIT_CODE_KEYS: Final = ("exit_code", "returncode", "return_code", "exitCode", "exit_status")
 EXIT_CODE_KEY_SET: Final = frozenset(EXIT_CODE_KEYS)
-FAILURE_KEYS: Final = frozenset({"error", "success", "status"})
 FAILURE_STATUSES: Final = frozenset({"error", "failed", "failure", "timeout", "timed_out"})
 EXIT_LINE: Final = re.compile(
     rb"^\W{0,3}(?:process )?exit(?:ed)?(?: with)?(?: code| status)?[ :=]+(-?\d{1,5})\W{0,3}$",
@@ -33,6 +32,8 @@ EXIT_LINE: Final = re.compile(
 TRACEBACK_BYTES: Final = b"Traceback (most recent call last)"
 TRACEBACK_LINE: Final = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
 EXIT_LINE_EDGE_BYTES: Final = 160
+# Each starts outside of a string: the quote after a blank cannot be an escaped one.
+SUCCESS_ENDINGS: Final = (b', "exit_code": 0, "error": null}', b', "exit_code": 0}')
 WHITESPACE_BYTES: Final = b" \t\n\r\x0b\x0c"
 
 
@@ -42,11 +43,28 @@ def classify_outcome(content: bytes | None, operation: str) -> int:
         return OUTCOME_OK
     if content[0] in WHITESPACE_BYTES:
         content = content.lstrip()
-    if content.startswith(b"{"):
-        result = parse_json(content)
-        if isinstance(result, dict):
-            return _classify_dict(result, content, operation)
-    return _classify_text(content, operation)
+    if not content.startswith(b"{"):
+        return _classify_text(content, operation)
+    if operation == SHELL and _is_plain_success(content):
+        return OUTCOME_OK
+    result = parse_json(content)
+    if type(result) is not dict:
+        return _classify_text(content, operation)
+    return _classify_dict(result, content, operation)
+
+
+def _is_plain_success(content: bytes) -> bool:
+    """Whether the result of a shell command is a success, without parsing it.
+
+    In a JSON object that ends like this, the last exit code is 0. In a text that is no JSON,
+    an exit code would have to be in a line of its own near one of the ends.
+    """
+    return (
+        content.endswith(SUCCESS_ENDINGS)
+        and TRACEBACK_BYTES not in content
+        and b"\n" not in content[:EXIT_LINE_EDGE_BYTES]
+        and b"\n" not in content[-EXIT_LINE_EDGE_BYTES:]
+    )
 
 
 def parse_json(text: bytes | str) -> Any:
@@ -67,17 +85,14 @@ def is_failure(code: int) -> bool:
 
 
 def _classify_dict(result: JsonObject, content: bytes, operation: str) -> int:
-    code = None if EXIT_CODE_KEY_SET.isdisjoint(result) else _exit_code(result)
     trace = 0
     if operation in RUNNING_OPERATIONS and TRACEBACK_BYTES in content and _has_trace(result):
         trace = TRACEBACK_FLAG
-    if code is not None:
+    if not EXIT_CODE_KEY_SET.isdisjoint(result) and (code := _exit_code(result)) is not None:
         return _shell_code(code) + trace
-    if FAILURE_KEYS.isdisjoint(result):
-        return OUTCOME_ERROR + TRACEBACK_FLAG if trace else OUTCOME_OK
     # An empty error, such as null, "" or [], is none.
-    is_error = bool(result.get("error")) or result.get("success") is False
-    if is_error or _is_failure_status(result.get("status")):
+    is_error = result.get("error") or result.get("success") is False
+    if is_error or ("status" in result and _is_failure_status(result["status"])):
         return OUTCOME_ERROR + trace
     return OUTCOME_ERROR + TRACEBACK_FLAG if trace else OUTCOME_OK
 
