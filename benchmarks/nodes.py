@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import os
 import sys
 import time
@@ -61,8 +62,7 @@ def measure(context: BenchmarkContext) -> list[Figure]:
 
 
 async def _run(count: int, messages: int) -> Measured:
-    from support.chat import LocalChatClient  # noqa: PLC0415 - after sys.path
-    from support.nodes import Node  # noqa: PLC0415 - as above
+    from support.nodes import Node  # noqa: PLC0415 - after sys.path
     from support.postgres import running_postgres  # noqa: PLC0415 - as above
     from support.waiting import async_wait_until  # noqa: PLC0415 - as above
 
@@ -80,24 +80,50 @@ async def _run(count: int, messages: int) -> Measured:
         connected = next(node for node in nodes if node.is_connected())
         postmaster = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
         pids = [node.gateway.pid for node in nodes]
-        async with LocalChatClient(connected.socket) as chat:
-            await _exchange(chat, 2 * CHATS, "warm")  # conversations are created, modules loaded
+        async with _Chats(connected.socket) as chats, asyncio.timeout(WAIT_SECONDS):
+            await chats.exchange(2 * CHATS)  # conversations are created, modules loaded
             before, started = _cpu_seconds(pids, postmaster), time.perf_counter()
-            await _exchange(chat, messages, "m", earlier=2 * CHATS)
+            await chats.exchange(messages)
             seconds = time.perf_counter() - started
             used = _cpu_seconds(pids, postmaster) - before
     return Measured(messages / seconds, 1000 * used / messages)
 
 
-async def _exchange(chat: object, count: int, name: str, earlier: int = 0) -> None:
-    from support.chat import LocalChatClient  # noqa: PLC0415 - after sys.path
+class _Chats:
+    """Users of many chats: each sends the next message when the reply to the last has arrived."""
 
-    assert isinstance(chat, LocalChatClient)
-    for number in range(count):
-        message = {"chat": f"c{number % CHATS}", "id": f"{name}{number}", "text": "hello"}
-        await chat.write(message)
-    async with asyncio.timeout(WAIT_SECONDS):
-        await chat.wait_for(earlier + count)
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._numbers = itertools.count()
+
+    async def __aenter__(self) -> _Chats:
+        self._reader, self._writer = await asyncio.open_unix_connection(str(self._path))
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        self._writer.close()
+
+    async def exchange(self, count: int) -> None:
+        """Send messages and wait for the reply to each."""
+        for chat in range(CHATS):
+            await self._send(f"c{chat}")
+        sent, answered = CHATS, 0
+        while answered < count:
+            message = json.loads(await self._reader.readline())
+            if "key" not in message:
+                continue
+            answered += 1
+            await self._write({"arrived": message["key"]})
+            if sent < count:
+                sent += 1
+                await self._send(message["chat"])
+
+    async def _send(self, chat: str) -> None:
+        await self._write({"chat": chat, "id": str(next(self._numbers)), "text": "hello"})
+
+    async def _write(self, message: dict[str, str]) -> None:
+        self._writer.write(json.dumps(message).encode() + b"\n")
+        await self._writer.drain()
 
 
 def _cpu_seconds(pids: list[int], postmaster: int) -> float:

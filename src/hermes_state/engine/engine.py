@@ -147,7 +147,7 @@ class Engine:
 
     def _beat(self, identity: ProcessIdentity) -> None:
         self.writer().later(self._heartbeat_seconds, lambda: self._beat(identity))
-        self.write(lambda tx: process_identity.register(tx, identity), is_conditional=True)
+        self.write(lambda tx: process_identity.refresh(tx, identity), is_conditional=True)
 
     @property
     def commits(self) -> int:

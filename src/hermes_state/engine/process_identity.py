@@ -22,6 +22,7 @@ REGISTER = """
     ON CONFLICT (process_id) DO UPDATE
         SET seen_at = excluded.seen_at, seen_monotonic = excluded.seen_monotonic
 """
+SEEN_AT = "SELECT seen_at FROM hermes_process WHERE process_id = ?"
 SELECT_PROCESSES = """
     SELECT process_id, host, boot_id, namespace, pid, birth, seen_at, seen_monotonic
     FROM hermes_process
@@ -98,7 +99,18 @@ def _namespace() -> str:
 
 
 def register(tx: Tx, identity: ProcessIdentity) -> None:
-    """Register a process, or refresh its registration."""
+    """Register a process, unless its heartbeat has done so lately.
+
+    Concurrent transactions that wrote the same row would wait for each other.
+    """
+    seen_at = tx.value(SEEN_AT, (identity.process_id,))
+    seconds = tx.columns.process_timeout_seconds / 2
+    if seen_at is None or not 0 <= tx.clock.now() - seen_at < seconds:
+        refresh(tx, identity)
+
+
+def refresh(tx: Tx, identity: ProcessIdentity) -> None:
+    """Note that a process is alive."""
     tx.execute(
         REGISTER,
         (
