@@ -33,6 +33,7 @@ class Measured(NamedTuple):
 
     per_second: float
     milliseconds: float  # CPU of all gateways and the server, per message
+    server_milliseconds: float
 
 
 def measure(context: BenchmarkContext) -> list[Figure]:
@@ -58,6 +59,7 @@ def measure(context: BenchmarkContext) -> list[Figure]:
         figures.append(Figure(f"messages per second, gateways: {count}", run.per_second, "/s"))
         name = f"CPU per message with the server, gateways: {count}"
         figures.append(Figure(name, run.milliseconds, "ms", base, limit, "ratio"))
+        figures.append(Figure("  of it the server", run.server_milliseconds, "ms"))
     return figures
 
 
@@ -82,11 +84,13 @@ async def _run(count: int, messages: int) -> Measured:
         pids = [node.gateway.pid for node in nodes]
         async with _Chats(connected.socket) as chats, asyncio.timeout(WAIT_SECONDS):
             await chats.exchange(2 * CHATS)  # conversations are created, modules loaded
-            before, started = _cpu_seconds(pids, postmaster), time.perf_counter()
+            gateways, server_before = _cpu_seconds(pids), _server_seconds(postmaster)
+            started = time.perf_counter()
             await chats.exchange(messages)
             seconds = time.perf_counter() - started
-            used = _cpu_seconds(pids, postmaster) - before
-    return Measured(messages / seconds, 1000 * used / messages)
+            server_used = 1000 * (_server_seconds(postmaster) - server_before) / messages
+            used = 1000 * (_cpu_seconds(pids) - gateways) / messages
+    return Measured(messages / seconds, used + server_used, server_used)
 
 
 class _Chats:
@@ -126,18 +130,20 @@ class _Chats:
         await self._writer.drain()
 
 
-def _cpu_seconds(pids: list[int], postmaster: int) -> float:
-    """CPU time of the gateways and of all processes of the server, also ended ones."""
+def _cpu_seconds(pids: list[int], *, with_ended_children: bool = False) -> float:
+    """CPU time of processes so far."""
     ticks = 0
-    for pid in [*pids, postmaster, *_children(postmaster)]:
+    for pid in pids:
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except FileNotFoundError:
             continue  # it has just ended
-        ticks += sum(map(int, fields[11 : 15 if pid == postmaster else 13]))
+        ticks += sum(map(int, fields[11 : 15 if with_ended_children else 13]))
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _children(pid: int) -> list[int]:
-    files = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for child in itertools.chain(*(file.read_text().split() for file in files))]
+def _server_seconds(postmaster: int) -> float:
+    """CPU time of all processes of the server, also of those that have ended."""
+    files = Path(f"/proc/{postmaster}/task").glob("*/children")
+    children = [int(pid) for file in files for pid in file.read_text().split()]
+    return _cpu_seconds([postmaster], with_ended_children=True) + _cpu_seconds(children)
