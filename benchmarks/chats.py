@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -97,6 +100,7 @@ def _load(context: BenchmarkContext) -> list[Figure]:
         with _gateway(port) as process:
             sequential = asyncio.run(_send_sequentially(context.rounds(SINGLE_MESSAGES)))
             cost = asyncio.run(_cost_of_one_chat(process.pid, port, context.rounds(CHAT_MESSAGES)))
+            syncs = _syncs_of_one_chat(process.pid, context.rounds(CHAT_MESSAGES))
             before = _memory(process.pid)
             started = time.perf_counter()
             concurrent = asyncio.run(_send_concurrently(chats))
@@ -113,6 +117,7 @@ def _load(context: BenchmarkContext) -> list[Figure]:
         Figure(f"  update to reply p95 of {chats:,}", shares[1], "ms", p50),
         Figure("memory of an idle chat", used, "KB", limit=200),
         Figure("commits per message of a chat", cost.commits, "", limit=4.5),
+        *([Figure("fsyncs per message of a chat", syncs, "")] if syncs is not None else []),
         Figure("CPU per message of a chat", cost.milliseconds, "ms", _cpu_of_commit(context)),
     ]
 
@@ -135,6 +140,28 @@ async def _cost_of_one_chat(pid: int, port: int, count: int) -> MessageCost:
         spent = _cpu_seconds(pid) - seconds
         commits = await asyncio.to_thread(_commits, port) - before
     return MessageCost(commits / count, 1000 * spent / count)
+
+
+def _syncs_of_one_chat(pid: int, count: int) -> float | None:
+    """How often the gateway waits for the disk per message; None without strace."""
+    if shutil.which("strace") is None:
+        return None
+    with tempfile.NamedTemporaryFile("r") as report:
+        calls = "trace=fsync,fdatasync,sync_file_range,msync"
+        command = ["strace", "-f", "-q", "-e", calls, "-e", "signal=none", "-p", str(pid)]
+        with subprocess.Popen([*command, "-o", report.name]) as tracer:
+            time.sleep(1)  # until it is attached to all threads
+            asyncio.run(_send_to_one_chat(count))
+            tracer.send_signal(signal.SIGINT)
+            tracer.wait()
+        return report.read().count("sync(") / count
+
+
+async def _send_to_one_chat(count: int) -> None:
+    async with _Client() as client:
+        for number in range(count):
+            await client.send("traced", f"traced-{number}")
+            await client.receive(number + 1)
 
 
 def _commits(port: int) -> float:
