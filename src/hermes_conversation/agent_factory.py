@@ -14,7 +14,7 @@ from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
-from hermes_agent.permissions.grants import Grants
+from hermes_agent.permissions.grants import GRANTS_FILE, Grants
 from hermes_agent.providers import selection
 from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.sandbox.runner import find_sandbox
@@ -38,7 +38,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import ConfigError, NoModelError
-from hermes_core.paths import workspace_path
+from hermes_core.paths import hermes_home, workspace_path
 from hermes_core.roles import Right, Role, may
 from hermes_state.files import media_of, shared_files
 
@@ -124,8 +124,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         is_sandboxed=find_sandbox().is_available,
         call_reviews=extensions.reviews(),
         # What the owner always allows is for the owner's conversations.
-        grants=None if may(role, Right.APPROVE) else Grants(None),
-        rules=options.allow,
+        grants=_kept_grants(db, options) if may(role, Right.APPROVE) else Grants(None),
         has_allowed_hosts=bool(hosts) and find_sandbox().name == "bubblewrap",
     )
     extensions.limit_servers(
@@ -197,6 +196,12 @@ def conversation_folder(options: ConversationOptions) -> Path:
     if may(options.role, Right.ALL_FILES):
         return working_folder(options.cwd)
     return folder_of_role(options.role, options.person)
+
+
+def _kept_grants(db: SessionDB, options: ConversationOptions) -> Grants:
+    """The rules of the owner: of this machine, or of all that share the history."""
+    path = hermes_home() / GRANTS_FILE
+    return Grants(path, rules=options.allow, shared=shared_files(db))
 
 
 def conversation_memory(db: SessionDB, options: ConversationOptions) -> MemoryFiles | None:

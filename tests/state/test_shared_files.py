@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_agent.memory.files import MemoryFiles
+from hermes_agent.permissions.grants import GRANTS_FILE, Grants
 from hermes_core.errors import StoreError
 from hermes_core.media_store import embed_media
+from hermes_core.paths import hermes_home as hermes_home_path
 from hermes_state.files import media_of, path_in_home, shared_files
 from state.conftest import POSTGRES
 
@@ -82,6 +84,23 @@ def test_memory_is_the_same_on_all_machines(
     second.replace("memory", "on the first", "on the second")
     move_to("first")
     assert MemoryFiles(shared=shared_files(db)).entries("memory")[-1] == "on the second"
+
+
+@on_postgres
+def test_what_is_always_allowed_is_allowed_on_all_machines_until_it_is_revoked(
+    open_store: OpenStore, move_to: Callable[[str], None]
+) -> None:
+    db = open_store()
+    move_to("first")
+    Grants(hermes_home_path() / GRANTS_FILE).add(["network"])
+    first = Grants(hermes_home_path() / GRANTS_FILE, shared=shared_files(db))
+    first.add(["run: make"])
+    move_to("second")
+    second = Grants(hermes_home_path() / GRANTS_FILE, shared=shared_files(db))
+    assert second.always() == ["network", "run: make"]
+    assert second.revoke("network")
+    assert not second.revoke("network")
+    assert first.always() == ["run: make"]
 
 
 def test_a_name_does_not_lead_out_of_the_home(hermes_home: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from hermes_agent.permissions import file_writes
 from hermes_agent.permissions.command_review import CommandReview, CommandReviewer
 from hermes_agent.permissions.file_access import FileAccess, ReviewedPaths
-from hermes_agent.permissions.grants import Grants, suggested_rules
+from hermes_agent.permissions.grants import GRANTS_FILE, Grants, suggested_rules
 from hermes_agent.permissions.limits import (
     LIFTED_LIMITS,
     CommandPlace,
@@ -165,7 +165,7 @@ class Approvals:
         self._free = free
         self._hermes_home = hermes_home()
         self._own_pid = own_pid or os.getpid()
-        self.grants = grants or Grants(self._hermes_home / "approvals.json", rules=rules)
+        self.grants = grants or Grants(self._hermes_home / GRANTS_FILE, rules=rules)
         self._reviewed_paths = ReviewedPaths()
         self.is_hidden = FileAccess(self._hermes_home, Path.home()).is_hidden
 

@@ -6,6 +6,7 @@ with the whole text; a last `*` stands for any further words of one simple comma
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from typing import TYPE_CHECKING, Final
@@ -17,13 +18,16 @@ from hermes_core.errors import UsageError
 from hermes_core.json_files import read_json, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from hermes_agent.tools.prompter import ApprovalAnswer, ApprovalRequest
     from hermes_core.clock import Clock
+    from hermes_state.files import FileRepository
 
 RUN_PREFIX: Final = "run: "
+GRANTS_FILE: Final = "approvals.json"
+SHARED_NAME: Final = "grants"  # of the file in a database
 KEY_PATTERN: Final = re.compile(r"[a-z][a-z0-9]*([-_:.][A-Za-z0-9_.-]+)*")
 # A wildcard never reaches into a second command, nor covers what a comment asks for.
 SHELL_OPERATORS: Final = re.compile(r"[;&|`$()<>\n\\#]")
@@ -86,9 +90,14 @@ class Grants:
     """
 
     def __init__(
-        self, path: Path | None, clock: Clock | None = None, rules: tuple[str, ...] = ()
+        self,
+        path: Path | None,
+        clock: Clock | None = None,
+        rules: tuple[str, ...] = (),
+        shared: FileRepository | None = None,
     ) -> None:
         self._path = path
+        self._shared = shared  # instead of the file, if several nodes share the history
         self._fixed_rules = frozenset(rules)  # of every session of this process
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
@@ -145,27 +154,43 @@ class Grants:
         """The rules that are kept; none without a file."""
         if self._path is None:
             return []
-        data = read_json(self._path, {}, self._clock).value
-        rules = data.get("always") if isinstance(data, dict) else None
-        return [rule for rule in rules if isinstance(rule, str)] if isinstance(rules, list) else []
+        stored = self._shared.get(SHARED_NAME) if self._shared is not None else None
+        return self._in_file() if stored is None else _rules_of(json.loads(stored))
+
+    def _in_file(self) -> list[str]:
+        if self._path is None:
+            return []
+        return _rules_of(read_json(self._path, {}, self._clock).value)
 
     def add(self, rules: Iterable[str]) -> None:
         """Keep rules."""
-        if self._path is None:
-            return
-        with folder_locked(self._path.parent):
-            write_json(self._path, {"always": sorted({*self.always(), *rules})})
+        added = set(rules)
+        self._change(lambda kept: sorted({*kept, *added}))
 
     def revoke(self, rule: str) -> bool:
         """Remove a rule that is kept; whether it was there."""
+        before = self._change(lambda kept: [item for item in kept if item != rule])
+        return rule in before
+
+    def _change(self, change: Callable[[list[str]], list[str]]) -> list[str]:
+        """Change the rules that are kept; returns those before."""
+        before: list[str] = []
         if self._path is None:
-            return False
+            return before
+
+        def replace(stored: bytes | None) -> bytes:
+            before[:] = self._in_file() if stored is None else _rules_of(json.loads(stored))
+            return json.dumps({"always": change(before)}).encode()
+
+        if self._shared is not None:
+            self._shared.change(SHARED_NAME, replace)
+            return before
         with folder_locked(self._path.parent):
-            kept = self.always()
-            if rule not in kept:
-                return False
-            write_json(self._path, {"always": [item for item in kept if item != rule]})
-        return True
+            before = self._in_file()
+            after = change(before)
+            if after != before:
+                write_json(self._path, {"always": after})
+        return before
 
     def _forget_other_turns(self, request: ApprovalRequest) -> None:
         session, turn = request.session_id, request.turn_id
@@ -175,3 +200,8 @@ class Grants:
             for call, reason in self._denied.items()
             if call[0] != session or call[1] == turn
         }
+
+
+def _rules_of(data: object) -> list[str]:
+    rules = data.get("always") if isinstance(data, dict) else None
+    return [rule for rule in rules if isinstance(rule, str)] if isinstance(rules, list) else []

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hermes_agent.permissions.grants import Grants, check_rule
+from hermes_agent.permissions.grants import GRANTS_FILE, Grants, check_rule
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
-from hermes_core.paths import hermes_home
+from hermes_core.paths import hermes_home, state_db_path
+from hermes_state import SessionDB
+from hermes_state.files import shared_files
+from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from hermes_cli.output import CommandOutput
 
@@ -58,7 +63,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print what applies to new conversations."""
     mode = ConfigFile.of_home().settings().get_str("agent.approvals")
-    sandbox, rules = find_sandbox(), _grants().always()
+    sandbox = find_sandbox()
+    with _grants() as grants:
+        rules = grants.always()
     if arguments.json:
         out.json(
             {"mode": mode, "sandbox": sandbox.name, "problem": sandbox.problem, "rules": rules}
@@ -77,18 +84,28 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Store a rule."""
     rule = check_rule(arguments.rule)
-    _grants().add([rule])
+    with _grants() as grants:
+        grants.add([rule])
     out.text(f"Allowed without asking: {rule}")
     return 0
 
 
 def remove(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Remove a rule."""
-    if not _grants().revoke(arguments.rule.strip()):
+    with _grants() as grants:
+        is_known = grants.revoke(arguments.rule.strip())
+    if not is_known:
         raise UsageError(f"No rule {arguments.rule!r}. `hermes permissions list` shows all.")
     out.text(f"Removed: {arguments.rule.strip()}")
     return 0
 
 
-def _grants() -> Grants:
-    return Grants(hermes_home() / "approvals.json")
+@contextmanager
+def _grants() -> Iterator[Grants]:
+    """The rules of this machine, or of all that share the history."""
+    path = hermes_home() / GRANTS_FILE
+    if not store_url(state_db_path()):
+        yield Grants(path)
+        return
+    with SessionDB(is_recovering=False) as db:
+        yield Grants(path, shared=shared_files(db))
