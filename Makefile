@@ -23,7 +23,7 @@ ON_POSTGRES := tests/state tests/conversation tests/plugins tests/tui_gateway te
 	tests/gateway/test_input_during_turn.py tests/acceptance/test_platform_kills.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page system models synapse lint style types check test test-engines background tests pagetests compiled clock coverage bench faults pictures lock clean
+.PHONY: help setup page system models synapse lint style types check test test-engines background tests pagetests compiled clock coverage bench faults seeded-faults pictures lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -114,6 +114,9 @@ bench: page system  ## benchmarks, each as a ratio to a baseline of the same run
 
 faults: setup system  ## the long campaigns: kills, power cuts, I/O errors
 	HERMES_CAMPAIGN=full $(BIN)/python -m pytest tests/acceptance
+
+seeded-faults: page system  ## put 40 faults into copies of the code, and check that tests notice
+	$(BIN)/python tests/seeded_faults.py
 
 pictures: page system  ## take the pictures of the dashboard for the documentation
 	$(BIN)/python tools/dashboard_pictures.py

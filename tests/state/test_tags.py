@@ -42,6 +42,16 @@ def test_an_invalid_tag_is_refused(db: SessionDB, tag: str) -> None:
     assert db.facets.facets().tags == {}
 
 
+def test_a_conversation_has_at_most_fifty_tags(db: SessionDB) -> None:
+    tags = [f"tag {number}" for number in range(50)]
+    assert len(db.tags.replace("one", tags)) == 50
+    with pytest.raises(UsageError):
+        db.tags.change("one", "one more")
+    with pytest.raises(UsageError):
+        db.tags.replace("two", [*tags, "one more"])
+    assert db.tags.tags_of(["two"]) == {"two": []}
+
+
 def test_an_unknown_session_has_no_tags(db: SessionDB) -> None:
     with pytest.raises(SessionNotFoundError):
         db.tags.replace("nobody", ["x"])
