@@ -334,7 +334,7 @@ def _import_all(names: Iterable[str]) -> None:
 
 
 def preload() -> None:
-    """Import the modules of the program."""
+    """Import the modules of the program, and load the trusted certificates."""
     import_module("hermes_state.engine.sqlite.driver").install()
     modules = [
         module.name
@@ -343,6 +343,8 @@ def preload() -> None:
         if not any(part in module.name for part in NOT_PRELOADED)
     ]
     _import_all([*modules, *PRELOADED_LIBRARIES])
+    # Cached by the module; no test sets other certificates.
+    import_module("hermes_agent.providers.http_stream").ssl_context()
 
 
 if __name__ == "__main__":
