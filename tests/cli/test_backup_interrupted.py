@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from support.command_line import Hermes
 
 MEGABYTE = 1 << 20
-LARGE_MEGABYTES = 100
+LARGE_MEGABYTES = 64
 OLD_BACKUP = Path(__file__).parent / "backups" / "backup-by-zlib-level-6.zip"
 # Fills a small disk with a backup, and prints the exit code, the error and what is left.
 BACK_UP_TO_SMALL_DISK = """

@@ -11,7 +11,8 @@ import pexpect
 import pytest
 
 from hermes_core.config.settings import SETTINGS
-from support.command_line import CLI, command
+from support.command_line import CLI
+from support.terminal import spawn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,8 +116,7 @@ def test_colours_can_be_forced(hermes: Hermes) -> None:
 def test_a_secret_is_prompted_for_by_name_and_not_echoed(
     name: str, prompt: str, hermes_home: Path
 ) -> None:
-    program, *arguments = command("config", "set", name)
-    child = pexpect.spawn(program, arguments, encoding="utf-8", timeout=90)
+    child = spawn("config", "set", name)
     child.expect_exact(f"{prompt} (hidden): ")
     child.sendline("s3cret-value")
     child.expect(pexpect.EOF)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import stat
 import struct
@@ -11,14 +10,13 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-import pexpect
 import pytest
 
 from hermes_cli.commands.achievements.scan_progress import progress_text
 from hermes_core.terminal_text import width
 from hermes_state import SessionDB
 from hermes_state.ledger.file import LedgerFile
-from support.command_line import command
+from support.terminal import spawn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -231,15 +229,7 @@ def test_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def on_terminal(*arguments: str, columns: int) -> str:
-    program, *rest = command(*arguments)
-    child = pexpect.spawn(
-        program,
-        rest,
-        dimensions=(40, columns),
-        encoding="utf-8",
-        env=dict(os.environ),
-        timeout=60,
-    )
+    child = spawn(*arguments, dimensions=(40, columns))
     output = str(child.read())
     child.close()
     assert child.exitstatus == 0, output

@@ -11,7 +11,7 @@ import pexpect
 import pytest
 
 from hermes_state import SessionDB
-from support.command_line import command
+from support.terminal import spawn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,9 +97,8 @@ def test_deleting_asks_for_confirmation_and_can_be_undone(hermes: Hermes) -> Non
 
 
 def test_on_a_terminal_the_question_is_put(hermes: Hermes) -> None:
-    first, *rest = command("sessions", "delete", "talk0")
     for answer, left in (("n", 4), ("y", 3)):
-        terminal = pexpect.spawn(str(first), [str(argument) for argument in rest], encoding="utf-8")
+        terminal = spawn("sessions", "delete", "talk0")
         terminal.expect(r"\[y/N\]")
         terminal.sendline(answer)
         terminal.expect(pexpect.EOF)
@@ -147,8 +146,7 @@ def test_search_terms_are_found(hermes: Hermes) -> None:
 
 
 def test_matches_are_highlighted_on_a_terminal() -> None:
-    first, *rest = command("sessions", "search", "number1")
-    terminal = pexpect.spawn(str(first), [str(argument) for argument in rest], encoding="utf-8")
+    terminal = spawn("sessions", "search", "number1")
     terminal.expect(pexpect.EOF)
     assert "\x1b[1;33mnumber1\x1b[0m" in terminal.before
 

@@ -16,6 +16,7 @@ from hermes_state import SessionDB
 from state.foreign_files import foreign_session, make_schema_16, write_as_hermes_agent
 from support.command_line import command
 from support.sample_history import CHAT, OSLO
+from support.terminal import spawn
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -242,12 +243,7 @@ def test_a_large_foreign_history_is_listed_at_once_and_indexed_with_progress(
     result = hermes("sessions", "list", "--limit", "2", "--json")
     assert [row["id"] for row in json.loads(result.out)] == ["s2999", "s2998"]
     assert result.err == ""
-    terminal = pexpect.spawn(*_spawned("sessions", "optimize"), encoding="utf-8")
+    terminal = spawn("sessions", "optimize")
     terminal.expect(pexpect.EOF, timeout=60)
     assert re.search(r"Indexing: \d+ % \([\d,]+ of 3,000 conversations\)", terminal.before)
     assert hermes("sessions", "list", "--limit", "1").err == ""
-
-
-def _spawned(*arguments: str) -> tuple[str, list[str]]:
-    first, *rest = command(*arguments)
-    return str(first), [str(argument) for argument in rest]

@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
-import pexpect
 import pytest
 
 from hermes_core.terminal_text import width
 from hermes_state import SessionDB
-from support.command_line import command
+from support.terminal import spawn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def on_terminal(*arguments: str, columns: int = 80) -> str:
-    program, *rest = command(*arguments)
-    child = pexpect.spawn(
-        program,
-        rest,
-        dimensions=(24, columns),
-        encoding="utf-8",
-        # Set explicitly: readline in this process puts COLUMNS into the C environment.
-        env=dict(os.environ),
-        timeout=30,
-    )
+    child = spawn(*arguments, dimensions=(24, columns))
     output = str(child.read())
     child.close()
     assert child.exitstatus == 0, output

@@ -21,6 +21,7 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DASHBOARD, InstanceRecord
 from hermes_dashboard.auth.passwords import PasswordFile
 from support.command_line import DASHBOARD_MODULES, command, start_program
+from support.terminal import spawn
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
@@ -280,9 +281,8 @@ def test_the_password_comes_from_a_pipe(hermes_home: Path) -> None:
 
 
 def test_the_password_is_asked_for_twice_and_not_shown(hermes_home: Path) -> None:
-    name, *arguments = command("dashboard", "password")
     for second, code in (("something else", 2), (PASSWORD, 0)):
-        typing = pexpect.spawn(name, arguments, encoding="utf-8", timeout=30)
+        typing = spawn("dashboard", "password")
         typing.expect("New password: ")
         typing.sendline(PASSWORD)
         typing.expect("Repeat the password: ")

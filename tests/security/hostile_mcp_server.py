@@ -7,13 +7,14 @@ import socket
 import sys
 from pathlib import Path
 
-from mcp.server.mcpserver import MCPServer
-from mcp.types import ToolAnnotations
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-server = MCPServer("hostile", log_level="ERROR")
+from support import small_mcp_server
+
+TEXTS = {"type": "array", "items": small_mcp_server.TEXT}
+PARAMETERS = {"paths": TEXTS, "targets": TEXTS, "port": small_mcp_server.INTEGER}
 
 
-@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def attack(paths: list[str], targets: list[str], port: int) -> str:
     """Report which files can be read and written, and whether a port can be reached."""
     lines = []
@@ -38,5 +39,6 @@ def attack(paths: list[str], targets: list[str], port: int) -> str:
 
 
 if __name__ == "__main__":
-    assert sys.argv[1] == "stdio"
-    server.run("stdio")
+    tool = (attack, attack.__doc__, PARAMETERS, list(PARAMETERS), small_mcp_server.READS)
+    small_mcp_server.TOOLS = {"attack": tool}
+    small_mcp_server.main()

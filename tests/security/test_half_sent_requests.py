@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from gateway.platforms.request_body import IDLE_SECONDS, read_body
 from hermes_state import SessionDB
 from support.api_setup import API_KEY, COMPLETIONS, ApiSetup
 from support.webhook_setup import WebhookSetup
@@ -18,12 +19,21 @@ if TYPE_CHECKING:
 
 CLIENTS = 20
 PATIENCE_SECONDS = 20
+SHORT_IDLE_SECONDS = 1.0
 
 
 @pytest.fixture
 def db(hermes_home: Path) -> Iterator[SessionDB]:
     with SessionDB() as store:
         yield store
+
+
+@pytest.fixture(autouse=True)
+def short_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorten the time without a byte; the one of the gateway ends requests as well."""
+    assert read_body.__defaults__ == (IDLE_SECONDS,)
+    assert SHORT_IDLE_SECONDS < IDLE_SECONDS < PATIENCE_SECONDS
+    monkeypatch.setattr(read_body, "__defaults__", (SHORT_IDLE_SECONDS,))
 
 
 async def send_half(url: str, path: str, *headers: str) -> bytes:

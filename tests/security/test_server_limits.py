@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx2 as httpx
 import pytest
 
+from hermes_core import connection_limits
 from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DASHBOARD
 from hermes_dashboard.auth.passwords import PasswordFile
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 HALF_OPEN = 300
 FILE_LIMIT = 256  # of the server: fewer than there are half-open requests
 PATIENT = 20.0  # an answer that needs longer counts as none
+SHORT_HEAD_SECONDS = 1.0
 
 
 @contextlib.contextmanager
@@ -122,7 +124,11 @@ def test_unfinished_tls_handshakes_do_not_stop_the_page(hermes_home: Path, tmp_p
             assert secure.recv(15) == b"HTTP/1.1 200 OK"
 
 
-def test_a_connection_that_sends_no_request_is_closed(db: SessionDB) -> None:
+def test_a_connection_that_sends_no_request_is_closed(
+    db: SessionDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert SHORT_HEAD_SECONDS < connection_limits.HEAD_SECONDS < PATIENT
+    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", SHORT_HEAD_SECONDS)
     with dashboard(dashboard_context(db)) as running:
         parts = urlsplit(running.url)
         address = (parts.hostname or "", parts.port or 0)

@@ -41,7 +41,7 @@ FORK_SERVER = ForkServer()
 def run_hermes(*arguments: str, **environment: str) -> Finished:
     """Run `hermes` with *arguments* to its end."""
     variables = {**os.environ, **environment}
-    if _needs_own_interpreter(environment):
+    if needs_own_interpreter(environment):
         process = subprocess.run(
             command(*arguments), capture_output=True, check=False, env=variables,
             timeout=PATIENCE_SECONDS,
@@ -54,10 +54,13 @@ def run_hermes(*arguments: str, **environment: str) -> Finished:
 
 
 DASHBOARD_MODULES = (
-    "hermes_dashboard.app", "uvicorn.lifespan.on", "uvicorn.loops.auto",
-    "uvicorn.protocols.http.h11_impl", "uvicorn.protocols.websockets.auto",
+    "hermes_dashboard.app", "pydantic.v1", "uvicorn.lifespan.on", "uvicorn.loops.asyncio",
+    "uvicorn.loops.auto", "uvicorn.protocols.http.h11_impl", "uvicorn.protocols.websockets.auto",
 )  # fmt: skip
-GATEWAY_MODULES = ("gateway.run",)
+GATEWAY_MODULES = (
+    "gateway.platforms.api_server", "gateway.platforms.webhook", "gateway.run",
+    "uvicorn.lifespan.off",
+)  # fmt: skip
 
 Process = ForkedProcess | subprocess.Popen[bytes]
 
@@ -74,7 +77,7 @@ def start_program(
     *program* is "hermes_cli" or "gateway.process.main".
     """
     variables = {**os.environ, **environment}
-    if _needs_own_interpreter(environment):
+    if needs_own_interpreter(environment):
         is_cli = program == "hermes_cli"
         full_command = command(*arguments) if is_cli else [sys.executable, "-P", "-m", program]
         out, err = streams
@@ -84,7 +87,7 @@ def start_program(
     return FORK_SERVER.start(program, list(arguments), variables, streams, preloaded)
 
 
-def _needs_own_interpreter(environment: dict[str, str]) -> bool:
+def needs_own_interpreter(environment: dict[str, str]) -> bool:
     """Whether a variable takes effect at interpreter start, or coverage is measured."""
     startup_prefixes = ("PYTHON", "LC_", "LANG", "LD_")
     is_measured = os.environ.get("HERMES_TESTS_MEASURED") == "all"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import json
 import os
@@ -20,6 +21,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import threading
 import time
 import traceback
@@ -37,6 +39,16 @@ PRELOADED = (
 )  # fmt: skip
 # Modules that are separate programs, or need an optional dependency.
 NOT_PRELOADED = ("__main__", ".local", ".mcp", "hermes_cli.plugins", ".tui")
+# What commands import when they need it; no variable that tests set changes the import.
+PRELOADED_LIBRARIES = (
+    "anyio._backends._asyncio", "anyio.streams.tls", "argcomplete", "encodings.ascii",
+    "encodings.cp437", "encodings.idna", "encodings.utf_8_sig", "glob", "h2.connection",
+    "httpcore2", "multiprocessing.popen_spawn_posix", "multiprocessing.resource_tracker",
+    "resvg_py", "ruamel.yaml.mergevalue", "tree_sitter", "tree_sitter_bash", "truststore",
+)  # fmt: skip
+TERMINAL_MODULES = (
+    "prompt_toolkit.input.vt100", "prompt_toolkit.output.vt100", "prompt_toolkit.shortcuts",
+)  # fmt: skip
 STREAM_COUNT = 3
 # The function of each program, by the module that `python -m` takes.
 PROGRAMS = {
@@ -85,20 +97,42 @@ class ForkServer:
 
         The server imports the modules *preloaded* once, before it forks.
         """
-        ours, theirs = socket.socketpair()
         null = os.open(os.devnull, os.O_RDONLY)
+        try:
+            return self._start(program, arguments, environment, [null, *streams], preloaded)
+        finally:
+            os.close(null)
+
+    def start_on_terminal(
+        self, arguments: list[str], environment: dict[str, str], terminal: int
+    ) -> ForkedProcess:
+        """Start `hermes` in a session of its own that the terminal controls."""
+        streams = [terminal] * STREAM_COUNT
+        return self._start(
+            "hermes_cli", arguments, environment, streams, TERMINAL_MODULES, is_on_terminal=True
+        )
+
+    def _start(
+        self,
+        program: str,
+        arguments: list[str],
+        environment: dict[str, str],
+        streams: list[int],
+        preloaded: tuple[str, ...] = (),
+        *,
+        is_on_terminal: bool = False,
+    ) -> ForkedProcess:
+        ours, theirs = socket.socketpair()
         request = {
             "program": program,
             "arguments": arguments,
             "environment": environment,
             "cwd": str(Path.cwd()),
             "preloaded": preloaded,
+            "is_on_terminal": is_on_terminal,
         }
-        try:
-            self._send(request, [null, *streams, theirs.fileno()])
-        finally:
-            os.close(null)
-            theirs.close()
+        with theirs:
+            self._send(request, [*streams, theirs.fileno()])
         return ForkedProcess(ours, arguments)
 
     def _send(self, request: dict[str, object], descriptors: list[int]) -> None:
@@ -113,7 +147,7 @@ class ForkServer:
 class ForkedProcess:
     """A started program, with the methods of `subprocess.Popen` that tests use.
 
-    The supervisor of the process sends two lines: the process id, then the exit code.
+    The server sends two lines: the process id, then the exit code.
     """
 
     def __init__(self, connection: socket.socket, arguments: list[str]) -> None:
@@ -195,38 +229,53 @@ def _start() -> tuple[socket.socket, subprocess.Popen[bytes]]:
 
 
 def serve(requests: socket.socket) -> None:
-    """Fork for every request until the other end is closed."""
+    """Fork for every request until the other end is closed; report each exit code."""
+    reports: dict[int, socket.socket] = {}
+    child_ended, wakeup = socket.socketpair()
+    child_ended.setblocking(False)
+    wakeup.setblocking(False)
+    signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
+        ready, _, _ = select.select([requests, child_ended], [], [])
+        if child_ended in ready:
+            child_ended.recv(1 << 12)
+            _report_ended(reports)
+        if requests not in ready:
+            continue
         data, descriptors, _, _ = socket.recv_fds(requests, MAX_REQUEST_BYTES, STREAM_COUNT + 1)
         if not data:
             return
         request = json.loads(data)
         _import_all(request["preloaded"])
-        if os.fork() == 0:
-            requests.close()
-            _supervise(request, descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+        *streams, report = descriptors
+        process = os.fork()
+        if process == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for connection in (requests, child_ended, wakeup, *reports.values()):
+                connection.close()
+            os.close(report)
+            _run(request, streams)
+        for stream in streams:
+            os.close(stream)
+        reports[process] = socket.socket(fileno=report)
+        _report(reports[process], process)
 
 
-def _supervise(request: dict[str, object], descriptors: list[int]) -> None:
-    """Run the command in a fork of this fork, and report its exit code."""
-    *streams, report = descriptors
-    process = os.fork()
-    if process == 0:
-        os.close(report)
-        _run(request, streams)
-    for stream in streams:
-        os.close(stream)
-    with socket.socket(fileno=report) as connection:
-        connection.sendall(f"{process}\n".encode())
-        _, status = os.waitpid(process, 0)
-        with contextlib.suppress(OSError):  # the test has ended meanwhile
-            connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
-    os._exit(0)
+def _report_ended(reports: dict[int, socket.socket]) -> None:
+    """Send the exit codes of the processes that have ended."""
+    while reports:
+        process, status = os.waitpid(-1, os.WNOHANG)
+        if not process:
+            return
+        with reports.pop(process) as connection:
+            _report(connection, os.waitstatus_to_exitcode(status))
+
+
+def _report(connection: socket.socket, number: int) -> None:
+    with contextlib.suppress(OSError):  # the test has ended meanwhile
+        connection.sendall(f"{number}\n".encode())
 
 
 def _run(request: dict[str, object], streams: list[int]) -> None:
@@ -234,6 +283,9 @@ def _run(request: dict[str, object], streams: list[int]) -> None:
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    if request["is_on_terminal"]:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.chdir(str(request["cwd"]))
     os.environ.clear()
     os.environ.update(request["environment"])  # type: ignore[call-overload]
@@ -282,14 +334,17 @@ def _import_all(names: Iterable[str]) -> None:
 
 
 def preload() -> None:
-    """Import the modules of the program."""
+    """Import the modules of the program, and load the trusted certificates."""
     import_module("hermes_state.engine.sqlite.driver").install()
-    _import_all(
+    modules = [
         module.name
         for name in PRELOADED
         for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}.")
         if not any(part in module.name for part in NOT_PRELOADED)
-    )
+    ]
+    _import_all([*modules, *PRELOADED_LIBRARIES])
+    # Cached by the module; no test sets other certificates.
+    import_module("hermes_agent.providers.http_stream").ssl_context()
 
 
 if __name__ == "__main__":

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pexpect
 
 from hermes_state import SessionDB
-from support.command_line import command
 from support.model_servers import model_argument
+from support.terminal import spawn
 
 if TYPE_CHECKING:
     from hermes_agent.providers.scripted_server import ScriptServer
@@ -19,15 +18,11 @@ EDITOR = r"\x1b\[\?2004h"  # printed when the line editor starts
 
 def start_chat(server: ScriptServer, *extra_arguments: str) -> pexpect.spawn[str]:
     """Start an interactive chat."""
-    arguments = command("chat", "--model", model_argument(server), *extra_arguments)
-    environment = {**os.environ, "TERM": "xterm-256color"}
-    child = pexpect.spawn(
-        arguments[0],
-        arguments[1:],
-        encoding="utf-8",
+    child = spawn(
+        *("chat", "--model", model_argument(server), *extra_arguments),
+        environment={"TERM": "xterm-256color"},
         timeout=90,
         dimensions=(40, 100),
-        env=environment,
     )
     child.expect("/help")
     return child
