@@ -5,7 +5,7 @@ A history in a file has none of them here: they are in the home of its machine.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import StoreError
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_state import SessionDB
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.database import QueryResult
+    from hermes_state.engine.transaction import Tx
 
+MEMORY_PREFIX: Final = "memory/"
 GET_FILE: Final = "SELECT content FROM hermes_file WHERE name = ?"
 PUT_FILE: Final = """
     INSERT INTO hermes_file (name, content, stored_at) VALUES (?, ?, ?)
@@ -75,13 +77,13 @@ def files_of_home() -> Iterator[tuple[str, Path]]:
 
 def memory_name(path: Path) -> str:
     """The name of a file of the agent's memory in the database."""
-    return f"memory/{path.relative_to(hermes_home()).as_posix()}"
+    return f"{MEMORY_PREFIX}{path.relative_to(hermes_home()).as_posix()}"
 
 
-def path_in_home(name: str) -> Path:
-    """The path of a file of the database in this home."""
+def path_in_home(name: str, home: Path | None = None) -> Path:
+    """The path of a file of the database in a home."""
     kind, _, rest = name.partition("/")
-    home = hermes_home()
+    home = home or hermes_home()
     path = home / "media" / rest[:2] / rest if kind == "media" else home / rest
     if not path.resolve().is_relative_to(home.resolve()):
         raise StoreError(f"the database has a file with an invalid name: {name}")
@@ -98,14 +100,21 @@ def upload_files(write: Callable[[Callable[[Tx], None]], object]) -> int:
     return count
 
 
-def download_files(read: Callable[[Callable[[Reader], Any]], Any]) -> int:
-    """Write the files of a database to this home; how many. Those that it has are kept."""
+def unpack(execute: Callable[..., QueryResult], home: Path | None = None) -> int:
+    """Move the media and the memory from a file's tables to a home; how many files changed.
+
+    A history in a file does not use them: its home has these files.
+    """
     count = 0
-    for (name,) in read(lambda reader: reader.rows("SELECT name FROM hermes_file")):
-        path = path_in_home(name)
-        if not path.exists():
+    names = [row[0] for row in execute("SELECT name FROM hermes_file").fetchall()]
+    for name in names:
+        if not name.startswith((REMOTE_PREFIX, MEMORY_PREFIX)):
+            continue
+        path = path_in_home(name, home)
+        content = bytes(execute(GET_FILE, (name,)).fetchone()[0])
+        if not path.exists() or path.read_bytes() != content:
             private_folder(path.parent)
-            content = read(lambda reader: reader.value(GET_FILE, (name,)))  # noqa: B023 - as above
-            write_atomically(path, bytes(content))
+            write_atomically(path, content)
             count += 1
+    execute("DELETE FROM hermes_file")
     return count

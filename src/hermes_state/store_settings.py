@@ -94,9 +94,7 @@ def store_url(path: Path) -> str:
 
 
 def store_password() -> str:
-    """The password of the database, from `.env`; empty if the URL or a service file has it."""
-    if not may_be_set("store.url"):
-        return ""
+    """The password of the database, from `.env`; empty if a service file has it."""
     from hermes_core.config.file import ConfigFile  # noqa: PLC0415 - rarely needed
 
-    return ConfigFile.of_home().settings().get_str("store.password")
+    return ConfigFile.of_home().settings().get_secret("store.password") or ""

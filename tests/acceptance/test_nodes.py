@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
+    from support.postgres import PostgresServer
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 NODE_TIMEOUT_SECONDS = 3
@@ -40,8 +42,14 @@ SLOW_ANSWERS = str([{"say": "word " * 300, "pause": 1}] * (MAX_TURNS + 2))
 
 
 @pytest.fixture
-def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    with running_postgres() as server, server.history() as address:
+def server() -> Iterator[PostgresServer]:
+    with running_postgres() as result:
+        yield result
+
+
+@pytest.fixture
+def url(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    with server.history() as address:
         monkeypatch.setenv("HERMES_STORE_URL", address)
         monkeypatch.setenv("HERMES_STORE_NODE_TIMEOUT_SECONDS", str(NODE_TIMEOUT_SECONDS))
         yield address
@@ -150,6 +158,23 @@ async def test_a_chat_with_a_working_folder_waits_for_the_machine_that_has_it(
         with SessionDB(is_recovering=False) as db:
             assert db.nodes.release("first") == 1
         await async_wait_until(lambda: chat.replies[-1]["text"] == "two")
+
+
+async def test_a_gateway_returns_when_the_server_was_away_for_long(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]], server: PostgresServer
+) -> None:
+    answering("[{say: one}]")
+    ConfigFile.of_home().set("store.busy_seconds", "1")
+    (only,) = nodes("only")
+    only.start()
+    await async_wait_until(only.is_connected)
+    await asyncio.to_thread(server.stop)
+    await async_wait_until(lambda: only.status().get("gateway_state") == "starting")
+    await asyncio.to_thread(server.start)
+    await async_wait_until(only.is_connected)
+    async with LocalChatClient(only.socket) as chat:
+        await chat.send("hello", "m1")
+        assert await chat.wait_for(1) == ["one"]
 
 
 class TelegramNodes:

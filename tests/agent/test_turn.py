@@ -15,6 +15,7 @@ from hermes_agent import events
 from hermes_agent.agent import renewing_lease
 from hermes_agent.events import TextDelta, ToolFinished, TurnEnd, TurnFinished
 from hermes_agent.tools.base import Tool, failure, success
+from hermes_agent.turn import OUT_OF_REQUESTS
 from hermes_core.errors import LeaseLostError, LeaseTakenError
 from support.waiting import PATIENCE_SECONDS, act_when, wait_until
 
@@ -407,3 +408,18 @@ def test_run_conversation_returns_the_outcome_of_a_turn(scene: Scene) -> None:
     assert not result["interrupted"]
     assert result["session_id"] == agent.session_id
     json.dumps(result["messages"])
+
+
+def test_the_last_request_of_a_turn_has_no_tools_and_says_so(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_agent.turn.MAX_REQUESTS", 3)
+    agent = scene.agent(
+        f"steps: [{{calls: [{CALL}]}}, {{calls: [{CALL}]}}, {{say: Done.}}]", echo()
+    )
+    list(agent.turn("hi"))
+    before, last = scene.servers[0].requests[-2:]
+    assert before["tools"]
+    assert not last.get("tools")
+    assert last["messages"][-1]["content"] == OUT_OF_REQUESTS
+    assert before["messages"][-1]["content"] != OUT_OF_REQUESTS

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import stat
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
+from hermes_agent.memory.files import MemoryFiles
+from hermes_core import media_store
+from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
+from support.postgres import running_postgres
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,3 +126,106 @@ def test_a_search_that_only_reads_indexes_what_is_pending(
         assert len(json.loads(hermes("sessions", "search", "lighthouse", "--json").out)) == 1
         assert db.search.progress() is None
         assert json.loads(hermes("sessions", "stats", "--json").out)["database_bytes"] > 100_000
+
+
+@pytest.fixture
+def protected() -> Iterator[str]:
+    """The URL of a database that needs a password, which it does not have."""
+    with running_postgres() as server:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute("ALTER ROLE hermes PASSWORD 'secret word'")
+            (server.folder / "data" / "pg_hba.conf").write_text("local all all scram-sha-256\n")
+            connection.execute("SELECT pg_reload_conf()")
+        yield server.url
+
+
+def test_the_password_of_the_setting_is_used(hermes: Hermes, protected: str) -> None:
+    advice = "hermes config set store.password"
+    wait_until(lambda: advice in hermes("store", "check", protected).err)
+    ConfigFile.of_home().set("store.password", "secret word")
+    assert "0 sessions" in hermes("store", "check", protected).out
+    assert hermes("config", "set", "store.url", protected).code == 0
+    assert hermes("chat", "-q", "hello").err.count("password") == 0
+
+
+@pytest.mark.parametrize("value", ["mysql://h/d", "/tmp/foo.db", "garbage", "service="])
+def test_what_is_no_database_is_refused_when_it_is_set(hermes: Hermes, value: str) -> None:
+    done = hermes("config", "set", "store.url", value)
+    assert done.code != 0
+    assert "postgresql://USER@HOST/DATABASE" in done.err
+
+
+def test_a_history_in_postgresql_is_optimized(
+    hermes: Hermes, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    with SessionDB() as db:
+        db.create_session("s1", "cli")
+    done = hermes("sessions", "optimize")
+    assert (done.code, "error" in done.err) == (0, False)
+
+
+@pytest.mark.usefixtures("history")
+def test_a_folder_is_no_target_and_keeps_its_rights(hermes: Hermes, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o755)
+    for target in (str(folder), "", "mysql://x/y"):
+        assert hermes("store", "copy", "--to", target).code != 0
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+@pytest.mark.usefixtures("history")
+def test_a_database_with_tables_of_another_program_is_refused(hermes: Hermes, url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE sessions (x int)")
+    assert "tables of another program" in hermes("store", "copy", "--to", url).err
+
+
+@pytest.mark.usefixtures("history")
+def test_files_are_copied_again_and_come_back(
+    hermes: Hermes, url: str, hermes_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    MemoryFiles().add("memory", "apples")
+    media_store.of_home().keep(b"picture", "a.png")
+    for _ in range(2):  # the second time, the files are there already
+        copied = hermes("store", "copy", "--to", url, "--json")
+        assert json.loads(copied.out)["files"] == 2, copied.err
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    with SessionDB() as db:
+        MemoryFiles(shared=db.files).add("memory", "plums")
+    # As if another machine had written it.
+    (hermes_home / "memories" / "MEMORY.md").write_text("apples\n")
+    archive = tmp_path / "backup.zip"
+    assert hermes("backup", str(archive)).code == 0
+    assert hermes("store", "copy", "--to", str(tmp_path / "new.db")).code == 0
+    assert MemoryFiles().entries("memory") == ["apples", "plums"]
+    monkeypatch.delenv("HERMES_STORE_URL")
+    restored = tmp_path / "restored"
+    assert hermes("restore", str(archive), "--to", str(restored), "--yes").code == 0
+    assert "plums" in (restored / "memories" / "MEMORY.md").read_text()
+
+
+@pytest.mark.usefixtures("history")
+def test_a_copy_that_was_interrupted_takes_over_later_changes(
+    hermes: Hermes, url: str, hermes_home: Path
+) -> None:
+    assert hermes("store", "copy", "--to", url).code == 0
+    with SessionDB(hermes_home / "state.db") as db:
+        db.append_message("s1", "assistant", "Over there.")
+        db.set_session_title("s1", "Lighthouses")
+    done = hermes("store", "copy", "--to", url)
+    assert done.code == 0, done.err
+    assert hermes("config", "set", "store.url", url).code == 0
+    assert "Lighthouses" in hermes("sessions", "list").out
+
+
+def test_a_copy_is_not_made_while_another_machine_answers(
+    hermes: Hermes, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    with SessionDB() as db:
+        db.nodes.join("attic", {})
+        done = hermes("store", "copy", "--to", str(tmp_path / "new.db"))
+        assert "Gateways are running on attic" in done.err
+        db.nodes.leave()
+    assert hermes("store", "copy", "--to", str(tmp_path / "new.db")).code == 0

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.config import GatewayConfig, Platform, PlatformConfig
 from gateway.inbound.access_control import AccessControl
+from gateway.platforms.base import MessageEvent
 from gateway.session import SessionSource
 from hermes_core.roles import Role
+from support.gateways import outbox_texts, running_gateway
 from support.pairings import pair
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hermes_state import SessionDB
 
 
@@ -121,3 +125,14 @@ def test_in_a_group_only_messages_to_the_bot_are_answered(db: SessionDB) -> None
     assert access(db).is_for_agent(source(), is_addressed=False)
     assert access(db, require_mention=False).is_for_agent(group, is_addressed=False)
     assert access(db, free_response_channels=["g1"]).is_for_agent(group, is_addressed=False)
+
+
+async def test_nothing_of_a_message_from_an_unknown_user_is_stored(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[]")
+    event = MessageEvent("hello", source=source("7", chat_id="7"), message_id="1")
+    async with running_gateway(db, tmp_path) as service:
+        await service.receiver.receive("bot", event)
+    assert db.inbox.find_id("telegram", "bot", "7", "1") is None
+    assert "hello" not in str(outbox_texts(db))

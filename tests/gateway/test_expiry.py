@@ -37,6 +37,20 @@ def test_the_watcher_does_not_undo_the_effect_of_a_message(db: SessionDB, tmp_pa
     assert route.session_id == new.session_id
 
 
+@pytest.mark.clock
+@pytest.mark.parametrize(("mode", "is_new"), [("idle", True), ("none", False)])
+def test_a_conversation_expires_only_by_its_policy(
+    db: SessionDB, tmp_path: Path, mode: Any, is_new: bool
+) -> None:
+    policy = SessionResetPolicy(mode, idle_minutes=60)
+    routes = open_routes(db, tmp_path, default_reset_policy=policy)
+    source = local_message("x", "0").source
+    assert source is not None
+    old = routes.get_or_create_session(source)
+    routes.update_session(old.session_key, updated_at=local_now() - timedelta(hours=3))
+    assert (routes.get_or_create_session(source).session_id != old.session_id) == is_new
+
+
 async def test_the_watcher_survives_a_store_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = object.__new__(GatewayRunner)
     runner._running, checks = True, []

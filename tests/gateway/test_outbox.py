@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from gateway.outbound.sender import DUPLICATE_NOTE
 from gateway.platforms.base import Abilities, ErrorKind, SendResult
 from support.gateways import running_gateway
 from support.waiting import async_wait_until
@@ -75,6 +76,51 @@ async def test_a_refused_reply_is_given_up_after_one_attempt(
     reply = stored_reply(db, number)
     assert (reply.state, reply.attempts) == ("failed", 1)
     assert reply.error == "the bot was blocked"
+
+
+class EditingAdapter(FaultyAdapter):
+    """An adapter of a platform whose message for an edit is gone."""
+
+    abilities: ClassVar = Abilities(edit=True)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.edited: list[str] = []
+
+    async def send(self, outgoing: OutgoingMessage) -> SendResult:
+        self.texts.append(outgoing.text)
+        return SendResult(True, message_id="1")
+
+    async def edit(self, _outgoing: OutgoingMessage, message_id: str) -> SendResult:
+        self.edited.append(message_id)
+        return SendResult(False, error="no such message", error_kind=ErrorKind.NOT_FOUND)
+
+
+async def test_a_reply_that_may_have_arrived_is_repeated_with_a_note(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[]")
+    adapter = EditingAdapter()
+    db.outbox.add("k", platform="telegram", target={"chat_id": "1"}, payload={"text": "hi"})
+    claimed = db.outbox.claim("telegram")
+    assert claimed is not None
+    db.outbox.postpone(claimed.outbox_id, "cut", may_have_arrived=True, after_seconds=0)
+    async with running_gateway(db, tmp_path, adapters={"telegram": adapter}):
+        await async_wait_until(lambda: adapter.texts)
+    assert adapter.texts == [f"{DUPLICATE_NOTE}hi"]
+
+
+async def test_a_reply_whose_live_message_is_gone_is_a_new_message(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering("[]")
+    adapter = EditingAdapter()
+    payload = {"text": "hi", "in_place_of": "m1"}
+    db.outbox.add("k", platform="telegram", target={"chat_id": "1"}, payload=payload)
+    async with running_gateway(db, tmp_path, adapters={"telegram": adapter}):
+        await async_wait_until(lambda: adapter.texts)
+    assert (adapter.edited, adapter.texts) == (["m1"], ["hi"])
 
 
 def test_old_messages_are_not_sent(db: SessionDB) -> None:

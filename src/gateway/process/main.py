@@ -7,11 +7,13 @@ import logging
 import os
 import signal
 import sys
+import time
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from hermes_core import log_file
-from hermes_core.errors import ConfigError, HermesError
+from hermes_core.backoff import Backoff
+from hermes_core.errors import ConfigError, HermesError, StoreUnavailableError
 from hermes_core.signals import stop_signals
 from hermes_state.engine.sqlite import driver
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+RESTART_VARIABLE: Final = "HERMES_GATEWAY_RESTARTED"  # set in the process that replaces another
+STORE_BACKOFF: Final = Backoff(1.0, 10.0)
 CONFIG_EXIT_CODE: Final = 78  # EX_CONFIG: restarting does not help
 
 
@@ -31,6 +35,8 @@ def main() -> int:
     driver.install()
     log_file.install(log_file.GATEWAY_LOG_NAME)
     try:
+        if os.environ.pop(RESTART_VARIABLE, ""):
+            _wait_for_store()
         ended = run()
     except HermesError as error:
         return _report_failure(error)
@@ -75,7 +81,26 @@ async def _run(runner: GatewayRunner, report: Callable[[str], object] | None) ->
 def restart() -> None:
     """Replace this process with a new one that keeps the PID, as supervisors expect."""
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    os.environ[RESTART_VARIABLE] = "1"
     os.execv(sys.executable, [sys.executable, "-P", "-m", "gateway.process.main"])  # noqa: S606
+
+
+def _wait_for_store() -> None:
+    """Wait until the history can be opened: its loss may be the reason of the restart."""
+    from gateway import status  # noqa: PLC0415 - after driver.install()
+    from hermes_state import SessionDB  # noqa: PLC0415 - as above
+
+    attempts = 0
+    while True:
+        try:
+            SessionDB(is_recovering=False).close()
+        except StoreUnavailableError as error:
+            attempts += 1
+            log.warning("gateway waits for the history: %s", error)
+            status.write_runtime_status("starting", exit_reason=None)
+            time.sleep(STORE_BACKOFF.delay(attempts))
+        else:
+            return
 
 
 def _report_failure(error: HermesError) -> int:

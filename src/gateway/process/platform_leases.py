@@ -88,6 +88,9 @@ class PlatformLeases:
         """Let another gateway connect at once."""
         if self._task is not None:
             self._task.cancel()
-        for lease in self._leases:
-            await asyncio.to_thread(self._db.leases.release, lease)
-        self._leases = []
+        leases, self._leases = self._leases, []
+        for lease in leases:
+            try:
+                await asyncio.to_thread(self._db.leases.release, lease)
+            except StoreError as error:  # it ends by itself
+                log.info("platform lease not released: %s", error)

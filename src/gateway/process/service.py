@@ -61,8 +61,8 @@ SENDERS_PER_PLATFORM: Final = 4  # the replies of one chat keep their order
 MAIL_RETENTION_DAYS: Final = 30.0  # far longer than any platform redelivers a message
 HANDOFF_POLL_SECONDS: Final = 2.0
 MISSING_NODE_REPLY: Final = (
-    "This conversation works with files on {node}, which is not running. Your message is answered "
-    "when it is back."
+    "This conversation works with files on {node}, which is not running. Your messages are "
+    "answered when it is back, or after `hermes nodes release {node}` on another machine."
 )
 RESTARTED_REPLY: Final = "The gateway has restarted."
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hermes_core.config.schema import Setting, Value
 
 PASSWORD_IN_URL = re.compile(r"://[^/@]*:[^/@]*@|\bpassword\s*=", re.IGNORECASE)
+DATABASE_URL = re.compile(r"postgres(ql)?://|[a-z_]+=\S")
 _BOOLEANS = {"true": True, "yes": True, "on": True, "1": True} | {
     "false": False,
     "no": False,
@@ -50,7 +51,7 @@ def parse_value(setting: Setting, raw: object, where: str) -> Value:
     """*raw* as a value of this setting; *where* names its origin in the error."""
     value = _convert(setting, raw)
     if value is None or not _in_range(setting, value):
-        shown = "a URL with a password" if setting.is_database_url else _shorten(raw)
+        shown = "a URL with a password" if _has_password(setting, raw) else _shorten(raw)
         raise ConfigError(
             f"{setting.name} in {where} is {shown}; it must be {describe_allowed(setting)}."
         )
@@ -64,7 +65,7 @@ def describe_allowed(setting: Setting) -> str:
     if setting.is_time_zone:
         return "a time zone such as Europe/Berlin or UTC, or empty for the system's"
     if setting.is_database_url:
-        return "a text without a password, which belongs in store.password"
+        return "postgresql://USER@HOST/DATABASE or service=NAME; the password is store.password"
     noun = {
         "bool": "true or false",
         "int": "a whole number",
@@ -100,6 +101,14 @@ def _shorten(raw: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def _has_password(setting: Setting, raw: object) -> bool:
+    return setting.is_database_url and PASSWORD_IN_URL.search(str(raw)) is not None
+
+
+def _is_database(raw: object) -> bool:
+    return not raw or DATABASE_URL.match(str(raw)) is not None
+
+
 def _in_range(setting: Setting, value: Value) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return True
@@ -112,7 +121,7 @@ def _convert(setting: Setting, raw: object) -> Value | None:
         return _choice(setting, raw)
     if setting.is_time_zone:
         return _time_zone(raw)
-    if setting.is_database_url and PASSWORD_IN_URL.search(str(raw)):
+    if setting.is_database_url and (_has_password(setting, raw) or not _is_database(raw)):
         return None
     readers: dict[str, Callable[[object], Value | None]] = {
         "bool": _bool,

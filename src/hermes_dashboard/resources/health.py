@@ -73,7 +73,7 @@ def _history(context: DashboardContext) -> CheckResult:
         raise StoreError(
             f"{context.db.db_path} was replaced by another file; restart the dashboard"
         )
-    return OK, str(context.db.db_path)
+    return OK, context.db.engine.database.place
 
 
 def _journal(context: DashboardContext) -> CheckResult:

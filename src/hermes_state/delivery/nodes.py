@@ -112,6 +112,11 @@ class NodeRepository(Repository):
 
         self.engine.write(leave)
 
+    def with_gateway(self) -> list[str]:
+        """The nodes on which a gateway is running."""
+        gateways = self.engine.read(self._running_gateways)
+        return sorted({node for node, _ in gateways.values()})
+
     def bind(self, session_key: str) -> None:
         """Let only this node handle the messages of a place: its folder is here."""
         node = self.identity.host
@@ -145,6 +150,8 @@ class NodeRepository(Repository):
 
     def _running_gateways(self, reader: Reader) -> dict[str, tuple[str, dict[str, str]]]:
         """Node and settings of each running gateway, by process."""
+        if not reader.columns.has_own_tables:
+            return {}
         stored = json.loads(reader.value(GET_META, (GATEWAYS_KEY,)) or "{}")
         dead = set(process_identity.dead_processes(reader, self.identity, self.engine.clock))
         alive = {row[0] for row in reader.rows(process_identity.SELECT_PROCESSES)} - dead

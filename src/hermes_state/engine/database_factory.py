@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes_core import paths
 from hermes_core.clock import SystemClock
+from hermes_core.errors import UsageError
 from hermes_state.engine.sqlite.database import SqliteDatabase
 from hermes_state.store_settings import StoreSettings, store_password
 
@@ -25,6 +26,12 @@ def open_database(place: str, *, read_only: bool, may_be_empty: bool = False) ->
     clock, settings = SystemClock(), StoreSettings.of_home()
     if not is_url(place):
         path = Path(place).expanduser().absolute()
+        if not place or path.is_dir():
+            raise UsageError(
+                f"{place or 'An empty text'} is not a file. Name a new file, or a URL."
+            )
+        if "://" in place:
+            raise UsageError(f"{place} is not a PostgreSQL URL: postgresql://USER@HOST/DATABASE")
         return SqliteDatabase(path, read_only=read_only, clock=clock, settings=settings)
     return open_postgres(
         place,

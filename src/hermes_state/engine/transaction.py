@@ -99,6 +99,13 @@ class Tx(Reader):
     def wake(self, topic: str) -> None:
         """Tell other nodes, once this is committed, that there is something to do for them."""
 
+    def compact(self) -> None:
+        """Return free space to the disk; ends this transaction and begins another."""
+        self.run("COMMIT")
+        self.run("VACUUM")
+        self.run("PRAGMA wal_checkpoint(PASSIVE)")
+        self.run("BEGIN IMMEDIATE")
+
     def update_planner(self) -> None:
         """Let the database measure its tables after many rows were added."""
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_core import human_format, paths
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import PortableFileError, SchemaTooNewError, StoreError, StoreInUseError
+from hermes_state import files
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.sqlite import driver, filesystem
 from hermes_state.engine.sqlite.driver import sqlite3
@@ -195,10 +196,12 @@ class Restore:
         for name in sorted(self._manifest.files, key=lambda name: name == STORE_NAME):
             target = self._folder / self.target_of(name)
             paths.private_folder(target.parent)
+            if name == STORE_NAME:
+                _unpack_shared_files(self._work / STORE_NAME, self._folder)
             (self._work / name).replace(target)
         sync_folder(self._folder)
-        files = [self.target_of(name) for name in self._manifest.files]
-        return RestoreReport(self._folder, self._manifest, files, dated_folder, moved)
+        names = [self.target_of(name) for name in self._manifest.files]
+        return RestoreReport(self._folder, self._manifest, names, dated_folder, moved)
 
     def _move_to_dated_folder(self, name: str, dated_folder: Path) -> None:
         """Move a file to the dated folder; a file that will be replaced is linked instead.
@@ -273,6 +276,18 @@ def _mark_unsent_ambiguous(store: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _unpack_shared_files(store: Path, folder: Path) -> None:
+    """Write the media and the memory of a database that nodes shared to the folder."""
+    try:
+        with contextlib.closing(driver.connect(str(store), 10)) as connection:
+            if connection.execute(
+                "SELECT 1 FROM sqlite_master WHERE name = 'hermes_file'"
+            ).fetchone():
+                files.unpack(connection.execute, folder)
+    except DriverError as error:
+        raise to_store_error(error, store) from error
 
 
 def _dated_folder(folder: Path) -> Path:

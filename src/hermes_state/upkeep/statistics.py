@@ -9,7 +9,7 @@ from hermes_state.sessions import index
 from hermes_state.upkeep.health import stale_index_rows
 
 if TYPE_CHECKING:
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.transaction import Reader
 
 BY_SOURCE: Final = """
     SELECT s.source, count(*), coalesce(sum(s.message_count), 0),
@@ -151,14 +151,7 @@ class StatisticsRepository(Repository):
 
     def vacuum(self) -> None:
         """Return free space to the disk; other writers wait meanwhile, so ask the user first."""
-
-        def run(tx: Tx) -> None:
-            tx.execute("COMMIT")
-            tx.execute("VACUUM")
-            tx.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            tx.execute("BEGIN IMMEDIATE")
-
-        self.engine.write(run)
+        self.engine.write(lambda tx: tx.compact())
 
     def optimize_fts(self) -> int:
         """Merge the search index into its smallest form; returns the number of indexes."""

@@ -68,6 +68,14 @@ def test_text_in_other_encodings_is_read(bench, file):
     assert bench("read_file", path="a.txt")["content"] == "1|caf\ufffd"
 
 
+def test_a_file_that_is_too_large_is_not_edited(bench, file, monkeypatch):
+    monkeypatch.setattr("hermes_agent.tools.files.MAX_EDIT_BYTES", 10)
+    file.write_text("one two three")
+    result = bench("patch", path="a.txt", old_string="one", new_string="1")
+    assert "too large to edit" in result["error"]
+    assert file.read_text() == "one two three"
+
+
 def test_a_folder_is_listed(bench):
     (bench.cwd / "sub").mkdir()
     (bench.cwd / "b").touch()

@@ -105,7 +105,7 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Copy the history; the setting store.url is not changed."""
     from hermes_core.clock import SystemClock  # noqa: PLC0415 - for this command
     from hermes_state.engine.database_factory import is_url, open_database  # noqa: PLC0415 - as above
-    from hermes_state.files import download_files, upload_files  # noqa: PLC0415 - as above
+    from hermes_state.files import unpack, upload_files  # noqa: PLC0415 - as above
     from hermes_state.portable.store_copy import StoreCopy  # noqa: PLC0415 - as above
 
     if not history_exists():
@@ -114,6 +114,7 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if is_url(arguments.to) or is_url(history_place()):
         install_driver(out)
     with SessionDB(purge_hook=keep_facts) as db:
+        require_stopped_elsewhere(db)
         target = open_database(arguments.to, read_only=False)
         writer = target.open_writer(SystemClock())
         try:
@@ -126,7 +127,7 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
                     out.progress("media and memory files")
                     files = upload_files(writer.submit)
                 elif target.is_file and not db.engine.database.is_file:
-                    files = download_files(source.read)
+                    files = writer.submit(lambda tx: unpack(tx.execute))
         finally:
             out.progress("")
             writer.close()
@@ -147,6 +148,16 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if is_url(arguments.to):
         out.text("To use it: hermes config set store.url URL")
     return 0
+
+
+def require_stopped_elsewhere(db: SessionDB) -> None:
+    """Refuse to copy while gateways on other machines change the history."""
+    nodes = db.nodes.with_gateway()
+    if nodes:
+        raise UsageError(
+            f"Gateways are running on {', '.join(nodes)} and would change the history. Run "
+            "`hermes gateway stop` there first."
+        )
 
 
 def require_stopped() -> None:

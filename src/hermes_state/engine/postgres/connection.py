@@ -9,6 +9,7 @@ import psycopg
 from psycopg.adapt import Buffer, Dumper, Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from hermes_core.errors import ConfigError
 from hermes_state.engine.postgres import dialect
 from hermes_state.engine.postgres.errors import translate, translated
 from hermes_state.messages.rows import JSON_PREFIX, PORTABLE_JSON_PREFIX
@@ -56,9 +57,12 @@ def open_connection(url: str, application: str) -> psycopg.Connection[Row]:
 
 def with_password(url: str, password: str) -> str:
     """The URL with the password, unless it has one."""
-    if not password or conninfo_to_dict(url).get("password"):
-        return url
-    return make_conninfo(url, password=password)
+    try:
+        if not password or conninfo_to_dict(url).get("password"):
+            return url
+        return make_conninfo(url, password=password)
+    except psycopg.Error as error:
+        raise ConfigError(f"store.url cannot be used: {error}") from error
 
 
 def storable(value: Any) -> Any:

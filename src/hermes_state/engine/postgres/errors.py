@@ -95,11 +95,17 @@ def is_write_refused(error: DriverError) -> bool:
 def to_store_error(error: DriverError, place: str) -> StoreError:
     """The error to show, with the next step."""
     if isinstance(error, PostgresError) and error.is_connection_lost:
-        reason = str(error).rstrip(".?")
-        return StoreUnavailableError(
-            f"cannot reach the history at {place}: {reason}. Check that the server runs, and the "
-            "setting store.url."
-        )
+        return StoreUnavailableError(f"cannot reach the history at {place}: {_advice(str(error))}")
     if isinstance(error, PostgresError) and isinstance(error.cause, REFUSALS):
         return StoreUnavailableError(f"the history at {place} cannot be written to: {error}")
     return StoreError(f"the history at {place} refused a statement: {error}")
+
+
+def _advice(reason: str) -> str:
+    """The reason without the question of the client library, and what to do."""
+    reason = reason.partition("Is the server running")[0].strip().rstrip(".?")
+    if "password" in reason:
+        return f"{reason}. Set the password: hermes config set store.password"
+    if "does not exist" in reason or "service" in reason:
+        return f"{reason}. Check the setting store.url."
+    return f"{reason}. Check that the server runs, and the setting store.url."

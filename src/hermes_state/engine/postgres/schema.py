@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.errors import SchemaTooNewError
+from hermes_core.errors import SchemaTooNewError, StoreUnavailableError
 from hermes_state.engine.columns import Columns
 from hermes_state.engine.postgres import dialect
+from hermes_state.engine.postgres.errors import translated
 from hermes_state.schema import migrations as own
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
 from hermes_state.schema.layout import (
@@ -144,6 +145,11 @@ def _column_names(connection: PostgresConnection, table: str) -> tuple[str, ...]
 
 def _migrate(connection: PostgresConnection, now: float, place: str) -> None:
     tables = table_names(connection)
+    if "sessions" in tables and "hermes_layout" not in tables:
+        raise StoreUnavailableError(
+            f"{place} has tables of another program with the names that Hermes uses. Choose an "
+            "empty database."
+        )
     if "sessions" not in tables:
         for statement in (*BASE_TABLES, *BASE_INDEXES):
             connection.execute(dialect.table(statement))
@@ -157,7 +163,8 @@ def _migrate(connection: PostgresConnection, now: float, place: str) -> None:
             _apply(connection, migration, now)
     if "hermes_search_pending" not in tables:
         for statement in SEARCH_TABLES:
-            connection.raw.execute(statement.encode())
+            with translated():
+                connection.raw.execute(statement.encode())
     connection.execute(RAISE_LAYOUT, ("layout", str(_layout())))
     connection.execute(RAISE_LAYOUT, ("readable_by", str(own.readable_by(MIGRATIONS))))
     connection.execute(ADD_LAYOUT, ("history", os.urandom(8).hex()))
