@@ -151,7 +151,10 @@ def test_emptying_the_trash_is_confirmed_on_the_terminal(window: Window) -> None
         terminal.press("C-d")
         terminal.wait_for("to the trash? [y/N]")
         terminal.type("y")
-        terminal.wait_for("0 of 2")  # the message about it is shown for a moment only
+        # The message about it is replaced if the search for the text ends later.
+        terminal.wait_until(
+            lambda screen: "moved to the trash" in screen or "0 of 2" in screen, "the trash"
+        )
         terminal.press("Escape")
         terminal.wait_for_end(code=130)
     with SessionDB() as db:
