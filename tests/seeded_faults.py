@@ -41,7 +41,7 @@ FAULTS: Final = (
     Fault("hermes_state/sessions/trash.py", "    if was_open:", "    if not was_open:", "state/test_trash.py"),
     Fault("hermes_state/messages/journal.py", "            if not _is_at(descriptor, path):", "            if _is_at(descriptor, path):", "state/test_journal.py"),
     Fault("hermes_state/portable/redaction.py", "        if isinstance(value, list):", "        if isinstance(value, tuple):", "state/test_portable_redaction.py"),
-    Fault("hermes_state/portable/store_copy.py", "            if sums[0] != sums[1]:", "            if False:", "state/test_store_copy.py"),
+    Fault("hermes_state/portable/store_copy.py", "        return source == target\n", "        return True\n", "state/test_store_copy.py"),
     Fault("hermes_state/upkeep/crash_recovery.py", "    if process_id not in process_identity.dead_processes(tx, current, tx.clock):", "    if True:", "state/test_crash_sweep.py"),
     Fault("hermes_state/delivery/leases.py", "and _is_held(tx, row, current, tx.clock)", "and False", "state/test_leases.py"),
     Fault("hermes_state/delivery/inbox.py", "    if not tx.execute(SETTLE, row).rowcount:", "    if tx.execute(SETTLE, row) is None:", "state/test_inbox_outbox.py"),

@@ -150,13 +150,24 @@ def test_a_copy_into_another_history_is_refused(
             _copy(other.engine.database, url)
 
 
-def test_a_difference_is_noticed(
-    source: SessionDB, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _copy(source.engine.database, url)
+def _change(url: str, sql: str) -> None:
     with closing(open_database(url, read_only=False)) as database:
         writer = database.open_writer(SystemClock())
-        writer.submit(lambda tx: tx.run("UPDATE messages SET content = 'x' WHERE id = 1"))
+        writer.submit(lambda tx: tx.run(sql))
         writer.close()
-    with pytest.raises(StoreError, match="the copy of messages differs"):
+
+
+def test_a_row_that_differs_is_copied_again(source: SessionDB, url: str) -> None:
+    _copy(source.engine.database, url)
+    _change(url, "UPDATE messages SET content = 'x' WHERE id = 1")
+    _copy(source.engine.database, url)
+    with closing(open_database(url, read_only=True)) as database:
+        sql = "SELECT content FROM messages WHERE id = 1"
+        assert database.read(lambda reader: reader.value(sql)) != "x"
+
+
+def test_a_row_too_many_is_noticed(source: SessionDB, url: str) -> None:
+    _copy(source.engine.database, url)
+    _change(url, "INSERT INTO state_meta (key, value) VALUES ('extra', '1')")
+    with pytest.raises(StoreError, match="the copy of state_meta differs"):
         _copy(source.engine.database, url)

@@ -207,8 +207,11 @@ def list_served_models(server: LocalServer) -> list[str]:
     """Return the models of a local server; empty when it is not running."""
     import httpx2  # noqa: PLC0415 - only needed to probe servers
 
+    from hermes_agent.providers.http_stream import ssl_context  # noqa: PLC0415 - as above
+
     try:
-        response = httpx2.get(f"{server.base_url}/models", timeout=0.5)
+        # Each client would load the trusted certificates again.
+        response = httpx2.get(f"{server.base_url}/models", timeout=0.5, verify=ssl_context())
         return [str(model["id"]) for model in response.json()["data"]]
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError):
         return []
