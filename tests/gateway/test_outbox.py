@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gateway.outbound.sender import DUPLICATE_NOTE
 from gateway.platforms.base import Abilities, ErrorKind, SendResult
+from hermes_core.media_store import MediaStore
 from support.gateways import running_gateway
 from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
     from gateway.platforms.base import OutgoingMessage
     from hermes_state import SessionDB
@@ -86,10 +89,12 @@ class EditingAdapter(FaultyAdapter):
     def __init__(self) -> None:
         super().__init__()
         self.texts: list[str] = []
+        self.files: list[Path | None] = []
         self.edited: list[str] = []
 
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
         self.texts.append(outgoing.text)
+        self.files.append(outgoing.file)
         return SendResult(True, message_id="1")
 
     async def edit(self, _outgoing: OutgoingMessage, message_id: str) -> SendResult:
@@ -121,6 +126,22 @@ async def test_a_reply_whose_live_message_is_gone_is_a_new_message(
     async with running_gateway(db, tmp_path, adapters={"telegram": adapter}):
         await async_wait_until(lambda: adapter.texts)
     assert (adapter.edited, adapter.texts) == (["m1"], ["hi"])
+
+
+async def test_a_file_of_another_machine_is_fetched_and_keeps_its_name(
+    db: SessionDB, tmp_path: Path, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering("[]")
+    adapter = EditingAdapter()
+    stored = MediaStore(tmp_path / "other" / "media", remote=db.files).keep(b"text", "notes.txt")
+    payload = {"text": "", "file": "/elsewhere/notes.txt", "media": stored.path.name}
+    monkeypatch.setattr("hermes_state.files.shared_files", lambda store: store.files)
+    db.outbox.add("k", platform="telegram", target={"chat_id": "1"}, payload=payload)
+    async with running_gateway(db, tmp_path, adapters={"telegram": adapter}):
+        await async_wait_until(lambda: adapter.texts)
+    (file,) = adapter.files
+    assert file is not None
+    assert (file.name, file.read_bytes()) == ("notes.txt", b"text")
 
 
 def test_old_messages_are_not_sent(db: SessionDB) -> None:

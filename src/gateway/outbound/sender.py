@@ -127,7 +127,7 @@ class OutboxSender:
             reply.idempotency_key,
             target.get("thread_id"),
             payload.get("reply_to"),
-            self._file(payload) if payload.get("file") else None,
+            await self._fetch_file(payload),
         )
         request = self._send_or_edit(outgoing, payload.get("in_place_of"))
         result = await attempt_async(f"send on {self._platform}", request)
@@ -140,8 +140,15 @@ class OutboxSender:
             )
         return result
 
-    def _file(self, payload: JsonObject) -> Path:
-        """The file to send; its content is fetched if it is on another node."""
+    async def _fetch_file(self, payload: JsonObject) -> Path | None:
+        """The file to send, if any; the adapter reports one that is missing."""
+        if not payload.get("file"):
+            return None
+        local = await attempt_async("fetch a file", asyncio.to_thread(self._local_file, payload))
+        return Path(str(payload["file"])) if isinstance(local, Failure) else local
+
+    def _local_file(self, payload: JsonObject) -> Path:
+        """The path of a file to send; its content is fetched if it is on another node."""
         path, content = Path(str(payload["file"])), payload.get("media")
         if path.exists() or not content:
             return path

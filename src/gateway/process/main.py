@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Final
 from hermes_core import log_file
 from hermes_core.backoff import Backoff
 from hermes_core.errors import ConfigError, HermesError, StoreUnavailableError
+from hermes_core.paths import state_db_path
 from hermes_core.signals import stop_signals
 from hermes_state.engine.sqlite import driver
+from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,18 +88,18 @@ def restart() -> None:
 
 
 def _wait_for_store() -> None:
-    """Wait until the history can be opened: its loss may be the reason of the restart."""
+    """Wait for the server of the history: its loss may be the reason of the restart."""
     from gateway import status  # noqa: PLC0415 - after driver.install()
     from hermes_state import SessionDB  # noqa: PLC0415 - as above
 
     attempts = 0
-    while True:
+    while store_url(state_db_path()):
         try:
             SessionDB(is_recovering=False).close()
         except StoreUnavailableError as error:
             attempts += 1
             log.warning("gateway waits for the history: %s", error)
-            status.write_runtime_status("starting", exit_reason=None)
+            status.write_runtime_status("starting", exit_reason=str(error))
             time.sleep(STORE_BACKOFF.delay(attempts))
         else:
             return

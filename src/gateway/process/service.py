@@ -299,7 +299,8 @@ class GatewayService:
 
     def _announce_missing_nodes(self) -> None:
         """Tell people whose conversation works on a node that is down, once per message."""
-        for message in [] if self._db.engine.database.is_file else self._db.nodes.stranded():
+        is_alone = self._db.engine.database.is_file
+        for message in [] if is_alone else self._db.nodes.waiting_for_nodes():
             source = inbox_codec.decode(message.payload).source
             if source is not None:
                 self._db.outbox.add(

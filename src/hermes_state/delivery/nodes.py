@@ -62,7 +62,7 @@ class NodeProcess(NamedTuple):
     seconds_since_seen: float
 
 
-class StrandedMessage(NamedTuple):
+class BoundMessage(NamedTuple):
     """A message that waits for a node."""
 
     inbox_id: int
@@ -134,14 +134,14 @@ class NodeRepository(Repository):
 
         return self.engine.write(release)
 
-    def stranded(self) -> list[StrandedMessage]:
+    def waiting_for_nodes(self) -> list[BoundMessage]:
         """The oldest waiting message of each place that is bound to a node without a gateway."""
 
-        def read(reader: Reader) -> list[StrandedMessage]:
+        def read(reader: Reader) -> list[BoundMessage]:
             nodes = {node for node, _ in self._running_gateways(reader).values()}
             rows = reader.rows(BOUND_WAITING)
             return [
-                StrandedMessage(inbox_id, platform, session_key, json.loads(payload), node)
+                BoundMessage(inbox_id, platform, session_key, json.loads(payload), node)
                 for inbox_id, platform, session_key, payload, node in rows
                 if node not in nodes
             ]
