@@ -77,15 +77,21 @@ def nodes(hermes_home: Path) -> Iterator[Callable[..., list[Node]]]:
         node.remove()
 
 
-async def test_another_machine_connects_when_the_connected_one_is_killed(
-    answering: Callable[[str], Any], nodes: Callable[..., list[Node]]
-) -> None:
-    answering("[{say: one}, {say: two}]")
+async def start_two(nodes: Callable[..., list[Node]]) -> list[Node]:
+    """Start a machine that connects, and one that waits."""
     first, second = nodes("first", "second")
     first.start()
     await async_wait_until(first.is_connected)
     second.start()
     await async_wait_until(lambda: second.state_of("local") == "standby")
+    return [first, second]
+
+
+async def test_another_machine_connects_when_the_connected_one_is_killed(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]]
+) -> None:
+    answering("[{say: one}, {say: two}]")
+    first, second = await start_two(nodes)
     async with LocalChatClient(first.socket) as chat:
         await chat.send("hello", "m1")
         assert await chat.wait_for(1)
@@ -101,11 +107,7 @@ async def test_a_frozen_gateway_that_wakes_gives_up_what_was_taken_over(
     answering: Callable[[str], Any], nodes: Callable[..., list[Node]]
 ) -> None:
     answering("[{say: one}]")
-    first, second = nodes("first", "second")
-    first.start()
-    await async_wait_until(first.is_connected)
-    second.start()
-    await async_wait_until(second.is_up)
+    first, second = await start_two(nodes)
     first.freeze()
     try:
         await async_wait_until(second.is_connected)
@@ -142,10 +144,7 @@ async def test_a_chat_with_a_working_folder_waits_for_the_machine_that_has_it(
 ) -> None:
     answering("[{say: one}, {say: two}]")
     ConfigFile.of_home().set("gateway.workspace", str(tmp_path))
-    first, second = nodes("first", "second")
-    first.start()
-    await async_wait_until(first.is_connected)
-    second.start()
+    first, second = await start_two(nodes)
     async with LocalChatClient(first.socket) as chat:
         await chat.send("hello", "m1")
         assert await chat.wait_for(1) == ["one"]

@@ -229,3 +229,8 @@ def test_a_copy_is_not_made_while_another_machine_answers(
         assert "Gateways are running on attic" in done.err
         db.nodes.leave()
     assert hermes("store", "copy", "--to", str(tmp_path / "new.db")).code == 0
+
+
+def test_releasing_chats_creates_no_history(hermes: Hermes, hermes_home: Path) -> None:
+    assert hermes("nodes", "release", "attic").code != 0
+    assert not (hermes_home / "state.db").exists()

@@ -155,7 +155,6 @@ class Approvals:
         grants: Grants | None = None,
         own_pid: int | None = None,
         call_reviews: Mapping[str, ReviewCall] | None = None,
-        rules: tuple[str, ...] = (),
         has_allowed_hosts: bool = False,
     ) -> None:
         self.mode = mode
@@ -165,7 +164,7 @@ class Approvals:
         self._free = free
         self._hermes_home = hermes_home()
         self._own_pid = own_pid or os.getpid()
-        self.grants = grants or Grants(self._hermes_home / GRANTS_FILE, rules=rules)
+        self.grants = grants or Grants(self._hermes_home / GRANTS_FILE)
         self._reviewed_paths = ReviewedPaths()
         self.is_hidden = FileAccess(self._hermes_home, Path.home()).is_hidden
 

@@ -9,6 +9,7 @@ from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_state import SessionDB
+from hermes_state.store_settings import history_exists
 
 if TYPE_CHECKING:
     import argparse
@@ -59,6 +60,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
 def release(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Release the chats that are bound to a folder of a machine."""
+    if not history_exists():
+        raise UsageError("No history yet.")
     with SessionDB(is_recovering=False) as db:
         count = db.nodes.release(arguments.name)
     if not count:
