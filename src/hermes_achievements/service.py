@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 SNAPSHOT_TTL_SECONDS: Final = 120
 VERSION_CHECK_SECONDS: Final = 2.0  # interval of the checks whether the history has changed
+CLOSE_TIMEOUT_SECONDS: Final = 10.0
 PENDING_MODE: Final = "pending"
 IN_PROGRESS_MODE: Final = "in_progress"
 FAILED_MODE: Final = "failed"
@@ -366,8 +367,10 @@ class AchievementService:
             self._version = None
 
     def close(self) -> None:
-        """Close the history and terminate a scan process."""
+        """Terminate a scan process, wait for the background scan and close the history."""
         self._process.close()
+        if self.thread is not None:
+            self.thread.join(CLOSE_TIMEOUT_SECONDS)
         self._unwatch()
 
 

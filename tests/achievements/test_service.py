@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -400,6 +402,18 @@ def test_a_replaced_or_deleted_history_is_detected(hermes_home: Path) -> None:
     assert str(path) in result.status.facts().last_error
     assert evaluate_without_waiting(result)[0]["error"]
     result.close()
+
+
+def test_a_closed_service_writes_nothing(hermes_home: Path, service: AchievementService) -> None:
+    written = threading.Event()
+
+    def scan() -> None:
+        time.sleep(0.2)
+        written.set()
+
+    service.start(scan)
+    service.close()
+    assert written.is_set()  # afterwards another user of the folder would find the snapshot
 
 
 SLOW = """
