@@ -39,6 +39,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 TOOLS = VENV / "tools"  # temporary environment of the installer
 PYTHON = VENV / "bin" / "python"
+SYSTEM_PROGRAMS = Path("/usr/bin")
 # uv uses the system certificates, as pip does; the variable differs by release.
 ENVIRONMENT = {**os.environ, "UV_NATIVE_TLS": "1", "UV_SYSTEM_CERTS": "1"}
 STAMPS = {"runtime": ("runtime",), "dev": ("runtime", "dev")}
@@ -103,12 +104,26 @@ def setup_lock() -> Iterator[None]:
 
 
 def make_venv() -> None:
-    """Create an empty environment with the interpreter of this process."""
+    """Create an empty environment."""
     shutil.rmtree(VENV, ignore_errors=True)
+    command = [str(base_python()), "-m", "venv", "--without-pip", str(VENV)]
+    run("Creating a virtual environment", command)
+
+
+def base_python() -> Path:
+    """The interpreter of this process, or the same version of the system if that is faster.
+
+    Version managers such as pyenv compile Python without its optimizations by default, which
+    makes it about a fifth slower than the one of a distribution.
+    """
     # The resolved path contains a version (python3.11): an environment on the link
     # `python3` breaks when the system updates the link.
-    base = Path(sys.executable).resolve()
-    run("Creating a virtual environment", [str(base), "-m", "venv", "--without-pip", str(VENV)])
+    own = Path(sys.executable).resolve()
+    if "--enable-optimizations" in str(sysconfig.get_config_var("CONFIG_ARGS")):
+        return own
+    system = SYSTEM_PROGRAMS / "python{}.{}".format(*sys.version_info)
+    is_usable = system.exists() and succeeds([str(system), "-c", "import venv"])
+    return system if is_usable else own
 
 
 def installers() -> Iterator[list[str]]:

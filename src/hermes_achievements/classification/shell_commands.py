@@ -38,7 +38,7 @@ TOKEN: Final = re.compile(
 SIMPLE_COMMAND: Final = re.compile(r"[A-Za-z0-9_./:=@%+, -]{0,2000}\Z")
 # A command with quotes and separators, and nothing that needs the parser.
 FLAT_COMMAND: Final = re.compile(
-    r"""(?:[A-Za-z0-9_./:=@%+,~^\[\]*?!>\ \t-]++|(?<=>)&\d|'[^']*+'|"[^"\\]*+"|&&|[;|])*+\Z"""
+    r"""(?:[A-Za-z0-9_./:=@%+,~^\[\]*?!>\ \t-]++|(?<=>)&\d|'[^']*+'|"[^"\\]*+"|&&|[;|])*\Z"""
 )
 FLAT_TOKEN: Final = re.compile(r"""('[^']*+'|"[^"]*+"|&&|\|\||[;|])""")
 GROUPING_CHARACTERS: Final = frozenset("(){}")
