@@ -84,7 +84,8 @@ class GatewayRunner(ContractRunner):
             db, self.session_store, self.config, restart=self.request_restart
         )
         self._health = await self._serve_health(db, self._service)
-        self._expiry_task = asyncio.create_task(self._session_expiry_watcher())
+        supervisor = self._service.supervisor
+        self._expiry_task = supervisor.start("expiry sweep", self._session_expiry_watcher)
         await self._service.start(*created)
         states = self._service.connections.states
         status.write_runtime_status(
@@ -93,10 +94,7 @@ class GatewayRunner(ContractRunner):
 
     async def _serve_health(self, db: SessionDB, service: GatewayService) -> HealthEndpoints:
         """Serve health and metrics; the gateway also works if the port is taken."""
-        connections = service.connections
-        health = HealthEndpoints(
-            db, service.metrics, lambda: connections.states, lambda: len(service.inbox_workers)
-        )
+        health = HealthEndpoints(db, service.metrics, service.facts)
         if self._http_server is not None:
             try:
                 await self._http_server.add("health", health.routes())

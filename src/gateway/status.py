@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 STATUS_KIND: Final = "hermes-gateway"
+HEARTBEAT_SECONDS: Final = 10.0
+SILENCE_SECONDS: Final = 45.0  # a gateway that has not written for so long is stopped or hangs
 STATES: Final = ("starting", "running", "degraded", "draining", "stopped", "startup_failed")
 
 
@@ -80,10 +82,36 @@ class RuntimePlatform(TypedDict, total=False):
     updated_at: float | str | None
 
 
-class RuntimeFields(TypedDict, total=False):
+class TaskFacts(TypedDict):
+    """A long-lived task that has failed before."""
+
+    name: str
+    is_running: bool
+    failures: int
+    last_error: str
+    failed_at: float | None
+    is_platform: bool
+
+
+class RuntimeFacts(TypedDict, total=False):
+    """The live facts of a gateway; `problems` says what does not work."""
+
+    heartbeat_at: float
+    platforms: dict[str, RuntimePlatform]
+    problems: list[str]
+    turns: dict[str, float]
+    tasks: list[TaskFacts]
+    store_error: str
+    free_bytes: int
+    waiting_chats: int
+    oldest_waiting_seconds: float
+    oldest_claimed_seconds: float
+    failed_messages: int
+
+
+class RuntimeFields(RuntimeFacts, total=False):
     """What a process adds to the state file as it is known."""
 
-    platforms: dict[str, RuntimePlatform]
     http_url: str
     exit_reason: str | None
 
@@ -108,7 +136,8 @@ def write_runtime_status(state: str, **fields: Unpack[RuntimeFields]) -> None:
         data = {"kind": STATUS_KIND, "start_time": time.time(), "platforms": {}}
     data |= {"pid": os.getpid(), "argv": sys.argv, "updated_at": time.time()}
     data = {**data, **fields, "gateway_state": state}
-    write_atomically(state_path(), json.dumps(data, indent=2))
+    is_heartbeat = "heartbeat_at" in fields
+    write_atomically(state_path(), json.dumps(data, indent=2), is_synced=not is_heartbeat)
 
 
 def read_runtime_status() -> RuntimeStatus | None:
@@ -123,3 +152,18 @@ def read_runtime_status() -> RuntimeStatus | None:
     items = platforms.items() if isinstance(platforms, dict) else ()
     data["platforms"] = {name: item for name, item in items if isinstance(item, dict)}
     return cast("RuntimeStatus", data)
+
+
+def silent_seconds(runtime_status: RuntimeStatus, now: float) -> float:
+    """For how long the gateway has not responded; 0 while it does."""
+    beat = runtime_status.get("heartbeat_at")
+    age = now - beat if beat is not None else 0.0
+    return age if age > SILENCE_SECONDS else 0.0
+
+
+def live_problems(runtime_status: RuntimeStatus, now: float) -> list[str]:
+    """What does not work in a running gateway, as sentences."""
+    silent = silent_seconds(runtime_status, now)
+    if silent:
+        return [f"not responding for {silent:.0f} s: the process is stopped or hangs"]
+    return runtime_status.get("problems", [])

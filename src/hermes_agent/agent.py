@@ -28,6 +28,7 @@ from hermes_agent.toolbox import no_guard
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_agent.turn import Turn, TurnDependencies
 from hermes_agent.turn_control import Cancel, Steering, join_texts
+from hermes_agent.turn_deadline import DEFAULT_LIMITS, TurnDeadline, WaitingPrompter
 from hermes_agent.turn_hooks import TurnHooks, TurnIdentity, no_plugins
 from hermes_core.ids import new_session_id
 from hermes_core.isolate import Step, attempt
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.turn import AnswerHook
+    from hermes_agent.turn_deadline import TurnLimits
     from hermes_agent.turn_hooks import HookInvoker
     from hermes_state import SessionDB
     from hermes_state.delivery.leases import Lease
@@ -77,6 +79,13 @@ def renewing_lease(
         is_over.set()
 
 
+def _at_deadline(finished: TurnFinished, deadline: TurnDeadline) -> TurnFinished:
+    """A turn that its deadline has stopped has failed."""
+    if not deadline.reason or finished.end is not TurnEnd.INTERRUPTED:
+        return finished
+    return finished._replace(end=TurnEnd.FAILED, error=deadline.reason)
+
+
 CLOSE_SECONDS: Final = 1.0  # how long `close` waits for a cancelled review
 
 
@@ -100,8 +109,10 @@ class AIAgent:
         on_finalize: Callable[[list[Message]], object] | None = None,
         build_profile: Callable[[int], AgentProfile] | None = None,
         review_turns: int = 0,
+        limits: TurnLimits = DEFAULT_LIMITS,
         **fields: Any,
     ) -> None:
+        self._limits = limits
         self.session_id = session_id or new_session_id(store.clock)
         self.platform = platform
         self.cwd = cwd or Path.cwd()
@@ -197,14 +208,17 @@ class AIAgent:
         is_new, lease, row_id = self._begin(hooks, prompt)
         finished: TurnFinished | None = None
         last_usage = Usage()
-        turn = Turn(turn_id, self._dependencies(hooks)._replace(on_answer=on_answer), lease)
+        later = self._store.engine.writer().later
+        deadline = TurnDeadline(self._limits, self._cancel, later)
+        dependencies = self._dependencies(hooks, deadline)._replace(on_answer=on_answer)
+        turn = Turn(turn_id, dependencies, lease)
         try:
-            later = self._store.engine.writer().later
-            with renewing_lease(later, turn.renew_lease, self._lose_turn):
+            with renewing_lease(later, turn.renew_lease, self._lose_turn), deadline.watching():
                 yield from self._warn()
                 for event in run(turn, is_new, row_id):
+                    deadline.note(event)
                     if isinstance(event, TurnFinished):
-                        finished = event
+                        finished = _at_deadline(event, deadline)
                         self._session_messages = list(turn.messages)
                     else:
                         if isinstance(event, UsageReport):
@@ -294,13 +308,13 @@ class AIAgent:
     def _identity(self, turn_id: str) -> TurnIdentity:
         return TurnIdentity(self.session_id, turn_id, self.session_id, self.model, self.platform)
 
-    def _dependencies(self, hooks: TurnHooks) -> TurnDependencies:
+    def _dependencies(self, hooks: TurnHooks, deadline: TurnDeadline) -> TurnDependencies:
         return TurnDependencies(
             self.conversation_store,
             self._provider,
             self._toolbox,
             hooks,
-            self.prompter,
+            WaitingPrompter(self.prompter, deadline),
             self._guard,
             self.cwd,
             self._system_message(),

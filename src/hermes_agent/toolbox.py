@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import queue
 import threading
 import time
@@ -30,7 +31,12 @@ if TYPE_CHECKING:
 
     from hermes_agent.mcp.server_pool import McpOffers
 
-INTERRUPTED = "Interrupted before it could finish."
+log = logging.getLogger(__name__)
+
+INTERRUPTED: Final = "Interrupted before it could finish."
+DOES_NOT_STOP: Final = "Interrupted; the tool does not stop, and its result is ignored."
+POLL_SECONDS: Final = 1.0
+STOP_SECONDS: Final = 10.0  # that calls get to end after a cancellation
 
 
 class TurnContext(NamedTuple):
@@ -110,10 +116,16 @@ class Toolbox:
             threading.Thread(
                 target=self._run_call, args=(call, context, hooks, events.put), daemon=True
             ).start()
-        pending = len(calls)
+        pending = list(calls)
         while pending:
-            event = events.get()
-            pending -= isinstance(event, ToolFinished)
+            event = _next_event(events, context.cancel)
+            if event is None:
+                log.error("tools do not stop: %s", ", ".join(call.name for call in pending))
+                for call in pending:
+                    yield ToolFinished(call, failure(DOES_NOT_STOP), STOP_SECONDS)
+                return
+            if isinstance(event, ToolFinished):
+                pending.remove(event.call)
             yield event
 
     def _run_call(
@@ -174,6 +186,19 @@ class Toolbox:
         started_at = time.monotonic()
         result = tool.run(arguments, context)
         return hooks.after(call, arguments, result, time.monotonic() - started_at)
+
+
+def _next_event(
+    events: queue.SimpleQueue[ToolOutput | ToolFinished], cancel: Cancel
+) -> ToolOutput | ToolFinished | None:
+    """The next event of running calls; None if they do not end after a cancellation."""
+    while True:
+        is_cancelled = cancel.is_requested
+        try:
+            return events.get(timeout=STOP_SECONDS if is_cancelled else POLL_SECONDS)
+        except queue.Empty:
+            if is_cancelled:
+                return None
 
 
 def _arguments(text: str) -> JsonObject | None:

@@ -22,6 +22,7 @@ from hermes_agent.toolbox import Toolbox
 from hermes_agent.tools.delegate import EXCLUDED_TOOLS, TaskDelegation
 from hermes_agent.tools.jobs import Jobs
 from hermes_agent.tools.toolset import standard_tools
+from hermes_agent.turn_deadline import TurnLimits
 from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_conversation.role_limits import (
@@ -136,6 +137,9 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         "cwd": cwd,
         "announce": notify_plugins,
         "guard": guard,
+        "limits": TurnLimits(
+            settings.get_int("agent.idle_seconds"), settings.get_int("agent.turn_seconds")
+        ),
     }
 
     def build_provider() -> FallbackProvider:

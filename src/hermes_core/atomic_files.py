@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 _ABANDONED_SECONDS = 3600
 
 
-def write_atomically(path: Path, content: bytes | str) -> None:
+def write_atomically(path: Path, content: bytes | str, *, is_synced: bool = True) -> None:
     """Replace *path* by *content*, readable by the owner only, and sync it to disk.
 
-    For a symbolic link, its target is replaced.
+    Without *is_synced*, a power loss may leave an older content or none. For a symbolic link,
+    its target is replaced.
     """
     target = path.resolve() if path.is_symlink() else path
     folder = private_folder(target.parent)
     data = content.encode() if isinstance(content, str) else content
     temporary = folder / f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp"
     try:
-        written_at = _write_synced(temporary, data)
+        written_at = _write(temporary, data, is_synced=is_synced)
         temporary.replace(target)
     except BaseException as error:
         with contextlib.suppress(OSError):  # the first error is the one to report
@@ -39,7 +40,8 @@ def write_atomically(path: Path, content: bytes | str) -> None:
         if isinstance(error, OSError):
             error.filename, error.filename2 = str(target), None  # not the temporary name
         raise
-    sync_folder(folder)
+    if is_synced:
+        sync_folder(folder)
     _remove_abandoned(target, written_at)
 
 
@@ -54,12 +56,13 @@ def folder_locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _write_synced(temporary: Path, data: bytes) -> float:
+def _write(temporary: Path, data: bytes, *, is_synced: bool) -> float:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with os.fdopen(os.open(temporary, flags, FILE_MODE), "wb") as file:
         file.write(data)
         file.flush()
-        os.fsync(file.fileno())
+        if is_synced:
+            os.fsync(file.fileno())
         return os.fstat(file.fileno()).st_mtime
 
 

@@ -34,6 +34,7 @@ class GatewayStatus(NamedTuple):
     started_at: float | None = None
     version: str | None = None
     platforms: Sequence[PlatformStatus] = ()
+    problems: Sequence[str] = ()
 
 
 class GatewayError(NamedTuple):

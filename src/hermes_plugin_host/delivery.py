@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from hermes_core.config.probe import may_be_set
+from hermes_core.isolate import Step, attempt
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Delivery:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            self.deliver_due()
+            attempt(Step("deliver boundary events", self.deliver_due))
             self._stop.wait(POLL_INTERVAL_SECONDS)
 
 

@@ -16,6 +16,7 @@ from hermes_core.instance_record import DASHBOARD
 from hermes_state import SessionDB
 from support.command_line import command
 from support.daemons import wait_until
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,7 +114,7 @@ def test_the_demo_daemon_stops_before_its_folder_is_removed(
     daemon = start_daemon(folder)
     removed = hermes("demo", "--remove")
     assert removed.code == 0, removed.err
-    assert daemon.wait(timeout=30) == 0
+    assert daemon.wait(timeout=PATIENCE_SECONDS) == 0
     assert not folder.exists()
 
 
@@ -126,7 +127,7 @@ def test_the_daemon_is_stopped_before_the_data_is_created_again(
     for path in folder.glob("state.db*"):
         path.unlink()
     assert hermes("demo", "--make").code == 0
-    assert daemon.wait(timeout=30) == 0
+    assert daemon.wait(timeout=PATIENCE_SECONDS) == 0
     with SessionDB(folder / "state.db", read_only=True) as db:
         assert db.session_count() > 300
 

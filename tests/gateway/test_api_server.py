@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
+from gateway.inbound.running_turns import RunningTurns
 from gateway.platforms.api_server.adapter import ApiAdapter, make
 from gateway.platforms.registry import PlatformRegistry
 from gateway.platforms.webhook.adapter import WebhookAdapter
+from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics, HealthEndpoints
 from gateway.process.http_server import HttpServer
+from gateway.process.live_facts import LiveFacts
+from gateway.supervision import Supervisor
 from hermes_core.errors import PlatformRefusedError
 from hermes_core.paths import hermes_home
 from support.api_setup import (
@@ -393,7 +397,9 @@ async def test_every_route_that_is_served_is_documented(setup: ApiSetup, db: Ses
     webhook = WebhookAdapter(setup.context()._replace(secret=lambda _name: "x" * 20))
     for adapter in (api, webhook):
         await adapter.connect(lambda _event: asyncio.sleep(0))
-    watching = HealthEndpoints(db, GatewayMetrics(), dict, int)
+    connections = Connections(lambda *_message: asyncio.sleep(0), lambda: None)
+    facts = LiveFacts(db, connections, Supervisor(), RunningTurns(0))
+    watching = HealthEndpoints(db, GatewayMetrics(), facts)
     served = [
         *watching.routes(),
         *(item for routes in http_server._routes.values() for item in routes),

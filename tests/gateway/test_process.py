@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from acceptance.campaign import wait_until
+from acceptance.campaign import Worker, wait_until
 from gateway import status
 from gateway.platforms.local import socket_path
 from gateway.process import main
@@ -27,6 +27,8 @@ from support.plugin_folders import make_plugin
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from support.command_line import Hermes
 
 
 RECORDER_CODE = """
@@ -74,7 +76,7 @@ async def test_watchers_see_the_progress(
     async with LocalChatClient(socket_path()) as chat:
         await chat.send("hi", "m1")
         await chat.wait_for(1)
-        assert get("/healthz") == (200, '{"status":"ok","waiting_chats":0}')
+        assert get("/healthz") == (200, '{"status":"ok","problems":[],"waiting_chats":0}')
         code, text = get("/readyz")
         assert (code, json.loads(text)["status"]) == (200, "ready")
         _, metrics = get("/metrics")
@@ -92,6 +94,41 @@ def test_a_platform_that_is_refused_leaves_the_others_at_work(gateway: GatewayPr
     assert runtime_status["platforms"]["local"]["state"] == "connected"
     assert "TELEGRAM_BOT_TOKEN" in runtime_status["platforms"]["telegram"]["error_message"]
     assert get("/readyz")[0] == 503
+
+
+def test_a_stopped_process_is_not_shown_as_running(gateway: GatewayProcess, hermes: Hermes) -> None:
+    start(gateway)
+    assert "not responding" not in hermes("gateway", "status").out
+    gateway.send_signal(signal.SIGSTOP)
+    make_heartbeat_old()
+    assert "not responding" in hermes("gateway", "status").out
+    assert "not responding" in hermes("doctor").out
+    facts = json.loads(hermes("gateway", "status", "--json").out)
+    assert "stopped or hangs" in facts["problems"][0]
+
+
+def make_heartbeat_old() -> None:
+    facts: dict[str, Any] = {**(status.read_runtime_status() or {})}
+    facts["heartbeat_at"] -= status.SILENCE_SECONDS + 1
+    status.state_path().write_text(json.dumps(facts))
+
+
+def test_a_locked_history_is_reported_by_every_front_end(
+    gateway: GatewayProcess, hermes: Hermes, hermes_home: Path, tmp_path: Path
+) -> None:
+    start(gateway)
+    assert get("/healthz")[0] == 200
+    with Worker("hold_lock.py", tmp_path, hermes_home / "state.db", 60) as holder:
+        holder.wait_for("locked")
+        wait_until(lambda: get("/healthz")[0] == 503, "the health endpoint")
+        code, text = get("/readyz")
+        assert code == 503
+        assert "the history cannot be written" in text
+        assert "hermes_store_writable 0.0" in get("/metrics")[1]
+        wait_until(
+            lambda: "cannot be written" in hermes("gateway", "status").out, "the next heartbeat"
+        )
+    wait_until(lambda: get("/healthz")[0] == 200, "the health endpoint")
 
 
 def test_a_second_gateway_refuses(gateway: GatewayProcess) -> None:

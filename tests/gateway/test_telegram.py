@@ -68,6 +68,39 @@ async def test_an_update_is_confirmed_only_after_it_was_stored(setup: TelegramSe
     assert not setup.server.updates
 
 
+async def test_a_message_that_cannot_be_handled_is_quarantined_and_the_others_arrive(
+    setup: TelegramSetup,
+) -> None:
+    setup.inbox.fail(3, ValueError("not foreseen"))
+    async with setup.connected() as adapter:
+        for text in ("one", "two", "three"):
+            await setup.server.send_as_user(text)
+        await setup.inbox.wait_for(2)
+        assert not adapter.problem
+    assert setup.inbox.texts == ["two", "three"]
+    assert [error for _, error in setup.quarantined] == ["ValueError: not foreseen"]
+
+
+async def test_a_listener_that_fails_is_restarted(
+    setup: TelegramSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gateway.platforms.telegram.updates import UpdatePoller  # noqa: PLC0415 - takes seconds
+
+    errors = [RuntimeError(f"failure {number}") for number in range(3)]
+    poll = UpdatePoller._poll
+
+    async def fail_first(poller: UpdatePoller) -> list[dict[str, Any]]:
+        if errors:
+            raise errors.pop(0)
+        return await poll(poller)
+
+    monkeypatch.setattr(UpdatePoller, "_poll", fail_first)
+    async with setup.connected() as adapter:
+        await setup.server.send_as_user("hello")
+        await setup.inbox.wait_for(1)
+        assert (adapter.problem, adapter.listener.failures) == ("", 3)
+
+
 @pytest.mark.parametrize("error", [OSError("disk full"), StoreUnavailableError("it is locked")])
 async def test_messages_that_were_not_stored_are_delivered_again_in_order(
     setup: TelegramSetup, error: Exception

@@ -88,3 +88,50 @@ def test_a_crashed_session_can_be_resumed(dead_store: SessionDB, open_store) -> 
     db.append_message("s", "user", "where were we")
     assert db.get_session("s")["ended_at"] is None
     assert open_store().get_session("s")["ended_at"] is None
+
+
+def receive(db: SessionDB, chat: str) -> None:
+    db.inbox.receive(
+        platform="telegram", account="bot", chat_id=chat, message_id="1",
+        session_key=f"agent:main:telegram:dm:{chat}", payload={"text": "hello"},
+    )  # fmt: skip
+
+
+@pytest.mark.engines
+def test_a_crash_with_several_messages_is_no_attempt_of_any(
+    dead_store: SessionDB, open_store
+) -> None:
+    for chat in ("a", "b"):
+        receive(dead_store, chat)
+        assert dead_store.inbox.claim() is not None
+    db = open_store()
+    for _ in range(2):
+        message = db.inbox.claim()
+        assert (message.attempts, message.crashes) == (1, 1)
+
+
+@pytest.mark.engines
+def test_a_crash_with_one_message_is_an_attempt(dead_store: SessionDB, open_store) -> None:
+    receive(dead_store, "a")
+    assert dead_store.inbox.claim() is not None
+    message = open_store().inbox.claim()
+    assert (message.attempts, message.crashes) == (2, 0)
+
+
+@pytest.mark.engines
+def test_a_reply_of_a_crashed_sender_is_sent_again_later_and_not_for_ever(
+    dead_store: SessionDB, open_store, clock: ManualClock
+) -> None:
+    dead_store.outbox.add("k", platform="p", target={"chat_id": "c"}, payload={"text": "hi"})
+    sends = 0
+    while dead_store.outbox.claim() is not None:
+        sends += 1
+        act_as_dead_process(dead_store, f"doomed {sends}")
+        db = open_store()
+        if sends > 1:  # the first time it is sent again at once
+            assert db.outbox.claim() is None
+        clock.advance(1000)
+    assert sends == 5
+    [reply] = db.chats.unsent_replies()
+    assert (reply.state, reply.was_ambiguous) == ("failed", False)
+    assert "without confirmation" in str(reply.error)

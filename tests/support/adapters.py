@@ -92,6 +92,10 @@ class AdapterSetup:
         self.media = MediaStore(folder / "media", max_bytes=max_bytes)
         self.memory = memory
         self.find_api_key: Callable[[str], ApiKey | None] = lambda _key: None
+        self.quarantined: list[tuple[str, str]] = []  # update IDs and errors
+
+    async def quarantine(self, update_id: str, _content: object, error: str) -> None:
+        self.quarantined.append((update_id, error))
 
     def context(self) -> AdapterContext:
         return AdapterContext(
@@ -101,6 +105,7 @@ class AdapterSetup:
             self.memory,
             self.http_server,
             self.find_api_key,
+            self.quarantine,
         )
 
     def adapter(self) -> Any:

@@ -40,6 +40,10 @@ class GatewayProcess:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def is_up(self) -> bool:
         runtime_status = status.read_runtime_status() or {}
         is_ours = self._process is not None and runtime_status.get("pid") == self._process.pid

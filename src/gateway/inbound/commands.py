@@ -33,6 +33,8 @@ RESET_REPLY: Final = (
 )
 TERMINAL_COMMANDS: Final = frozenset({"save", "quit", "exit", "q"})  # not available in a chat
 # Running one of these twice has a different result than running it once.
+# Commands that run a turn or a request to the model.
+TURN_COMMANDS: Final = frozenset({"retry", "compress", "queue", "steer"})
 ONCE_ONLY_COMMANDS: Final = frozenset({"undo", "redo", "retry", "branch", "fork", "compress"})
 RUNNING_TURN_COMMANDS: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
 PLAIN_ANSWERS: Final = {

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_TURNS: Final = 32
 OWNER_TURNS: Final = 4  # more, so that the turns of others cannot keep the owner waiting
+COMMAND_TURNS: Final = 4  # more, so that long turns cannot keep commands waiting
+ALONE_SECONDS: Final = 120.0  # that a message which may be the cause of crashes runs alone
 POLL_SECONDS: Final = 1.0
 # Of messages that arrive here: further ones are left to nodes with fewer turns.
 MAX_OWN_TURNS: Final = 4
@@ -30,7 +32,11 @@ OFFER_SECONDS: Final = 0.05
 
 
 class InboxWorkers:
-    """The claim loop and its thread pool."""
+    """The claim loop and its thread pool.
+
+    A message that was interrupted as often as allowed, together with others, runs alone before
+    it is given up: the others wait meanwhile.
+    """
 
     def __init__(
         self,
@@ -41,8 +47,12 @@ class InboxWorkers:
         offer: Callable[[IncomingMessage], object] = lambda _message: None,
         *,
         has_other_nodes: bool = False,
+        max_attempts: int = 3,
     ) -> None:
         self._db = db
+        self._max_attempts = max_attempts
+        self._alone: tuple[IncomingMessage, bool] | None = None  # waits until it is alone
+        self._alone_until = float("-inf")
         self._handle = handle
         self._offer = offer  # gets messages that arrive during a turn of their chat
         self._offered: set[int] = set()
@@ -50,8 +60,11 @@ class InboxWorkers:
         self.has_other_nodes = has_other_nodes  # whose gateways may share the inbox
         self._on_handled = on_handled
         self._max_turns = max_turns
-        self._pool = ThreadPoolExecutor(max_turns + OWNER_TURNS, thread_name_prefix="hermes-inbox")
+        threads = max_turns + OWNER_TURNS + COMMAND_TURNS
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="hermes-inbox")
         self._owners_keys: dict[str, None] = {}  # chats in which the owner has written
+        self._command_keys: dict[str, None] = {}  # chats with a new command
+        self._commands: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None  # while the workers run
@@ -61,10 +74,15 @@ class InboxWorkers:
         """How many messages are being handled."""
         return len(self._tasks)
 
-    def wake(self, owners_key: str = "") -> None:
-        """Look at the inbox now; with the session key of a message of the owner, there, too."""
+    def wake(self, owners_key: str = "", command_key: str = "") -> None:
+        """Look at the inbox now; with the session key of a message of the owner, there, too.
+
+        *command_key* is the session key of a new command.
+        """
         if owners_key:
             self._owners_keys[owners_key] = None
+        if command_key:
+            self._command_keys[command_key] = None
         self._wake.set()
 
     def has_room(self, *, is_owners: bool) -> bool:
@@ -72,7 +90,12 @@ class InboxWorkers:
         max_turns = min(self._max_turns, MAX_OWN_TURNS) if self.has_other_nodes else self._max_turns
         room = max_turns + (OWNER_TURNS if is_owners else 0)
         is_running = self._loop is not None and not self._is_stopping
-        return is_running and len(self._tasks) < room
+        return is_running and not self._is_alone and self._turns < room
+
+    @property
+    def _turns(self) -> int:
+        """How many messages are being handled besides commands in slots of their own."""
+        return len(self._tasks) - len(self._commands)
 
     def start_from_thread(self, row: IncomingMessage, *, is_owners: bool) -> None:
         """Handle a claimed message; called from another thread than that of the event loop."""
@@ -85,12 +108,13 @@ class InboxWorkers:
             log.info("message %s waits for the next start", row.inbox_id)
         self._db.inbox.requeue(row, is_attempt=False)
 
-    def start(self, row: IncomingMessage, *, is_owners: bool) -> None:
+    def start(self, row: IncomingMessage, *, is_owners: bool) -> asyncio.Task[None]:
         """Handle a claimed message; release it if the gateway stops."""
         work = self._release(row) if self._is_stopping else self._work(row, is_owners=is_owners)
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
+        return task
 
     async def run(self) -> None:
         """Handle messages until stopped."""
@@ -100,6 +124,7 @@ class InboxWorkers:
             if self._tasks and (self._must_offer or self.has_other_nodes):
                 offer = Step("offer messages to running turns", self._offer_waiting)
                 await asyncio.to_thread(attempt, offer)
+            self._start_alone()
             claimed = await self._claim()
             if claimed is None:
                 await self._wait()
@@ -107,7 +132,37 @@ class InboxWorkers:
                     await asyncio.sleep(YIELD_SECONDS)  # a node with fewer turns comes first
                 continue
             row, is_owners = claimed
-            self.start(row, is_owners=is_owners)
+            if self._must_run_alone(row):
+                self._alone = (row, is_owners)
+                self._alone_until = time.monotonic() + ALONE_SECONDS
+            else:
+                self.start(row, is_owners=is_owners)
+
+    # Messages that may be the cause of crashes
+
+    def _must_run_alone(self, row: IncomingMessage) -> bool:
+        """Whether a message was interrupted so often that it may be the cause."""
+        return row.crashes >= self._max_attempts
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether a message runs alone, or waits for that."""
+        return self._alone is not None or time.monotonic() < self._alone_until
+
+    def _start_alone(self) -> None:
+        """Start the message that waits until it is alone, also if others do not end."""
+        if self._alone is None or (self._turns and time.monotonic() < self._alone_until):
+            return
+        (row, is_owners), self._alone = self._alone, None
+        log.warning("message %s runs alone after %d crashes", row.inbox_id, row.crashes)
+        self._alone_until = time.monotonic() + ALONE_SECONDS
+        self.start(row, is_owners=is_owners).add_done_callback(self._end_alone)
+
+    def _end_alone(self, _task: asyncio.Task[None]) -> None:
+        self._alone_until = float("-inf")
+        self._wake.set()
+
+    # Claims
 
     def note_offered(self, inbox_id: int) -> None:
         """Note that a waiting message was offered to the running turn of its chat."""
@@ -131,17 +186,33 @@ class InboxWorkers:
 
     async def _claim(self) -> tuple[IncomingMessage, bool] | None:
         """Claim the next message, those of the owner first; and whether it is one of them."""
-        while self._owners_keys and len(self._tasks) < self._max_turns + OWNER_TURNS:
+        if self._is_alone:
+            await self._claim_commands()
+            return None
+        while self._owners_keys and self._turns < self._max_turns + OWNER_TURNS:
             key = next(iter(self._owners_keys))
             del self._owners_keys[key]
             claim = functools.partial(self._db.inbox.claim, key)
             row = await store_retry.read_or_none(claim, "inbox claim")
             if row is not None:
                 return row, True
-        if len(self._tasks) >= self._max_turns:
+        if self._turns >= self._max_turns:
+            await self._claim_commands()
             return None
         row = await store_retry.read_or_none(self._db.inbox.claim, "inbox claim")
         return None if row is None else (row, False)
+
+    async def _claim_commands(self) -> None:
+        """Start commands in slots of their own, while turns take all the others."""
+        while self._command_keys and len(self._commands) < COMMAND_TURNS:
+            key = next(iter(self._command_keys))
+            del self._command_keys[key]
+            claim = functools.partial(self._db.inbox.claim, key, is_command=True)
+            row = await store_retry.read_or_none(claim, "inbox claim")
+            if row is not None:
+                task = self.start(row, is_owners=False)
+                self._commands.add(task)
+                task.add_done_callback(self._commands.discard)
 
     async def _wait(self) -> None:
         try:
@@ -179,6 +250,9 @@ class InboxWorkers:
         """Claim nothing more and wait for the messages in progress; whether all are done."""
         self._is_stopping = True
         self._wake.set()
+        if self._alone is not None:
+            (row, is_owners), self._alone = self._alone, None
+            self.start(row, is_owners=is_owners)  # which releases it
         if self._tasks:
             await asyncio.wait(set(self._tasks), timeout=seconds)
         return not self._tasks

@@ -36,7 +36,7 @@ SPLIT_SHARE: Final = 0.9  # of the maximum length: the platform has probably spl
 STOPPED_REPLY: Final = "(Stopped before the turn started.)"
 GIVEN_UP_REPLY: Final = (
     "Processing this message was interrupted {attempts} times, so it will not be retried. "
-    "The conversation is saved; your next message starts a new one."
+    "The conversation continues with your next message."
 )
 RESET_NOTE: Final = (
     "Started a new conversation ({reason}). /resume continues the previous one, and I can search "
@@ -174,11 +174,9 @@ class MessageHandler:
     def _answer(self, prompt: TurnPrompt) -> ChatAnswer:
         row, event = prompt.rows[0], prompt.events[0]
         entry = self._entry(row, event)
-        if row.attempts > self._max_attempts:
-            self._routes.suspend_session(entry.session_key)
-            return ChatAnswer(
-                entry.session_id, [GIVEN_UP_REPLY.format(attempts=self._max_attempts)]
-            )
+        interruptions = row.attempts - 1 + row.crashes
+        if interruptions >= self._max_attempts and row.attempts > 1:  # at least one of them alone
+            return ChatAnswer(entry.session_id, [GIVEN_UP_REPLY.format(attempts=interruptions)])
         if event.get_command():
             return self._run_command(prompt, entry)
         if self._is_stopped(prompt.rows):

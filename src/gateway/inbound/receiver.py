@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
 from gateway.inbound.access_control import TRUSTED_PLATFORMS
-from gateway.inbound.commands import with_slash
+from gateway.inbound.commands import TURN_COMMANDS, with_slash
 from gateway.inbound.prompt_format import format_message, quote_text
 from gateway.platforms.base import Reacts
 from gateway.platforms.names import Platform
@@ -51,6 +51,7 @@ class StoredMessage(NamedTuple):
     owners_key: str = ""  # the session key of a message of the owner
     is_claimed: bool = False  # it is handled at once
     is_waiting: bool = False  # for the running turn of its chat
+    command_key: str = ""  # the session key of a command that needs no turn
 
 
 class MessageReceiver:
@@ -81,7 +82,7 @@ class MessageReceiver:
         """Store a message; when this returns, it is on disk."""
         stored = await asyncio.to_thread(self._store, account, event)
         if not stored.is_claimed:
-            self._workers.wake(stored.owners_key)
+            self._workers.wake(stored.owners_key, stored.command_key)
         if stored.is_waiting:  # the platform need not wait for the reaction
             task = asyncio.create_task(self._react(event))
             self._reactions.add(task)
@@ -121,7 +122,9 @@ class MessageReceiver:
             self._workers.start_from_thread(received.claimed, is_owners=bool(owners_key))
             return StoredMessage(owners_key, is_claimed=True)
         is_waiting = received.is_new and self._offer(received.inbox_id, key, event, source)
-        return StoredMessage(owners_key, is_waiting=is_waiting)
+        command = event.get_command()
+        command_key = key if command and command not in TURN_COMMANDS else ""
+        return StoredMessage(owners_key, is_waiting=is_waiting, command_key=command_key)
 
     def _insert(
         self,

@@ -69,7 +69,9 @@ class TurnRunner:
         live_replies: LiveReplies,
         limits: UsageLimits,
         transcribe: Transcriber | None,
+        on_progress: Callable[[int], object] = lambda _inbox_id: None,
     ) -> None:
+        self._on_progress = on_progress  # gets the inbox ID
         self._db = db
         self._conversations = conversations
         self._questions = questions
@@ -133,7 +135,7 @@ class TurnRunner:
                 turn = self._start(prompt, conversation, on_answer, is_shared=is_shared)
             else:
                 turn = conversation.continue_turn(on_answer)
-            last = _follow(turn, buffer)
+            last = self._follow(turn, buffer, row.inbox_id)
         conversation.agent.pop_steering()  # unread steering stays in the inbox
         return self._reply_of(last)
 
@@ -169,6 +171,21 @@ class TurnRunner:
             media = media_of(self._db)
             event.media_urls = [str(media.local_path(Path(path))) for path in event.media_urls]
 
+    def _follow(
+        self, turn: Iterable[Event], buffer: ReplyBuffer, inbox_id: int
+    ) -> events.TurnFinished | None:
+        """Run a turn to its end and write its text to a live reply."""
+        last = None
+        for event in turn:
+            self._on_progress(inbox_id)
+            if isinstance(event, events.TextDelta):
+                buffer.append(event.text)
+            elif isinstance(event, events.ToolStarted):
+                buffer.start_message()
+            elif isinstance(event, events.TurnFinished):
+                last = event
+        return last
+
     def _reply_of(self, last: events.TurnFinished | None) -> str:
         if last is None:
             return "The turn ended unexpectedly. Please send your message again."
@@ -200,19 +217,6 @@ def _workspace_for_files(conversation: Conversation) -> Path | None:
 def _texts(prompt: TurnPrompt, *, is_shared: bool) -> list[str]:
     texts = [format_message(event, is_shared=is_shared) for event in prompt.events]
     return [text for text in texts if text.strip()]
-
-
-def _follow(turn: Iterable[Event], buffer: ReplyBuffer) -> events.TurnFinished | None:
-    """Run a turn to its end and write its text to a live reply."""
-    last = None
-    for event in turn:
-        if isinstance(event, events.TextDelta):
-            buffer.append(event.text)
-        elif isinstance(event, events.ToolStarted):
-            buffer.start_message()
-        elif isinstance(event, events.TurnFinished):
-            last = event
-    return last
 
 
 def _cost(conversation: Conversation) -> float:

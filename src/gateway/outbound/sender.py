@@ -118,7 +118,9 @@ class OutboxSender:
     async def _try(self, reply: StoredReply) -> SendResult:
         target, text = reply.target, str(reply.payload["text"])
         payload = reply.payload
-        is_safe = self._adapter.abilities.idempotent or payload.get("in_place_of")
+        abilities = self._adapter.abilities
+        is_remembered = self._db.clock.now() - reply.created_at <= abilities.idempotent_seconds
+        is_safe = (abilities.idempotent and is_remembered) or payload.get("in_place_of")
         if reply.was_ambiguous and not is_safe:
             text = DUPLICATE_NOTE + text
         outgoing = OutgoingMessage(

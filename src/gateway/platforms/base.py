@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from enum import Enum
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.config import PlatformConfig
+    from gateway.platforms.quarantine import Quarantine
     from gateway.process.http_server import HttpServer
     from gateway.routing.sources import SessionSource
     from hermes_core.media_store import MediaStore
@@ -109,6 +111,7 @@ class Abilities(NamedTuple):
     files: bool = False
     threads: bool = False
     idempotent: bool = False  # a repeated send with the same key arrives once
+    idempotent_seconds: float = math.inf  # for so long after the first send
     longest_text: int = 4000
 
 
@@ -192,6 +195,10 @@ class Memory(Protocol):
         """Store a text; when this returns, it is on disk."""
 
 
+async def drop_update(update_id: str, content: object, error: str) -> None:
+    """The quarantine of an adapter without a store: none."""
+
+
 class AdapterContext(NamedTuple):
     """What an adapter is created with."""
 
@@ -201,6 +208,7 @@ class AdapterContext(NamedTuple):
     memory: Memory
     front: HttpServer  # the HTTP server, for webhooks
     find_api_key: Callable[[str], ApiKey | None] = lambda _key: None
+    quarantine: Quarantine = drop_update
 
 
 class ApiKey(NamedTuple):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
+from gateway.supervision import RESTART_BACKOFF, TaskRecord, supervise
+
 if TYPE_CHECKING:
-    import asyncio
+    from collections.abc import Awaitable, Callable
+
+    from hermes_core.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +26,11 @@ class ReportsProblem:
         """Why nothing is received; empty while the connection works."""
         return self._problems.problem
 
+    @property
+    def listener(self) -> TaskRecord:
+        """The task that listens, and its failures."""
+        return self._problems.listener
+
 
 class ConnectionProblems:
     """The current problems of a connection, by name."""
@@ -28,11 +38,18 @@ class ConnectionProblems:
     def __init__(self, label: str) -> None:
         self._label = label
         self._texts: dict[str, str] = {}
+        self.listener = TaskRecord(f"{label} listener", is_platform=True)
 
     @property
     def problem(self) -> str:
         """Why nothing is received; empty while the connection works."""
-        return next(iter(self._texts.values()), "")
+        return next(iter(self._texts.values()), "") or self.listener.problem
+
+    def start_listener(
+        self, run: Callable[[], Awaitable[None]], backoff: Backoff = RESTART_BACKOFF
+    ) -> asyncio.Task[None]:
+        """Run a listener; after an unexpected end it is restarted with backoff."""
+        return asyncio.create_task(supervise(self.listener, run, backoff))
 
     def note(self, name: str, text: str) -> None:
         """Add a problem."""
@@ -42,13 +59,6 @@ class ConnectionProblems:
         """Remove a problem."""
         if self._texts.pop(name, None) is not None:
             log.info("listening to %s again", self._label)
-
-    def ended(self, task: asyncio.Task[None]) -> None:
-        """Done callback of the listener task: report an unexpected end."""
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("stopped listening to %s", self._label, exc_info=error)
-            self.note("listening", f"The listener stopped: {type(error).__name__}")
 
     def clear_all(self) -> None:
         """Remove all problems, before connecting."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
+import json
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,6 +66,14 @@ def find_api_key(db: SessionDB, key: str) -> ApiKey | None:
     return ApiKey(found.name, parse_role(found.role) or Role.GUEST) if found else None
 
 
+async def quarantine(
+    db: SessionDB, platform: str, update_id: str, content: object, error: str
+) -> None:
+    """Store an update that cannot be handled."""
+    text = json.dumps(content, default=repr)
+    await asyncio.to_thread(db.inbox.quarantine, platform, update_id, text, error)
+
+
 def create_adapters(
     db: SessionDB,
     config: GatewayConfig,
@@ -85,6 +94,7 @@ def create_adapters(
             AdapterMemory(db, entry.name),
             http_server,
             functools.partial(find_api_key, db),
+            functools.partial(quarantine, db, entry.name),
         )
         failure = attempt(
             Step(

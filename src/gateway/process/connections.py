@@ -1,4 +1,4 @@
-"""Connects the platforms, each independently and with reattempts while it is down.
+"""Connects the platforms, each independently and with retries while it is down.
 
 A platform that rejects its configuration is not retried until the next start; `hermes gateway
 status` shows the reason.
@@ -11,6 +11,7 @@ import functools
 import logging
 from typing import TYPE_CHECKING, Final
 
+from gateway.supervision import Supervisor
 from hermes_core.backoff import Backoff
 from hermes_core.errors import PlatformError, PlatformRefusedError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gateway.platforms.base import Adapter, MessageEvent
     from gateway.process.platform_leases import PlatformLeases
     from gateway.status import RuntimePlatform
+    from gateway.supervision import TaskRecord
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +38,10 @@ class Connections:
         on_change: Callable[[], object],
         backoff: Backoff = CONNECT_BACKOFF,
         leases: PlatformLeases | None = None,
+        supervisor: Supervisor | None = None,
     ) -> None:
+        self._supervisor = supervisor or Supervisor()
+        self._records: dict[str, TaskRecord] = {}
         self._receive = receive
         self._leases = leases  # if other nodes may connect to the same accounts
         self._on_change = on_change
@@ -53,6 +58,9 @@ class Connections:
         return {name: self._current(name, state) for name, state in self._states.items()}
 
     def _current(self, name: str, state: RuntimePlatform) -> RuntimePlatform:
+        record = self._records.get(name)
+        if record is not None and record.problem:  # an unexpected error, e.g. of a plugin
+            return {"state": "down", "error_message": record.last_error}
         problem = getattr(self.adapters.get(name), "problem", "")
         return {"state": "lost", "error_message": problem} if problem else state
 
@@ -65,8 +73,10 @@ class Connections:
         for name, adapter in adapters.items():
             self._first_attempts[name] = asyncio.Event()
             self._note(name, "connecting")
-            task = asyncio.create_task(self._connect(name, adapter))
-            task.add_done_callback(functools.partial(self._ended, name))
+            connect = functools.partial(self._connect, name, adapter)
+            label = f"connection to {name}"
+            task = self._supervisor.start(label, connect, is_platform=True)
+            self._records[name] = self._supervisor.records[-1]
             self._tasks.append(task)
 
     @property
@@ -93,13 +103,6 @@ class Connections:
         """Mark a platform as refused; it is not retried."""
         log.error("%s not started: %s", name, error)
         self._note(name, "refused", error)
-
-    def _ended(self, name: str, task: asyncio.Task[None]) -> None:
-        """Mark a platform as refused after an unexpected error, e.g. of a plugin."""
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("%s connection failed: %s", name, error, exc_info=error)
-            self._note(name, "refused", f"{type(error).__name__}: {error}")
 
     async def _connect(self, name: str, adapter: Adapter) -> None:
         if self._leases is not None:

@@ -11,17 +11,20 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from gateway.process.live_facts import process_problems
 from hermes_core.metrics import CONTENT_TYPE, MetricsRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from prometheus_client.core import Metric
     from starlette.requests import Request
 
-    from gateway.status import RuntimePlatform
+    from gateway.process.live_facts import LiveFacts
+    from gateway.status import RuntimeFacts
     from hermes_state import SessionDB
 
+HEALTH_PROBE_SECONDS: Final = 1.0
 TURN_SECONDS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
@@ -65,13 +68,11 @@ class HealthEndpoints:
         self,
         db: SessionDB,
         metrics: GatewayMetrics,
-        states: Callable[[], dict[str, RuntimePlatform]],
-        running: Callable[[], int],
+        facts: LiveFacts,
     ) -> None:
         self._db = db
         self._gateway_metrics = metrics
-        self._states = states
-        self._running = running
+        self._facts = facts
         self._started = time.time()
         self.is_draining = False
         metrics.registry.collectors.register(_GaugeCollector(self))
@@ -85,22 +86,27 @@ class HealthEndpoints:
         ]
 
     async def _health(self, _request: Request) -> Response:
-        """Whether the process works: its event loop responds and the store is readable."""
-        waiting = await run_in_threadpool(self._db.inbox.waiting_places)
-        return JSONResponse({"status": "ok", "waiting_chats": waiting})
+        """Whether the process works: the store is writable, the disk has room, no turn hangs."""
+        facts = await self._facts.collect(HEALTH_PROBE_SECONDS)
+        found = process_problems(facts)
+        return JSONResponse(
+            {
+                "status": "failing" if found else "ok",
+                "problems": found,
+                "waiting_chats": facts.get("waiting_chats"),
+            },
+            status_code=503 if found else 200,
+        )
 
     async def _ready(self, _request: Request) -> Response:
-        """Whether every platform is connected and the gateway is not draining."""
-        states = self._states()
-        is_ready = not self.is_draining and all(
-            state["state"] == "connected" for state in states.values()
-        )
+        """Whether everything works and the gateway is not draining."""
+        facts = await self._facts.collect()
+        is_ready = not self.is_draining and not facts["problems"]
         status = "draining" if self.is_draining else "ready" if is_ready else "degraded"
-        return JSONResponse(
-            {"status": status, "platforms": states}, status_code=200 if is_ready else 503
-        )
+        return JSONResponse({"status": status, **facts}, status_code=200 if is_ready else 503)
 
     async def _metrics(self, _request: Request) -> Response:
+        await self._facts.collect()
         text = await run_in_threadpool(self._gateway_metrics.registry.render)
         return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
@@ -109,14 +115,19 @@ class HealthEndpoints:
         connected = GaugeMetricFamily(
             "hermes_platform_connected", "1 while a platform is connected.", labels=["platform"]
         )
-        for name, state in self._states().items():
-            connected.add_metric([name], float(state["state"] == "connected"))
+        facts = self._facts.current
+        for name, state in facts.get("platforms", {}).items():
+            connected.add_metric([name], float(state.get("state") == "connected"))
         yield connected
         yield from self._mail_gauges()
-        oldest = self._db.chats.oldest_waiting()
-        age = time.time() - oldest if oldest is not None else 0.0
-        yield _gauge("hermes_oldest_waiting_seconds", "Age of the oldest waiting message.", age)
-        yield _gauge("hermes_turns_running", "Turns that are running.", self._running())
+        for name, help_text, value in _values(facts):
+            yield _gauge(name, help_text, value)
+        failures = CounterMetricFamily(
+            "hermes_task_failures", "Unexpected ends of a long-lived task.", labels=["task"]
+        )
+        for task in facts.get("tasks", []):
+            failures.add_metric([task["name"]], task["failures"])
+        yield failures
         commits = "Transactions that the gateway has committed."
         yield CounterMetricFamily("hermes_store_commits", commits, value=self._db.engine.commits)
         yield _gauge(
@@ -133,6 +144,40 @@ class HealthEndpoints:
             for labels, count in counts.items():
                 gauge.add_metric(list(labels), count)
             yield gauge
+
+
+def _values(facts: RuntimeFacts) -> list[tuple[str, str, float]]:
+    """The facts that are numbers: name, meaning, value."""
+    turns = facts.get("turns", {})
+    return [
+        (
+            "hermes_oldest_waiting_seconds",
+            "Age of the oldest waiting message.",
+            facts.get("oldest_waiting_seconds", 0.0),
+        ),
+        (
+            "hermes_oldest_claimed_seconds",
+            "Age of the oldest message that is being handled.",
+            facts.get("oldest_claimed_seconds", 0.0),
+        ),
+        ("hermes_turns_running", "Turns that are running.", turns.get("running", 0)),
+        (
+            "hermes_turn_silence_seconds",
+            "The longest time that a running turn is without progress.",
+            turns.get("silent_seconds", 0.0),
+        ),
+        (
+            "hermes_failed_messages",
+            "Messages and updates that could not be handled.",
+            facts.get("failed_messages", 0),
+        ),
+        (
+            "hermes_store_writable",
+            "1 while the history can be written.",
+            float(not facts.get("store_error")),
+        ),
+        ("hermes_free_disk_bytes", "Free bytes on the disk.", facts.get("free_bytes", 0)),
+    ]
 
 
 def _gauge(name: str, help_text: str, value: float) -> GaugeMetricFamily:

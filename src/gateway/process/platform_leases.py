@@ -20,6 +20,7 @@ from hermes_state.engine.process_identity import node_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gateway.supervision import Supervisor
     from hermes_state import SessionDB
     from hermes_state.delivery.leases import Lease
 
@@ -32,11 +33,14 @@ POLL_SECONDS: Final = 1.0
 class PlatformLeases:
     """The leases of the accounts that this gateway is connected to."""
 
-    def __init__(self, db: SessionDB, on_lost: Callable[[], object]) -> None:
+    def __init__(
+        self, db: SessionDB, on_lost: Callable[[], object], supervisor: Supervisor
+    ) -> None:
+        self._supervisor = supervisor
         self._db = db
         self._on_lost = on_lost
         self._seconds = db.engine.columns.process_timeout_seconds
-        self._leases: list[Lease] = []
+        self._leases: dict[str, Lease] = {}  # by name
         self._task: asyncio.Task[None] | None = None
 
     async def acquire(
@@ -48,7 +52,7 @@ class PlatformLeases:
         """
         name = f"{PLATFORM_LEASE_PREFIX}{platform}:{account_key}"
         holder = ""
-        while True:
+        while name not in self._leases:
             try:
                 lease = await asyncio.to_thread(
                     self._db.leases.acquire, name, node_name(), self._seconds
@@ -61,8 +65,8 @@ class PlatformLeases:
             except StoreError as error:
                 log.warning("%s waits for the database: %s", platform, error)
             else:
-                self._leases.append(lease)
-                self._task = self._task or asyncio.create_task(self._renew())
+                self._leases[name] = lease
+                self._task = self._task or self._supervisor.start("lease renewal", self._renew)
                 return
             await asyncio.sleep(POLL_SECONDS)
 
@@ -71,7 +75,7 @@ class PlatformLeases:
         while True:
             await asyncio.sleep(self._seconds / RENEWALS_PER_LEASE)
             try:
-                for lease in list(self._leases):
+                for lease in list(self._leases.values()):
                     await asyncio.to_thread(self._db.leases.renew, lease, self._seconds)
                 renewed_at = time.monotonic()
             except LeaseLostError as error:
@@ -88,8 +92,8 @@ class PlatformLeases:
         """Let another gateway connect at once."""
         if self._task is not None:
             self._task.cancel()
-        leases, self._leases = self._leases, []
-        for lease in leases:
+        leases, self._leases = self._leases, {}
+        for lease in leases.values():
             try:
                 await asyncio.to_thread(self._db.leases.release, lease)
             except StoreError as error:  # it ends by itself

@@ -18,6 +18,7 @@ from gateway.inbound.inbox_workers import MAX_CONCURRENT_TURNS, InboxWorkers
 from gateway.inbound.message_handler import MessageHandler
 from gateway.inbound.questions import ChatQuestions
 from gateway.inbound.receiver import MessageReceiver
+from gateway.inbound.running_turns import RunningTurns
 from gateway.inbound.turn_runner import TurnRunner
 from gateway.inbound.usage_limits import UsageLimits
 from gateway.outbound.chunks import split_text
@@ -25,10 +26,15 @@ from gateway.outbound.live_reply import LiveReplies
 from gateway.outbound.sender import OutboxSender
 from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics
+from gateway.process.live_facts import LiveFacts
+from gateway.process.outage_notices import OutageNotices
 from gateway.process.platform_leases import PlatformLeases
 from gateway.process.workspace import is_bound_to_node, owners_workspace
 from gateway.routing.conversation_cache import ChatDescription, ConversationCache
 from gateway.routing.handoff_worker import HandoffWorker
+from gateway.supervision import Supervisor
+from hermes_agent.toolbox import STOP_SECONDS
+from hermes_agent.turn_deadline import LONGEST_TOOL_SECONDS
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt, run_all
@@ -83,9 +89,18 @@ class GatewayService:
         self._routes = routes
         self.metrics = GatewayMetrics()
         # Other nodes may connect to the same accounts.
-        leases = None if db.engine.database.is_file else PlatformLeases(db, restart)
-        self.connections = Connections(self._receive, self._write_status, leases=leases)
+        self.supervisor = Supervisor()
+        is_alone = db.engine.database.is_file
+        leases = None if is_alone else PlatformLeases(db, restart, self.supervisor)
+        self.connections = Connections(
+            self._receive, self._write_status, leases=leases, supervisor=self.supervisor
+        )
         self.adapters = self.connections.adapters
+        idle_seconds = settings.get_int("agent.idle_seconds")
+        self._turns = RunningTurns(
+            idle_seconds + LONGEST_TOOL_SECONDS + STOP_SECONDS if idle_seconds else 0.0
+        )
+        self.facts = LiveFacts(db, self.connections, self.supervisor, self._turns)
         self._senders: dict[str, OutboxSender] = {}
         self._sending: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -94,6 +109,7 @@ class GatewayService:
         # What a dead machine held is released soon after its timeout.
         timeout_seconds = db.engine.columns.process_timeout_seconds
         self._export_seconds = min(EXPORT_SECONDS, timeout_seconds / SWEEPS_PER_TIMEOUT)
+        self._notices = OutageNotices(db, config, settings.get_list("gateway.notify"))
         self._is_started = self._is_stopping = False
         self._access = AccessControl(db, config)
         self.questions = ChatQuestions(self._ask)
@@ -116,6 +132,7 @@ class GatewayService:
             self._live_replies,
             UsageLimits.of(db, settings),
             transcription.transcriber_of(settings) if config.stt_enabled else None,
+            self._turns.progress,
         )
         attempts = settings.get_int("gateway.attempts")
         self.message_handler = MessageHandler(
@@ -129,6 +146,7 @@ class GatewayService:
             max_turns,
             self._offer,
             has_other_nodes=not db.engine.database.is_file,
+            max_attempts=attempts,
         )
         self.receiver = MessageReceiver(
             db,
@@ -148,6 +166,18 @@ class GatewayService:
 
     def _write_status(self) -> None:
         status.write_runtime_status(self.state, platforms=self.connections.states)
+
+    async def beat(self) -> None:
+        """Collect the live facts and write them to the state file."""
+        facts = await self.facts.collect()
+        notify = functools.partial(self._notices.update, facts["platforms"])
+        await asyncio.to_thread(attempt, Step("send notices of outages", notify))
+        await asyncio.to_thread(functools.partial(status.write_runtime_status, self.state, **facts))
+
+    async def _run_heartbeat(self) -> None:
+        while True:
+            await self.beat()
+            await asyncio.sleep(status.HEARTBEAT_SECONDS)
 
     @property
     def state(self) -> str:
@@ -175,8 +205,12 @@ class GatewayService:
         self.metrics.sent.labels(platform, outcome).inc()
 
     def _handle(self, message: IncomingMessage) -> None:
-        with self.metrics.turn_seconds.time():
-            self.message_handler.handle(message)
+        self._turns.start(message.inbox_id)
+        try:
+            with self.metrics.turn_seconds.time():
+                self.message_handler.handle(message)
+        finally:
+            self._turns.end(message.inbox_id)
 
     def _offer(self, message: IncomingMessage) -> None:
         self.receiver.offer_stored(message)
@@ -236,13 +270,18 @@ class GatewayService:
             self._senders[name] = OutboxSender(
                 self._db, name, adapter, self._count_attempt, is_connected
             )
+        start = self.supervisor.start
         self._sending = [
-            asyncio.create_task(sender.run())
-            for sender in self._senders.values()
-            for _ in range(SENDERS_PER_PLATFORM)
+            start(f"{name} sender {number}", sender.run)
+            for name, sender in self._senders.items()
+            for number in range(1, SENDERS_PER_PLATFORM + 1)
         ]
-        loops = (self.inbox_workers.run(), self._run_maintenance(), self._run_handoffs())
-        self._tasks = [asyncio.create_task(item) for item in loops]
+        self._tasks = [
+            start("inbox", self.inbox_workers.run),
+            start("maintenance", self._run_maintenance),
+            start("hand-offs", self._run_handoffs),
+            start("heartbeat", self._run_heartbeat),
+        ]
         if may_be_set("plugins.enabled"):
             self._delivery = Delivery(self._db.boundaries, hermes_plugin_host.active())
             self._delivery.start()

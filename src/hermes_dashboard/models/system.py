@@ -91,6 +91,7 @@ class GatewayState(BaseModel):
     started_at: OptionalTimestamp
     version: Text | None
     platforms: list[PlatformView]
+    problems: list[Text]
     queue: Queue
     chats: list[Chat]
     errors: list[LoggedError]

@@ -49,6 +49,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             started_at=state.started_at,
             version=state.version,
             platforms=[PlatformView(**platform._asdict()) for platform in state.platforms],
+            problems=list(state.problems),
             queue=queue_of(db),
             chats=[
                 Chat(**chat._asdict(), title=db.get_session_title(chat.session_id))

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from hermes_core.errors import StoreError
+from hermes_state.delivery import interruptions
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -88,10 +89,15 @@ SETTLE = """
     UPDATE hermes_inbox SET state = ?, session_id = ?, settled_at = ?, error = ?
     WHERE inbox_id = ? AND state = 'claimed' AND process_id = ?
 """
+CLAIMED_BY = """
+    SELECT inbox_id, session_key FROM hermes_inbox
+    WHERE state = 'claimed' AND state IN ('waiting', 'claimed') AND process_id = ?
+"""
 RELEASE_CLAIMS = """
     UPDATE hermes_inbox SET state = 'waiting', process_id = NULL
     WHERE state = 'claimed' AND state IN ('waiting', 'claimed') AND process_id = ?
 """
+NO_ATTEMPT = "UPDATE hermes_inbox SET attempts = attempts - 1 WHERE inbox_id = ? AND attempts > 0"
 SETTLE_WAITING = """
     UPDATE hermes_inbox SET state = 'done', settled_at = ? WHERE inbox_id = ? AND state = 'waiting'
 """
@@ -105,6 +111,48 @@ RELEASE_PLACE = """
     WHERE state = 'claimed' AND state IN ('waiting', 'claimed')
         AND process_id = ? AND session_key = ?
 """
+
+# An update that could not be handled: its ID takes the place of a message ID.
+INSERT_QUARANTINED = """
+    INSERT INTO hermes_inbox
+        (platform, account, chat_id, message_id, session_key, payload, received_at, state,
+         settled_at, error)
+    VALUES (?, '', '', ?, '', ?, ?, 'failed', ?, ?) ON CONFLICT DO NOTHING
+"""
+SELECT_FAILED = """
+    SELECT inbox_id, platform, chat_id, message_id, payload, received_at, attempts, error
+    FROM hermes_inbox WHERE settled_at IS NOT NULL AND state = 'failed'
+    ORDER BY inbox_id DESC LIMIT ?
+"""
+COUNT_FAILED = """
+    SELECT count(*) FROM hermes_inbox WHERE settled_at IS NOT NULL AND state = 'failed'
+"""
+DELETE_FAILED = "DELETE FROM hermes_inbox WHERE inbox_id = ? AND state = 'failed'"
+
+OLDEST_BY_STATE = """
+    SELECT state, min(received_at) FROM hermes_inbox
+    WHERE state IN ('waiting', 'claimed') GROUP BY state
+"""
+
+
+class MessageAges(NamedTuple):
+    """Seconds since the oldest unsettled messages arrived."""
+
+    waiting: float = 0.0
+    claimed: float = 0.0
+
+
+class FailedMessage(NamedTuple):
+    """A message or update that could not be handled; *content* is its stored JSON."""
+
+    inbox_id: int
+    platform: str
+    chat_id: str
+    message_id: str
+    content: str
+    received_at: float
+    attempts: int
+    error: str | None
 
 
 class IncomingMessage(NamedTuple):
@@ -124,11 +172,12 @@ class IncomingMessage(NamedTuple):
     settled_at: float | None
     error: str | None
     rows: dict[str, int | None]  # its row by session ID, where it was looked up
+    crashes: int = 0  # of processes that handled it together with messages of other places
 
     @classmethod
     def of_row(cls, row: tuple[Any, ...]) -> IncomingMessage:
         """The message of a row with the columns INCOMING_COLUMNS."""
-        return cls._make([*row[:6], json.loads(row[6]), *row[7:], {}])
+        return cls._make([*row[:6], json.loads(row[6]), *row[7:], {}, 0])
 
 
 class ReceivedMessage(NamedTuple):
@@ -159,9 +208,24 @@ def claim_waiting(tx: Tx, process_id: str, inbox_ids: Sequence[int]) -> list[int
 
 
 def release_claims(tx: Tx, process_id: str) -> None:
-    """Requeue the messages that a dead process had claimed."""
-    if tx.execute(RELEASE_CLAIMS, (process_id,)).rowcount:
+    """Requeue the messages that a dead process had claimed.
+
+    Of several places, any may be the cause of its end: that counts as a crash of each message,
+    not as an attempt. A place that was alone has used up an attempt.
+    """
+    claimed = tx.rows(CLAIMED_BY, (process_id,))
+    if len({session_key for _, session_key in claimed}) > 1:
+        for inbox_id, _ in claimed:
+            interruptions.add(tx, "inbox", inbox_id)
+            tx.execute(NO_ATTEMPT, (inbox_id,))
+    if claimed:
+        tx.execute(RELEASE_CLAIMS, (process_id,))
         tx.wake(INBOX_TOPIC)
+
+
+def _is_command(reader: Reader, inbox_id: int) -> bool:
+    message = IncomingMessage.of_row(reader.rows(SELECT_INCOMING, (inbox_id,))[0])
+    return str(message.payload.get("text", "")).startswith("/")
 
 
 class InboxRepository(Repository):
@@ -206,10 +270,16 @@ class InboxRepository(Repository):
         self._register_process(tx)
         if not claim_waiting(tx, self.identity.process_id, [inbox_id]):
             return None  # another process was faster
-        return IncomingMessage.of_row(tx.rows(SELECT_INCOMING, (inbox_id,))[0])
+        message = IncomingMessage.of_row(tx.rows(SELECT_INCOMING, (inbox_id,))[0])
+        return message._replace(crashes=interruptions.count(tx, "inbox", inbox_id))
 
-    def claim(self, session_key: str | None = None) -> IncomingMessage | None:
-        """Claim the next message to process; one at a time per place, in order."""
+    def claim(
+        self, session_key: str | None = None, *, is_command: bool = False
+    ) -> IncomingMessage | None:
+        """Claim the next message to process; one at a time per place, in order.
+
+        With *is_command*, the next message of a place is claimed only if it is a command.
+        """
         node = self.identity.host
 
         def find(reader: Reader) -> int | None:
@@ -219,7 +289,9 @@ class InboxRepository(Repository):
 
         def claim(tx: Tx) -> IncomingMessage | None:
             inbox_id = find(tx)
-            return None if inbox_id is None else self._claim(tx, inbox_id)
+            if inbox_id is None or (is_command and not _is_command(tx, inbox_id)):
+                return None
+            return self._claim(tx, inbox_id)
 
         if self.engine.read(find) is None:
             return None  # without acquiring the write lock
@@ -274,6 +346,12 @@ class InboxRepository(Repository):
         """Number of places with waiting messages that no process is handling."""
         return int(self.engine.read(lambda reader: reader.value(WAITING_PLACES)))
 
+    def ages(self) -> MessageAges:
+        """How long the oldest messages wait, and are being handled."""
+        rows = self.engine.read(lambda reader: reader.rows(OLDEST_BY_STATE))
+        now = self.clock.now()
+        return MessageAges(**{state: max(0.0, now - oldest) for state, oldest in rows})
+
     def settle(
         self, inbox_id: int, session_id: str | None = None, error: str | None = None
     ) -> None:
@@ -303,3 +381,29 @@ class InboxRepository(Repository):
         return self.engine.write(
             lambda tx: tx.execute(SETTLE_WAITING, (tx.clock.now(), inbox_id)).rowcount > 0
         )
+
+    # Messages that could not be handled
+
+    def quarantine(self, platform: str, update_id: str, content: str, error: str) -> None:
+        """Store an update that could not be handled, as JSON."""
+
+        def insert(tx: Tx) -> None:
+            now = tx.clock.now()
+            tx.execute(
+                INSERT_QUARANTINED, (platform, f"update:{update_id}", content, now, now, error)
+            )
+
+        self.engine.write(insert)
+
+    def failed(self, limit: int = 50) -> list[FailedMessage]:
+        """Messages and updates that could not be handled, latest first."""
+        rows = self.engine.read(lambda reader: reader.rows(SELECT_FAILED, (limit,)))
+        return [FailedMessage._make(row) for row in rows]
+
+    def count_failed(self) -> int:
+        """Number of messages and updates that could not be handled."""
+        return int(self.engine.read(lambda reader: reader.value(COUNT_FAILED)))
+
+    def delete_failed(self, inbox_id: int) -> bool:
+        """Delete a message or update that could not be handled; whether it was there."""
+        return self.engine.write(lambda tx: tx.execute(DELETE_FAILED, (inbox_id,)).rowcount > 0)

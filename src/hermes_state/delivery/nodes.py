@@ -102,6 +102,11 @@ class NodeRepository(Repository):
 
         return self.engine.write(join)
 
+    def beat(self) -> None:
+        """Note that this process is alive."""
+        identity = self.identity
+        self.engine.write(lambda tx: process_identity.refresh(tx, identity), is_conditional=True)
+
     def leave(self) -> None:
         """Remove this gateway from the running ones."""
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.backoff import Backoff
-from hermes_state.delivery import inbox
+from hermes_state.delivery import inbox, interruptions
 from hermes_state.delivery.inbox import settle
 from hermes_state.repository import Repository
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 OUTBOX_TOPIC: Final = "outbox"  # of notifications to other nodes
 SEND_BACKOFF: Final = Backoff(2.0, 600.0)
-MAX_ATTEMPTS: Final = 10  # for sends that may have arrived
+UNCONFIRMED_BACKOFF: Final = Backoff(1.0, 600.0, factor=5.0)
+MAX_UNCONFIRMED: Final = 5  # sends that may have arrived
 MAX_AGE_SECONDS: Final = 7 * 86400.0  # a platform may be down for days
 
 INSERT_REPLY = """
@@ -60,8 +61,8 @@ SET_FAILED = """
     WHERE outbox_id = ?
 """
 # A reply may have arrived if its process died while sending it.
-RELEASE_CLAIMS = """
-    UPDATE hermes_outbox SET state = 'ambiguous', process_id = NULL
+SENDING_BY = """
+    SELECT outbox_id FROM hermes_outbox
     WHERE state = 'sending' AND state IN ('waiting', 'sending', 'ambiguous') AND process_id = ?
 """
 
@@ -149,7 +150,27 @@ def answer(tx: Tx, process_id: str, batch: ReplyBatch) -> None:
 
 def release_claims(tx: Tx, process_id: str) -> None:
     """Requeue the replies that a dead process was sending."""
-    tx.execute(RELEASE_CLAIMS, (process_id,))
+    for (outbox_id,) in tx.rows(SENDING_BY, (process_id,)):
+        _set_unconfirmed(tx, outbox_id, "the process ended while sending it", first_pause=0.0)
+
+
+def _set_unconfirmed(
+    tx: Tx,
+    outbox_id: int,
+    error: str,
+    delay: float | None = None,
+    first_pause: float = UNCONFIRMED_BACKOFF.first_seconds,
+) -> None:
+    """Send a reply again that may have arrived: a few times, with growing delays."""
+    sends = interruptions.add(tx, "outbox", outbox_id)
+    now = tx.clock.now()
+    if sends >= MAX_UNCONFIRMED:
+        text = f"sent {sends} times without confirmation: {error}"
+        tx.execute(SET_FAILED, ("failed", now, text, now, outbox_id))
+        return
+    pause = first_pause if sends == 1 else UNCONFIRMED_BACKOFF.delay(sends)
+    due_at = now + (pause if delay is None else delay)
+    tx.execute(SET_FAILED, ("ambiguous", due_at, error, None, outbox_id))
 
 
 class OutboxRepository(Repository):
@@ -223,15 +244,14 @@ class OutboxRepository(Repository):
             reply = StoredReply.of_row(tx.rows(SELECT_REPLY, (outbox_id,))[0])
             if reply.state != "sending":
                 return  # it was released, and another process has it or settled it
-            is_too_old = tx.clock.now() - reply.created_at > MAX_AGE_SECONDS
-            is_exhausted = may_have_arrived and reply.attempts >= MAX_ATTEMPTS
-            if is_hopeless or is_too_old or is_exhausted:
-                state = "failed"
-            else:
-                state = "ambiguous" if may_have_arrived else "waiting"
-            delay = SEND_BACKOFF.delay(reply.attempts) if after_seconds is None else after_seconds
             now = tx.clock.now()
-            settled = now if state == "failed" else None
-            tx.execute(SET_FAILED, (state, now + delay, error, settled, outbox_id))
+            if is_hopeless or now - reply.created_at > MAX_AGE_SECONDS:
+                tx.execute(SET_FAILED, ("failed", now, error, now, outbox_id))
+            elif may_have_arrived:
+                _set_unconfirmed(tx, outbox_id, error, after_seconds)
+            else:
+                delay = SEND_BACKOFF.delay(reply.attempts)
+                due_at = now + (delay if after_seconds is None else after_seconds)
+                tx.execute(SET_FAILED, ("waiting", due_at, error, None, outbox_id))
 
         self.engine.write(record_failure)

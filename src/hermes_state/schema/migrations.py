@@ -76,12 +76,23 @@ BOUND_TABLE: Final = """
         node TEXT NOT NULL
     ) {clustered}
 """
+# How often a message was interrupted together with others, and a reply was sent without receipt.
+INTERRUPTION_TABLE: Final = """
+    CREATE TABLE IF NOT EXISTS hermes_interruption (
+        kind TEXT NOT NULL CHECK (kind IN ('inbox', 'outbox')),
+        number BIGINT NOT NULL,
+        count INTEGER NOT NULL,
+        noted_at DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (kind, number)
+    ) {clustered}
+"""
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
     Migration(2, "roles of people, keys for the API platform", ROLE_TABLES),
     Migration(3, "superseded index", ("DROP INDEX IF EXISTS hermes_outbox_unsettled",)),
     Migration(4, "files that nodes share, places bound to a node", (FILE_TABLE, BOUND_TABLE)),
+    Migration(5, "interruptions of messages and replies", (INTERRUPTION_TABLE,)),
 )
 
 

@@ -19,6 +19,7 @@ long as Discord remembers the key, a few minutes.
 from __future__ import annotations
 
 import asyncio
+import functools
 import io
 import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -42,6 +43,7 @@ from gateway.platforms.discord.listener import (
 from gateway.platforms.discord.messages import DiscordFiles, DiscordMessageReader
 from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS
 from gateway.platforms.problems import ConnectionProblems, ReportsProblem
+from gateway.platforms.quarantine import UpdateGuard
 from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NONCE_SECONDS: Final = 120.0  # Discord remembers a nonce for a few minutes
 TOKEN_VARIABLE: Final = "DISCORD_BOT_TOKEN"  # noqa: S105 - the name of a variable
 SEND_SECONDS: Final = 60.0
 MAX_TEXT_CHARS: Final = 1900  # Discord takes 2000
@@ -72,6 +75,7 @@ class DiscordAdapter(ReportsProblem):
         files=True,
         threads=True,
         idempotent=True,
+        idempotent_seconds=NONCE_SECONDS,
         longest_text=MAX_TEXT_CHARS,
     )
 
@@ -101,8 +105,8 @@ class DiscordAdapter(ReportsProblem):
         await self.disconnect()
         self._problems.clear_all()
         session = await self._open(receive)
-        self._session_task = asyncio.create_task(self._keep_session(session, receive))
-        self._session_task.add_done_callback(self._problems.ended)
+        keep = functools.partial(self._keep_session, session, receive)
+        self._session_task = self._problems.start_listener(keep, self._backoff)
 
     async def _open(self, receive: Receive) -> DiscordSession:
         self._session = session = DiscordSession(DiscordClient(self._identify_seconds))
@@ -118,7 +122,10 @@ class DiscordAdapter(ReportsProblem):
         await cursors.load(id_of_now())
         files = DiscordFiles(self._base_url, self._context.media)
         self._reader = DiscordMessageReader(int(self.account), files)
-        return DiscordListener(self._reader, cursors, receive, self._backoff, self._max_queued)
+        guard = UpdateGuard(self._context.quarantine, (discord.DiscordException,))
+        return DiscordListener(
+            self._reader, cursors, receive, guard, self._backoff, self._max_queued
+        )
 
     async def _keep_session(self, session: DiscordSession, receive: Receive) -> None:
         """Open another session whenever one ends; less often if Discord rejects the bot."""

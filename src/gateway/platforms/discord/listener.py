@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gateway.platforms.cursors import Cursors
     from gateway.platforms.discord.messages import DiscordMessageReader
     from gateway.platforms.ordered_queues import Job
+    from gateway.platforms.quarantine import UpdateGuard
     from hermes_core.backoff import Backoff
     from hermes_core.errors import PlatformError
 
@@ -192,9 +193,11 @@ class DiscordListener:
         reader: DiscordMessageReader,
         cursors: Cursors,
         receive: Receive,
+        guard: UpdateGuard,
         backoff: Backoff = RECONNECT_BACKOFF,
         max_queued: int = MAX_QUEUED_JOBS,
     ) -> None:
+        self._guard = guard
         self._reader = reader
         self._cursors = cursors
         self._receive = receive
@@ -267,16 +270,22 @@ class DiscordListener:
             await self._cursors.save(str(channel))
 
     async def _receive_edit(self, message: discord.Message) -> None:
-        event = await self._reader.read(message, is_edit=True)
+        await self._read_and_receive(message, is_edit=True)
+
+    async def _read_and_receive(self, message: discord.Message, *, is_edit: bool) -> None:
+        kind = "edit" if is_edit else "message"
+        work = self._read(message, is_edit=is_edit)
+        await self._guard.handle(f"{kind} {message.id}", repr(message), work)
+
+    async def _read(self, message: discord.Message, *, is_edit: bool) -> None:
+        event = await self._reader.read(message, is_edit=is_edit)
         if event is not None:
             await self._receive(event)
 
     async def _receive_once(self, message: discord.Message) -> None:
         if message.id in self._received:
             return
-        event = await self._reader.read(message)
-        if event is not None:
-            await self._receive(event)
+        await self._read_and_receive(message, is_edit=False)
         await self._cursors.reached(str(message.channel.id), message.id)
         self._received.add(message.id)
 

@@ -20,6 +20,7 @@ access token (Synapse: a day).
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -35,6 +36,7 @@ from gateway.platforms.matrix import messages, results
 from gateway.platforms.matrix.listener import MatrixListener, MatrixRooms
 from gateway.platforms.matrix.messages import MatrixMessageReader
 from gateway.platforms.problems import ConnectionProblems, ReportsProblem
+from gateway.platforms.quarantine import UpdateGuard
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 
 if TYPE_CHECKING:
@@ -153,8 +155,8 @@ class MatrixAdapter(ReportsProblem):
         except (ClientError, OSError, TimeoutError) as error:
             reason = f"No response from the homeserver: {results.describe_exception(error)}"
             raise PlatformDownError(reason) from error
-        self._listen_task = asyncio.create_task(listener.run(receive))
-        self._listen_task.add_done_callback(self._problems.ended)
+        listen = functools.partial(listener.run, receive)
+        self._listen_task = self._problems.start_listener(listen)
 
     async def _create_listener(self, client: AsyncClient) -> MatrixListener:
         try:
@@ -173,7 +175,8 @@ class MatrixAdapter(ReportsProblem):
         reader = MatrixMessageReader(client, self.account, name, rooms, self._context)
         extra = self._context.config.extra
         memory = self._context.memory
-        return MatrixListener(client, rooms, reader, memory, self._problems, extra)
+        guard = UpdateGuard(self._context.quarantine)
+        return MatrixListener(client, rooms, reader, memory, self._problems, extra, guard)
 
     async def disconnect(self) -> None:
         """Stop listening."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gateway.platforms.base import Memory, Receive
     from gateway.platforms.matrix.messages import MatrixMessageReader
     from gateway.platforms.problems import ConnectionProblems
+    from gateway.platforms.quarantine import UpdateGuard
     from hermes_core.json_values import JsonObject, JsonValue
 
 PRESENT_MEMBERSHIPS: Final = ("join", "invite")
@@ -168,7 +169,9 @@ class MatrixListener:
         memory: Memory,
         problems: ConnectionProblems,
         extra: JsonObject,
+        guard: UpdateGuard,
     ) -> None:
+        self._guard = guard
         self._client = client
         self._me = str(client.user_id)
         self._rooms = rooms
@@ -214,14 +217,18 @@ class MatrixListener:
         batch = await self._sync(self._since, self._seconds)
         for room_id, info in batch.rooms.join.items():
             for event in await self._events(room_id, info):
-                self._rooms.apply(room_id, event)
-                message = await self._reader.message(room_id, event)
-                if message is not None:
-                    await receive(message)
+                work = self._receive_event(receive, room_id, event)
+                await self._guard.handle(str(event.get("event_id")), event, work)
         for room_id in batch.rooms.leave:
             self._rooms.forget(room_id)
         await self._accept_invitations(batch)
         await self._store_position(batch.next_batch)
+
+    async def _receive_event(self, receive: Receive, room_id: str, event: JsonObject) -> None:
+        self._rooms.apply(room_id, event)
+        message = await self._reader.message(room_id, event)
+        if message is not None:
+            await receive(message)
 
     async def _sync(self, since: str, seconds: int) -> Any:
         self._client.next_batch = ""  # the position of the library is not what was received

@@ -23,10 +23,12 @@ Slack shows no typing of bots. The marks of Markdown that Slack does not know ar
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from aiohttp import ClientSession, ClientTimeout
+from slack_sdk.errors import SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway import config_values
@@ -34,6 +36,7 @@ from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendRe
 from gateway.platforms.cursors import Cursors
 from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS
 from gateway.platforms.problems import ConnectionProblems, ReportsProblem
+from gateway.platforms.quarantine import UpdateGuard
 from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
 from gateway.platforms.slack import mrkdwn, results
 from gateway.platforms.slack.listener import (
@@ -119,15 +122,16 @@ class SlackAdapter(ReportsProblem):
         is_threading = config_values.flag(self._extra.get("reply_in_thread"), default=False)
         reader = SlackMessageReader(web, team, me, files, is_threading=is_threading)
         self._listener = await self._create_listener(web, reader, socket, receive)
-        self._listen_task = asyncio.create_task(socket.run(self._listener))
-        self._listen_task.add_done_callback(self._problems.ended)
+        listen = functools.partial(socket.run, self._listener)
+        self._listen_task = self._problems.start_listener(listen, self._backoff)
 
     async def _create_listener(
         self, web: AsyncWebClient, reader: SlackMessageReader, socket: SlackSocket, receive: Receive
     ) -> SlackListener:
         cursors = Cursors(self._context.memory, self.account, NUMBERS_PER_HOUR)
         await cursors.load(number_of_now())
-        bounds = (self._backoff, self._max_queued)
+        guard = UpdateGuard(self._context.quarantine, (SlackClientError,))
+        bounds = (guard, self._backoff, self._max_queued)
         return SlackListener(web, reader, socket, cursors, receive, self._problems, *bounds)
 
     def _create_web_client(self, token: str, session: ClientSession) -> AsyncWebClient:

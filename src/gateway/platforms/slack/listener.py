@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gateway.platforms.cursors import Cursors
     from gateway.platforms.ordered_queues import Job
     from gateway.platforms.problems import ConnectionProblems
+    from gateway.platforms.quarantine import UpdateGuard
     from gateway.platforms.reconnect import ReconnectDelay
     from gateway.platforms.slack.messages import SlackMessageReader
     from hermes_core.backoff import Backoff
@@ -209,9 +210,11 @@ class SlackListener:
         cursors: Cursors,
         receive: Receive,
         problems: ConnectionProblems,
+        guard: UpdateGuard,
         backoff: Backoff = RECONNECT_BACKOFF,
         max_queued: int = MAX_QUEUED_JOBS,
     ) -> None:
+        self._guard = guard
         self._web = web
         self._reader = reader
         self._socket = socket
@@ -262,12 +265,15 @@ class SlackListener:
     async def _receive_once(self, sent: SlackMessage) -> None:
         if sent.key in self._received_keys:
             return
-        event = await self._reader.read(sent)
-        if event is not None:
-            await self._receive(event)
+        await self._guard.handle(str(sent.key), sent.message, self._read_and_receive(sent))
         if not sent.is_edit:
             await self._cursors.reached(sent.channel, number_of(sent.ts))
         self._received_keys.add(sent.key)
+
+    async def _read_and_receive(self, sent: SlackMessage) -> None:
+        event = await self._reader.read(sent)
+        if event is not None:
+            await self._receive(event)
 
     async def _catch_up_again(self, channel: str) -> None:
         """Receive the messages that did not fit into the queue."""

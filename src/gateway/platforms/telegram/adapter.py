@@ -39,6 +39,7 @@ from pydantic import ValidationError
 from gateway import config_values
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
 from gateway.platforms.problems import ConnectionProblems, ReportsProblem
+from gateway.platforms.quarantine import UpdateGuard
 from gateway.platforms.telegram.messages import UPDATE_TYPES, TelegramFiles, read_update
 from gateway.platforms.telegram.results import TokenRedactor
 from gateway.platforms.telegram.sender import MAX_CHUNK_CHARS, TelegramSender
@@ -106,7 +107,8 @@ class TelegramAdapter(ReportsProblem):
             self.account = str(me.id)
             files = TelegramFiles(bot, self._context.media, self._clean)
             since = await self._first_start() - FIRST_START_GRACE_SECONDS
-            await self._listen(bot, _UpdateHandler(bot, me, receive, files, since))
+            guard = UpdateGuard(self._context.quarantine)
+            await self._listen(bot, _UpdateHandler(bot, me, receive, files, since, guard))
         except (TelegramUnauthorizedError, TelegramNotFound) as error:
             await self.disconnect()
             raise PlatformRefusedError(UNAUTHORIZED_TEXT) from error
@@ -147,8 +149,7 @@ class TelegramAdapter(ReportsProblem):
             polling = UpdatePoller(
                 bot, handler, self._clean, self._problems, seconds, self._backoff
             )
-            self._task = asyncio.create_task(polling.run())
-            self._task.add_done_callback(self._problems.ended)
+            self._task = self._problems.start_listener(polling.run, self._backoff)
             return
         await self._context.front.add(ROUTE_OWNER, [self._webhook.route(handler)])
         await bot.set_webhook(
@@ -199,8 +200,15 @@ class _UpdateHandler:
     """Handles an update of either transport."""
 
     def __init__(
-        self, bot: Bot, me: User, receive: Receive, files: TelegramFiles, since: float
+        self,
+        bot: Bot,
+        me: User,
+        receive: Receive,
+        files: TelegramFiles,
+        since: float,
+        guard: UpdateGuard,
     ) -> None:
+        self._guard = guard
         self._bot = bot
         self._me = me
         self._receive = receive
@@ -209,6 +217,9 @@ class _UpdateHandler:
 
     async def __call__(self, raw: JsonObject) -> None:
         """Receive the message of an update; when this returns, it may be acknowledged."""
+        await self._guard.handle(str(raw.get("update_id")), raw, self._handle(raw))
+
+    async def _handle(self, raw: JsonObject) -> None:
         try:
             update = Update.model_validate(raw, context={"bot": self._bot})
         except ValidationError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections import deque
 from datetime import datetime
 from pathlib import Path
@@ -81,6 +82,7 @@ class GatewayStatusReader:
             platforms=[
                 _platform(name, item) for name, item in runtime_status.get("platforms", {}).items()
             ],
+            problems=status.live_problems(runtime_status, time.time()),
         )
 
     def errors(self, limit: int) -> list[GatewayError]:

@@ -66,6 +66,14 @@ ACTIONS: Final = (
         has_json=True,
     ),
     GatewayAction(
+        "quarantine",
+        "list messages and updates that could not be handled",
+        "quarantine",
+        "quarantine",
+        ("quarantine", "quarantine 42", "quarantine 42 --delete", "quarantine --json"),
+        has_json=True,
+    ),
+    GatewayAction(
         "channels",
         "list known chats",
         "logs",
@@ -124,6 +132,11 @@ def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
         parser.add_argument(
             "message", metavar="MESSAGE", help="inbox number, or the platform's message ID"
         )
+    elif name == "quarantine":
+        parser.add_argument(
+            "message", metavar="MESSAGE", nargs="?", type=int, help="its number: show the content"
+        )
+        parser.add_argument("--delete", action="store_true", help="delete the message")
     elif name == "handoff":
         parser.add_argument("session", metavar="SESSION", help="session ID, title or `last`")
         parser.add_argument("platform", metavar="PLATFORM", help="target platform")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gateway import status
 from gateway.platforms.local import socket_path
 from gateway.process import main
+from gateway.status import RuntimeFacts
 from hermes_cli import history
 from hermes_core import background_process, human_format, log_file, paths
 from hermes_core.background_process import end
@@ -114,16 +115,19 @@ def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the status."""
     process_id = status.running_pid()
     runtime_status = status.read_runtime_status() or {}
-    waiting = asking = 0
+    problems = status.live_problems(runtime_status, time.time()) if process_id else []
+    waiting = asking = failed = 0
     if history.exists():
         with history.open_for_reading() as db:
             waiting, asking = db.inbox.waiting_places(), len(db.pairings.pending())
+            failed = db.inbox.count_failed()
     if arguments.json:
         facts = {
             name: runtime_status.get(name)
-            for name in ("gateway_state", "start_time", "platforms", "http_url")
+            for name in ("gateway_state", "start_time", "http_url", *RuntimeFacts.__annotations__)
         }
-        counts = {"waiting": waiting, "asking": asking}
+        counts = {"waiting": waiting, "asking": asking, "failed_messages": failed}
+        facts["problems"] = problems
         out.json({"running": process_id is not None, "pid": process_id, **facts, **counts})
         return 0
     if process_id is None:
@@ -131,11 +135,24 @@ def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
     else:
         since = human_format.ago(runtime_status.get("start_time"), time.time())
         state = runtime_status.get("gateway_state")
+        if status.silent_seconds(runtime_status, time.time()):
+            state = "not responding"
         out.text(f"The gateway is running (PID {process_id}), started {since}: {state}.")
         for name, platform in (runtime_status.get("platforms") or {}).items():
             why = f": {platform['error_message']}" if platform.get("error_message") else ""
             out.text(f"  {name}  {platform.get('state')}{why}")
+        for problem in problems:
+            out.styled(("  ! ", "yellow"), (problem, ""))
+        turns = runtime_status.get("turns") or {}
+        if turns.get("running"):
+            running = human_format.plural(int(turns["running"]), "turn")
+            oldest = f"the longest for {turns['oldest_seconds']:.0f} s"
+            silent = f"up to {turns['silent_seconds']:.0f} s without progress"
+            out.text(f"{running} running, {oldest}, {silent}.")
     out.text(f"{human_format.plural(waiting, 'chat')} with pending messages.")
+    if failed:
+        messages = human_format.plural(failed, "message")
+        out.hint(f"{messages} could not be handled: see `hermes gateway quarantine`.")
     if asking:
         users = human_format.plural(asking, "user")
         out.hint(f"{users} waiting for approval: see `hermes pairing list`.")

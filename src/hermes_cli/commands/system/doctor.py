@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import platform
+import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from gateway import status
 from hermes_cli.parser import add_json_option
 from hermes_conversation.purge_hook import keep_facts
-from hermes_core import human_format, instance_lock
+from hermes_core import human_format
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import StoreError
 from hermes_core.paths import config_path, hermes_home, state_db_path
@@ -171,16 +173,30 @@ def _chats(db: SessionDB) -> list[CheckResult]:
     undelivered = [
         unsent_reply for unsent_reply in db.chats.unsent_replies() if unsent_reply.state == "failed"
     ]
-    if not known and not pending and not undelivered:
+    if not known and not pending and not undelivered and status.running_pid() is None:
         return []
     results = [CheckResult("chats", "ok", f"{known} known, {pending} with pending messages")]
-    if pending and not instance_lock.is_lock_held(hermes_home() / "gateway.lock"):
+    if pending and status.running_pid() is None:
         text = f"not running; {human_format.plural(pending, 'chat')} with pending messages"
         results.append(CheckResult("gateway", "warning", text, "Run `hermes gateway start`"))
+    results += _gateway_problems()
+    failed = db.inbox.count_failed()
+    if failed:
+        text = f"{human_format.plural(failed, 'message')} could not be handled"
+        results.append(CheckResult("inbox", "warning", text, "See `hermes gateway quarantine`"))
     if undelivered:
         text = f"{len(undelivered)} not delivered; latest error: {undelivered[0].error}"
         results.append(CheckResult("replies", "warning", text, "See `hermes gateway logs`"))
     return results
+
+
+def _gateway_problems() -> list[CheckResult]:
+    """What the running gateway reports."""
+    if status.running_pid() is None:
+        return []
+    problems = status.live_problems(status.read_runtime_status() or {}, time.time())
+    advice = "See `hermes gateway status` and `hermes gateway logs`"
+    return [CheckResult("gateway", "warning", problem, advice) for problem in problems]
 
 
 def print_checks(checks: Sequence[Check], out: CommandOutput) -> None:

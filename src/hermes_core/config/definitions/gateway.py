@@ -39,6 +39,14 @@ GATEWAY_SETTINGS: Final = (
         maximum=65535,
     ),
     Setting(
+        "gateway.notify",
+        "list",
+        (),
+        "Chats that are notified when a platform is lost or back, e.g. telegram:12345 or a home "
+        "channel such as matrix.",
+        only_by_hand=True,
+    ),
+    Setting(
         "gateway.max_concurrent_sessions",
         "int",
         16,

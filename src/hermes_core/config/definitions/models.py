@@ -168,6 +168,24 @@ MODELS_SETTINGS: Final = (
         only_by_hand=True,
     ),
     Setting(
+        "agent.idle_seconds",
+        "int",
+        900,
+        "Seconds without progress after which a turn is stopped, besides an hour for a tool that "
+        "runs; 0 never.",
+        minimum=0,
+        maximum=86400,
+    ),
+    Setting(
+        "agent.turn_seconds",
+        "int",
+        14400,
+        "Seconds after which a turn is stopped in any case; 0 never. The time in which you are "
+        "asked does not count.",
+        minimum=0,
+        maximum=604800,
+    ),
+    Setting(
         "memory.review_turns",
         "int",
         10,

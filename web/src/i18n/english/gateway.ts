@@ -2,6 +2,7 @@
 export const gateway = {
   title: "Gateway",
   lead: "Chat platforms, users and pending messages.",
+  problems: "Not everything works",
   offTitle: "The gateway is not running",
   off: "The gateway connects Hermes to Telegram, Matrix, Discord and Slack, and serves an HTTP API. Add a platform, then start it:",
   offCommand: "hermes gateway start",

@@ -44,6 +44,13 @@ function GatewayContent({ data }: { data: GatewayView }) {
           {texts.off} <Code>{texts.offCommand}</Code>
         </Alert>
       )}
+      {data.is_running && data.problems.length > 0 && (
+        <Alert title={texts.problems} color="orange" variant="light">
+          {data.problems.map((problem) => (
+            <div key={problem}>{problem}</div>
+          ))}
+        </Alert>
+      )}
       <SimpleGrid cols={{ base: 2, sm: 5 }}>
         <Stat
           name={texts.waiting}
