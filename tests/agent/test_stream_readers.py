@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -17,6 +14,7 @@ from hermes_agent.messages import ModelRequest
 from hermes_agent.providers.anthropic import Anthropic
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.turn_control import Cancel
+from support.answers import Answers, running_answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,43 +41,9 @@ KINDS = st.sampled_from(
 PREFIXES = [b"data: ", b"event: error\ndata: ", b"event: content_block_delta\ndata: "]
 
 
-class Answers(http.server.ThreadingHTTPServer):
-    """Answers each request with the body that a test has set."""
-
-    daemon_threads = True
-    body = b""
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: Answers
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(self.server.body)))
-        self.end_headers()
-        self.wfile.write(self.server.body)
-
-    def log_message(self, *_arguments: Any) -> None:
-        pass
-
-
-@contextmanager
-def _answers() -> Iterator[Answers]:
-    with Answers(("127.0.0.1", 0), _Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
-
-
 @pytest.fixture(scope="module")
 def answers() -> Iterator[Answers]:
-    with _answers() as server:
+    with running_answers() as server:
         yield server
 
 

@@ -63,4 +63,9 @@ class LocalChatClient:
             while len(self.replies) < count:
                 self._changed.clear()
                 await self._changed.wait()
+        return self.texts
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the replies so far."""
         return [str(reply["text"]) for reply in self.replies]
