@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
 
 import hermes_plugin_host
+from gateway import status
+from hermes_cli.commands.dashboard.process import GatewayStatusReader
 from hermes_core.config.file import ConfigFile
 from support.command_line import run_hermes
 from support.dashboards import dashboard, dashboard_context
@@ -80,6 +83,25 @@ def test_a_user_is_approved_with_the_pairing_code(db: SessionDB, page: Page) -> 
     users.get_by_role("button", name="Revoke access: Ada").click()
     expect(page.get_by_text("Access revoked for Ada.")).to_be_visible()
     expect(users.get_by_text("No approved users.")).to_be_visible()
+
+
+def test_the_gateway_page_shows_what_does_not_work(
+    servers: ExitStack, db: SessionDB, visit: Callable[..., Visitor], hermes_home: Path
+) -> None:
+    reader = GatewayStatusReader(db)
+    served = servers.enter_context(dashboard(dashboard_context(db, gateway=reader)))
+    visitor = visit(served.url)
+    visitor.sign_in(served.access)
+    with status.hold_lock():
+        status.write_runtime_status(
+            "degraded",
+            platforms={"telegram": {"state": "lost", "error_message": "Token revoked."}},
+            problems=["telegram is lost: Token revoked."],
+            heartbeat_at=time.time(),
+        )
+        page = visitor.open("/gateway")
+        alert = page.get_by_role("alert").filter(has_text="Not everything works")
+        expect(alert.get_by_text("telegram is lost: Token revoked.")).to_be_visible()
 
 
 def test_a_wrong_code_is_rejected_with_a_message(db: SessionDB, visitor: Visitor) -> None:

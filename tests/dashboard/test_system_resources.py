@@ -62,7 +62,9 @@ def test_the_gateway_shows_queues_chats_and_users(
     db.create_session("talk", "telegram", is_owned=False)
     db.set_session_title("talk", "Chat with Ada")
     platform = PlatformStatus("telegram", "connected", since="1970-01-01T00:00:09+00:00")
-    chats.current_state = GatewayStatus(is_running=True, pid=7, platforms=[platform])
+    chats.current_state = GatewayStatus(
+        is_running=True, pid=7, platforms=[platform], problems=["the disk is full: 5.0 MB left"]
+    )
     chats.routes = [GatewayChat("k", "telegram", "Ada", "dm", "talk", 5.0)]
     chats.error_rows = [GatewayError(1.0, "error", "x", "boom")]
     db.inbox.receive(
@@ -75,6 +77,9 @@ def test_the_gateway_shows_queues_chats_and_users(
     shown = client.get("/api/gateway").json()
     assert (shown["is_running"], shown["pid"], shown["version"]) == (True, 7, None)
     assert shown["platforms"][0]["since"] == 9.0
+    assert shown["problems"] == ["the disk is full: 5.0 MB left"]
+    checks = {check["name"]: check for check in client.get("/api/health").json()["checks"]}
+    assert checks["gateway"]["detail"] == "the disk is full: 5.0 MB left"
     assert shown["chats"][0]["title"] == "Chat with Ada"
     assert shown["queue"]["waiting"] == 1
     assert shown["queue"]["failed"] == 1

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core import human_format, paths
 from hermes_core.errors import StoreError
-from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
     from gateway.inbound.running_turns import RunningTurns
@@ -94,8 +93,11 @@ class LiveFacts:
             self._store_error = f"no write has succeeded for {seconds:.0f} s"
 
     def _write_probe(self) -> str:
-        failure = attempt(Step("test write to the history", self._db.nodes.beat))
-        return "" if failure is None else str(failure.error) or type(failure.error).__name__
+        try:
+            self._db.nodes.beat()
+        except (StoreError, OSError) as error:
+            return str(error) or type(error).__name__
+        return ""
 
     async def _inbox_facts(self) -> RuntimeFacts:
         try:

@@ -172,7 +172,7 @@ class GatewayService:
         facts = await self.facts.collect()
         notify = functools.partial(self._notices.update, facts["platforms"])
         await asyncio.to_thread(attempt, Step("send notices of outages", notify))
-        await asyncio.to_thread(functools.partial(status.write_runtime_status, self.state, **facts))
+        status.write_runtime_status(self.state, **facts)
 
     async def _run_heartbeat(self) -> None:
         while True:

@@ -115,7 +115,10 @@ def _settings(_context: DashboardContext) -> CheckResult:
 
 def _gateway(context: DashboardContext) -> CheckResult:
     waiting = context.db.inbox.waiting_places()
-    if context.gateway.state().is_running:
+    state = context.gateway.state()
+    if state.problems:
+        return WARN, "; ".join(state.problems)
+    if state.is_running:
         return OK, f"running, {waiting} chats waiting"
     if waiting:
         return WARN, f"{waiting} chats have unanswered messages; run `hermes gateway start`"
