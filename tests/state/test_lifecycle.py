@@ -102,8 +102,8 @@ class LifecycleMachine(RuleBasedStateMachine):
         was = self.states[session_id]
         self.db.reopen_session(session_id)
         self.change(session_id, Change.REOPEN)
-        if was is State.ENDED:
-            self.owned.add(session_id)
+        if was is State.ENDED and session_id not in self.routes.values():
+            self.owned.add(session_id)  # the conversation of a chat has no owner
 
     def _route(self, place: str, session_id: str) -> Route:
         return Route(place, f"key-{place}", session_id, 1.0, {})

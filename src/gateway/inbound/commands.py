@@ -33,7 +33,7 @@ RESET_REPLY: Final = (
 )
 TERMINAL_COMMANDS: Final = frozenset({"save", "quit", "exit", "q"})  # not available in a chat
 # Running one of these twice has a different result than running it once.
-ONCE_ONLY_COMMANDS: Final = frozenset({"undo", "redo", "retry", "branch", "fork", "compress"})
+ONCE_ONLY_COMMANDS: Final = frozenset({"undo", "redo", "retry", "compress"})
 RUNNING_TURN_COMMANDS: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
 PLAIN_ANSWERS: Final = {
     **dict.fromkeys(("yes", "y", "ok", "okay", "allow", "approve", "👍"), "once"),
@@ -89,6 +89,8 @@ class ChatCommands:
             return self._new(entry, arguments, uid)
         if name == "resume":
             return self._resume(entry, event, arguments, uid)
+        if name in {"branch", "fork"}:
+            return self._branch(entry, arguments, uid)
         chat_replies: dict[str, Callable[[], str]] = {
             "sessions": lambda: "\n".join(self._list_own(entry)) or "No conversations yet.",
             "start": lambda: "Hello. Send me a message, or /help for a list of commands.",
@@ -107,10 +109,13 @@ class ChatCommands:
 
     def _mark_once(self, entry: SessionEntry, name: str, uid: str) -> None:
         """Mark a command that must not run twice; no other process may run a turn meanwhile."""
-        if self._db.leases.is_held_elsewhere(entry.session_id):
-            raise LeaseTakenError("Another process is running a turn in this conversation.")
+        self._require_idle(entry)
         if not self._db.chats.mark(f"{uid}:{name}"):
             raise UsageError(COMMAND_INTERRUPTED.format(name=name))
+
+    def _require_idle(self, entry: SessionEntry) -> None:
+        if self._db.leases.is_held_elsewhere(entry.session_id):
+            raise LeaseTakenError("Another process is running a turn in this conversation.")
 
     def _role(self, event: MessageEvent) -> Role:
         """The role of a sender; messages of the gateway itself have the owner's rights."""
@@ -124,20 +129,21 @@ class ChatCommands:
         if name == "model":
             require_configured_url(ConfigFile.of_home().settings(), arguments.strip())
         conversation = self._conversations.acquire(entry, event.source)
-        before = conversation.session_id
         try:
             outcome = slash_commands.run(conversation, f"/{name} {arguments}".rstrip(), role)
-            if conversation.session_id != before:  # a branch: the route follows it
-                self._routes.switch_session(entry.session_key, conversation.session_id, "branched")
             if name == "model" and arguments:
                 self._conversations.choose_model(entry.session_id, arguments)
         finally:
-            self._conversations.release(before)
-            if (
-                conversation.session_id != before
-            ):  # the conversation has switched to another session
-                self._conversations.forget(before)
+            self._conversations.release(entry.session_id)
         return outcome
+
+    def _branch(self, entry: SessionEntry, title: str, uid: str) -> CommandOutcome:
+        if self._db.chats.is_marked(uid):  # done before a crash
+            return CommandOutcome(slash_commands.BRANCHED.format(entry.session_id))
+        self._require_idle(entry)
+        self._conversations.forget(entry.session_id)
+        new = self._routes.branch_session(entry.session_key, title, uid)
+        return CommandOutcome(slash_commands.BRANCHED.format((new or entry).session_id))
 
     def _new(self, entry: SessionEntry, title: str, uid: str) -> CommandOutcome:
         if self._db.chats.is_marked(uid):  # done before a crash
@@ -163,7 +169,9 @@ class ChatCommands:
         if self._db.chats.is_marked(uid):  # done before a crash
             return self._resumed(entry.session_id)
         if event.internal:
-            return self._switch(entry, arguments, "handoff", uid)
+            self._forget(entry.session_id, arguments)
+            self._routes.hand_over(entry.session_key, arguments, uid)
+            return self._resumed(arguments)
         own = self._own_ids(entry)
         if not arguments:
             target = entry.prev_session_id or ""
@@ -193,10 +201,14 @@ class ChatCommands:
         return results.pop()
 
     def _switch(self, entry: SessionEntry, target: str, reason: str, uid: str) -> CommandOutcome:
-        for session_id in (entry.session_id, target):  # a cached conversation is bound to its chat
-            self._conversations.forget(session_id)
+        self._forget(entry.session_id, target)
         self._routes.switch_session(entry.session_key, target, reason, mark=uid)
         return self._resumed(target)
+
+    def _forget(self, *session_ids: str) -> None:
+        """Close cached conversations, which are bound to their chat."""
+        for session_id in session_ids:
+            self._conversations.forget(session_id)
 
     def _resumed(self, session_id: str) -> CommandOutcome:
         row = self._db.get_session(session_id) or {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -9,7 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from gateway.inbound import inbox_codec
 from gateway.inbound.turn_runner import LEASE_RETRY_SECONDS, RetryLaterError, TurnPrompt
 from gateway.outbound.chunks import split_text
-from hermes_core.errors import HermesError, LeaseTakenError, StoreError, UsageError
+from hermes_core.errors import (
+    HermesError,
+    LeaseTakenError,
+    SessionNotFoundError,
+    StoreError,
+    UsageError,
+)
 from hermes_core.log_file import log_fields
 from hermes_state.delivery import outbox
 from hermes_state.delivery.outbox import OutgoingReply, ReplyBatch
@@ -219,7 +226,13 @@ class MessageHandler:
         """The conversation of a message: where it is stored already, or where policy puts it."""
         known = self._routes.get(row.session_key)
         if known is not None and (event.internal or self._is_stored(row)):
-            return known  # however long ago that was: it is not stored twice
+            # However long ago that was: it is not stored twice.
+            known = self._routes.get_open(row.session_key)
+            if known is not None:
+                return known
+        if known is None and event.internal and event.get_command() == "resume":
+            with contextlib.suppress(SessionNotFoundError):  # the command replies with it
+                return self._routes.adopt(_source(event), event.get_command_args())
         return self._routes.get_or_create_session(_source(event))
 
     def _reset_note(self, entry: SessionEntry) -> list[str]:

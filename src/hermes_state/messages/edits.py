@@ -28,6 +28,7 @@ from hermes_state.sessions import rows as sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_core.ids import MessageIds
     from hermes_core.json_values import JsonObject
     from hermes_core.messages import Message
     from hermes_state.engine.transaction import Reader, Tx
@@ -337,7 +338,6 @@ class EditRepository(Repository):
     ) -> str:
         """Start a second conversation from a point of this one; returns its ID."""
         new_id = new_session_id or new_session_id_for(self)
-        events = (self.ids.new(), self.ids.new())
 
         def change(tx: Tx) -> None:
             branch(tx, session_id, new_id, through_message_id)
@@ -345,20 +345,31 @@ class EditRepository(Repository):
                 labels.set_title(tx, new_id, title, labels.USER)
             self._register_process(tx)
             process_identity.set_owner(tx, new_id, self.identity.process_id)
-            sessions.announce(
-                tx,
-                events[0],
-                new_id,
-                BoundaryKind.BRANCH,
-                "branched",
-                old_session_id=session_id,
-                new_session_id=new_id,
-            )
-            if end_parent:
-                sessions.end(tx, events[1], session_id, "branched", new_session_id=new_id)
+            announce_branch(tx, self.ids, session_id, new_id, is_switched=end_parent)
 
         self.engine.write(change)
         return new_id
+
+
+def announce_branch(
+    tx: Tx, ids: MessageIds, session_id: str, new_id: str, *, is_switched: bool
+) -> None:
+    """Announce a branch: one event for it, and one for the parent if its place switches.
+
+    The parent ends with the switch. If it had ended before, the branch's event names both.
+    """
+    is_left = is_switched and sessions.end(
+        tx, ids.new(), session_id, "branched", new_session_id=new_id
+    )
+    sessions.announce(
+        tx,
+        ids.new(),
+        new_id,
+        BoundaryKind.BRANCH,
+        "branched",
+        old_session_id=session_id,
+        new_session_id=new_id if is_switched and not is_left else None,
+    )
 
 
 def new_session_id_for(part: Repository) -> str:
