@@ -287,6 +287,10 @@ class AIAgent:
         """The steering input that the turn has not read yet."""
         return self._steering.texts()
 
+    def withdraw_steering(self, uid: str) -> None:
+        """Remove steering input that the turn has not read, because its sender deleted it."""
+        self._steering.discard(uid)
+
     def pop_steering(self) -> str:
         """Remove and return the steering input that the turn has not read."""
         return join_texts(self._steering.pop_all())

@@ -7,6 +7,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Final
 
+from gateway.inbound.inbox_codec import message_uid
 from gateway.inbound.prompt_format import quote_text
 from hermes_agent.providers.selection import require_configured_url
 from hermes_conversation import slash_commands
@@ -48,6 +49,7 @@ COMMAND_INTERRUPTED: Final = (
     "The gateway stopped while running /{name}, so the command may or may not have taken effect. "
     "Check the result and repeat the command if necessary."
 )
+DELETED_COMMAND: Final = "deleted"  # internal: mark the message of an inbox row
 RESTART_REQUEST_KEY: Final = "gateway_restarted_by"
 MAX_LISTED_SESSIONS: Final = 10
 
@@ -159,6 +161,11 @@ class ChatCommands:
         text = event.text.removeprefix("/sent ")
         self._db.append_message(entry.session_id, "assistant", text, uid=str(event.message_id))
         return CommandOutcome()
+
+    def mark_deleted(self, inbox_id: int) -> None:
+        """Mark a stored message as deleted by its sender; the model no longer gets its text."""
+        for session_id in self._db.edits.mark_deleted(message_uid(inbox_id)):
+            self._conversations.forget(session_id)  # its kept messages contain the text
 
     # Other conversations of the chat
 

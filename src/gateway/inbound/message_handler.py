@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
+from gateway.inbound.commands import DELETED_COMMAND
 from gateway.inbound.turn_runner import LEASE_RETRY_SECONDS, RetryLaterError, TurnPrompt
 from gateway.outbound.chunks import split_text
 from hermes_core.errors import (
@@ -80,8 +81,13 @@ class MessageHandler:
 
     def handle(self, row: IncomingMessage) -> None:
         """Answer a claimed message; one that cannot be answered now is released."""
-        if self._read(row) is None:
+        event = self._read(row)
+        if event is None:
             self._db.inbox.settle(row.inbox_id, error="unreadable message")
+            return
+        if event.internal and event.get_command() == DELETED_COMMAND:
+            self._commands.mark_deleted(int(event.get_command_args()))
+            self._db.inbox.settle(row.inbox_id)
             return
         rows = [row, *self._claim_merged(row)]
         events = [inbox_codec.decode(row.payload) for row in rows]

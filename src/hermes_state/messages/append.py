@@ -98,6 +98,12 @@ def alias(tx: Tx, uid: str, row_id: int) -> None:
     tx.execute(INSERT_ALIAS, (_uid_key(uid), row_id))
 
 
+def row_with(reader: Reader, uid: str) -> int | None:
+    """Row of the message with this identity, in any conversation."""
+    row_id: int | None = reader.value(ROW_BY_UID, (_uid_key(uid),))
+    return row_id
+
+
 def row_of(reader: Reader, session_id: str, uid: str) -> int | None:
     """Row of the message with this identity in a conversation."""
     row_id: int | None = reader.value(ROW_BY_UID, (_uid_key(uid),))

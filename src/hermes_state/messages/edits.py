@@ -15,6 +15,7 @@ from hermes_core.ids import new_session_id
 from hermes_state.engine import process_identity
 from hermes_state.messages import append
 from hermes_state.messages.rows import (
+    DELETED,
     MessageRow,
     NewMessage,
     decode_json,
@@ -71,6 +72,10 @@ UNCOUNT_COPY = """
 """
 NO_ORIGIN = 0  # origin of a generated message: a summary
 SELECT_ORIGIN = "SELECT origin_id FROM hermes_copy WHERE message_id = ?"
+
+
+MARK_DELETED = "UPDATE messages SET finish_reason = ? WHERE id = ? AND role = 'user'"
+COPIES_OF = "SELECT message_id FROM hermes_copy WHERE origin_id = ?"
 
 
 class Rewind(NamedTuple):
@@ -304,6 +309,27 @@ class EditRepository(Repository):
         while since_message_id is not None and (restored := self.redo(session_id)):
             count += sum(row_id >= since_message_id for row_id in restored)
         return count
+
+    def mark_deleted(self, uid: str) -> list[str]:
+        """Mark a user message, and its copies, as deleted by its sender.
+
+        Returns the changed sessions. The history keeps the text; the model no longer gets it.
+        """
+
+        def change(tx: Tx) -> list[str]:
+            row_id = append.row_with(tx, uid)
+            if row_id is None:
+                return []
+            sessions_changed = []
+            for copy_id in (row_id, *(row[0] for row in tx.rows(COPIES_OF, (row_id,)))):
+                session_id = str(tx.value(append.SESSION_OF, (copy_id,)))
+                tx.execute(MARK_DELETED, (DELETED, copy_id))
+                tx.execute(COUNT_REWIND, (session_id,))  # kept messages are no longer current
+                index.reindex(tx, session_id)
+                sessions_changed.append(session_id)
+            return sessions_changed
+
+        return self.engine.write(change)
 
     def archive_and_compact(self, session_id: str, compacted_messages: Sequence[Message]) -> int:
         """Replace the context by a summary; the old rows stay in the history."""
