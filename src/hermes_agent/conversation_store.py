@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from hermes_agent.context.prepared import PreparedMessages
 from hermes_agent.context.repair import missing_results, repaired
 from hermes_state.messages import history_version
+from hermes_state.messages.rows import DELETED_TEXT
 from hermes_state.sessions import usage as token_counts
 from hermes_state.sessions.rows import set_fact
 
@@ -226,8 +227,14 @@ def _row_name(message: Message) -> str:
 
 
 def _is_same(message: Message, row: Message | None) -> bool:
-    """Whether a message is this row; front ends may omit the tool call ID of a result."""
-    return row is not None and _key(message)[:2] == _key(row)[:2]
+    """Whether a message is this row; front ends may omit the tool call ID of a result.
+
+    A front end may still have the text of a message that its sender has deleted since.
+    """
+    if row is None:
+        return False
+    is_deleted = (row["role"], row["content"]) == ("user", DELETED_TEXT)
+    return is_deleted or _key(message)[:2] == _key(row)[:2]
 
 
 def _key(message: Message) -> tuple[str, str, str]:

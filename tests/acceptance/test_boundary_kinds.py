@@ -399,6 +399,25 @@ async def test_a_hand_off_from_a_terminal(
     assert (sorted(finalized), sorted(reset)) == (sorted([before, fresh]), sorted([fresh, moved]))
 
 
+async def test_a_chat_continues_after_a_terminal_has_closed_its_conversation(
+    watch: BoundaryWatch, gateway: GatewayProcess, answering: Any
+) -> None:
+    server = answering("[{say: Chat.}, {say: Terminal.}, {say: Again.}]")
+    start(gateway)
+    await say("hello")
+    shared = routed()
+    child = start_chat(server, "--resume", shared)
+    type_line(child, "here", "Terminal")
+    await asyncio.to_thread(quit_chat, child)
+    assert await say("and now?", first=2) == ["Again."]
+    assert routed() == shared
+    assert watch.read() == ([("shutdown", shared), ("resume", shared)], [shared], [])
+    with SessionDB() as db:
+        resumed = next(event for event in db.boundaries.recent() if event.kind == "resume")
+        later = [item["timestamp"] for item in db.get_messages(shared)][-2:]
+    assert min(later) >= resumed.occurred_at
+
+
 def test_every_kind_is_caused_here() -> None:
     text = Path(__file__).read_text()
     missing = [kind for kind in BoundaryKind if f'("{kind}"' not in text and kind.name not in text]
