@@ -295,24 +295,22 @@ class SessionStore:
         reason: str = "session_switch",
         mark: str = "",
     ) -> SessionEntry | None:
-        """Route a chat to another existing conversation."""
-        self._ensure_loaded()
+        """Route a chat to another existing conversation; a chat that had it starts a new one."""
+        self.reload()
         with self._lock:
             entry = self._current(session_key)
+            self._leave_to(session_key, session_id)
             if entry is None or entry.session_id == session_id:
                 return entry
             if self._db is not None and self._db.get_session(session_id) is None:
                 raise SessionNotFoundError(f"session not found: {session_id}")
             return self._point_at(entry, session_id, reason, mark)
 
-    def hand_over(self, session_key: str, session_id: str, mark: str) -> SessionEntry | None:
-        """Move a conversation to a chat; a chat that had it starts a new one."""
-        self.reload()
-        with self._lock:
-            for entry in list(self._entries.values()):
-                if entry.session_id == session_id and entry.session_key != session_key:
-                    self._point_at(entry, self._new_id(), "handoff", ends_old=False)
-        return self.switch_session(session_key, session_id, "handoff", mark)
+    def _leave_to(self, session_key: str, session_id: str) -> None:
+        """Give every other chat that has a conversation a new one: it moves to this chat."""
+        for entry in list(self._entries.values()):
+            if entry.session_id == session_id and entry.session_key != session_key:
+                self._point_at(entry, self._new_id(), "handoff", ends_old=False)
 
     def adopt(self, source: SessionSource, session_id: str) -> SessionEntry:
         """The entry of a chat without a conversation, with one that is handed over to it."""

@@ -372,8 +372,7 @@ class AIAgent:
     ) -> None:
         """Store those of *messages* that are missing; *conversation_history* is ignored."""
         del conversation_history
-        self.conversation_store.begin(self._prompt)
-        self.conversation_store.store_missing(messages)
+        self.conversation_store.store_missing(messages, self._prompt)
 
     def history_was_changed(self) -> None:
         """Drop the messages of the last turn after an undo or redo."""

@@ -159,8 +159,8 @@ class ConversationStore:
             lease=lease,
         )
 
-    def store_missing(self, messages: list[Message]) -> None:
-        """Store the missing messages, once each.
+    def store_missing(self, messages: list[Message], system_prompt: str = "") -> None:
+        """Store the missing messages, once each; without any, an ended session stays ended.
 
         A message is identified by its row, or by its content if it names none. Undone and
         compacted messages count as stored.
@@ -168,6 +168,7 @@ class ConversationStore:
         stored = self._store.get_messages_as_conversation(self.session_id, include_inactive=True)
         missing = _missing(messages, stored)
         if missing:
+            self.begin(system_prompt)
             self._store.append_messages_batch(self.session_id, missing)
 
     def replace_active(self, messages: list[Message]) -> int:

@@ -182,6 +182,9 @@ async def test_a_hand_off_between_chats_moves_the_conversation(
     events, finalized, reset = watch.read()
     assert sorted(events) == sorted(("handoff", item) for item in (moved, *(before or [moved])))
     assert (finalized, sorted(reset)) == (before, sorted([fresh, moved]))
+    assert await say("/resume", first=4) == [f"{fresh}  in the old chat"]  # it is elsewhere now
+    with SessionDB() as db:
+        assert moved in [row["id"] for row in db.list_sessions_rich(session_key=home)]
 
 
 async def test_compaction(watch: BoundaryWatch, gateway: GatewayProcess, answering: Any) -> None:
@@ -278,8 +281,10 @@ async def test_a_crash_in_a_chat_is_announced_for_the_turn_that_died(
 
 
 def is_turn_running() -> bool:
+    """Whether a turn runs in the chat; gateways in PostgreSQL hold other leases, too."""
     with SessionDB(is_recovering=False) as db:
-        return bool(db.leases.running())
+        route = db.routes.of_key(KEY)
+        return route is not None and route.session_id in db.leases.running()
 
 
 async def test_deleting_a_conversation_stops_the_turn_that_runs_in_it(

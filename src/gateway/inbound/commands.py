@@ -176,9 +176,7 @@ class ChatCommands:
         if self._db.chats.is_marked(uid):  # done before a crash
             return self._resumed(entry.session_id)
         if event.internal:
-            self._forget(entry.session_id, arguments)
-            self._routes.hand_over(entry.session_key, arguments, uid)
-            return self._resumed(arguments)
+            return self._switch(entry, arguments, "handoff", uid)
         own = self._own_ids(entry)
         if not arguments:
             target = entry.prev_session_id or ""
@@ -212,10 +210,12 @@ class ChatCommands:
         self._routes.switch_session(entry.session_key, target, reason, mark=uid)
         return self._resumed(target)
 
-    def _forget(self, *session_ids: str) -> None:
-        """Close cached conversations, which are bound to their chat."""
-        for session_id in session_ids:
-            self._conversations.forget(session_id)
+    def _forget(self, session_id: str, target: str) -> None:
+        """Close the cached conversations of a switch, which are bound to their chat."""
+        if self._conversations.running(target) is not None:
+            raise LeaseTakenError("A turn of this conversation is running in another chat.")
+        for name in (session_id, target):
+            self._conversations.forget(name)
 
     def _resumed(self, session_id: str) -> CommandOutcome:
         row = self._db.get_session(session_id) or {}

@@ -7,7 +7,7 @@ session key, which may be ambiguous, is stored too and is unique.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
@@ -53,6 +53,7 @@ UPDATE_ROUTE = """
 """
 IS_IN_TRASH = "SELECT 1 FROM hermes_trash WHERE session_id = ?"
 DELETE_ROUTE = "DELETE FROM hermes_route WHERE place = ?"
+PLACE_COLUMNS: Final = ("session_key", "chat_id", "chat_type", "thread_id")
 COUNT_ROUTES = "SELECT count(*) FROM hermes_route"
 FOREIGN_ROUTES = "SELECT session_key, entry_json FROM gateway_routing"
 
@@ -176,6 +177,8 @@ class RouteRepository(Repository):
                 chats.mark(tx, mark)
             sessions.create(tx, new, {"source": source, **facts})
             sessions.switch(tx, self.ids, old_session_id, new, reason, ends_old=ends_old)
+            if reason == "handoff":
+                _assign(tx, new, facts)
             self._point(tx, route)
 
         self.engine.write(move)
@@ -186,7 +189,7 @@ class RouteRepository(Repository):
         def adopt(tx: Tx) -> None:
             new = _require_untrashed(tx, route.session_id)
             sessions.require(tx, new)
-            sessions.create(tx, new, facts)
+            _assign(tx, new, facts)
             sessions.reopen(tx, self.ids.new(), new)
             sessions.announce(
                 tx, self.ids.new(), new, BoundaryKind.HANDOFF, "handoff", new_session_id=new
@@ -225,6 +228,12 @@ class RouteRepository(Repository):
             return count
 
         return self.engine.write(drop)
+
+
+def _assign(tx: Tx, session_id: str, facts: Mapping[str, SqlValue]) -> None:
+    """Make a conversation one of the chat that it was handed over to."""
+    for name in PLACE_COLUMNS:
+        sessions.set_fact(tx, session_id, name, facts.get(name))
 
 
 def _require_untrashed(tx: Tx, session_id: str) -> str:

@@ -377,7 +377,7 @@ class SessionRepository(Repository):
             if switch(tx, self.ids, old_session_id, new_session_id, reason, ends_old=ends_old):
                 self._own(tx, new_session_id)
             if not ends_old:
-                process_identity.clear_owner(tx, old_session_id)
+                process_identity.disown(tx, old_session_id, self.identity.process_id)
 
         self.engine.write(change)
 
