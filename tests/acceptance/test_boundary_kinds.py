@@ -7,6 +7,7 @@ table in docs/reference/hooks.md says what each kind announces; these tests coun
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -26,8 +27,9 @@ from hermes_state import SessionDB
 from support.boundary_watch import BoundaryWatch
 from support.chat import LocalChatClient
 from support.gateway_process import GatewayProcess
-from support.model_servers import configured_models
+from support.model_servers import configured_models, model_argument
 from support.plain_terminal import EDITOR, quit_chat, start_chat
+from support.wire import RpcClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -402,6 +404,59 @@ async def test_a_hand_off_from_a_terminal(
     events, finalized, reset = watch.read()
     assert sorted(events) == sorted([("handoff", moved), ("handoff", before), ("shutdown", fresh)])
     assert (sorted(finalized), sorted(reset)) == (sorted([before, fresh]), sorted([fresh, moved]))
+
+
+def test_switching_in_the_terminal_ui(watch: BoundaryWatch, answering: Any) -> None:
+    server = answering("[{say: First.}, {say: Second.}, {say: Third.}, {say: Fourth.}]")
+    client = RpcClient()
+    try:
+        live, stored = open_session(client, model=model_argument(server))
+        prompt(client, live)
+        live = dispatch(client, live, "new")
+        prompt(client, live)
+        live = dispatch(client, live, "resume", stored)
+        live = dispatch(client, live, "branch")
+        prompt(client, live)
+        live = dispatch(client, live, "handoff", "telegram")
+        prompt(client, live)
+        os.kill(client.process.pid, signal.SIGTERM)
+        client.process.wait(timeout=60)
+    finally:
+        client.close()
+    first, second, branch, last = reversed(stored_sessions())
+    assert first == stored
+    assert watch.read() == (
+        [
+            ("new", first),
+            ("resume", second),
+            ("resume", first),
+            ("branch", branch),
+            ("branch", first),
+            ("handoff", branch),
+            ("shutdown", last),
+        ],
+        [first, second, first, last],
+        [second, first, branch, last],
+    )
+    with SessionDB() as db:
+        row = db.get_session(branch) or {}
+    assert (row["ended_at"], row["handoff_state"]) == (None, "pending")
+
+
+def open_session(client: RpcClient, **options: str) -> tuple[str, str]:
+    opened = client.call("session.create", **options)
+    return str(opened["session_id"]), str(opened["stored_session_id"])
+
+
+def prompt(client: RpcClient, live: str) -> None:
+    client.call("prompt.submit", session_id=live, text="go")
+    client.wait_for("message.complete")
+    wait_until(lambda: not client.call("session.status", session_id=live)["running"], "the turn")
+
+
+def dispatch(client: RpcClient, live: str, name: str, argument: str = "") -> str:
+    result = client.call("command.dispatch", session_id=live, name=name, arg=argument)
+    return str(result["session_id"])
 
 
 async def test_a_chat_continues_after_a_terminal_has_closed_its_conversation(
