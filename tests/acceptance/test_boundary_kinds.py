@@ -220,6 +220,27 @@ async def test_expiry(
     assert watch.read() == ([("expiry", old), ("idle", fresh)], [old], [fresh])
 
 
+@pytest.mark.clock
+async def test_a_route_that_is_not_used_any_longer_is_dropped(
+    watch: BoundaryWatch, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering("[]")
+    runner = GatewayRunner()
+    await runner.start()
+    await say("hi")
+    old = routed()
+    await runner.stop()
+    change_route(updated_at=datetime.now() - timedelta(days=1000))  # noqa: DTZ005 - as entries have it
+    monkeypatch.setattr("gateway.run.FIRST_SWEEP_SECONDS", 0.1)
+    runner = GatewayRunner()
+    await runner.start()
+    await asyncio.to_thread(watch.wait_for, "prune")
+    await say("later", first=2)
+    await runner.stop()
+    assert routed() != old
+    assert watch.read() == ([("prune", old)], [old], [])
+
+
 async def test_a_deleted_conversation_stays_deleted(
     watch: BoundaryWatch, gateway: GatewayProcess, answering: Any, hermes: Hermes
 ) -> None:

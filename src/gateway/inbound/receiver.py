@@ -214,7 +214,8 @@ class MessageReceiver:
                 running.agent.withdraw_steering(uid)
             if is_withdrawn:
                 log.info("deleted message withdrawn", extra=log_fields(inbox_id=row.inbox_id))
-            if not is_withdrawn or running is not None or row.attempts:
+            is_busy = running is not None or self._is_busy_elsewhere(row.session_key)
+            if not is_withdrawn or is_busy or row.attempts:  # it may be stored
                 self._queue_mark(account, row)
 
     def _queue_mark(self, account: str, row: IncomingMessage) -> None:
@@ -239,7 +240,11 @@ class MessageReceiver:
         key = self._routes.key_of(source)
         entry = self._routes.get(key)
         is_here = entry is not None and self._conversations.running(entry.session_id) is not None
-        return is_here or (self._workers.has_other_nodes and self._db.inbox.is_place_claimed(key))
+        return is_here or self._is_busy_elsewhere(key)
+
+    def _is_busy_elsewhere(self, session_key: str) -> bool:
+        """Whether another node may run a turn of a chat."""
+        return self._workers.has_other_nodes and self._db.inbox.is_place_claimed(session_key)
 
     def _drop(self, reply: str, source: SessionSource, message_id: str) -> None:
         """Drop a message from an unauthorized user; nothing of it is stored."""
