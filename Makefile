@@ -20,7 +20,8 @@ QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/permissions
 ON_POSTGRES := tests/state tests/conversation tests/plugins tests/tui_gateway tests/agent/test_turn.py \
 	tests/gateway/test_inbox.py tests/gateway/test_outbox.py tests/gateway/test_service.py \
 	tests/gateway/test_boundaries.py tests/gateway/test_deduplication.py \
-	tests/gateway/test_input_during_turn.py tests/acceptance/test_platform_kills.py
+	tests/gateway/test_input_during_turn.py tests/gateway/test_deletions.py tests/gateway/test_handoff.py \
+	tests/acceptance/test_platform_kills.py tests/acceptance/test_boundary_kinds.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup page system models synapse lint style types check test test-engines background tests pagetests compiled clock coverage bench faults seeded-faults pictures lock clean

@@ -84,12 +84,7 @@ class ContractRunner:
     def _finalize_assigned(self) -> None:
         for agent in list(self._running_agents.values()):
             attempt(Step("stop turn", lambda agent=agent: agent.interrupt("shutdown")))  # type: ignore[misc]
-            _invoke(
-                "on_session_finalize",
-                session_id=agent.session_id,
-                platform="gateway",
-                reason="shutdown",
-            )
+            _invoke("on_session_finalize", session_id=agent.session_id, platform="gateway")
         self._running_agents.clear()
 
 
@@ -112,12 +107,8 @@ def end_expired(store: Any) -> None:
         with store._lock:
             entry.expiry_finalized = True
             store._save()
-        _invoke(
-            "on_session_finalize",
-            session_id=entry.session_id,
-            platform=_platform_of(entry),
-            reason="session_expired",
-        )
+        platform = _platform_of(entry)
+        _invoke("on_session_finalize", session_id=entry.session_id, platform=platform)
 
 
 def _platform_of(entry: SessionEntry) -> str:

@@ -14,22 +14,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gateway.routing import routes_file
+from gateway.routing import entry_rows, routes_file
 from gateway.routing.entries import SessionEntry, expiry_reason, user_zone
 from gateway.routing.sources import SessionSource, build_session_key, place_of
 from hermes_core.clock import SystemClock
-from hermes_core.errors import KeyFormatError
+from hermes_core.errors import SessionNotFoundError
 from hermes_core.ids import new_gateway_session_id
-from hermes_core.legacy_session_keys import format_legacy, parse_legacy
+from hermes_core.legacy_session_keys import format_legacy
 from hermes_state import SessionDB
-from hermes_state.delivery.routes import Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from zoneinfo import ZoneInfo
 
     from gateway.config import GatewayConfig
-    from hermes_state.engine.values import SqlValue
+    from hermes_state.delivery.routes import Route
 
 __all__ = ["SessionEntry", "SessionSource", "SessionStore", "build_session_key"]
 
@@ -71,7 +70,9 @@ class SessionStore:
                 self._entries = {item.session_key: item for item in self._in_file()}
             else:
                 routes = db.routes.all()
-                self._entries = {item.session_key: item for item in map(_entry, routes) if item}
+                self._entries = {
+                    item.session_key: item for item in map(entry_rows.to_entry, routes) if item
+                }
                 self._import(db)
             self._loaded = True
 
@@ -87,9 +88,9 @@ class SessionStore:
         for entry in (*self._in_file(), *in_store):
             if entry.session_key in self._entries:
                 continue
-            entry.place = entry.place or _place(entry)
+            entry.place = entry.place or entry_rows.place_of(entry)
             self._entries[entry.session_key] = entry
-            db.routes.put(_route(entry))
+            db.routes.add(entry_rows.to_route(entry))
         db.set_meta(name, datetime.now().astimezone().isoformat())
 
     @property
@@ -111,7 +112,7 @@ class SessionStore:
         is_same = known is not None and known.session_id == route.session_id
         if known is not None and is_same and known.updated_at.timestamp() >= route.updated_at:
             return known
-        entry = _entry(route)
+        entry = entry_rows.to_entry(route)
         if entry is not None:
             self._entries[session_key] = entry
         return entry
@@ -197,19 +198,32 @@ class SessionStore:
                 return self._replace(entry, reason, is_automatic=not force_new)
             entry.updated_at = local_now()
             entry.is_fresh_reset = False
-            self._keep_open(entry)
-            return entry
+            return entry if self._keep_open(entry) else self._begin(key, source)
 
-    def _keep_open(self, entry: SessionEntry) -> None:
-        """Store the entry; reopen its conversation if another process has ended it."""
+    def get_open(self, session_key: str) -> SessionEntry | None:
+        """The entry of a chat, whose conversation is reopened; None if it was deleted."""
+        self._ensure_loaded()
+        with self._lock:
+            entry = self._current(session_key)
+            if entry is None or self._keep_open(entry):
+                return entry
+            del self._entries[session_key]
+            return None
+
+    def _keep_open(self, entry: SessionEntry) -> bool:
+        """Store the entry; reopen its conversation if another process has ended it.
+
+        False if that process has deleted the conversation, which cuts its route.
+        """
         row = self._db.get_session(entry.session_id) if self._db is not None else None
         if self._db is None or (row is not None and row.get("ended_at") is None):
             self._put_soon(entry)
-            return
+            return True
         entry.expiry_finalized = False
-        source = entry.platform.value if entry.platform else "unknown"
-        self._db.routes.begin(_route(entry), source, _row_fields(entry))
         self._is_export_due = True
+        source = entry.platform.value if entry.platform else "unknown"
+        facts = entry_rows.row_fields(entry)
+        return self._db.routes.reopen(entry_rows.to_route(entry), source, facts)
 
     def _reset_reason(self, entry: SessionEntry) -> str:
         if entry.suspended:
@@ -219,10 +233,17 @@ class SessionStore:
         return expiry_reason(entry, self._policy(entry), zone=self._zone) or ""
 
     def _begin(self, key: str, source: SessionSource) -> SessionEntry:
+        entry = self._new_entry(key, source, self._new_id())
+        if self._db is not None:
+            platform, facts = source.platform.value, entry_rows.row_fields(entry)
+            self._db.routes.begin(entry_rows.to_route(entry), platform, facts)
+        return self._add(entry)
+
+    def _new_entry(self, key: str, source: SessionSource, session_id: str) -> SessionEntry:
         now = local_now()
-        entry = SessionEntry(
+        return SessionEntry(
             key,
-            self._new_id(),
+            session_id,
             now,
             now,
             origin=source,
@@ -231,9 +252,9 @@ class SessionStore:
             chat_type=source.chat_type,
             place=self._place_of(source),
         )
-        self._entries[key] = entry
-        if self._db is not None:
-            self._db.routes.begin(_route(entry), source.platform.value, _row_fields(entry))
+
+    def _add(self, entry: SessionEntry) -> SessionEntry:
+        self._entries[entry.session_key] = entry
         self._is_export_due = True
         return entry
 
@@ -274,38 +295,66 @@ class SessionStore:
         reason: str = "session_switch",
         mark: str = "",
     ) -> SessionEntry | None:
-        """Route a chat to another existing conversation."""
+        """Route a chat to another existing conversation; a chat that had it starts a new one."""
+        self.reload()
+        with self._lock:
+            entry = self._current(session_key)
+            self._leave_to(session_key, session_id)
+            if entry is None or entry.session_id == session_id:
+                return entry
+            if self._db is not None and self._db.get_session(session_id) is None:
+                raise SessionNotFoundError(f"session not found: {session_id}")
+            return self._point_at(entry, session_id, reason, mark)
+
+    def _leave_to(self, session_key: str, session_id: str) -> None:
+        """Give every other chat that has a conversation a new one: it moves to this chat."""
+        for entry in list(self._entries.values()):
+            if entry.session_id == session_id and entry.session_key != session_key:
+                self._point_at(entry, self._new_id(), "handoff", ends_old=False)
+
+    def adopt(self, source: SessionSource, session_id: str) -> SessionEntry:
+        """The entry of a chat without a conversation, with one that is handed over to it."""
+        self._ensure_loaded()
+        with self._lock:
+            entry = self._new_entry(self._generate_session_key(source), source, session_id)
+            if self._db is not None:
+                facts = entry_rows.row_fields(entry)
+                self._db.routes.adopt(entry_rows.to_route(entry), facts)
+            return self._add(entry)
+
+    def branch_session(self, session_key: str, title: str, mark: str) -> SessionEntry | None:
+        """Continue a chat in a copy of its conversation, which is ended and kept."""
         self._ensure_loaded()
         with self._lock:
             entry = self._current(session_key)
-            if entry is None or entry.session_id == session_id:
-                return entry
-            return self._point_at(entry, session_id, reason, mark)
+            if entry is None:
+                return None
+            new = entry_rows.successor(entry, self._new_id(), local_now())
+            if self._db is not None:
+                self._db.routes.branch(entry_rows.to_route(new), entry.session_id, title, mark)
+            return self._add(new)
 
     def _point_at(
-        self, old: SessionEntry, session_id: str, reason: str, mark: str = ""
+        self,
+        old: SessionEntry,
+        session_id: str,
+        reason: str,
+        mark: str = "",
+        *,
+        ends_old: bool = True,
     ) -> SessionEntry:
-        now = local_now()
-        new = SessionEntry(
-            old.session_key,
-            session_id,
-            now,
-            now,
-            origin=old.origin,
-            display_name=old.display_name,
-            platform=old.platform,
-            chat_type=old.chat_type,
-            prev_session_id=old.session_id,
-            place=old.place,
-        )
+        new = entry_rows.successor(old, session_id, local_now())
         if self._db is not None:
-            source = old.platform.value if old.platform else "unknown"
             self._db.routes.move(
-                _route(new), old.session_id, reason, source, _row_fields(new), mark
+                entry_rows.to_route(new),
+                old.session_id,
+                reason,
+                old.platform.value if old.platform else "unknown",
+                entry_rows.row_fields(new),
+                mark,
+                ends_old=ends_old,
             )
-        self._entries[old.session_key] = new
-        self._is_export_due = True
-        return new
+        return self._add(new)
 
     def update_session(self, session_key: str, **fields: Any) -> None:
         """Change fields of an entry."""
@@ -341,13 +390,13 @@ class SessionStore:
         """Store one entry."""
         self._is_export_due = True
         if self._db is not None:
-            self._db.routes.put(_route(entry))
+            self._db.routes.put(entry_rows.to_route(entry))
 
     def _put_soon(self, entry: SessionEntry) -> None:
         """Store one entry with the next commit."""
         self._is_export_due = True
         if self._db is not None:
-            self._db.routes.put_soon(_route(entry))
+            self._db.routes.put_soon(entry_rows.to_route(entry))
 
     # Expiry
 
@@ -399,7 +448,7 @@ class SessionStore:
                 del self._entries[entry.session_key]
             if stale:
                 if self._db is not None:
-                    self._db.routes.drop(map(_route, stale))
+                    self._db.routes.drop(map(entry_rows.to_route, stale))
                 self._save()
         return len(stale)
 
@@ -433,49 +482,6 @@ class SessionStore:
             group_sessions_per_user=self.config.group_sessions_per_user,
             thread_sessions_per_user=self.config.thread_sessions_per_user,
         ).encode()
-
-
-def _place(entry: SessionEntry) -> str:
-    """The canonical key of an entry that only has the text form; else the text itself."""
-    try:
-        certain = parse_legacy(entry.session_key).certain
-    except KeyFormatError:
-        certain = None
-    return certain.encode() if certain else entry.session_key
-
-
-def _route(entry: SessionEntry) -> Route:
-    return Route(
-        entry.place or _place(entry),
-        entry.session_key,
-        entry.session_id,
-        entry.updated_at.timestamp(),
-        entry.to_dict(),
-    )
-
-
-def _entry(route: Route) -> SessionEntry | None:
-    """The entry of a route; None if it is unreadable."""
-    try:
-        entry = SessionEntry.from_dict(route.entry)
-    except (TypeError, ValueError, KeyError) as error:
-        log.warning("route %s ignored: %s", route.session_key, error)
-        return None
-    entry.place = route.place
-    return entry
-
-
-def _row_fields(entry: SessionEntry) -> dict[str, SqlValue]:
-    """The columns of a conversation that describe its chat."""
-    origin = entry.origin
-    return {
-        "session_key": entry.session_key,
-        "chat_type": entry.chat_type,
-        "display_name": entry.display_name,
-        "chat_id": origin.chat_id if origin else None,
-        "thread_id": origin.thread_id if origin else None,
-        "user_id": origin.user_id if origin else None,
-    }
 
 
 def local_now() -> datetime:

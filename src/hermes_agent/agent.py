@@ -301,6 +301,10 @@ class AIAgent:
         """The steering input that the turn has not read yet."""
         return self._steering.texts()
 
+    def withdraw_steering(self, uid: str) -> None:
+        """Remove steering input that the turn has not read, because its sender deleted it."""
+        self._steering.discard(uid)
+
     def pop_steering(self) -> str:
         """Remove and return the steering input that the turn has not read."""
         return join_texts(self._steering.pop_all())
@@ -382,8 +386,7 @@ class AIAgent:
     ) -> None:
         """Store those of *messages* that are missing; *conversation_history* is ignored."""
         del conversation_history
-        self.conversation_store.begin(self._prompt)
-        self.conversation_store.store_missing(messages)
+        self.conversation_store.store_missing(messages, self._prompt)
 
     def history_was_changed(self) -> None:
         """Drop the messages of the last turn after an undo or redo."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from hermes_agent.context.prepared import PreparedMessages
 from hermes_agent.context.repair import missing_results, repaired
 from hermes_state.messages import history_version
+from hermes_state.messages.rows import DELETED_TEXT
 from hermes_state.sessions import usage as token_counts
 from hermes_state.sessions.rows import set_fact
 
@@ -158,8 +159,8 @@ class ConversationStore:
             lease=lease,
         )
 
-    def store_missing(self, messages: list[Message]) -> None:
-        """Store the missing messages, once each.
+    def store_missing(self, messages: list[Message], system_prompt: str = "") -> None:
+        """Store the missing messages, once each; without any, an ended session stays ended.
 
         A message is identified by its row, or by its content if it names none. Undone and
         compacted messages count as stored.
@@ -167,6 +168,7 @@ class ConversationStore:
         stored = self._store.get_messages_as_conversation(self.session_id, include_inactive=True)
         missing = _missing(messages, stored)
         if missing:
+            self.begin(system_prompt)
             self._store.append_messages_batch(self.session_id, missing)
 
     def replace_active(self, messages: list[Message]) -> int:
@@ -226,8 +228,14 @@ def _row_name(message: Message) -> str:
 
 
 def _is_same(message: Message, row: Message | None) -> bool:
-    """Whether a message is this row; front ends may omit the tool call ID of a result."""
-    return row is not None and _key(message)[:2] == _key(row)[:2]
+    """Whether a message is this row; front ends may omit the tool call ID of a result.
+
+    A front end may still have the text of a message that its sender has deleted since.
+    """
+    if row is None:
+        return False
+    is_deleted = (row["role"], row["content"]) == ("user", DELETED_TEXT)
+    return is_deleted or _key(message)[:2] == _key(row)[:2]
 
 
 def _key(message: Message) -> tuple[str, str, str]:

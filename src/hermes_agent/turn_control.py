@@ -33,6 +33,11 @@ class Steering:
         with self._lock:
             return [steered.text for steered in self._pending]
 
+    def discard(self, uid: str) -> None:
+        """Remove an input that the turn has not read."""
+        with self._lock:
+            self._pending = [steered for steered in self._pending if steered.uid != uid]
+
     def pop_all(self) -> list[SteeringInput]:
         """Remove and return all input."""
         with self._lock:

@@ -14,6 +14,7 @@ from hermes_conversation import agent_factory, attachments, export
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
+from hermes_core.ids import new_session_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -161,11 +162,13 @@ class Conversation:
 
     # Switching conversations
 
-    def new(self, reason: str = "new_session") -> str:
+    def new(self) -> str:
         """End this conversation and start a new one; return its ID."""
-        self._leave(reason)
-        self._open(None)
-        return self.session_id
+        return self._switch_to(new_session_id(self.db.clock), "new_session")
+
+    def continue_with_new(self) -> str:
+        """Start a new conversation after this one was handed off; return its ID."""
+        return self._switch_to(new_session_id(self.db.clock), "handoff", ends_old=False)
 
     def resume(self, text: str) -> str:
         """Switch to another conversation: a session ID, a title, a prefix of either, or `last`."""
@@ -174,26 +177,32 @@ class Conversation:
             raise UsageError(f"No conversation of this chat matches {text!r}.")
         if result == self.session_id:
             return result
-        self._leave("resumed_other")
-        self._open(result)
-        return result
+        return self._switch_to(result, "resumed_other")
 
     def branch(self, title: str = "", before_message: int = 0) -> str:
         """Switch to a copy of this conversation; return its ID.
 
         With *before_message* the copy ends before that message.
         """
-        branch = self.create_branch(title, before_message)
-        self._leave("branched")
+        is_held = self.db.leases.is_held_elsewhere(self.session_id)
+        branch = self._create_branch(title, before_message, end_parent=not is_held)
+        self._bundle.close()
+        if is_held:
+            self.db.sessions.switch(self.session_id, branch, "branched", ends_old=False)
         self._open(branch)
         return branch
 
     def create_branch(self, title: str = "", before_message: int = 0) -> str:
         """Create a copy of this conversation without switching to it; return its ID."""
+        return self._create_branch(title, before_message, end_parent=False)
+
+    def _create_branch(self, title: str, before_message: int, *, end_parent: bool) -> str:
         self._require()
-        through = before_message - 1 if before_message else None
         return self.db.edits.branch(
-            self.session_id, title=title or None, through_message_id=through
+            self.session_id,
+            title=title or None,
+            through_message_id=before_message - 1 if before_message else None,
+            end_parent=end_parent,
         )
 
     def use_model(self, name: str) -> str:
@@ -230,14 +239,21 @@ class Conversation:
 
     def leave(self, reason: str) -> None:
         """Stop everything; end the row unless another process runs a turn in it."""
-        self._leave(reason)
-
-    def _leave(self, reason: str) -> None:
         self._bundle.close()
         if self.exists and not self.db.leases.is_held_elsewhere(self.session_id):
             self.db.end_session(self.session_id, reason)
 
-    def _open(self, session_id: str | None) -> None:
+    def _switch_to(self, session_id: str, reason: str, *, ends_old: bool = True) -> str:
+        """Continue with another conversation, which may be new."""
+        self._bundle.close()
+        is_held = self.db.leases.is_held_elsewhere(self.session_id)
+        self.db.sessions.switch(
+            self.session_id, session_id, reason, ends_old=ends_old and not is_held
+        )
+        self._open(session_id)
+        return session_id
+
+    def _open(self, session_id: str) -> None:
         self._bundle = agent_factory.build_agent(
             self.db, self._prompter, self._options._replace(session_id=session_id)
         )
@@ -246,13 +262,13 @@ class Conversation:
 
     def undo(self, exchanges: int = 1) -> int:
         """Undo the last exchanges; return the number of rows."""
-        self._require()
+        self._require_open()
         self.agent.history_was_changed()
         return len(self.db.edits.undo(self.session_id, exchanges))
 
     def redo(self) -> int:
         """Restore what the last undo removed; return the number of rows."""
-        self._require()
+        self._require_open()
         self.agent.history_was_changed()
         return len(self.db.edits.redo(self.session_id))
 
@@ -271,7 +287,7 @@ class Conversation:
 
         The pictures of the prompt are attached to the next one.
         """
-        self._require()
+        self._require_open()
         target = next(
             (prompt for prompt in self.prompts() if prompt.message_id == message_id), None
         )
@@ -303,7 +319,7 @@ class Conversation:
 
     def compress(self, focus: str = "") -> Compacted:
         """Summarize older messages to free up context."""
-        self._require()
+        self._require_open()
         self.agent.history_was_changed()
         result = self.agent.compress(focus)
         if isinstance(result, Failed):
@@ -326,3 +342,8 @@ class Conversation:
     def _require(self) -> None:
         if not self.exists:
             raise UsageError(NO_MESSAGES)
+
+    def _require_open(self) -> None:
+        """Reopen a conversation that has ended, before its history changes."""
+        self._require()
+        self.db.reopen_session(self.session_id)

@@ -28,21 +28,24 @@ MODE_HELP: Final = {
     "workspace": "writes in the working folder; risky actions need approval",
     "full": "no limits except for commands that are never allowed",
 }
+BRANCHED: Final = "Switched to a new branch: {}"
+HANDED_OFF: Final = "Handed off to {}; the gateway will pick it up once it is running."
 APPROVALS: Final = ("once", "session", "always")
 
 
 class CommandOutcome(NamedTuple):
     """The text of a command and the actions for the front end.
 
-    `say` sends a prompt, `fill` sets the input line, `leave` exits. For a running turn: `stop`
-    interrupts it, `steer` and `queue` send input during and after it, `answer` answers its
-    question.
+    `say` sends a prompt, `fill` sets the input line, `leave` exits, after `is_handed_off` a
+    terminal continues with a new conversation. For a running turn: `stop` interrupts it, `steer`
+    and `queue` send input during and after it, `answer` answers its question.
     """
 
     text: str = ""
     say: str = ""
     fill: str = ""
     leave: bool = False
+    is_handed_off: bool = False
     stop: bool = False
     steer: str = ""
     queue: str = ""
@@ -113,7 +116,7 @@ def _retry(conversation: Conversation, _words: str) -> CommandOutcome:
 
 
 def _branch(conversation: Conversation, words: str) -> CommandOutcome:
-    return CommandOutcome(f"Switched to a new branch: {conversation.branch(words)}")
+    return CommandOutcome(BRANCHED.format(conversation.branch(words)))
 
 
 def _compress(conversation: Conversation, words: str) -> CommandOutcome:
@@ -132,9 +135,7 @@ def _handoff(conversation: Conversation, words: str) -> CommandOutcome:
         raise UsageError("This conversation has no messages yet.")
     if not conversation.db.request_handoff(conversation.session_id, platform):
         raise UsageError("A hand-off is already pending.")
-    return CommandOutcome(
-        f"Handed off to {platform.capitalize()}; the gateway will pick it up once it is running."
-    )
+    return CommandOutcome(HANDED_OFF.format(platform.capitalize()), is_handed_off=True)
 
 
 def _usage(conversation: Conversation, _words: str) -> CommandOutcome:

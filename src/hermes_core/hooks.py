@@ -13,6 +13,7 @@ from typing import NamedTuple
 from hermes_core.errors import UsageError
 
 RETURN_IGNORED = "ignored"
+NONE = "none"
 
 
 class HookSpec(NamedTuple):
@@ -46,12 +47,12 @@ HOOKS: tuple[HookSpec, ...] = (
     _hook(
         "on_session_finalize",
         "session_id platform",
-        "a session id will not be written to again",
+        "a session ID is closed; a `resume` boundary precedes any later message of it",
     ),
     _hook(
         "on_session_reset",
         "session_id platform",
-        "a chat or terminal has started a new conversation; session_id is the new one",
+        "a chat or terminal has another conversation than before; session_id is that one",
     ),
     _hook(
         "on_session_boundary",
@@ -149,29 +150,99 @@ HOOKS: tuple[HookSpec, ...] = (
 
 
 class BoundaryKind(StrEnum):
-    """Why a session started or ended."""
+    """Why a session started or ended, and which sessions are announced to which hook.
 
-    meaning: str
+    Each session that changes has one event. tests/acceptance/test_boundary_kinds.py causes every
+    kind and counts its events and calls.
+    """
 
-    def __new__(cls, value: str, meaning: str) -> BoundaryKind:
-        """A member is a string with a meaning."""
+    trigger: str
+    events: str  # the sessions with an event each
+    finalized: str  # the sessions given to on_session_finalize
+    reset: str  # the sessions given to on_session_reset
+
+    def __new__(
+        cls, value: str, trigger: str, events: str, finalized: str = NONE, reset: str = NONE
+    ) -> BoundaryKind:
+        """A member is a string with its row of the table."""
         member = str.__new__(cls, value)
         member._value_ = value
-        member.meaning = meaning
+        member.trigger, member.events = trigger, events
+        member.finalized, member.reset = finalized, reset
         return member
 
-    NEW = "new", "the user started a new conversation"
-    IDLE = "idle", "a message arrived after the idle limit of the reset policy"
-    DAILY = "daily", "a message arrived after the daily reset hour"
-    SUSPEND = "suspend", "the user paused the conversation; it is kept"
-    RESUME = "resume", "a chat or terminal switched to an earlier conversation"
-    BRANCH = "branch", "a conversation was copied into a new, independent one"
-    HANDOFF = "handoff", "a conversation moved to another front end"
-    COMPACTION = "compaction", "older messages left the model's context; the history keeps them"
-    EXPIRY = "expiry", "a conversation expired by the reset policy without a new message"
-    PRUNE = "prune", "a routing entry was dropped; its conversation is kept"
-    SHUTDOWN = "shutdown", "the process that ran the conversation was asked to stop"
-    CRASH = "crash", "the process that ran the conversation crashed or was killed"
+    NEW = "new", "the user started a new conversation", "the old one", "the old one", "the new one"
+    IDLE = (
+        "idle",
+        "a message arrived after the idle limit of the reset policy",
+        "the old one; the new one if the old one had expired before",
+        "the old one, unless it had expired before",
+        "the new one",
+    )
+    DAILY = (
+        "daily",
+        "a message arrived after the daily reset hour",
+        "the old one; the new one if the old one had expired before",
+        "the old one, unless it had expired before",
+        "the new one",
+    )
+    SUSPEND = (
+        "suspend",
+        "the route of a chat was suspended, e.g. by hermes-agent, and a message arrived",
+        "the old one",
+        "the old one",
+        "the new one",
+    )
+    RESUME = (
+        "resume",
+        "a chat or terminal switched to an earlier conversation, or an ended one continues",
+        "the one that was left; the one that had ended and continues",
+        "the one that was left",
+        "the one that the chat or terminal switched to",
+    )
+    BRANCH = (
+        "branch",
+        "a conversation was copied into a new, independent one",
+        "the branch; its parent if the chat or terminal switched to the branch",
+        "the parent, after a switch",
+        "the branch, after a switch",
+    )
+    HANDOFF = (
+        "handoff",
+        "a conversation moved to a chat",
+        "the one that moved; the one that the chat had",
+        "the one that the chat had",
+        "the one that moved, for the chat; the new one of the place that it left",
+    )
+    COMPACTION = (
+        "compaction",
+        "older messages left the model's context; the history keeps them",
+        "the conversation",
+    )
+    EXPIRY = (
+        "expiry",
+        "a conversation expired by the reset policy without a new message",
+        "the conversation",
+        "the conversation",
+    )
+    PRUNE = (
+        "prune",
+        "the route of an inactive chat was dropped, or a conversation was deleted",
+        "the conversation",
+        "the conversation, unless it had ended before",
+    )
+    SHUTDOWN = (
+        "shutdown",
+        "a terminal was closed, or the process that ran a turn was asked to stop",
+        "the conversation",
+        "the conversation",
+    )
+    CRASH = (
+        "crash",
+        "the process of a turn or a terminal crashed or was killed",
+        "the conversation",
+        "the conversation",
+    )
 
 
 def spec(name: str) -> HookSpec:

@@ -50,7 +50,7 @@ def calls_for(event: BoundaryEvent) -> list[HookCall]:
     if event.is_final:
         facts: HookFacts = {"session_id": event.session_id, "platform": platform}
         calls.append(HookCall("on_session_finalize", facts))
-    if event.new_session_id and event.kind in ("new", "idle", "daily"):
+    if event.is_reset:
         facts = {"session_id": event.new_session_id, "platform": platform}
         calls.append(HookCall("on_session_reset", facts))
     boundary: HookFacts = {

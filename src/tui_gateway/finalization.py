@@ -24,6 +24,8 @@ class Session(TypedDict, total=False):
     history: Sequence[Mapping[str, object]]
     history_lock: threading.Lock
     session_key: str | None
+    new_session_id: str | None  # with which its client continues
+    stays_open: bool  # handed off: another front end continues it
     _finalized: bool
 
 
@@ -45,11 +47,19 @@ def finalize(
     steps: list[Step] = []
     if agent is not None:
         steps += _agent_steps(agent, history)
-    if session_id:
+    if session_id and not session.get("stays_open"):
+        following = session.get("new_session_id")
         steps.append(
-            Step("close the row", lambda: open_store().end_session(session_id, end_reason))
+            Step("close the row", lambda: _end(open_store(), session_id, end_reason, following))
         )
     return run_all(steps)
+
+
+def _end(store: SessionDB, session_id: str, reason: str, new_session_id: str | None) -> None:
+    if new_session_id is None:
+        store.end_session(session_id, reason)
+    else:
+        store.end_session(session_id, reason, new_session_id=new_session_id)
 
 
 def _history(session: Session) -> list[Mapping[str, object]]:

@@ -61,14 +61,30 @@ class Hub:
         listener.event(live.id, opened.info)
         return opened
 
-    def detach(self, live: LiveSession, listener: SessionListener, reason: str) -> bool:
-        """Detach a client; closes the conversation if it is idle and has no other client."""
+    def replace(
+        self,
+        live: LiveSession,
+        listener: SessionListener,
+        reason: str,
+        new_session_id: str,
+        *,
+        ends_old: bool = True,
+    ) -> None:
+        """Detach a client that continues with another conversation.
+
+        The old conversation is closed if it is idle and has no other client; without *ends_old*
+        its row stays open, because it was handed off.
+        """
         live.detach(listener)
+        old, is_named = live.conversation.session_id, False
         with self._open_lock:
-            if not live.is_alone or live.is_running:
-                return False
-            self.close(live, reason)
-        return True
+            if live.is_alone and not live.is_running:
+                is_named = ends_old and live.conversation.exists
+                self.close(live, reason, new_session_id if ends_old else None, ends_row=ends_old)
+        if is_named:  # the event of its end names the new one
+            self.db.reopen_session(new_session_id)
+        else:
+            self.db.sessions.switch(old, new_session_id, reason, ends_old=False)
 
     def live(self, live_id: str) -> LiveSession:
         """An open conversation by its live ID."""
@@ -106,14 +122,26 @@ class Hub:
                 if reason:
                     self.close(live, reason)
 
-    def close(self, live: LiveSession, reason: str) -> None:
-        """Close a conversation: interrupt its turn and finalize the session."""
+    def close(
+        self,
+        live: LiveSession,
+        reason: str,
+        new_session_id: str | None = None,
+        *,
+        ends_row: bool = True,
+    ) -> None:
+        """Close a conversation: interrupt its turn and finalize the session.
+
+        *new_session_id* is the conversation with which its client continues.
+        """
         live.interrupt()
         if not live.wait(STOP_SECONDS):
             log.warning("turn of %s did not stop in time", live.conversation.session_id)
         with self._open_lock:
             live.conversation.stop()
-            server._finalize_session(live.as_session(), end_reason=reason)  # noqa: SLF001 - the contract's entry point
+            session = live.as_session()
+            session["new_session_id"], session["stays_open"] = new_session_id, not ends_row
+            server._finalize_session(session, end_reason=reason)  # noqa: SLF001 - the contract's entry point
             with self._lock:
                 self._lives.pop(live.id, None)
         attempt(

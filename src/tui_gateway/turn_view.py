@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hermes_conversation.attachments import text_of
 from hermes_core import media_store
+from hermes_state.messages.rows import DELETED_TEXT
 from tui_gateway.protocol import InflightTurn, MessageDelta, ToolComplete, ToolStart, UsageView
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _ends_with(messages: list[DisplayedMessage], role: str, text: str) -> bool:
 
 def display_message(row: MessageRow) -> DisplayedMessage:
     """A stored message for display; images are replaced by their size."""
-    content = row.content
+    content = DELETED_TEXT if row.is_deleted else row.content
     return {
         "id": row.id,
         "role": row.role,

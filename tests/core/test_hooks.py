@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,8 @@ import pytest
 from hermes_core.errors import UsageError
 from hermes_core.hooks import HOOKS, BoundaryKind, spec
 
-DOCS = Path(__file__).parents[2] / "docs" / "reference" / "hooks.md"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs" / "reference" / "hooks.md"
 BOUNDARY_IDS = "event_id session_id old_session_id new_session_id"
 
 
@@ -46,15 +47,7 @@ def test_an_unknown_hook_is_refused_with_a_list_of_hooks():
         spec("on_sesion_end")
 
 
-def test_the_documentation_lists_exactly_the_hooks_of_the_table():
-    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| (.*?) \|$", DOCS.read_text(), re.MULTILINE)
-    documented = {
-        name: (moment, frozenset(re.findall(r"`(\w+)`", facts)), returns)
-        for name, moment, facts, returns in rows
-    }
-    assert documented == {h.name: (h.moment, h.facts, h.returns) for h in HOOKS}
-
-
-def test_the_documentation_lists_exactly_the_kinds_of_boundary():
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|$", DOCS.read_text(), re.MULTILINE)
-    assert dict(rows) == {kind.value: kind.meaning for kind in BoundaryKind}
+def test_the_tables_of_the_documentation_are_those_of_the_code():
+    tool = runpy.run_path(str(ROOT / "tools" / "hooks_reference.py"))
+    text = DOCS.read_text()
+    assert tool["with_tables"](text) == text, "run tools/hooks_reference.py"

@@ -155,12 +155,7 @@ def test_expired_sessions_are_finalized_once_and_suspended_ones_are_kept(
     result = runner(ForeignStore(over))
     result._end_expired()
     result._end_expired()
-    assert hooks == [
-        (
-            "on_session_finalize",
-            {"session_id": "over", "platform": "telegram", "reason": "session_expired"},
-        )
-    ]
+    assert hooks == [("on_session_finalize", {"session_id": "over", "platform": "telegram"})]
     assert (over.expiry_finalized, result.session_store.saves) == (True, 1)
     paused = entry("paused", timedelta(hours=2))
     paused.suspended = True

@@ -125,6 +125,17 @@ async def test_an_edit_has_the_id_of_its_message_and_a_preview_is_none(setup: Se
     assert {event.message_id for event in events} == {message["id"]}
 
 
+async def test_deletions_name_their_messages(setup: ServerSetup) -> None:
+    async with setup.connected():
+        sent = [await setup.server.send_as_user(DM, text) for text in ("one", "two", "three")]
+        await setup.server.delete(sent[0])
+        await setup.server.delete(*sent[1:])
+        events = await setup.inbox.wait_for(6)
+    deletions = [event for event in events if event.is_deletion]
+    assert [event.message_id for event in deletions] == [message["id"] for message in sent]
+    assert {event.source.chat_id for event in deletions if event.source} == {str(DM)}
+
+
 def contents(event: MessageEvent) -> bytes:
     return Path(event.media_urls[0]).read_bytes()
 

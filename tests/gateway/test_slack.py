@@ -127,6 +127,17 @@ async def test_an_edit_has_the_id_of_its_message_and_a_preview_is_none(setup: Sl
     assert {event.message_id for event in events} == {message["ts"]}
 
 
+async def test_a_deletion_names_its_message(setup: SlackSetup) -> None:
+    async with setup.connected():
+        message = await setup.server.send_as_user(DM, "a mistake")
+        await setup.server.delete(message)
+        _, deletion = await setup.inbox.wait_for(2)
+        await setup.wait_for_acknowledgements()
+    assert deletion.source is not None
+    named = (deletion.is_deletion, deletion.message_id, deletion.source.chat_id)
+    assert named == (True, message["ts"], DM)
+
+
 async def test_a_message_with_nothing_in_it_is_not_received(setup: SlackSetup) -> None:
     async with setup.connected():
         await setup.server.send_as_user(DM, "")

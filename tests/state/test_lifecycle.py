@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,8 @@ class LifecycleMachine(RuleBasedStateMachine):
         was = self.states[session_id]
         self.db.reopen_session(session_id)
         self.change(session_id, Change.REOPEN)
-        if was is State.ENDED:
-            self.owned.add(session_id)
+        if was is State.ENDED and session_id not in self.routes.values():
+            self.owned.add(session_id)  # the conversation of a chat has no owner
 
     def _route(self, place: str, session_id: str) -> Route:
         return Route(place, f"key-{place}", session_id, 1.0, {})
@@ -152,6 +153,13 @@ class LifecycleMachine(RuleBasedStateMachine):
         self.change(session_id, Change.PASS)
 
     @rule(session_id=st.sampled_from(IDS))
+    def append(self, session_id: str) -> None:
+        """A message of any front end; after the end, it is stored with a resume event."""
+        if self.states[session_id] is not State.ABSENT:
+            self.db.append_message(session_id, "user", "hello")
+            self.change(session_id, Change.REOPEN)
+
+    @rule(session_id=st.sampled_from(IDS))
     def purge(self, session_id: str) -> None:
         if session_id in self.routes.values():
             return
@@ -182,6 +190,12 @@ class LifecycleMachine(RuleBasedStateMachine):
         for session_id in IDS:
             count = sum(1 for final_id, _ in finals if final_id == session_id)
             assert count == self.finals[session_id]
+
+    @invariant()
+    def every_resumption_was_announced_once(self) -> None:
+        events = self.db.boundaries.recent(limit=10_000)
+        reopened = Counter(event.session_id for event in events if event.reason == "reopened")
+        assert reopened == Counter({name: n for name, n in self.epochs.items() if n})
 
     @invariant()
     def every_place_is_routed_to_its_conversation(self) -> None:

@@ -50,10 +50,7 @@ class SessionModel:
     def append(self, role: str, content: str) -> None:
         self.rows.append(Row(role, content))
         self.lifetime += 1
-        if self.in_trash:  # appending restores it
-            self.in_trash = False
-            if self.was_open:
-                self.reason = None
+        self.in_trash, self.reason = False, None  # appending restores and reopens it
 
     def undo_from(self, first: Row) -> None:
         undone = [row for row in self.rows[self.rows.index(first) :] if row.state == LIVE]
@@ -214,7 +211,9 @@ class StoreAgainstModel(RuleBasedStateMachine):
             draft = self.db.messages.draft(session)
             draft.write(text)
             draft.flush()
-            state.append("assistant", text)
+            if not state.in_trash:  # what was deleted stays deleted
+                state.append("assistant", text)
+                state.reason, state.is_owned = "crashed", False
         self.db.close()
         self.db = self.open()
         for other in self.model.values():

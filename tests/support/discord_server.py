@@ -162,6 +162,13 @@ class DiscordServer(LoopbackServer[Fault]):
             message |= {"content": text, "edited_timestamp": _now()}
         await self.dispatch("MESSAGE_UPDATE", self._gateway_message(message))
 
+    async def delete(self, *messages: dict[str, Any]) -> None:
+        """Delete one message, or several at once."""
+        ids = [message["id"] for message in messages]
+        names = {"id": ids[0]} if len(ids) == 1 else {"ids": ids}
+        kind = "MESSAGE_DELETE" if len(ids) == 1 else "MESSAGE_DELETE_BULK"
+        await self.dispatch(kind, {**names, "channel_id": messages[0]["channel_id"]})
+
     def message(
         self, channel: int, text: str, author: dict[str, Any], **fields: Any
     ) -> dict[str, Any]:

@@ -116,6 +116,12 @@ class SlackServer(LoopbackServer[Fault]):
         location = {"channel": event["channel"], "channel_type": event["channel_type"]}
         await self.deliver({**wrapper, **location, "message": new, "previous_message": inner})
 
+    async def delete(self, event: dict[str, Any]) -> None:
+        location = {"channel": event["channel"], "channel_type": event["channel_type"]}
+        wrapper = {"type": "message", "subtype": "message_deleted", "ts": self.ts()}
+        fields = {"deleted_ts": event["ts"], "previous_message": event, "hidden": True}
+        await self.deliver({**wrapper, **location, **fields})
+
     async def deliver(self, event: dict[str, Any]) -> str:
         payload = {"type": "event_callback", "team_id": TEAM, "event": event}
         return await self.envelope("events_api", payload)

@@ -113,6 +113,11 @@ class MatrixUser(NamedTuple):
     def send_text(self, room: str, text: str, **fields: Any) -> str:
         return self.send(room, {"msgtype": "m.text", "body": text, **fields})
 
+    def redact(self, room: str, event_id: str) -> None:
+        key = f"{time.monotonic_ns()}"
+        path = f"/_matrix/client/v3/rooms/{quote(room)}/redact/{quote(event_id)}/{key}"
+        self.call("PUT", path, {"reason": "a mistake"})
+
     def upload(self, data: bytes, name: str) -> str:
         path = f"/_matrix/media/v3/upload?filename={quote(name)}"
         return str(self.call("POST", path, data)["content_uri"])

@@ -7,6 +7,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Final
 
+from gateway.inbound.inbox_codec import message_uid
 from gateway.inbound.prompt_format import quote_text
 from hermes_agent.providers.selection import require_configured_url
 from hermes_conversation import slash_commands
@@ -33,9 +34,9 @@ RESET_REPLY: Final = (
 )
 TERMINAL_COMMANDS: Final = frozenset({"save", "quit", "exit", "q"})  # not available in a chat
 # Running one of these twice has a different result than running it once.
+ONCE_ONLY_COMMANDS: Final = frozenset({"undo", "redo", "retry", "compress"})
 # Commands that run a turn or a request to the model.
 TURN_COMMANDS: Final = frozenset({"retry", "compress", "queue", "steer"})
-ONCE_ONLY_COMMANDS: Final = frozenset({"undo", "redo", "retry", "branch", "fork", "compress"})
 RUNNING_TURN_COMMANDS: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
 PLAIN_ANSWERS: Final = {
     **dict.fromkeys(("yes", "y", "ok", "okay", "allow", "approve", "👍"), "once"),
@@ -50,6 +51,7 @@ COMMAND_INTERRUPTED: Final = (
     "The gateway stopped while running /{name}, so the command may or may not have taken effect. "
     "Check the result and repeat the command if necessary."
 )
+DELETED_COMMAND: Final = "deleted"  # internal: mark the message of an inbox row
 RESTART_REQUEST_KEY: Final = "gateway_restarted_by"
 MAX_LISTED_SESSIONS: Final = 10
 
@@ -91,6 +93,8 @@ class ChatCommands:
             return self._new(entry, arguments, uid)
         if name == "resume":
             return self._resume(entry, event, arguments, uid)
+        if name in {"branch", "fork"}:
+            return self._branch(entry, arguments, uid)
         chat_replies: dict[str, Callable[[], str]] = {
             "sessions": lambda: "\n".join(self._list_own(entry)) or "No conversations yet.",
             "start": lambda: "Hello. Send me a message, or /help for a list of commands.",
@@ -109,10 +113,13 @@ class ChatCommands:
 
     def _mark_once(self, entry: SessionEntry, name: str, uid: str) -> None:
         """Mark a command that must not run twice; no other process may run a turn meanwhile."""
-        if self._db.leases.is_held_elsewhere(entry.session_id):
-            raise LeaseTakenError("Another process is running a turn in this conversation.")
+        self._require_idle(entry)
         if not self._db.chats.mark(f"{uid}:{name}"):
             raise UsageError(COMMAND_INTERRUPTED.format(name=name))
+
+    def _require_idle(self, entry: SessionEntry) -> None:
+        if self._db.leases.is_held_elsewhere(entry.session_id):
+            raise LeaseTakenError("Another process is running a turn in this conversation.")
 
     def _role(self, event: MessageEvent) -> Role:
         """The role of a sender; messages of the gateway itself have the owner's rights."""
@@ -126,20 +133,21 @@ class ChatCommands:
         if name == "model":
             require_configured_url(ConfigFile.of_home().settings(), arguments.strip())
         conversation = self._conversations.acquire(entry, event.source)
-        before = conversation.session_id
         try:
             outcome = slash_commands.run(conversation, f"/{name} {arguments}".rstrip(), role)
-            if conversation.session_id != before:  # a branch: the route follows it
-                self._routes.switch_session(entry.session_key, conversation.session_id, "branched")
             if name == "model" and arguments:
                 self._conversations.choose_model(entry.session_id, arguments)
         finally:
-            self._conversations.release(before)
-            if (
-                conversation.session_id != before
-            ):  # the conversation has switched to another session
-                self._conversations.forget(before)
+            self._conversations.release(entry.session_id)
         return outcome
+
+    def _branch(self, entry: SessionEntry, title: str, uid: str) -> CommandOutcome:
+        if self._db.chats.is_marked(uid):  # done before a crash
+            return CommandOutcome(slash_commands.BRANCHED.format(entry.session_id))
+        self._require_idle(entry)
+        self._conversations.forget(entry.session_id)
+        new = self._routes.branch_session(entry.session_key, title, uid)
+        return CommandOutcome(slash_commands.BRANCHED.format((new or entry).session_id))
 
     def _new(self, entry: SessionEntry, title: str, uid: str) -> CommandOutcome:
         if self._db.chats.is_marked(uid):  # done before a crash
@@ -155,6 +163,11 @@ class ChatCommands:
         text = event.text.removeprefix("/sent ")
         self._db.append_message(entry.session_id, "assistant", text, uid=str(event.message_id))
         return CommandOutcome()
+
+    def mark_deleted(self, inbox_id: int) -> None:
+        """Mark a stored message as deleted by its sender; the model no longer gets its text."""
+        for session_id in self._db.edits.mark_deleted(message_uid(inbox_id)):
+            self._conversations.forget(session_id)  # its kept messages contain the text
 
     # Other conversations of the chat
 
@@ -195,10 +208,16 @@ class ChatCommands:
         return results.pop()
 
     def _switch(self, entry: SessionEntry, target: str, reason: str, uid: str) -> CommandOutcome:
-        for session_id in (entry.session_id, target):  # a cached conversation is bound to its chat
-            self._conversations.forget(session_id)
+        self._forget(entry.session_id, target)
         self._routes.switch_session(entry.session_key, target, reason, mark=uid)
         return self._resumed(target)
+
+    def _forget(self, session_id: str, target: str) -> None:
+        """Close the cached conversations of a switch, which are bound to their chat."""
+        if self._conversations.running(target) is not None:
+            raise LeaseTakenError("A turn of this conversation is running in another chat.")
+        for name in (session_id, target):
+            self._conversations.forget(name)
 
     def _resumed(self, session_id: str) -> CommandOutcome:
         row = self._db.get_session(session_id) or {}

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
+from gateway.inbound.commands import DELETED_COMMAND
 from gateway.inbound.turn_runner import LEASE_RETRY_SECONDS, RetryLaterError, TurnPrompt
 from gateway.outbound.chunks import split_text
-from hermes_core.errors import HermesError, LeaseTakenError, StoreError, UsageError
+from hermes_core.errors import (
+    HermesError,
+    LeaseTakenError,
+    SessionNotFoundError,
+    StoreError,
+    UsageError,
+)
 from hermes_core.log_file import log_fields
 from hermes_state.delivery import outbox
 from hermes_state.delivery.outbox import OutgoingReply, ReplyBatch
@@ -73,8 +81,13 @@ class MessageHandler:
 
     def handle(self, row: IncomingMessage) -> None:
         """Answer a claimed message; one that cannot be answered now is released."""
-        if self._read(row) is None:
+        event = self._read(row)
+        if event is None:
             self._db.inbox.settle(row.inbox_id, error="unreadable message")
+            return
+        if event.internal and event.get_command() == DELETED_COMMAND:
+            self._commands.mark_deleted(int(event.get_command_args()))
+            self._db.inbox.settle(row.inbox_id)
             return
         rows = [row, *self._claim_merged(row)]
         events = [inbox_codec.decode(row.payload) for row in rows]
@@ -217,7 +230,13 @@ class MessageHandler:
         """The conversation of a message: where it is stored already, or where policy puts it."""
         known = self._routes.get(row.session_key)
         if known is not None and (event.internal or self._is_stored(row)):
-            return known  # however long ago that was: it is not stored twice
+            # However long ago that was: it is not stored twice.
+            known = self._routes.get_open(row.session_key)
+            if known is not None:
+                return known
+        if known is None and event.internal and event.get_command() == "resume":
+            with contextlib.suppress(SessionNotFoundError):  # the command replies with it
+                return self._routes.adopt(_source(event), event.get_command_args())
         return self._routes.get_or_create_session(_source(event))
 
     def _reset_note(self, entry: SessionEntry) -> list[str]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
 from gateway.inbound.access_control import TRUSTED_PLATFORMS
-from gateway.inbound.commands import TURN_COMMANDS, with_slash
+from gateway.inbound.commands import DELETED_COMMAND, TURN_COMMANDS, with_slash
 from gateway.inbound.prompt_format import format_message, quote_text
-from gateway.platforms.base import Reacts
+from gateway.platforms.base import MessageEvent, Reacts
 from gateway.platforms.names import Platform
 from hermes_conversation import pending_input
 from hermes_core.errors import HermesError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gateway.inbound.access_control import AccessControl
     from gateway.inbound.commands import ChatCommands
     from gateway.inbound.inbox_workers import InboxWorkers
-    from gateway.platforms.base import Adapter, MessageEvent
+    from gateway.platforms.base import Adapter
     from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
     from gateway.routing.sources import SessionSource
@@ -79,7 +79,11 @@ class MessageReceiver:
         self._reactions: set[asyncio.Task[None]] = set()
 
     async def receive(self, account: str, event: MessageEvent) -> None:
-        """Store a message; when this returns, it is on disk."""
+        """Store a message, or the deletion of one; when this returns, it is on disk."""
+        if event.is_deletion:
+            await asyncio.to_thread(self._withdraw, account, event)
+            self._workers.wake()
+            return
         stored = await asyncio.to_thread(self._store, account, event)
         if not stored.is_claimed:
             self._workers.wake(stored.owners_key, stored.command_key)
@@ -195,12 +199,55 @@ class MessageReceiver:
             return None
         return _edit_id(message_id, event.text)
 
+    def _withdraw(self, account: str, event: MessageEvent) -> None:
+        """Settle a deleted message that waits; queue the mark of one that is stored.
+
+        The mark is an inbox row, so it is durable and follows a running turn of the chat.
+        """
+        source, message_id = event.source, event.message_id
+        if source is None or message_id is None:
+            return
+        platform = source.platform.value
+        for row in self._db.inbox.sent_as(platform, account, source.chat_id, message_id):
+            uid = inbox_codec.message_uid(row.inbox_id)
+            entry = self._routes.get(row.session_key)
+            running = self._conversations.running(entry.session_id) if entry else None
+            is_withdrawn = self._db.inbox.withdraw(row.inbox_id)
+            if running is not None:
+                running.agent.withdraw_steering(uid)
+            if is_withdrawn:
+                log.info("deleted message withdrawn", extra=log_fields(inbox_id=row.inbox_id))
+            is_busy = running is not None or self._is_busy_elsewhere(row.session_key)
+            if not is_withdrawn or is_busy or row.attempts:  # it may be stored
+                self._queue_mark(account, row)
+
+    def _queue_mark(self, account: str, row: IncomingMessage) -> None:
+        origin = inbox_codec.decode(row.payload).source
+        event = MessageEvent(
+            f"/{DELETED_COMMAND} {row.inbox_id}",
+            source=origin,
+            message_id=f"{DELETED_COMMAND}:{row.inbox_id}",
+            internal=True,
+        )
+        self._db.inbox.receive(
+            platform=row.platform,
+            account=account,
+            chat_id=row.chat_id,
+            message_id=str(event.message_id),
+            session_key=row.session_key,
+            payload=inbox_codec.encode(event),
+        )
+
     def _is_turn_running(self, source: SessionSource) -> bool:
         """Whether the chat has a running turn, here or on another node."""
         key = self._routes.key_of(source)
         entry = self._routes.get(key)
         is_here = entry is not None and self._conversations.running(entry.session_id) is not None
-        return is_here or (self._workers.has_other_nodes and self._db.inbox.is_place_claimed(key))
+        return is_here or self._is_busy_elsewhere(key)
+
+    def _is_busy_elsewhere(self, session_key: str) -> bool:
+        """Whether another node may run a turn of a chat."""
+        return self._workers.has_other_nodes and self._db.inbox.is_place_claimed(session_key)
 
     def _drop(self, reply: str, source: SessionSource, message_id: str) -> None:
         """Drop a message from an unauthorized user; nothing of it is stored."""

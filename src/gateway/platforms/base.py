@@ -52,6 +52,7 @@ class MessageEvent:
     reply_to_message_id: str | None = None
     reply_to_text: str | None = None
     is_edit: bool = False
+    is_deletion: bool = False  # the sender has deleted the message with this ID
     group_id: str | None = None  # of an album
     is_addressed: bool = True  # False in a group without a mention or a reply
     internal: bool = False

@@ -1,7 +1,8 @@
 """The local socket: one JSON object per line in each direction, for scripts and tests.
 
 In: `{"chat": "…", "user": "…", "id": "…", "text": "…"}`, acknowledged with `{"received": "…"}`
-once it is stored. Out: `{"chat": "…", "text": "…", "key": "…"}`, to be acknowledged with
+once it is stored; with `"deleted": true` instead of a text, the message with this ID is deleted.
+Out: `{"chat": "…", "text": "…", "key": "…"}`, to be acknowledged with
 `{"arrived": "…"}`; a repeated key is the same message. If a message cannot be stored, the answer
 is `{"not_received": "…", "error": "…"}`: send it again.
 """
@@ -45,6 +46,7 @@ class LocalMessage(NamedTuple):
     chat_type: str
     user: str
     user_name: str
+    is_deletion: bool = False
 
     @classmethod
     def parse(cls, fields: JsonObject) -> LocalMessage:
@@ -54,10 +56,11 @@ class LocalMessage(NamedTuple):
         return cls(
             chat=chat,
             id=text_in(fields, "id"),
-            text=text_in(fields, "text"),
+            text="" if fields.get("deleted") is True else text_in(fields, "text"),
             chat_type=str(fields.get("chat_type") or "dm"),
             user=user,
             user_name=str(fields.get("user_name") or user),
+            is_deletion=fields.get("deleted") is True,
         )
 
 
@@ -124,7 +127,7 @@ class LocalAdapter:
             waiting = self._arrivals.get(str(message["arrived"]))
             if waiting is not None and not waiting.done():
                 waiting.set_result(None)
-        elif not all(isinstance(message.get(name), str) for name in ("chat", "id", "text")):
+        elif not _is_message(message):
             await _write(writer, {"error": "`chat`, `id` and `text` are required strings"})
         else:
             parsed = LocalMessage.parse(message)
@@ -141,8 +144,11 @@ class LocalAdapter:
         )
         if self._receive is None:
             return
+        event = MessageEvent(
+            message.text, source=source, message_id=message.id, is_deletion=message.is_deletion
+        )
         try:
-            await self._receive(MessageEvent(message.text, source=source, message_id=message.id))
+            await self._receive(event)
         except (HermesError, OSError) as error:
             log.warning("local message not stored: %s", error)
             await _write(writer, {"not_received": message.id, "error": str(error)})
@@ -190,6 +196,12 @@ def _parsed(line: bytes) -> JsonObject | None:
     except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
+
+
+def _is_message(fields: JsonObject) -> bool:
+    """Whether a line has the required texts; a deletion has no text."""
+    required = ("chat", "id") if fields.get("deleted") is True else ("chat", "id", "text")
+    return all(isinstance(fields.get(name), str) for name in required)
 
 
 def _ended(writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:

@@ -14,6 +14,7 @@ from hermes_core.messages import plain_text
 from hermes_dashboard.models.sessions import MessagePageView, MessageView, ToolCallView
 from hermes_dashboard.models.text import Identifier, MessageId, problems
 from hermes_dashboard.routes import ResourceRouter
+from hermes_state.messages.rows import DELETED_TEXT
 
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
@@ -27,6 +28,8 @@ MEDIA_PATH: Final = "/api/media/"
 def message_of(row: MessageRow) -> MessageView:
     """A row of the store for the page."""
     text = text_of(row.content)
+    if row.is_deleted:
+        text = f"{text}\n\n{DELETED_TEXT}"
     return MessageView(
         id=row.id,
         session_id=row.session_id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.backoff import Backoff
+from hermes_core.hooks import BoundaryKind
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
@@ -34,6 +35,16 @@ class BoundaryEvent(NamedTuple):
     process_id: str | None
     settled_at: float | None
     error: str | None
+
+    @property
+    def is_reset(self) -> bool:
+        """Whether a place has another conversation: `new_session_id` instead of the old one.
+
+        A place that had none has another one only by a hand-off.
+        """
+        is_handed_over = self.kind == BoundaryKind.HANDOFF and self.new_session_id is not None
+        had_another = self.old_session_id not in (None, self.new_session_id)
+        return is_handed_over or (had_another and self.new_session_id is not None)
 
 
 SELECT_EVENTS: Final = f"SELECT {', '.join(BoundaryEvent._fields)} FROM hermes_boundary"  # noqa: S608

@@ -101,6 +101,18 @@ NO_ATTEMPT = "UPDATE hermes_inbox SET attempts = attempts - 1 WHERE inbox_id = ?
 SETTLE_WAITING = """
     UPDATE hermes_inbox SET state = 'done', settled_at = ? WHERE inbox_id = ? AND state = 'waiting'
 """
+WITHDRAWN: Final = "deleted by its sender"
+WITHDRAW = """
+    UPDATE hermes_inbox SET state = 'done', settled_at = ?, error = ?
+    WHERE inbox_id = ? AND state = 'waiting'
+"""
+# A message, and the messages that its edits have added: their IDs have a suffix.
+SENT_AS = f"""
+    SELECT {INCOMING_COLUMNS} FROM hermes_inbox
+    WHERE platform = ? AND account = ?
+        AND (message_id = ? OR (message_id > ? AND message_id < ?))
+    ORDER BY inbox_id
+"""  # noqa: S608 - own names
 AMEND = """
     UPDATE hermes_inbox SET payload = ?
     WHERE inbox_id = ? AND state = 'waiting' AND attempts = 0
@@ -336,6 +348,25 @@ class InboxRepository(Repository):
         key = (platform, account, chat_id, message_id)
         inbox_id: int | None = self.engine.read(lambda reader: reader.value(FIND_INCOMING, key))
         return inbox_id
+
+    def sent_as(
+        self, platform: str, account: str, chat_id: str, message_id: str
+    ) -> list[IncomingMessage]:
+        """The rows of a platform message and of its edits; *chat_id* may be that of a thread."""
+        values = (platform, account, message_id, f"{message_id}#", f"{message_id}$")
+        rows = self.engine.read(lambda reader: reader.rows(SENT_AS, values))
+        messages = [IncomingMessage.of_row(row) for row in rows]
+        return [
+            message
+            for message in messages
+            if chat_id in (message.chat_id, (message.payload.get("source") or {}).get("thread_id"))
+        ]
+
+    def withdraw(self, inbox_id: int) -> bool:
+        """Settle a message that its sender has deleted; False if it does not wait."""
+        return self.engine.write(
+            lambda tx: tx.execute(WITHDRAW, (tx.clock.now(), WITHDRAWN, inbox_id)).rowcount > 0
+        )
 
     def amend(self, inbox_id: int, payload: dict[str, Any]) -> bool:
         """Replace the content of a message that is not being processed yet; False if it is."""

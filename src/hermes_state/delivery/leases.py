@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import LeaseLostError, LeaseTakenError
+from hermes_core.ids import MessageIds
 from hermes_state.engine import process_identity
 from hermes_state.repository import Repository
+from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
     from hermes_core.clock import Clock
@@ -49,6 +51,7 @@ RENEW = """
 RELEASE = """
     UPDATE hermes_lease SET process_id = NULL, holder = NULL WHERE session_id = ? AND token = ?
 """
+HELD_SESSIONS = "SELECT session_id FROM hermes_lease WHERE process_id = ? ORDER BY session_id"
 RELEASE_PROCESS = "UPDATE hermes_lease SET process_id = NULL, holder = NULL WHERE process_id = ?"
 
 
@@ -65,8 +68,12 @@ def acquire(
 ) -> Lease:
     """Acquire the lease, which may be taken over from a dead or expired holder."""
     row = tx.row(SELECT_LEASE, (session_id,))
-    if row is not None and row[1] is not None and _is_held(tx, row, current, tx.clock):
-        raise _taken(row[2])
+    holder_process = None if row is None else row[1]
+    if row is not None and holder_process is not None:
+        if _is_held(tx, row, current, tx.clock):
+            raise _taken(row[2])
+        if holder_process in process_identity.dead_processes(tx, current, tx.clock):
+            _announce_crash(tx, session_id)
     now, tick = tx.clock.now(), tx.clock.monotonic()
     expected = 0 if row is None else row[0]
     values = (session_id, current.process_id, holder, now, now + seconds, tick + seconds, expected)
@@ -74,6 +81,13 @@ def acquire(
     if token is None:
         raise _taken("another process")  # which acquired it at the same moment
     return Lease(session_id, int(token), holder)
+
+
+def _announce_crash(tx: Tx, session_id: str) -> None:
+    """Announce that a turn died, before the next one takes its lease over."""
+    ids = MessageIds(tx.clock)
+    if sessions.end(tx, ids.new(), session_id, process_identity.CRASHED):
+        sessions.reopen(tx, ids.new(), session_id)
 
 
 def _taken(holder: str) -> LeaseTakenError:
@@ -105,6 +119,11 @@ def running_sessions(reader: Reader, current: ProcessIdentity, clock: Clock) -> 
         return set()
     rows = reader.rows(SELECT_LEASES)
     return {str(row[-1]) for row in rows if _is_held(reader, row[:-1], current, clock)}
+
+
+def held_by(reader: Reader, process_id: str) -> list[str]:
+    """Sessions whose turn a process runs."""
+    return [str(row[0]) for row in reader.rows(HELD_SESSIONS, (process_id,))]
 
 
 def release_process(tx: Tx, process_id: str) -> None:

@@ -7,14 +7,16 @@ session key, which may be ambiguous, is stored too and is unique.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_core.errors import SessionNotFoundError
 from hermes_core.hooks import BoundaryKind
 from hermes_state.delivery import chats
 from hermes_state.engine import process_identity
+from hermes_state.messages import edits
 from hermes_state.messages.rows import decode_json
 from hermes_state.repository import Repository
-from hermes_state.sessions import lifecycle
+from hermes_state.sessions import labels
 from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
@@ -40,14 +42,18 @@ UPSERT_ROUTE = """
     ON CONFLICT (place) DO UPDATE SET session_id = excluded.session_id,
         updated_at = excluded.updated_at, entry = excluded.entry
 """
-# Has no effect if another node has routed the place to another conversation meanwhile.
-UPDATE_ROUTE = """
+INSERT_ROUTE = """
     INSERT INTO hermes_route (place, session_key, session_id, updated_at, entry)
-    VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (place) DO UPDATE SET updated_at = excluded.updated_at, entry = excluded.entry
-    WHERE hermes_route.session_id = excluded.session_id
+    VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
+# Has no effect if the place has another conversation meanwhile, or none: its conversation was
+# deleted.
+UPDATE_ROUTE = """
+    UPDATE hermes_route SET updated_at = ?, entry = ? WHERE place = ? AND session_id = ?
+"""
+IS_IN_TRASH = "SELECT 1 FROM hermes_trash WHERE session_id = ?"
 DELETE_ROUTE = "DELETE FROM hermes_route WHERE place = ?"
+PLACE_COLUMNS: Final = ("session_key", "chat_id", "chat_type", "thread_id")
 COUNT_ROUTES = "SELECT count(*) FROM hermes_route"
 FOREIGN_ROUTES = "SELECT session_key, entry_json FROM gateway_routing"
 
@@ -63,8 +69,14 @@ class Route(NamedTuple):
 
     def row(self) -> tuple[SqlValue, ...]:
         """The values of the table row."""
-        text = json.dumps(self.entry, ensure_ascii=True)
-        return self.place, self.session_key, self.session_id, self.updated_at, text
+        return self.place, self.session_key, self.session_id, self.updated_at, self._entry_text()
+
+    def update(self) -> tuple[SqlValue, ...]:
+        """The values of `UPDATE_ROUTE`."""
+        return self.updated_at, self._entry_text(), self.place, self.session_id
+
+    def _entry_text(self) -> str:
+        return json.dumps(self.entry, ensure_ascii=True)
 
 
 def _route(row: tuple[Any, ...]) -> Route:
@@ -103,21 +115,45 @@ class RouteRepository(Repository):
 
     def put_soon(self, route: Route) -> None:
         """Update a route with the next commit, e.g. the time of its last message."""
-        row = route.row()
+        row = route.update()
         self.engine.write_soon(lambda tx: tx.run(UPDATE_ROUTE, row), "update a route")
 
     def put(self, route: Route) -> None:
         """Update a route without changing its conversation."""
-        self.engine.write(lambda tx: tx.run(UPDATE_ROUTE, route.row()))
+        self.engine.write(lambda tx: tx.run(UPDATE_ROUTE, route.update()))
+
+    def add(self, route: Route) -> None:
+        """Store the route of an older gateway, unless its place has one."""
+        self.engine.write(lambda tx: tx.run(INSERT_ROUTE, route.row()))
 
     def begin(self, route: Route, source: str, facts: Mapping[str, SqlValue]) -> None:
         """Route a place to a conversation, which is created or reopened in the same transaction."""
-        event = self.ids.new()
 
         def begin(tx: Tx) -> None:
-            self._open(tx, route, source, facts, event)
+            if not sessions.create(tx, route.session_id, {"source": source, **facts}):
+                sessions.reopen(tx, self.ids.new(), route.session_id)
+            self._point(tx, route)
 
         self.engine.write(begin)
+
+    def reopen(self, route: Route, source: str, facts: Mapping[str, SqlValue]) -> bool:
+        """Reopen the conversation of a place; False if it was deleted.
+
+        Its row is missing where the route comes from the file of an older gateway.
+        """
+
+        def reopen(tx: Tx) -> bool:
+            if tx.value(IS_IN_TRASH, (route.session_id,)) is not None:
+                tx.execute(DELETE_ROUTE, (route.place,))  # deleted by an older release
+                return False
+            if not tx.execute(UPDATE_ROUTE, route.update()).rowcount:
+                return False
+            sessions.create(tx, route.session_id, {"source": source, **facts})
+            sessions.reopen(tx, self.ids.new(), route.session_id)
+            process_identity.clear_owner(tx, route.session_id)
+            return True
+
+        return self.engine.write(reopen)
 
     def move(
         self,
@@ -127,38 +163,56 @@ class RouteRepository(Repository):
         source: str,
         facts: Mapping[str, SqlValue],
         mark: str = "",
+        *,
+        ends_old: bool = True,
     ) -> None:
-        """End the conversation of a place and route it to another one, in one transaction."""
-        events = (self.ids.new(), self.ids.new(), self.ids.new())
+        """Route a place to another conversation, in one transaction with the end of the old one.
+
+        Without *ends_old*, the conversation that the place had stays open: it was handed over.
+        """
 
         def move(tx: Tx) -> None:
-            new = route.session_id
+            new = _require_untrashed(tx, route.session_id)
             if mark:
                 chats.mark(tx, mark)
-            is_ended_now = old_session_id != new and sessions.end(
-                tx, events[0], old_session_id, reason, new_session_id=new
-            )
-            self._open(tx, route, source, facts, events[1])
-            if not is_ended_now:
-                kind = lifecycle.KIND_OF_REASON.get(reason, BoundaryKind.NEW)
-                sessions.announce(
-                    tx,
-                    events[2],
-                    new,
-                    kind,
-                    reason,
-                    old_session_id=old_session_id,
-                    new_session_id=new,
-                )
+            sessions.create(tx, new, {"source": source, **facts})
+            sessions.switch(tx, self.ids, old_session_id, new, reason, ends_old=ends_old)
+            if reason == "handoff":
+                _assign(tx, new, facts)
+            self._point(tx, route)
 
         self.engine.write(move)
 
-    def _open(
-        self, tx: Tx, route: Route, source: str, facts: Mapping[str, SqlValue], event: str
-    ) -> None:
-        if not sessions.create(tx, route.session_id, {"source": source, **facts}):
-            sessions.reopen(tx, event, route.session_id)
-        # Without an owner, the conversation stays open if the gateway dies.
+    def adopt(self, route: Route, facts: Mapping[str, SqlValue]) -> None:
+        """Route a place without a conversation to one that was handed over to it."""
+
+        def adopt(tx: Tx) -> None:
+            new = _require_untrashed(tx, route.session_id)
+            sessions.require(tx, new)
+            _assign(tx, new, facts)
+            sessions.reopen(tx, self.ids.new(), new)
+            sessions.announce(
+                tx, self.ids.new(), new, BoundaryKind.HANDOFF, "handoff", new_session_id=new
+            )
+            self._point(tx, route)
+
+        self.engine.write(adopt)
+
+    def branch(self, route: Route, old_session_id: str, title: str, mark: str) -> None:
+        """Route a place to a copy of its conversation, which ends; in one transaction."""
+
+        def branch(tx: Tx) -> None:
+            chats.mark(tx, mark)
+            edits.branch(tx, old_session_id, route.session_id, None)
+            if title:
+                labels.set_title(tx, route.session_id, title, labels.USER)
+            edits.announce_branch(tx, self.ids, old_session_id, route.session_id, is_switched=True)
+            self._point(tx, route)
+
+        self.engine.write(branch)
+
+    def _point(self, tx: Tx, route: Route) -> None:
+        # Without an owner, the conversation stays open if the gateway dies between turns.
         process_identity.clear_owner(tx, route.session_id)
         tx.execute(UPSERT_ROUTE, route.row())
 
@@ -174,3 +228,16 @@ class RouteRepository(Repository):
             return count
 
         return self.engine.write(drop)
+
+
+def _assign(tx: Tx, session_id: str, facts: Mapping[str, SqlValue]) -> None:
+    """Make a conversation one of the chat that it was handed over to."""
+    for name in PLACE_COLUMNS:
+        sessions.set_fact(tx, session_id, name, facts.get(name))
+
+
+def _require_untrashed(tx: Tx, session_id: str) -> str:
+    """The ID of a conversation; SessionNotFoundError if it was deleted."""
+    if tx.value(IS_IN_TRASH, (session_id,)) is not None:
+        raise SessionNotFoundError(f"conversation {session_id} was deleted")
+    return session_id

@@ -173,6 +173,7 @@ SET_OWNER = """
     ON CONFLICT (session_id) DO UPDATE SET process_id = excluded.process_id, since = excluded.since
 """
 DELETE_OWNER = "DELETE FROM hermes_owner WHERE session_id = ?"
+DISOWN = "DELETE FROM hermes_owner WHERE session_id = ? AND process_id = ?"
 OWNED_SESSIONS = "SELECT session_id FROM hermes_owner WHERE process_id = ?"
 OPEN_WITHOUT_OWNER = """
     SELECT s.id FROM sessions s WHERE s.ended_at IS NULL
@@ -189,6 +190,11 @@ def set_owner(tx: Tx, session_id: str, process_id: str) -> None:
 def clear_owner(tx: Tx, session_id: str) -> None:
     """Remove the owner of a session."""
     tx.execute(DELETE_OWNER, (session_id,))
+
+
+def disown(tx: Tx, session_id: str, process_id: str) -> None:
+    """Remove a process as the owner of a session, unless another one owns it."""
+    tx.execute(DISOWN, (session_id, process_id))
 
 
 def owned_by(reader: Reader, process_id: str) -> list[str]:

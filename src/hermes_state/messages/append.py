@@ -9,6 +9,7 @@ from hermes_core.ids import MessageIds, foreign_row_id, uid_bytes
 from hermes_state.engine.database import ConstraintError
 from hermes_state.messages.rows import insert_statement, written_columns
 from hermes_state.sessions import index, trash
+from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +27,12 @@ INSERT_ALIAS = "INSERT INTO hermes_message (uid, message_id) VALUES (?, ?) ON CO
 CURRENT_LEASE = "SELECT token FROM hermes_lease WHERE session_id = ?"
 COUNT_IN_SESSION = """
     UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
-        tool_call_count = coalesce(tool_call_count, 0) + ? WHERE id = ?
+        tool_call_count = coalesce(tool_call_count, 0) + ? WHERE id = ? AND ended_at IS NULL
 """
 COUNT_AND_STAMP = """
     UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
-        tool_call_count = coalesce(tool_call_count, 0) + ?, last_activity_at = ? WHERE id = ?
+        tool_call_count = coalesce(tool_call_count, 0) + ?, last_activity_at = ?
+    WHERE id = ? AND ended_at IS NULL
 """
 
 
@@ -61,6 +63,10 @@ def append_all(
 def check_token(tx: Tx, session_id: str, token: int) -> None:
     """Raise LeaseLostError for a turn whose lease was taken over."""
     current = tx.value(CURRENT_LEASE, (session_id,))
+    if current != token and tx.value(index.IN_TRASH, (session_id,)) is not None:
+        raise LeaseLostError(
+            f"the conversation {session_id} was deleted; this turn's message was not stored"
+        )
     if current != token:
         raise LeaseLostError(
             f"another process has taken over the conversation {session_id}; "
@@ -90,6 +96,12 @@ def _digest(data: bytes) -> bytes:
 def alias(tx: Tx, uid: str, row_id: int) -> None:
     """Add another identity to a stored message: that of a message merged into it."""
     tx.execute(INSERT_ALIAS, (_uid_key(uid), row_id))
+
+
+def row_with(reader: Reader, uid: str) -> int | None:
+    """Row of the message with this identity, in any conversation."""
+    row_id: int | None = reader.value(ROW_BY_UID, (_uid_key(uid),))
+    return row_id
 
 
 def row_of(reader: Reader, session_id: str, uid: str) -> int | None:
@@ -167,10 +179,13 @@ def _count(tx: Tx, session_id: str, new: list[NewMessage], last_id: int) -> None
     at = max(message.timestamp for message in new)
     text = next((message.preview for message in new if message.preview), "")
     rows = len(new)
-    if tx.columns.stamps_activity:
-        tx.execute(COUNT_AND_STAMP, (rows, calls, at, session_id))
-    else:
-        tx.execute(COUNT_IN_SESSION, (rows, calls, session_id))
+    is_stamped = tx.columns.stamps_activity
+    sql = COUNT_AND_STAMP if is_stamped else COUNT_IN_SESSION
+    values = (rows, calls, at, session_id) if is_stamped else (rows, calls, session_id)
+    if not tx.execute(sql, values).rowcount:
+        # A session that has ended is not written to without an event that it continues.
+        sessions.reopen(tx, MessageIds(tx.clock).new(), session_id)
+        tx.execute(sql, values)
     added = index.Appended(last_id, at, rows, calls, text)
     if index.record_append(tx, session_id, added):
         # A conversation that continues is restored from the trash.

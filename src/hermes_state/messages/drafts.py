@@ -40,6 +40,9 @@ INSERT_PIECE = """
 """
 DELETE_DRAFT = "DELETE FROM hermes_draft WHERE uid = ?"
 OF_PROCESS = "SELECT DISTINCT uid, session_id FROM hermes_draft WHERE process_id = ?"
+IS_KEPT = """
+    SELECT 1 FROM sessions WHERE id = ? AND id NOT IN (SELECT session_id FROM hermes_trash)
+"""
 PIECES = "SELECT channel, piece, written_at FROM hermes_draft WHERE uid = ? ORDER BY part"
 
 
@@ -181,7 +184,7 @@ def recover(tx: Tx, process_id: str) -> list[str]:
             "finish_reason": INTERRUPTED,
             "timestamp": written_at,
         }
-        if tx.value("SELECT 1 FROM sessions WHERE id = ?", (session_id,)):
+        if tx.value(IS_KEPT, (session_id,)):
             append.append(tx, session_id, NewMessage.encode(message, key.hex()))
             touched.append(session_id)
         delete_draft(tx, key)

@@ -15,6 +15,7 @@ from hermes_core.ids import new_session_id
 from hermes_state.engine import process_identity
 from hermes_state.messages import append
 from hermes_state.messages.rows import (
+    DELETED,
     MessageRow,
     NewMessage,
     decode_json,
@@ -28,6 +29,7 @@ from hermes_state.sessions import rows as sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_core.ids import MessageIds
     from hermes_core.json_values import JsonObject
     from hermes_core.messages import Message
     from hermes_state.engine.transaction import Reader, Tx
@@ -70,6 +72,10 @@ UNCOUNT_COPY = """
 """
 NO_ORIGIN = 0  # origin of a generated message: a summary
 SELECT_ORIGIN = "SELECT origin_id FROM hermes_copy WHERE message_id = ?"
+
+
+MARK_DELETED = "UPDATE messages SET finish_reason = ? WHERE id = ? AND role = 'user'"
+COPIES_OF = "SELECT message_id FROM hermes_copy WHERE origin_id = ?"
 
 
 class Rewind(NamedTuple):
@@ -304,6 +310,27 @@ class EditRepository(Repository):
             count += sum(row_id >= since_message_id for row_id in restored)
         return count
 
+    def mark_deleted(self, uid: str) -> list[str]:
+        """Mark a user message, and its copies, as deleted by its sender.
+
+        Returns the changed sessions. The history keeps the text; the model no longer gets it.
+        """
+
+        def change(tx: Tx) -> list[str]:
+            row_id = append.row_with(tx, uid)
+            if row_id is None:
+                return []
+            sessions_changed = []
+            for copy_id in (row_id, *(row[0] for row in tx.rows(COPIES_OF, (row_id,)))):
+                session_id = str(tx.value(append.SESSION_OF, (copy_id,)))
+                tx.execute(MARK_DELETED, (DELETED, copy_id))
+                tx.execute(COUNT_REWIND, (session_id,))  # kept messages are no longer current
+                index.reindex(tx, session_id)
+                sessions_changed.append(session_id)
+            return sessions_changed
+
+        return self.engine.write(change)
+
     def archive_and_compact(self, session_id: str, compacted_messages: Sequence[Message]) -> int:
         """Replace the context by a summary; the old rows stay in the history."""
         new = [NewMessage.from_conversation(message) for message in compacted_messages]
@@ -337,7 +364,6 @@ class EditRepository(Repository):
     ) -> str:
         """Start a second conversation from a point of this one; returns its ID."""
         new_id = new_session_id or new_session_id_for(self)
-        events = (self.ids.new(), self.ids.new())
 
         def change(tx: Tx) -> None:
             branch(tx, session_id, new_id, through_message_id)
@@ -345,20 +371,31 @@ class EditRepository(Repository):
                 labels.set_title(tx, new_id, title, labels.USER)
             self._register_process(tx)
             process_identity.set_owner(tx, new_id, self.identity.process_id)
-            sessions.announce(
-                tx,
-                events[0],
-                new_id,
-                BoundaryKind.BRANCH,
-                "branched",
-                old_session_id=session_id,
-                new_session_id=new_id,
-            )
-            if end_parent:
-                sessions.end(tx, events[1], session_id, "branched", new_session_id=new_id)
+            announce_branch(tx, self.ids, session_id, new_id, is_switched=end_parent)
 
         self.engine.write(change)
         return new_id
+
+
+def announce_branch(
+    tx: Tx, ids: MessageIds, session_id: str, new_id: str, *, is_switched: bool
+) -> None:
+    """Announce a branch: one event for it, and one for the parent if its place switches.
+
+    The parent ends with the switch. If it had ended before, the branch's event names both.
+    """
+    is_left = is_switched and sessions.end(
+        tx, ids.new(), session_id, "branched", new_session_id=new_id
+    )
+    sessions.announce(
+        tx,
+        ids.new(),
+        new_id,
+        BoundaryKind.BRANCH,
+        "branched",
+        old_session_id=session_id,
+        new_session_id=new_id if is_switched and not is_left else None,
+    )
 
 
 def new_session_id_for(part: Repository) -> str:

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, TypedDict
 from hermes_core import paths
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import NotSavedError
+from hermes_core.ids import MessageIds
 from hermes_state.engine.threads import run_off_main_thread
 from hermes_state.messages import append
 from hermes_state.messages.rows import NewMessage
+from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+SELECT_END = "SELECT ended_at, end_reason FROM sessions WHERE id = ?"
 SESSION_EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
 INSERT_SESSION = "INSERT INTO sessions (id, source, started_at) VALUES (?, 'unknown', ?)"
 
@@ -192,7 +195,11 @@ def store_lines(tx: Tx, lines: list[JournalLine]) -> None:
         if not tx.value(SESSION_EXISTS, (session_id,)):
             tx.execute(INSERT_SESSION, (session_id, tx.clock.now()))
         message = NewMessage(line["values"], line["uid"], line["tool_calls"], line["words"])
+        ended_at, reason = tx.row(SELECT_END, (session_id,)) or (None, None)
         append.append(tx, session_id, message)
+        if ended_at is not None:  # the message is older than the end
+            event = MessageIds(tx.clock).new()
+            sessions.end(tx, event, session_id, reason or "shutdown", ended_at=ended_at)
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

@@ -21,6 +21,11 @@ PORTABLE_JSON_PREFIX: Final = "\x01json:"  # for databases that store no zero ch
 JSON_PREFIXES: Final = (JSON_PREFIX, PORTABLE_JSON_PREFIX)
 
 
+# The finish reason of a user message that its sender has deleted on the platform it came from.
+DELETED: Final = "deleted"
+DELETED_TEXT: Final = "(deleted by sender)"  # what the model gets instead of its text
+
+
 def encode_content(content: Any) -> str | None:
     """Message content as stored in the column."""
     if content is None:
@@ -228,6 +233,11 @@ class MessageRow(NamedTuple):
         return self.active is None or self.active == 1
 
     @property
+    def is_deleted(self) -> bool:
+        """Whether the sender of the message has deleted it; the history keeps it."""
+        return self.role == "user" and self.finish_reason == DELETED
+
+    @property
     def is_undone(self) -> bool:
         """Whether the message was undone, not compacted."""
         return not self.is_live and not self.compacted
@@ -266,7 +276,7 @@ def as_turn(row: MessageRow) -> Message:
     """A row in the format of model APIs, with an identity that prevents duplicates."""
     turn: Message = {
         "role": row.role,
-        "content": row.content,
+        "content": DELETED_TEXT if row.is_deleted else row.content,
         "timestamp": row.timestamp,
         "hermes_uid": f"row-{row.id}",
     }

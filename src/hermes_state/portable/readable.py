@@ -112,6 +112,7 @@ class ReadOptions:
         redact = self.redactor
         marks = ["undone"] if message.is_undone else []
         marks += ["interrupted"] if message.finish_reason == "interrupted" else []
+        marks += ["deleted by sender"] if message.is_deleted else []
         calls = message.tool_calls
         return ReadableMessage(
             role=message.role or "?",

@@ -85,7 +85,9 @@ MAX_ROW_ID: Final = 2**62
 
 SELECT_CANDIDATES: Final = """
     SELECT m.id, m.session_id, m.role, m.content, m.tool_name, m.tool_calls, m.timestamp,
-           s.source, s.model, s.started_at, coalesce(m.active, 1), m.compacted
+           s.source, s.model, s.started_at,
+           CASE WHEN m.role = 'user' AND m.finish_reason = 'deleted' THEN 0
+               ELSE coalesce(m.active, 1) END, m.compacted
     FROM messages m JOIN sessions s ON s.id = m.session_id
 """
 NOT_IN_TRASH: Final = (

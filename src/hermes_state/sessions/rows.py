@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Unpack
 
+    from hermes_core.ids import MessageIds
     from hermes_core.json_values import JsonObject
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.transaction import Reader, Tx
@@ -96,6 +97,7 @@ def _extras(reader: Reader, sessions: list[SessionRow]) -> dict[str, dict[str, S
 
 
 EXISTS = "SELECT 1 FROM sessions WHERE id = ?"
+HAS_ROUTE = "SELECT 1 FROM hermes_route WHERE session_id = ? LIMIT 1"
 END = "UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL"
 REOPEN = """
     UPDATE sessions SET ended_at = NULL, end_reason = NULL WHERE id = ? AND ended_at IS NOT NULL
@@ -183,8 +185,12 @@ def end(
     return True
 
 
-def reopen(tx: Tx, event_id: str, session_id: str) -> bool:
-    """Reopen an ended session, which starts a new epoch."""
+def reopen(tx: Tx, event_id: str, session_id: str, *, old_session_id: str | None = None) -> bool:
+    """Reopen an ended session, which starts a new epoch.
+
+    *old_session_id* is the conversation that its place had before, unless an event of that
+    conversation names this one.
+    """
     planned = lifecycle.plan(tx, session_id, Change.REOPEN)
     if planned.announced is Announced.NOTHING:
         return False
@@ -199,10 +205,34 @@ def reopen(tx: Tx, event_id: str, session_id: str) -> bool:
         BoundaryKind.RESUME,
         "reopened",
         is_final=planned.announced is Announced.FINAL,
+        old_session_id=old_session_id,
         new_session_id=session_id,
     )
     index.update_family_positions(tx, session_id)
     return True
+
+
+def switch(
+    tx: Tx, ids: MessageIds, old_id: str, new_id: str, reason: str, *, ends_old: bool = True
+) -> bool:
+    """Move a place from one conversation to another; whether the other one was reopened.
+
+    Each session that changes has one event. Exactly one of the events names both sessions, so
+    that the place's reset is announced once; without any row there is nothing to announce.
+    """
+    is_left = ends_old and end(tx, ids.new(), old_id, reason, new_session_id=new_id)
+    previous = None if is_left else old_id
+    is_reopened = reopen(tx, ids.new(), new_id, old_session_id=previous)
+    if is_left or is_reopened:
+        return is_reopened
+    states = {name: lifecycle.state_of(tx, name) for name in (old_id, new_id)}
+    is_named_by_old = states[old_id] is State.OPEN or states[new_id] is State.ABSENT
+    subject = old_id if is_named_by_old else new_id
+    if states[subject] is not State.ABSENT:
+        kind = lifecycle.KIND_OF_REASON.get(reason, BoundaryKind.NEW)
+        places = {"old_session_id": old_id, "new_session_id": new_id}
+        announce(tx, ids.new(), subject, kind, reason, **places)
+    return False
 
 
 def announce(
@@ -318,13 +348,36 @@ class SessionRepository(Repository):
         )
 
     def reopen_session(self, session_id: str) -> None:
-        """Make an ended session writable again; this process becomes its owner."""
+        """Make an ended session writable again; this process becomes its owner.
+
+        The conversation of a chat has no owner: only a turn can die there.
+        """
         event = self.ids.new()
 
         def change(tx: Tx) -> None:
             if reopen(tx, event, session_id):
-                self._register_process(tx)
-                process_identity.set_owner(tx, session_id, self.identity.process_id)
+                self._own(tx, session_id)
+
+        self.engine.write(change)
+
+    def _own(self, tx: Tx, session_id: str) -> None:
+        if tx.value(HAS_ROUTE, (session_id,)) is None:
+            self._register_process(tx)
+            process_identity.set_owner(tx, session_id, self.identity.process_id)
+
+    def switch(
+        self, old_session_id: str, new_session_id: str, reason: str, *, ends_old: bool = True
+    ) -> None:
+        """Announce that a terminal continues with another conversation, which is reopened.
+
+        Without *ends_old*, the conversation that the terminal leaves stays open.
+        """
+
+        def change(tx: Tx) -> None:
+            if switch(tx, self.ids, old_session_id, new_session_id, reason, ends_old=ends_old):
+                self._own(tx, new_session_id)
+            if not ends_old:
+                process_identity.disown(tx, old_session_id, self.identity.process_id)
 
         self.engine.write(change)
 

@@ -40,6 +40,12 @@ INSERT_TRASH = """
 SELECT_TRASH = "SELECT was_archived, was_open, title FROM hermes_trash WHERE session_id = ?"
 TRASHED_AT = "SELECT trashed_at FROM hermes_trash WHERE session_id = ?"
 DELETE_TRASH = "DELETE FROM hermes_trash WHERE session_id = ?"
+CUT_ROUTES = "DELETE FROM hermes_route WHERE session_id = ?"
+REVOKE_LEASE = """
+    UPDATE hermes_lease SET token = token + 1, process_id = NULL, holder = NULL
+    WHERE session_id = ? AND process_id IS NOT NULL
+"""
+DELETE_DRAFTS = "DELETE FROM hermes_draft WHERE session_id = ?"
 HIDE = "UPDATE sessions SET archived = 1, title = NULL WHERE id = ?"
 UNHIDE = "UPDATE sessions SET archived = ?, title = ? WHERE id = ?"
 LIST_TRASH = """
@@ -62,12 +68,17 @@ DELETE_SESSION_DATA = (
     " (SELECT undo_id FROM hermes_undo WHERE session_id = ?)",
     "DELETE FROM hermes_undo WHERE session_id = ?",
     "DELETE FROM hermes_trash WHERE session_id = ?",
+    CUT_ROUTES,
     "UPDATE hermes_session_index SET shown = 3, preview = NULL WHERE session_id = ?",
 )
 
 
 def move_to_trash(tx: Tx, event_id: str, session_id: str, reason: str, at: float) -> bool:
-    """Move a session to the trash, ending it if it is open."""
+    """Move a session to the trash, ending it if it is open.
+
+    It stays there: its place is routed to another conversation by the next message, and a turn
+    that runs in it can no longer write.
+    """
     row = sessions.get(tx, session_id)
     if row is None:
         return False
@@ -77,6 +88,10 @@ def move_to_trash(tx: Tx, event_id: str, session_id: str, reason: str, at: float
         return False
     if not sessions.end(tx, event_id, session_id, reason):
         sessions.announce(tx, event_id, session_id, BoundaryKind.PRUNE, reason)
+    if row.session_key is not None:
+        tx.execute(CUT_ROUTES, (session_id,))
+    tx.execute(REVOKE_LEASE, (session_id,))
+    tx.execute(DELETE_DRAFTS, (session_id,))
     tx.execute(HIDE, (session_id,))
     index.update_family_positions(tx, session_id)
     return True

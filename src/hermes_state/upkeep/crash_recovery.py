@@ -50,9 +50,11 @@ def _release_if_dead(
 
 def release_process(tx: Tx, process_id: str, ids: MessageIds) -> list[str]:
     """Settle everything that a dead process held, in one transaction."""
-    drafts.recover(tx, process_id)
+    recovered = drafts.recover(tx, process_id)
     ended = []
-    for session_id in process_identity.owned_by(tx, process_id):
+    # A terminal's conversation ends with its process, that of a chat only with its turn.
+    owned, in_turn = process_identity.owned_by(tx, process_id), leases.held_by(tx, process_id)
+    for session_id in dict.fromkeys([*owned, *in_turn, *recovered]):
         last = tx.value(LAST_ACTIVITY, (session_id,))
         if rows.end(tx, ids.new(), session_id, process_identity.CRASHED, ended_at=last):
             ended.append(session_id)

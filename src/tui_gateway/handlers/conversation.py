@@ -56,6 +56,12 @@ def switch_by_command(
         name = opened.info.title or opened.stored_session_id
         count = human_format.plural(opened.message_count, "message")
         return SwitchedConversation(opened, f"Resumed {name} ({count})")
+    if command == "handoff":
+        _require_idle(live)
+        outcome = as_rpc(lambda: slash_commands.run(live.conversation, f"/handoff {argument}"))
+        opened = _switch(peer, live, None, "handoff", ends_old=False)
+        started = f"Started a new conversation: {opened.stored_session_id}"
+        return SwitchedConversation(opened, f"{outcome.text}\n{started}")
     if command == "branch":
         opened = open_branch(peer, live, argument)
         return SwitchedConversation(opened, f"Switched to branch: {opened.stored_session_id}")
@@ -66,14 +72,23 @@ def open_branch(
     peer: Dispatcher, live: LiveSession, title: str, before_message: int = 0
 ) -> OpenedState:
     """Continue in a branch of this conversation, cut before a message if given."""
-    if live.is_running:
-        raise RpcError(BUSY, TURN_RUNNING)
+    _require_idle(live)
     branch_id = as_rpc(lambda: live.conversation.create_branch(title, before_message))
     return _switch(peer, live, branch_id, "branched")
 
 
+def _require_idle(live: LiveSession) -> None:
+    if live.is_running:
+        raise RpcError(BUSY, TURN_RUNNING)
+
+
 def _switch(
-    peer: Dispatcher, live: LiveSession, session_id: str | None, reason: str
+    peer: Dispatcher,
+    live: LiveSession,
+    session_id: str | None,
+    reason: str,
+    *,
+    ends_old: bool = True,
 ) -> OpenedState:
     """Switch to another conversation; the old one is closed if idle and without clients."""
     if session_id == live.conversation.session_id:
@@ -82,7 +97,8 @@ def _switch(
         session_id=session_id, cwd=live.conversation.agent.cwd
     )
     opened = open_session(peer, wish)
-    peer.hub.detach(live, peer, reason)
+    new_id = opened.stored_session_id
+    peer.hub.replace(live, peer, reason, new_id, ends_old=ends_old)
     return opened
 
 

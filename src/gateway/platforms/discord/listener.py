@@ -19,13 +19,18 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 from yarl import URL
 
+from gateway.platforms.base import MessageEvent
 from gateway.platforms.deduplication import RecentItems
 from gateway.platforms.discord import results
+from gateway.platforms.names import Platform
 from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS, OrderedQueues
 from gateway.platforms.reconnect import RECONNECT_BACKOFF
+from gateway.routing.sources import SessionSource
 from hermes_core.errors import HermesError, PlatformDownError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gateway.platforms.base import Receive
     from gateway.platforms.cursors import Cursors
     from gateway.platforms.discord.messages import DiscordMessageReader
@@ -54,6 +59,9 @@ class DiscordEventHandler(Protocol):
 
     def message_edited(self, message: discord.Message) -> None:
         """A message was edited."""
+
+    def messages_deleted(self, channel: int, message_ids: Iterable[int]) -> None:
+        """Messages were deleted."""
 
     def guild_available(self, guild: discord.Guild) -> None:
         """The channels of a server are known."""
@@ -101,6 +109,14 @@ class DiscordClient(discord.Client):
     async def on_raw_message_edit(self, payload: discord.RawMessageUpdateEvent) -> None:
         """An edited message."""
         self.handler.message_edited(payload.message)
+
+    async def on_raw_message_delete(self, payload: discord.RawMessageDeleteEvent) -> None:
+        """A deleted message."""
+        self.handler.messages_deleted(payload.channel_id, [payload.message_id])
+
+    async def on_raw_bulk_message_delete(self, payload: discord.RawBulkMessageDeleteEvent) -> None:
+        """Several messages, deleted at once."""
+        self.handler.messages_deleted(payload.channel_id, sorted(payload.message_ids))
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
         """A server whose data has arrived."""
@@ -242,6 +258,11 @@ class DiscordListener:
         if message.edited_at is not None:
             self._enqueue(message.channel.id, functools.partial(self._receive_edit, message))
 
+    def messages_deleted(self, channel: int, message_ids: Iterable[int]) -> None:
+        """Queue deletions, after the messages themselves."""
+        for message_id in message_ids:
+            self._enqueue(channel, functools.partial(self._receive_deletion, channel, message_id))
+
     def _queue_catch_up(self, channel: int) -> None:
         self._enqueue(channel, functools.partial(self._catch_up, channel))
 
@@ -281,6 +302,12 @@ class DiscordListener:
         event = await self._reader.read(message, is_edit=is_edit)
         if event is not None:
             await self._receive(event)
+
+    async def _receive_deletion(self, channel: int, message_id: int) -> None:
+        source = SessionSource(Platform.DISCORD, str(channel))
+        await self._receive(
+            MessageEvent("", source=source, message_id=str(message_id), is_deletion=True)
+        )
 
     async def _receive_once(self, message: discord.Message) -> None:
         if message.id in self._received:

@@ -140,7 +140,12 @@ STATE_TYPES: Final[list[JsonValue]] = [
     "m.room.canonical_alias",
     "m.room.encryption",
 ]
-EVENT_TYPES: Final[list[JsonValue]] = ["m.room.message", "m.room.encrypted", *STATE_TYPES]
+EVENT_TYPES: Final[list[JsonValue]] = [
+    "m.room.message",
+    "m.room.encrypted",
+    "m.room.redaction",
+    *STATE_TYPES,
+]
 EMPTY_FILTER: Final[JsonObject] = {"types": []}
 
 

@@ -139,6 +139,16 @@ def read_event(event: JsonObject) -> MatrixMessage | None:
     )
 
 
+def _deletion(room_id: str, sender: str, event: JsonObject) -> MessageEvent | None:
+    """The deletion of a message; its ID is in the content since room version 11."""
+    content = config_values.mapping(event.get("content"))
+    message_id = config_values.text(event.get("redacts") or content.get("redacts"))
+    if not message_id:
+        return None
+    source = SessionSource(Platform.MATRIX, room_id, user_id=sender)
+    return MessageEvent("", source=source, message_id=message_id, is_deletion=True)
+
+
 def _body(content: JsonObject) -> str:
     """The text of a message, with the coordinates of a location."""
     parts = (config_values.text(content.get(name)) for name in ("body", "geo_uri"))
@@ -235,6 +245,8 @@ class MatrixMessageReader:
         sender = config_values.text(event.get("sender"))
         if not sender or sender == self._me:
             return None
+        if event.get("type") == "m.room.redaction":
+            return _deletion(room_id, sender, event)
         if event.get("type") == "m.room.encrypted":
             await self._report_encryption(room_id)
             return None

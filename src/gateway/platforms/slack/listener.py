@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession, ClientWebSocketResponse
     from slack_sdk.web.async_client import AsyncWebClient
 
-    from gateway.platforms.base import Receive
+    from gateway.platforms.base import MessageEvent, Receive
     from gateway.platforms.cursors import Cursors
     from gateway.platforms.ordered_queues import Job
     from gateway.platforms.problems import ConnectionProblems
@@ -247,6 +247,11 @@ class SlackListener:
         name = str(envelope["envelope_id"])
         payload = config_values.mapping(envelope.get("payload"))
         is_event = envelope.get("type") == "events_api"
+        deletion = messages.deletion_in(payload) if is_event else None
+        if deletion is not None and deletion.source is not None:
+            job = functools.partial(self._receive_deletion, name, deletion)
+            self._enqueue(deletion.source.chat_id, job)
+            return False
         sent = messages.message_in(payload) if is_event else None
         if sent is None or sent.key in self._received_keys:
             return True
@@ -261,6 +266,10 @@ class SlackListener:
         await self._socket.acknowledge(envelope_id)
         if not self._queues.is_waiting(sent.channel):
             await self._cursors.save(sent.channel)
+
+    async def _receive_deletion(self, envelope_id: str, deletion: MessageEvent) -> None:
+        await self._receive(deletion)
+        await self._socket.acknowledge(envelope_id)
 
     async def _receive_once(self, sent: SlackMessage) -> None:
         if sent.key in self._received_keys:

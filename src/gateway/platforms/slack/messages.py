@@ -162,6 +162,18 @@ def is_user_message(sent: SlackMessage) -> bool:
     return is_kind and not is_bots and bool(sent.channel and sent.ts)
 
 
+def deletion_in(payload: JsonObject) -> MessageEvent | None:
+    """The deletion of a message that an event reports; None for other events."""
+    event = config_values.mapping(payload.get("event"))
+    if event.get("type") != "message" or event.get("subtype") != "message_deleted":
+        return None
+    channel, ts = (config_values.text(event.get(name)) for name in ("channel", "deleted_ts"))
+    if not channel or not ts:
+        return None
+    source = SessionSource(Platform.SLACK, channel)
+    return MessageEvent("", source=source, message_id=ts, is_deletion=True)
+
+
 class SlackMessageReader:
     """Converts messages for one account."""
 

@@ -100,6 +100,9 @@ class ChatRepl:
             return slash_commands.CommandOutcome()
         if outcome.text:
             self._out.text(outcome.text)
+        if outcome.is_handed_off:
+            session_id = self._conversation.continue_with_new()
+            self._out.text(f"Started a new conversation: {session_id}")
         if outcome.stop or outcome.answer:
             self._out.note("No turn is running.")
         return outcome._replace(say=outcome.say or outcome.steer or outcome.queue)

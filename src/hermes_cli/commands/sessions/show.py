@@ -165,6 +165,8 @@ def _marks(message: MessageRow) -> list[str]:
         marks.append("undone")
     if message.finish_reason == "interrupted":
         marks.append("interrupted")
+    if message.is_deleted:
+        marks.append("deleted by sender")
     return marks
 
 
