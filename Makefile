@@ -116,7 +116,7 @@ bench: page system  ## benchmarks, each as a ratio to a baseline of the same run
 faults: setup system  ## the long campaigns: kills, power cuts, I/O errors
 	HERMES_CAMPAIGN=full $(BIN)/python -m pytest tests/acceptance
 
-seeded-faults: page system  ## put 40 faults into copies of the code, and check that tests notice
+seeded-faults: page system  ## put 43 faults into copies of the code, and check that tests notice
 	$(BIN)/python tests/seeded_faults.py
 
 pictures: page system  ## take the pictures of the dashboard for the documentation

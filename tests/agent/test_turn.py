@@ -399,6 +399,16 @@ def test_messages_that_were_never_stored_are_stored_at_the_end(scene: Scene) -> 
     assert scene.messages(agent) == [("user", "a"), ("assistant", "b")]
 
 
+def test_saving_what_is_stored_does_not_reopen_a_conversation_that_has_ended(
+    scene: Scene,
+) -> None:
+    agent = scene.agent(HELLO)
+    list(agent.turn("hi"))
+    scene.db.end_session(agent.session_id, "session_reset")  # by another front end
+    agent._persist_session(agent._session_messages or [])
+    assert [event.kind for event in scene.db.boundaries.recent()] == ["new"]
+
+
 def test_run_conversation_returns_the_outcome_of_a_turn(scene: Scene) -> None:
     output: list[str] = []
     agent = scene.agent(HELLO)
