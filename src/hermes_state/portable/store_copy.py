@@ -66,6 +66,7 @@ TABLES: Final = (
     CopiedTable("hermes_spending", ("platform", "user_id", "day")),
     CopiedTable("hermes_shown", ("inbox_id",)),
     CopiedTable("hermes_mark", ("name",)),
+    CopiedTable("hermes_interruption", ("kind", "number")),
     CopiedTable("hermes_allowed", ("platform", "user_id")),
     CopiedTable("hermes_pairing", ("platform", "user_id")),
     CopiedTable("hermes_guess", ("guess_id",), identity=True),
