@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -203,6 +203,42 @@ def test_files_are_copied_again_and_come_back(
     restored = tmp_path / "restored"
     assert hermes("restore", str(archive), "--to", str(restored), "--yes").code == 0
     assert "plums" in (restored / "memories" / "MEMORY.md").read_text()
+
+
+@pytest.mark.usefixtures("history")
+def test_unlocks_survive_copies_in_both_directions_and_a_backup(
+    hermes: Hermes, url: str, hermes_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    unlocks = hermes_home / "plugins" / "hermes-achievements" / "state.json"
+    assert hermes("achievements", "rescan").code == 0
+    before = json.loads(unlocks.read_text())
+    assert before["unlocks"]
+    before["unlocks"]["first-words"]["tiers"]["of-old"] = {
+        "at": 5.0, "session_id": "purged", "message_id": 1,
+    }  # fmt: skip
+    unlocks.write_text(json.dumps(before))
+    copied = hermes("store", "copy", "--to", url, "--json")
+    assert json.loads(copied.out)["files"] == 1, copied.err
+    unlocks.unlink()
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    scanned = json.loads(hermes("achievements", "rescan", "--json").out)
+    assert scanned["new"] == []
+    archive = tmp_path / "backup.zip"
+    assert hermes("backup", str(archive)).code == 0
+    assert hermes("store", "copy", "--to", str(tmp_path / "new.db")).code == 0
+    assert _tiers(unlocks) == _tiers_of(before)
+    monkeypatch.delenv("HERMES_STORE_URL")
+    restored = tmp_path / "restored"
+    assert hermes("restore", str(archive), "--to", str(restored), "--yes").code == 0
+    assert _tiers(restored / "plugins" / "hermes-achievements" / "state.json") == _tiers_of(before)
+
+
+def _tiers(path: Path) -> dict[str, list[str]]:
+    return _tiers_of(json.loads(path.read_text()))
+
+
+def _tiers_of(state: dict[str, Any]) -> dict[str, list[str]]:
+    return {name: sorted(unlock["tiers"]) for name, unlock in state["unlocks"].items()}
 
 
 @pytest.mark.usefixtures("history")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from hermes_achievements.catalogue import Catalogue
     from hermes_achievements.evaluation.dates import UnlockMoment
-    from hermes_achievements.evaluation.records import UnlockRecords
+    from hermes_achievements.evaluation.records import RecordedTiers, UnlockRecords
     from hermes_achievements.evaluation.snapshot import (
         AnnouncedUnlock,
         Announcement,
@@ -64,14 +64,13 @@ class UnlockRecorder:
         before = self._records.state()
         if "moments" not in scan:
             return before
-        tiers, new = self._collect_tiers(catalogue, values, scan["moments"], before["unlocks"])
+        tiers = self._collect_tiers(catalogue, values, scan["moments"], before["unlocks"])
         if not tiers:
             return before
-        state = self._records.record(tiers)
-        if new and self._records.problem is None:
-            is_first = not before["unlocks"]
-            self._announce_unlocks(catalogue, new, scan.get("titles", {}), is_first=is_first)
-        return state
+        recorded = self._records.record(tiers, before)
+        if recorded.new:
+            self._announce_unlocks(catalogue, recorded, scan.get("titles", {}))
+        return recorded.state
 
     def _collect_tiers(
         self,
@@ -79,21 +78,17 @@ class UnlockRecorder:
         values: dict[str, int],
         moments: dict[Threshold, UnlockMoment],
         unlocks: dict[str, Unlock],
-    ) -> tuple[dict[str, Tiers], dict[str, Tiers]]:
-        """The tiers to write, and those of them that are new."""
+    ) -> dict[str, Tiers]:
+        """The tiers to write: new ones, and recorded ones without a message."""
         tiers: dict[str, Tiers] = {}
-        new: dict[str, Tiers] = {}
         for entry in catalogue:
             recorded = unlocks[entry.id]["tiers"] if entry.id in unlocks else {}
             for tier, threshold in reached_tiers(entry, values.get(entry.value, 0)):
                 moment = moments.get(Threshold(entry.value, threshold))
-                if tier not in recorded:
-                    evidence = self._evidence(moment)
-                    tiers.setdefault(entry.id, {})[tier] = evidence
-                    new.setdefault(entry.id, {})[tier] = evidence
-                elif moment is not None and not is_dated(recorded[tier]):
+                is_undated = tier in recorded and not is_dated(recorded[tier])
+                if tier not in recorded or (is_undated and moment is not None):
                     tiers.setdefault(entry.id, {})[tier] = self._evidence(moment)
-        return tiers, new
+        return tiers
 
     def _evidence(self, moment: UnlockMoment | None) -> TierEvidence:
         if moment is None:
@@ -105,10 +100,8 @@ class UnlockRecorder:
     def _announce_unlocks(
         self,
         catalogue: Catalogue,
-        new: dict[str, Tiers],
+        recorded: RecordedTiers,
         titles: dict[str, str],
-        *,
-        is_first: bool,
     ) -> None:
         announce = self._announce
         if announce is None:
@@ -125,11 +118,11 @@ class UnlockRecorder:
                 "title": titles.get(evidence["session_id"] or ""),
             }
             for entry in catalogue
-            for tier, evidence in list(new.get(entry.id, {}).items())[-1:]
+            for tier, evidence in list(recorded.new.get(entry.id, {}).items())[-1:]
         ]
         announcement: Announcement = {
             "unlocks": unlocks,
             "count": len(unlocks),
-            "is_first_scan": is_first,
+            "is_first_scan": recorded.is_first,
         }
         attempt(Step("announce achievements", lambda: announce(announcement)))

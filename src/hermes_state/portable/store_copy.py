@@ -81,6 +81,7 @@ LEFT_OUT: Final = frozenset(
         "hermes_draft", "hermes_change", "compression_locks", "session_turn_leases",
         "hermes_commit", "hermes_search_pending",
         "hermes_search_words", "hermes_search_term", "hermes_bound_place",
+        "hermes_ledger_note", "hermes_ledger_session",
     }
 )  # fmt: skip
 

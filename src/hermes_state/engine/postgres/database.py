@@ -19,6 +19,7 @@ from hermes_state.engine.postgres import errors, schema
 from hermes_state.engine.postgres.connection import PostgresConnection, open_connection
 from hermes_state.engine.postgres.database_clock import DatabaseClock
 from hermes_state.engine.postgres.errors import PostgresError
+from hermes_state.engine.postgres.exclusive import exclusive_connection
 from hermes_state.engine.postgres.listener import Listener
 from hermes_state.engine.postgres.pool import ConnectionPool
 from hermes_state.engine.postgres.transaction import PostgresReader
@@ -27,6 +28,7 @@ from hermes_state.engine.snapshot import HistorySnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from hermes_core.clock import Clock
@@ -119,6 +121,10 @@ class PostgresDatabase:
     def listen(self, on_wake: Callable[[str], object]) -> Callable[[], None]:
         """Pass the topics of other processes' changes to *on_wake*; returns how to stop."""
         return Listener(self._url, on_wake).stop
+
+    def exclusive(self, name: str) -> AbstractContextManager[PostgresConnection | None]:
+        """A connection that holds the lock *name*; None while another process holds it."""
+        return exclusive_connection(self._url, name, self._settings.node_timeout_seconds)
 
     def size_bytes(self) -> tuple[int, int]:
         """Size of the tables with their indexes; the server's log has other data, too."""
