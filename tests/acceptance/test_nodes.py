@@ -159,6 +159,54 @@ async def test_a_chat_with_a_working_folder_waits_for_the_machine_that_has_it(
         await async_wait_until(lambda: chat.replies[-1]["text"] == "two")
 
 
+async def test_commands_in_the_chat_of_a_machine_that_is_down_are_answered_by_another(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]], tmp_path: Path
+) -> None:
+    answering("[{say: one}, {say: two}]")
+    ConfigFile.of_home().set("gateway.workspace", str(tmp_path))
+    first, second = await start_two(nodes)
+    async with LocalChatClient(first.socket) as chat:
+        await chat.send("hello", "m1")
+        assert await chat.wait_for(1) == ["one"]
+    first.gateway.kill()
+    await async_wait_until(second.is_connected)
+
+    def has_reply(text: str) -> bool:
+        return any(text in reply["text"] for reply in chat.replies)
+
+    async with LocalChatClient(second.socket) as chat:
+        await chat.send("again", "m2")
+        for number, (command, reply) in enumerate(
+            [("/status", "model"), ("/help", "/resume"), ("/stop", "No turn is running.")]
+        ):
+            await chat.send(command, f"c{number}")
+            await async_wait_until(lambda: has_reply(reply))  # noqa: B023 - run now
+        assert not has_reply("two")
+        await chat.send("/new", "m3")  # would put the message before it into another conversation
+        with SessionDB(is_recovering=False) as db:
+            assert db.nodes.release("first") == 1
+        await async_wait_until(lambda: has_reply("two"))
+        await async_wait_until(lambda: has_reply("New session started."))
+
+
+async def test_a_new_conversation_can_be_started_while_a_machine_is_down(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]], tmp_path: Path
+) -> None:
+    answering("[{say: one}]")
+    ConfigFile.of_home().set("gateway.workspace", str(tmp_path))
+    first, second = await start_two(nodes)
+    async with LocalChatClient(first.socket) as chat:
+        await chat.send("hello", "m1")
+        assert await chat.wait_for(1) == ["one"]
+    first.gateway.kill()
+    await async_wait_until(second.is_connected)
+    async with LocalChatClient(second.socket) as chat:
+        await chat.send("/new", "m2")
+        await async_wait_until(lambda: "New session started." in str(chat.replies))
+        with SessionDB(is_recovering=False) as db:
+            assert db.nodes.release("first") == 1  # the chat has not moved
+
+
 async def test_a_gateway_returns_when_the_server_was_away_for_long(
     answering: Callable[[str], Any], nodes: Callable[..., list[Node]], server: PostgresServer
 ) -> None:
