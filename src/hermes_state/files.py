@@ -27,6 +27,8 @@ MEMORY_PREFIX: Final = "memory/"
 ACHIEVEMENTS_PREFIX: Final = "achievements/"
 ACHIEVEMENTS_FOLDER: Final = "plugins/hermes-achievements"
 UNLOCKS_FILE: Final = f"{ACHIEVEMENTS_PREFIX}state.json"
+RULES_NAME: Final = "grants"  # rules of `hermes permissions`
+RULES_FILE: Final = "approvals.json"
 GET_FILE: Final = "SELECT content FROM hermes_file WHERE name = ?"
 PUT_FILE: Final = """
     INSERT INTO hermes_file (name, content, stored_at) VALUES (?, ?, ?)
@@ -89,6 +91,8 @@ def files_of_home() -> Iterator[tuple[str, Path]]:
         yield f"{REMOTE_PREFIX}{path.name}", path
     for path in sorted((home / "memories").rglob("*.md")):
         yield memory_name(path), path
+    if (home / RULES_FILE).is_file():
+        yield RULES_NAME, home / RULES_FILE
     unlocks = path_in_home(UNLOCKS_FILE)
     for path in (unlocks, home / "plugin-data" / unlocks.parent.name / unlocks.name):
         if path.is_file():  # the second one is of newer releases of hermes-agent
@@ -106,7 +110,9 @@ def path_in_home(name: str, home: Path | None = None) -> Path:
     kind, _, rest = name.partition("/")
     home = home or hermes_home()
     path = home / rest
-    if kind == "media":
+    if name == RULES_NAME:
+        path = home / RULES_FILE
+    elif kind == "media":
         path = home / "media" / rest[:2] / rest
     elif name.startswith(ACHIEVEMENTS_PREFIX):
         path = home / ACHIEVEMENTS_FOLDER / rest
@@ -125,15 +131,19 @@ def upload_files(write: Callable[[Callable[[Tx], None]], object]) -> int:
     return count
 
 
-def unpack(execute: Callable[..., QueryResult], home: Path | None = None) -> int:
+def unpack(
+    execute: Callable[..., QueryResult], home: Path | None = None, *, with_rules: bool = False
+) -> int:
     """Move media, memory and unlocks from a file's tables to a home; how many files changed.
 
-    A history in a file does not use them: its home has these files.
+    A history in a file does not use them: its home has these files. Rules of permissions are
+    moved only *with_rules*: they allow commands.
     """
+    moved = {UNLOCKS_FILE, RULES_NAME} if with_rules else {UNLOCKS_FILE}
     count = 0
     names = [row[0] for row in execute("SELECT name FROM hermes_file").fetchall()]
     for name in names:
-        if not name.startswith((REMOTE_PREFIX, MEMORY_PREFIX)) and name != UNLOCKS_FILE:
+        if not name.startswith((REMOTE_PREFIX, MEMORY_PREFIX)) and name not in moved:
             continue
         path = path_in_home(name, home)
         content = bytes(execute(GET_FILE, (name,)).fetchone()[0])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_core.clock import ManualClock, SystemClock
-from hermes_core.errors import StoreError, UsageError
+from hermes_core.errors import StoreError, StoreUnavailableError, UsageError
 from hermes_state import SessionDB
 from hermes_state.engine.database_factory import open_database
 from hermes_state.portable import store_copy
@@ -33,7 +33,7 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 
 @contextmanager
 def _copying(source: Database, place: str) -> Iterator[StoreCopy]:
-    with closing(open_database(place, read_only=False)) as target:
+    with closing(open_database(place, read_only=False, may_be_unfinished=True)) as target:
         writer = target.open_writer(SystemClock())
         try:
             yield StoreCopy(source, target, writer)
@@ -116,7 +116,9 @@ def test_an_interrupted_copy_is_continued(
     monkeypatch.setattr(store_copy, "SLICE_ROWS", 50)
     with pytest.raises(KeyboardInterrupt), _copying(source.engine.database, url) as copy:
         copy.run(interrupt)
-    with closing(open_database(url, read_only=True)) as database:
+    with pytest.raises(StoreUnavailableError, match="unfinished copy"):
+        open_database(url, read_only=True)
+    with closing(open_database(url, read_only=True, may_be_unfinished=True)) as database:
         before = _ids(database)
     assert 0 < len(before) < source.message_count() or not before
     _copy(source.engine.database, url)
@@ -148,6 +150,23 @@ def test_a_copy_into_another_history_is_refused(
         other.create_session("other", "cli")
         with pytest.raises(UsageError, match="another history"):
             _copy(other.engine.database, url)
+
+
+def test_a_copy_that_was_used_since_is_not_overwritten(
+    source: SessionDB, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _copy(source.engine.database, url)
+    with monkeypatch.context() as used:
+        used.setenv("HERMES_STORE_URL", url)
+        source.close()
+        with SessionDB() as db:
+            db.append_message("s0", "user", "new")
+            db.set_session_title("s0", "new title")
+    with SessionDB() as original, pytest.raises(UsageError, match="used since"):
+        _copy(original.engine.database, url)
+    with closing(open_database(url, read_only=True)) as copied:
+        title = "SELECT title FROM sessions WHERE id = 's0'"
+        assert copied.read(lambda reader: reader.value(title)) == "new title"
 
 
 def _change(url: str, sql: str) -> None:

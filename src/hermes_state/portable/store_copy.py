@@ -11,7 +11,7 @@ from zlib import crc32
 
 from hermes_core.errors import StoreError, UsageError
 from hermes_state.messages.rows import JSON_PREFIX, PORTABLE_JSON_PREFIX, shared_content
-from hermes_state.schema.layout import ADD_LAYOUT
+from hermes_state.schema.layout import ADD_LAYOUT, REMOVE_LAYOUT, UNFINISHED_COPY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SLICE_ROWS: Final = 200
 COPY_OF: Final = "copy_of"
 HISTORY: Final = "SELECT value FROM hermes_layout WHERE name = 'history'"
+NEWEST_MESSAGE: Final = "SELECT max(id) FROM messages"
 COPIED_HISTORY: Final = "SELECT value FROM hermes_layout WHERE name = 'copy_of'"
 
 
@@ -87,9 +88,10 @@ LEFT_OUT: Final = frozenset(
 
 
 class CopyReport(NamedTuple):
-    """The rows of each table that was copied."""
+    """The rows of each table that was copied, and the number of files."""
 
     tables: dict[str, int]
+    files: int = 0
 
     @property
     def rows(self) -> int:
@@ -106,8 +108,11 @@ class StoreCopy:
         self._writer = writer
         self._tables = [table for table in TABLES if table.name in source.columns.tables]
 
-    def run(self, progress: Progress) -> CopyReport:
-        """Copy what is missing, then compare both sides."""
+    def run(self, progress: Progress, copy_files: Callable[[], int] = lambda: 0) -> CopyReport:
+        """Copy what is missing, compare both sides, and run *copy_files*.
+
+        Until all of it is done, the target cannot be opened as a history.
+        """
         self._check_target()
         counts = {table.name: self._count(self._source, table) for table in self._tables}
         total, done = sum(counts.values()), 0
@@ -121,17 +126,33 @@ class StoreCopy:
                 self._writer.submit(lambda tx, table=table: _continue_numbers(tx, table))  # type: ignore[misc]
         self._writer.submit(lambda tx: tx.update_planner())
         self._verify(counts, progress)
-        return CopyReport(counts)
+        files = copy_files()
+        self._writer.submit(lambda tx: tx.run(REMOVE_LAYOUT, (UNFINISHED_COPY,)))
+        return CopyReport(counts, files)
 
     def _check_target(self) -> None:
         history = self._source.read(lambda reader: reader.value(HISTORY))
+        if self._target.read(lambda reader: reader.value(HISTORY)) == history:
+            raise UsageError(
+                f"{self._target.place} is the history that would be copied. Name another database "
+                "or file."
+            )
         copied = self._target.read(lambda reader: reader.value(COPIED_HISTORY))
         has_rows = self._target.read(lambda r: r.value("SELECT 1 FROM sessions LIMIT 1"))
         if has_rows is not None and copied != history:
             raise UsageError(
                 f"{self._target.place} already holds another history. Choose an empty database."
             )
-        self._writer.submit(lambda tx: tx.run(ADD_LAYOUT, (COPY_OF, str(history))))
+        newest, newest_copied = (
+            database.read(lambda reader: reader.value(NEWEST_MESSAGE) or 0)
+            for database in (self._source, self._target)
+        )
+        if newest_copied > newest:
+            raise UsageError(
+                f"{self._target.place} was copied from this history and used since: it has newer "
+                "messages, which another copy would damage. Choose an empty database."
+            )
+        self._writer.submit(lambda tx: _mark_unfinished(tx, str(history)))
 
     def _copy_rows(self, table: CopiedTable, *, replaces: bool = False) -> Iterator[int]:
         """Copy the rows after the last one that is there, or all; the number of rows so far."""
@@ -250,6 +271,11 @@ def _select(table: CopiedTable, names: list[str], position: Row | None) -> tuple
         where = f" WHERE ({keys}) > ({', '.join('?' * len(table.key))})"
     sql = f"SELECT {', '.join(names)} FROM {table.name}{where} ORDER BY {keys} LIMIT {SLICE_ROWS}"  # noqa: S608
     return sql, position or ()
+
+
+def _mark_unfinished(tx: Tx, history: str) -> None:
+    tx.run(ADD_LAYOUT, (COPY_OF, history))
+    tx.run(ADD_LAYOUT, (UNFINISHED_COPY, "1"))
 
 
 def _insert(table: CopiedTable, names: list[str]) -> str:

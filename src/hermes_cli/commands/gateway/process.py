@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway import status
 from gateway.platforms.local import socket_path
@@ -13,7 +13,8 @@ from gateway.process import main
 from hermes_cli import history
 from hermes_core import background_process, human_format, log_file, paths
 from hermes_core.background_process import end
-from hermes_core.errors import UsageError
+from hermes_core.errors import StoreError, UsageError
+from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:
     import argparse
@@ -97,7 +98,9 @@ def stop(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Stop the running gateway."""
     process_id = status.running_pid()
     if process_id is None:
-        out.text("The gateway is not running.")
+        out.text(f"The gateway is not running{' on this machine' if _is_shared() else ''}.")
+        if _is_shared():
+            out.hint("`hermes nodes` lists the gateways of other machines.")
         return 0
     end(
         process_id,
@@ -106,26 +109,34 @@ def stop(_arguments: argparse.Namespace, out: CommandOutput) -> int:
         lambda: out.progress("Waiting for current turns to finish…"),
     )
     out.progress("")
-    out.text("Gateway stopped. Pending messages will be answered after the next start.")
+    if _is_shared():
+        out.text(
+            "Gateway stopped on this machine. Gateways of other machines continue (see `hermes "
+            "nodes`); without one, pending messages will be answered after the next start."
+        )
+    else:
+        out.text("Gateway stopped. Pending messages will be answered after the next start.")
     return 0
+
+
+def _is_shared() -> bool:
+    """Whether gateways of other machines may use the same history."""
+    return bool(store_url(paths.state_db_path()))
 
 
 def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the status."""
     process_id = status.running_pid()
     runtime_status = status.read_runtime_status() or {}
-    waiting = asking = 0
-    if history.exists():
-        with history.open_for_reading() as db:
-            waiting, asking = db.inbox.waiting_places(), len(db.pairings.pending())
+    pending = _count_pending()
     if arguments.json:
         facts = {
             name: runtime_status.get(name)
             for name in ("gateway_state", "start_time", "platforms", "http_url")
         }
-        counts = {"waiting": waiting, "asking": asking}
-        out.json({"running": process_id is not None, "pid": process_id, **facts, **counts})
-        return 0
+        is_running = process_id is not None
+        out.json({"running": is_running, "pid": process_id, **facts, **pending._asdict()})
+        return pending.exit_code
     if process_id is None:
         out.hint("The gateway is not running. Start it with `hermes gateway start`.")
     else:
@@ -135,8 +146,34 @@ def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
         for name, platform in (runtime_status.get("platforms") or {}).items():
             why = f": {platform['error_message']}" if platform.get("error_message") else ""
             out.text(f"  {name}  {platform.get('state')}{why}")
-    out.text(f"{human_format.plural(waiting, 'chat')} with pending messages.")
-    if asking:
-        users = human_format.plural(asking, "user")
+    if pending.error is not None:
+        out.note(f"Pending messages are unknown: {pending.error}")
+    if pending.waiting is not None:
+        out.text(f"{human_format.plural(pending.waiting, 'chat')} with pending messages.")
+    if pending.asking:
+        users = human_format.plural(pending.asking, "user")
         out.hint(f"{users} waiting for approval: see `hermes pairing list`.")
-    return 0
+    return pending.exit_code
+
+
+class PendingCounts(NamedTuple):
+    """Chats with pending messages and users to approve; None if the history cannot be read."""
+
+    waiting: int | None = 0
+    asking: int | None = 0
+    error: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """1 if the history cannot be read."""
+        return 0 if self.error is None else 1
+
+
+def _count_pending() -> PendingCounts:
+    if not history.exists():
+        return PendingCounts()
+    try:
+        with history.open_for_reading() as db:
+            return PendingCounts(db.inbox.waiting_places(), len(db.pairings.pending()))
+    except StoreError as error:
+        return PendingCounts(None, None, str(error))

@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from hermes_core import paths
 from hermes_core.backoff import Backoff
 from hermes_core.clock import SystemClock
-from hermes_core.errors import ConfigError, StoreUnavailableError
+from hermes_core.errors import ConfigError, StoreError, StoreUnavailableError
 from hermes_state.engine.postgres import errors, schema
 from hermes_state.engine.postgres.connection import PostgresConnection, open_connection
 from hermes_state.engine.postgres.database_clock import DatabaseClock
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_core.clock import Clock
-    from hermes_core.errors import StoreError
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.database import DatabaseReader, DriverError
     from hermes_state.engine.transaction import Reader
@@ -63,8 +62,10 @@ class PostgresDatabase:
         clock: Clock,
         settings: StoreSettings,
         may_be_empty: bool = False,
+        may_be_unfinished: bool = False,
     ) -> None:
         self._may_be_empty = may_be_empty
+        self._may_be_unfinished = may_be_unfinished
         self._url = url
         self.place = describe(url)
         self.path = path  # no file: derived files and journals are beside it
@@ -79,7 +80,11 @@ class PostgresDatabase:
                 min(OPEN_SECONDS, settings.busy_seconds),
             )
         except PostgresError as error:
+            self._pool.close()
             raise self.to_store_error(error) from error
+        except StoreError:
+            self._pool.close()
+            raise
         paths.private_folder(self.path.parent)
 
     def _open(self, connection: PostgresConnection, clock: Clock, *, read_only: bool) -> Columns:
@@ -96,6 +101,8 @@ class PostgresDatabase:
             raise StoreUnavailableError(f"no history at {self.place} yet")
         else:
             schema.check_layout(connection, self.place)
+        if not self._may_be_unfinished:
+            schema.check_is_finished(connection, self.place)
         return schema.read_columns(connection, self._settings.node_timeout_seconds)
 
     @property

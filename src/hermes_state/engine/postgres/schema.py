@@ -16,6 +16,8 @@ from hermes_state.schema.layout import (
     RAISE_LAYOUT,
     READ_LAYOUT,
     RECORD_MIGRATION,
+    UNFINISHED_COPY,
+    refuse_unfinished_copy,
 )
 from hermes_state.schema.migrations import MIGRATIONS, Migration
 
@@ -133,6 +135,11 @@ def check_layout(connection: PostgresConnection, place: str) -> None:
             f"{place} was last written by a newer release of Hermes (layout {needed}, this "
             f"release knows {_layout()}). Update Hermes; nothing was changed."
         )
+
+
+def check_is_finished(connection: PostgresConnection, place: str) -> None:
+    """Refuse a database into which a history was copied only in part."""
+    refuse_unfinished_copy(_layout_value(connection, UNFINISHED_COPY), place)
 
 
 def table_names(connection: PostgresConnection) -> frozenset[str]:
