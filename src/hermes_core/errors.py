@@ -140,6 +140,13 @@ class StoreUnavailableError(StoreError):
     """The file cannot be opened or written here."""
 
 
+class StoreUnreachableError(StoreUnavailableError):
+    """The database server cannot be reached now.
+
+    The store logs when the server is lost and when it is reachable again, so others do not.
+    """
+
+
 class NotADatabaseError(StoreUnavailableError):
     """The file is not a SQLite database."""
 

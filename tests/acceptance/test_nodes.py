@@ -37,6 +37,7 @@ NODE_TIMEOUT_SECONDS = 3
 MESSAGE_NAME = re.compile(r"c\d+-m\d+")
 CHATS, MESSAGES = size(6, 50), size(48, 2000)
 KILLS, FREEZES = size(3, 60), size(1, 10)
+OUTAGE_SECONDS, MAX_OUTAGE_LINES = 6, 3
 MAX_TURNS = 4  # per machine
 SLOW_ANSWERS = str([{"say": "word " * 300, "pause": 1}] * (MAX_TURNS + 2))
 
@@ -222,6 +223,27 @@ async def test_a_gateway_returns_when_the_server_was_away_for_long(
     async with LocalChatClient(only.socket) as chat:
         await chat.send("hello", "m1")
         assert await chat.wait_for(1) == ["one"]
+
+
+async def test_an_outage_of_the_server_is_logged_without_tracebacks(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]], server: PostgresServer
+) -> None:
+    answering("[{say: one}]")
+    ConfigFile.of_home().set("store.busy_seconds", "1")
+    (only,) = nodes("only")
+    only.start()
+    await async_wait_until(only.is_connected)
+    await asyncio.to_thread(server.stop)
+    await async_wait_until(lambda: only.status().get("gateway_state") == "starting")
+    await asyncio.sleep(OUTAGE_SECONDS)
+    await asyncio.to_thread(server.start)
+    await async_wait_until(only.is_connected)
+    lines = (only.home / "logs" / "gateway.jsonl").read_text().splitlines()
+    entries = [json.loads(line) for line in lines]
+    assert [entry for entry in entries if "traceback" in entry] == []
+    serious = [entry["message"] for entry in entries if entry["level"] in {"warning", "error"}]
+    assert len(serious) <= MAX_OUTAGE_LINES, serious
+    assert any("reachable again" in entry["message"] for entry in entries)
 
 
 class TelegramNodes:

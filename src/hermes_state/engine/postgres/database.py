@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import random
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from hermes_state.store_settings import StoreSettings
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 OPEN_SECONDS: Final = 2.0  # a command that starts says soon that the server is not there
 CONNECT_BACKOFF: Final = Backoff(0.05, 1.0)
 SIZE: Final = """
@@ -74,6 +76,7 @@ class PostgresDatabase:
         self._clock = DatabaseClock() if isinstance(clock, SystemClock) else None
         self._pool = ConnectionPool(self._connect)
         self._jitter = random.Random()
+        self._is_open, self._is_reachable = False, True
         try:
             self.columns: Columns = self._with_connection(
                 lambda connection: self._open(connection, clock, read_only=read_only),
@@ -85,6 +88,7 @@ class PostgresDatabase:
         except StoreError:
             self._pool.close()
             raise
+        self._is_open = True
         paths.private_folder(self.path.parent)
 
     def _open(self, connection: PostgresConnection, clock: Clock, *, read_only: bool) -> Columns:
@@ -168,10 +172,23 @@ class PostgresDatabase:
         self._pool.close()
 
     def _connect(self) -> PostgresConnection:
-        connection = PostgresConnection(open_connection(self._url, "hermes"))
+        try:
+            connection = PostgresConnection(open_connection(self._url, "hermes"))
+        except PostgresError as error:
+            self._note_unreachable(error)
+            raise
+        if not self._is_reachable:
+            self._is_reachable = True
+            log.info("history is reachable again: %s", self.place)
         if self._clock is not None:
             self._clock.measure(connection)
         return connection
+
+    def _note_unreachable(self, error: PostgresError) -> None:
+        """Log that the server is lost, once; an error at the start is shown by the caller."""
+        if self._is_open and self._is_reachable and error.is_connection_lost:
+            self._is_reachable = False
+            log.warning("history is unreachable: %s", self.to_store_error(error))
 
     def _with_connection(
         self, work: Callable[[PostgresConnection], T], seconds: float | None = None
