@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes_achievements.evaluation import announcements
 from hermes_achievements.evaluation.dates import Threshold
 from hermes_achievements.evaluation.records import is_dated
 from hermes_achievements.evaluation.standings import reached_tiers
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_achievements.catalogue import Catalogue
+    from hermes_achievements.evaluation.announcements import ClaimedAnnouncement
     from hermes_achievements.evaluation.dates import UnlockMoment
-    from hermes_achievements.evaluation.records import RecordedTiers, UnlockRecords
+    from hermes_achievements.evaluation.records import UnlockRecords
     from hermes_achievements.evaluation.snapshot import (
         AnnouncedUnlock,
         Announcement,
@@ -64,12 +66,18 @@ class UnlockRecorder:
         before = self._records.state()
         if "moments" not in scan:
             return before
+        titles = scan.get("titles", {})
+        now = self._clock.now()
+        due = before.get("unannounced", {}).values()
+        if any(announcements.is_overdue(item, now) for item in due):
+            for announcement in self._records.take_over_announcements(now):
+                self._announce_unlocks(catalogue, announcement, titles)
         tiers = self._collect_tiers(catalogue, values, scan["moments"], before["unlocks"])
         if not tiers:
             return before
-        recorded = self._records.record(tiers, before)
-        if recorded.new:
-            self._announce_unlocks(catalogue, recorded, scan.get("titles", {}))
+        recorded = self._records.record(tiers, before, now)
+        if recorded.announcement is not None:
+            self._announce_unlocks(catalogue, recorded.announcement, titles)
         return recorded.state
 
     def _collect_tiers(
@@ -100,12 +108,9 @@ class UnlockRecorder:
     def _announce_unlocks(
         self,
         catalogue: Catalogue,
-        recorded: RecordedTiers,
+        claimed: ClaimedAnnouncement,
         titles: dict[str, str],
     ) -> None:
-        announce = self._announce
-        if announce is None:
-            return
         unlocks: list[AnnouncedUnlock] = [
             {
                 "id": entry.id,
@@ -118,11 +123,14 @@ class UnlockRecorder:
                 "title": titles.get(evidence["session_id"] or ""),
             }
             for entry in catalogue
-            for tier, evidence in list(recorded.new.get(entry.id, {}).items())[-1:]
+            for tier, evidence in list(claimed.tiers.get(entry.id, {}).items())[-1:]
         ]
         announcement: Announcement = {
             "unlocks": unlocks,
             "count": len(unlocks),
-            "is_first_scan": recorded.is_first,
+            "is_first_scan": claimed.is_first,
         }
-        attempt(Step("announce achievements", lambda: announce(announcement)))
+        announce = self._announce
+        if announce is not None and unlocks:
+            attempt(Step("announce achievements", lambda: announce(announcement)))
+        self._records.settle_announcement(claimed.id)

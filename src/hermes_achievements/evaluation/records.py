@@ -11,6 +11,8 @@ import logging
 import math
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from hermes_achievements.evaluation import announcements
+from hermes_achievements.evaluation.announcements import ClaimedAnnouncement
 from hermes_achievements.evaluation.record_storage import SNAPSHOT_FILE, STATE_FILE
 from hermes_core.errors import HermesError
 from hermes_core.json_values import object_in
@@ -48,7 +50,11 @@ def validate_state(state: JsonObject) -> UnlockState:
             first = min(tier["at"] for tier in tiers.values())
             valid[name] = cast("Unlock", {**unlock, "tiers": tiers, "unlocked_at": first})
     parts = {"unlocks": valid, "inherited": without_titles(inherited)}
-    return cast("UnlockState", {**state, **parts})
+    result = cast("UnlockState", {**state, **parts})
+    due = announcements.valid_announcements(result.pop("unannounced", None))
+    if due:
+        result["unannounced"] = due
+    return result
 
 
 def _validate_tiers(name: str, stored: JsonObject) -> Tiers:
@@ -116,11 +122,10 @@ RECORDS_VERSION: Final = 2
 
 
 class RecordedTiers(NamedTuple):
-    """The unlocks after tiers were recorded, and the tiers that no process had recorded."""
+    """The unlocks after tiers were recorded; the announcement of those that were not before."""
 
     state: UnlockState
-    new: dict[str, Tiers]
-    is_first: bool  # nothing had been recorded
+    announcement: ClaimedAnnouncement | None = None
 
 
 class UnlockRecords:
@@ -141,10 +146,11 @@ class UnlockRecords:
         """Replace the unlocks."""
         self._storage().write(STATE_FILE, _storable(state))
 
-    def record(self, tiers: dict[str, Tiers], known: UnlockState) -> RecordedTiers:
+    def record(self, tiers: dict[str, Tiers], known: UnlockState, now: float) -> RecordedTiers:
         """Add tiers to the unlocks; tiers recorded by another process are kept.
 
-        If they cannot be stored, they are added to the *known* state and `problem` is set.
+        The announcement of new ones is recorded as due: call `settle_announcement` after it. If
+        they cannot be stored, they are added to the *known* state and `problem` is set.
         """
         results: list[RecordedTiers] = []
 
@@ -152,16 +158,34 @@ class UnlockRecords:
             before = validate_state(stored)
             new = _unrecorded(tiers, before["unlocks"])
             is_first = not before["unlocks"]
-            results.append(RecordedTiers(merge_tiers(before, tiers), new, is_first))
-            return _storable(results[-1].state)
+            state = merge_tiers(before, tiers)
+            announcement = None
+            if new:
+                name = announcements.add(state, new, now, is_first=is_first)
+                announcement = ClaimedAnnouncement(name, new, is_first)
+            results.append(RecordedTiers(state, announcement))
+            return _storable(state)
 
         try:
             self._storage().change(STATE_FILE, change)
         except (OSError, HermesError) as error:
             self._report_problem(error)
-            return RecordedTiers(merge_tiers(known, tiers), {}, is_first=False)
+            return RecordedTiers(merge_tiers(known, tiers))
         self.problem = None
         return results[-1]
+
+    def settle_announcement(self, name: str) -> None:
+        """Record that an announcement was made."""
+        self._change(lambda state: announcements.remove(state, name))
+
+    def take_over_announcements(self, now: float) -> list[ClaimedAnnouncement]:
+        """The announcements of processes that died; this process makes them."""
+        claimed: list[ClaimedAnnouncement] = []
+
+        def take_over(state: UnlockState) -> None:
+            claimed[:] = announcements.take_over(state, now)
+
+        return claimed if self._change(take_over) else []
 
     def zone(self) -> str:
         """The recorded time zone of days, or ''."""
@@ -173,14 +197,10 @@ class UnlockRecords:
         if not name or self.zone():
             return
 
-        def change(stored: JsonObject) -> JsonObject:
-            state = validate_state(stored)
-            return _storable({**state, "zone": state.get("zone") or name})
+        def remember(state: UnlockState) -> None:
+            state["zone"] = state.get("zone") or name
 
-        try:
-            self._storage().change(STATE_FILE, change)
-        except (OSError, HermesError) as error:
-            self._report_problem(error)
+        self._change(remember)
 
     def snapshot(self) -> Snapshot | None:
         """The latest complete snapshot; None without a valid one."""
@@ -199,10 +219,23 @@ class UnlockRecords:
     def reset(self) -> None:
         """Delete every unlock and the snapshot; the next scan finds them again."""
         storage = self._storage()
-        storage.change(
-            STATE_FILE, lambda stored: _storable({**validate_state(stored), "unlocks": {}})
-        )
+        storage.change(STATE_FILE, _without_unlocks)
         storage.remove(SNAPSHOT_FILE)
+
+    def _change(self, change: Callable[[UnlockState], object]) -> bool:
+        """Change the stored state; returns whether it was stored."""
+
+        def replace(stored: JsonObject) -> JsonObject:
+            state = validate_state(stored)
+            change(state)
+            return _storable(state)
+
+        try:
+            self._storage().change(STATE_FILE, replace)
+        except (OSError, HermesError) as error:
+            self._report_problem(error)
+            return False
+        return True
 
     def _report_problem(self, error: Exception) -> None:
         if self.problem is None:
@@ -213,6 +246,12 @@ class UnlockRecords:
 def _storable(value: Mapping[str, object]) -> JsonObject:
     """What is stored of the unlocks or of a snapshot: no titles."""
     return cast("JsonObject", without_titles({**value, "version": RECORDS_VERSION}))
+
+
+def _without_unlocks(stored: JsonObject) -> JsonObject:
+    state = validate_state(stored)
+    state.pop("unannounced", None)
+    return _storable({**state, "unlocks": {}})
 
 
 def _unrecorded(tiers: dict[str, Tiers], unlocks: Mapping[str, Unlock]) -> dict[str, Tiers]:
