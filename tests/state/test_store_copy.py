@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ def _copy(source: Database, place: str) -> store_copy.CopyReport:
         return copy.run(lambda *_progress: None)
 
 
+LONG_TEXT = "long text " * 100_000
 HISTORY: list[tuple[Any, ...]] = [
     ("append", 0, "user", "a zero \0 character"),
     ("append", 0, "assistant", [{"type": "text", "text": "é"}]),
@@ -150,6 +152,28 @@ def test_a_copy_into_another_history_is_refused(
         other.create_session("other", "cli")
         with pytest.raises(UsageError, match="another history"):
             _copy(other.engine.database, url)
+
+
+def test_long_messages_are_not_held_in_memory(
+    source: SessionDB, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_copy, "SLICE_ROWS", 64)
+    for number in range(64):
+        source.append_message("s0", "user", f"{number} {LONG_TEXT}")
+
+    def copy_and_measure(database: Database, place: str) -> int:
+        tracemalloc.start()
+        try:
+            _copy(database, place)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    total = 64 * len(LONG_TEXT)
+    assert copy_and_measure(source.engine.database, url) < total // 2
+    with closing(open_database(url, read_only=False)) as database:
+        assert copy_and_measure(database, str(tmp_path / "back.db")) < total
+        assert _ids(database) == _ids(source.engine.database)
 
 
 def test_a_copy_that_was_used_since_is_not_overwritten(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], object]
 
 SLICE_ROWS: Final = 200
+MAX_SLICE_BYTES: Final = 8_000_000  # fewer rows are read at once if they are long
 COPY_OF: Final = "copy_of"
 HISTORY: Final = "SELECT value FROM hermes_layout WHERE name = 'history'"
 NEWEST_MESSAGE: Final = "SELECT max(id) FROM messages"
@@ -157,14 +158,12 @@ class StoreCopy:
     def _copy_rows(self, table: CopiedTable, *, replaces: bool = False) -> Iterator[int]:
         """Copy the rows after the last one that is there, or all; the number of rows so far."""
         names = self._columns(table)
-        keys = [names.index(name) for name in table.key]
         cleared = [names.index(name) for name in (*table.cleared, *table.later) if name in names]
         insert = _upsert(table, names) if replaces else _insert(table, names)
         kinds = self._kinds(table, names)
         position = None if replaces else self._target.read(lambda r: _last_key(r, table))
         copied = 0 if position is None else self._count(self._target, table)
-        while rows := self._slice(table, names, position):
-            position = tuple(rows[-1][at] for at in keys)
+        for rows in _slices(self._source, table, names, position):
             values = [
                 tuple(map(shared_content, _with_none(_fitting(row, kinds), cleared)))
                 for row in rows
@@ -172,10 +171,6 @@ class StoreCopy:
             self._writer.submit(lambda tx, values=values: tx.many(insert, values))  # type: ignore[misc]
             copied += len(rows)
             yield copied
-
-    def _slice(self, table: CopiedTable, names: list[str], position: Row | None) -> list[Row]:
-        sql, values = _select(table, names, position)
-        return self._source.read(lambda reader: reader.rows(sql, values))
 
     def _columns(self, table: CopiedTable) -> list[str]:
         """The columns that both sides have."""
@@ -238,18 +233,40 @@ class Checksum(NamedTuple):
 def _checksum(
     database: DatabaseReader, table: CopiedTable, names: list[str], kinds: list[ValueKind | None]
 ) -> Checksum:
-    keys = [names.index(name) for name in table.key]
-    position: Row | None = None
     rows = total = 0
-    while True:
-        sql, values = _select(table, names, position)
-        part = database.read(lambda reader, s=sql, v=values: reader.rows(s, v))  # type: ignore[misc]
-        if not part:
-            return Checksum(rows, total)
+    for part in _slices(database, table, names, None):
         rows += len(part)
         for row in part:
             total += crc32(repr([_comparable(value) for value in _fitting(row, kinds)]).encode())
-        position = tuple(part[-1][at] for at in keys)
+    return Checksum(rows, total)
+
+
+def _slices(
+    database: DatabaseReader, table: CopiedTable, names: list[str], position: Row | None
+) -> Iterator[list[Row]]:
+    """The rows after a position, in slices whose texts fit into memory."""
+    keys = [names.index(name) for name in table.key]
+    limit = SLICE_ROWS
+    while True:
+        sql, values = _select(table, names, position, limit)
+        rows, size = database.read(lambda reader, s=sql, v=values: _read_slice(reader, s, v))  # type: ignore[misc]
+        if not rows:
+            return
+        limit = min(SLICE_ROWS, max(1, len(rows) * MAX_SLICE_BYTES // max(size, 1)))
+        position = tuple(rows[-1][at] for at in keys)
+        yield rows
+
+
+def _read_slice(reader: Reader, sql: str, values: Row) -> tuple[list[Row], int]:
+    """Rows of a statement up to the size of a slice, at least one; and their size."""
+    rows: list[Row] = []
+    size = 0
+    for row in reader.execute(sql, values):
+        rows.append(row)
+        size += sum(len(value) for value in row if isinstance(value, (str, bytes)))
+        if size >= MAX_SLICE_BYTES:
+            break
+    return rows, size
 
 
 def _comparable(value: object) -> object:
@@ -264,12 +281,14 @@ def _comparable(value: object) -> object:
     return bytes(value) if isinstance(value, (bytes, memoryview)) else value
 
 
-def _select(table: CopiedTable, names: list[str], position: Row | None) -> tuple[str, Row]:
+def _select(
+    table: CopiedTable, names: list[str], position: Row | None, limit: int
+) -> tuple[str, Row]:
     keys = ", ".join(table.key)
     where = ""
     if position is not None:
         where = f" WHERE ({keys}) > ({', '.join('?' * len(table.key))})"
-    sql = f"SELECT {', '.join(names)} FROM {table.name}{where} ORDER BY {keys} LIMIT {SLICE_ROWS}"  # noqa: S608
+    sql = f"SELECT {', '.join(names)} FROM {table.name}{where} ORDER BY {keys} LIMIT {limit}"  # noqa: S608
     return sql, position or ()
 
 
