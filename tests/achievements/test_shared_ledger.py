@@ -245,6 +245,25 @@ def _notes() -> dict[str, bytes]:
         return ledger.notes()
 
 
+def test_a_history_restored_on_another_server_is_followed(url: str) -> None:
+    import psycopg  # noqa: PLC0415 - as `pg_dump` restores it
+
+    builder = HistoryBuilder().start("s1")
+    builder.send()
+    builder.start("s2").send()
+    with psycopg.connect(url, autocommit=True) as connection:
+        # The numbers of transactions of a server that had more of them.
+        connection.execute("UPDATE hermes_change SET sequence = 1000000000000 + sequence")
+    builder.survey()
+    assert builder.survey().rescanned == 0
+    with closing(open_history(str(state_db_path()))) as history:
+        version = history.version()
+        builder.send()
+        assert history.version() != version
+    assert builder.survey().rescanned == 1
+    builder.close()
+
+
 @pytest.mark.usefixtures("url")
 def test_a_holder_that_stopped_working_loses_the_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERMES_STORE_NODE_TIMEOUT_SECONDS", "2")

@@ -73,8 +73,8 @@ TITLES_UNINDEXED: Final = "SELECT title FROM sessions WHERE id = ?"
 # lower number may commit later, so the sum of the recent ones is compared, too.
 RECENT_TRANSACTIONS: Final = 10_000
 CHANGES_VERSION: Final = """
-    SELECT sum(sequence), count(*) FROM hermes_change WHERE sequence >
-        (SELECT sequence FROM hermes_change ORDER BY sequence DESC LIMIT 1) - ?
+    SELECT sum(sequence), count(*) FROM hermes_change WHERE sequence > ? + (
+        SELECT sequence FROM hermes_change WHERE sequence > 0 ORDER BY sequence DESC LIMIT 1)
 """
 COUNT_THROUGH: Final = "SELECT count(*) FROM messages WHERE session_id = ? AND id <= ?"
 HISTORY_ID: Final = "SELECT value FROM hermes_layout WHERE name = 'history'"
@@ -147,7 +147,7 @@ class StoreHistory:
         """A number that changes with what statistics count; with every commit of a file."""
         if self._engine.database.is_file:
             return self._engine.version()
-        row = self._engine.read(lambda reader: reader.row(CHANGES_VERSION, (RECENT_TRANSACTIONS,)))
+        row = self._engine.read(lambda reader: reader.row(CHANGES_VERSION, (-RECENT_TRANSACTIONS,)))
         return crc32(repr(row).encode())
 
     def is_same_history(self, position: HistoryPosition) -> bool:
