@@ -29,11 +29,19 @@ def is_answered_anywhere(message: BoundMessage) -> bool:
 
 
 def answer_commands(db: SessionDB, workers: InboxWorkers) -> None:
-    """Claim the commands that wait for a missing node, and handle them here."""
+    """Claim the commands that wait for a missing node, and handle them here.
+
+    One at a time per chat: the next one is claimed when the one before it is settled.
+    """
     if db.engine.database.is_file:
         return
+    started: set[str] = set()
     for message in db.nodes.waiting_for_nodes():
-        if is_answered_anywhere(message) and db.inbox.claim_with([message.inbox_id]):
+        key = message.session_key
+        if not is_answered_anywhere(message) or key in started or db.inbox.is_place_claimed(key):
+            continue
+        if db.inbox.claim_with([message.inbox_id]):
+            started.add(key)
             row = db.inbox.get(message.inbox_id)
             if row is not None:
                 workers.start_from_thread(row, is_owners=False)
