@@ -8,7 +8,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hermes_core.errors import StatementError, StoreError
+from hermes_core.errors import StatementError, StoreError, StoreUnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,12 +29,18 @@ def is_store_failure(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in DISK_ERRNOS
 
 
+def _report(step: str, error: Exception) -> None:
+    """Log a failure that is retried; the store itself reports a server that is lost."""
+    level = logging.DEBUG if isinstance(error, StoreUnreachableError) else logging.WARNING
+    log.log(level, "store unavailable during %s: %s; retrying", step, error)
+
+
 async def read_or_none(read: Callable[[], T], step: str) -> T | None:
     """Read in another thread; None, after a pause, if the store fails."""
     try:
         return await asyncio.to_thread(read)
     except RETRIED_ERRORS as error:
-        log.warning("store unavailable during %s: %s", step, error)
+        _report(step, error)
         await asyncio.sleep(RETRY_SECONDS)
         return None
 
@@ -45,7 +51,7 @@ async def write_with_retry(write: Callable[[], object], step: str) -> None:
         try:
             await asyncio.to_thread(write)
         except RETRIED_ERRORS as error:
-            log.warning("store unavailable during %s: %s; retrying", step, error)
+            _report(step, error)
             await asyncio.sleep(RETRY_SECONDS)
         else:
             return
@@ -59,7 +65,7 @@ def write_until_stopped(
         try:
             write()
         except RETRIED_ERRORS as error:
-            log.warning("store unavailable during %s: %s; retrying", step, error)
+            _report(step, error)
             time.sleep(RETRY_SECONDS)
         else:
             return

@@ -14,6 +14,7 @@ import uuid
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from hermes_achievements.catalogue.user_catalogue import UserCatalogue
+from hermes_achievements.evaluation.record_storage import FolderStorage
 from hermes_achievements.evaluation.recorder import UnlockRecorder
 from hermes_achievements.evaluation.records import UnlockRecords
 from hermes_achievements.evaluation.standings import count_states, evaluate
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_achievements.catalogue import Achievement, Catalogue
+    from hermes_achievements.evaluation.record_storage import RecordStorage
     from hermes_achievements.evaluation.snapshot import (
         AchievementView,
         Announcement,
@@ -85,9 +87,11 @@ class AchievementService:
         announce: Callable[[Announcement], object] | None = None,
         added: Callable[[], Iterable[Achievement]] = tuple,
         hidden: Callable[[], Iterable[str]] = tuple,
+        shared: Callable[[], RecordStorage | None] = lambda: None,
     ) -> None:
-        self._clock = clock or SystemClock()
-        self.records = UnlockRecords(folder, self._clock)
+        """Records are in the storage that *shared* returns; in the folder if it returns None."""
+        clock = self._clock = clock or SystemClock()
+        self.records = UnlockRecords(lambda: shared() or FolderStorage(folder(), clock))
         self.status = ScanStatus(self._clock)
         self.thread: threading.Thread | None = None
         self.cache: Snapshot | None = None
@@ -205,6 +209,7 @@ class AchievementService:
                     self.status.succeeded()
                     return self._renew_snapshot()
                 result = self._complete_survey(source, compute, publish=publish, full=full)
+                snapshot = compute(scan_from_survey(result))
             except ScanBusyError as error:
                 self.status.busy(str(error))
                 self._reload()
@@ -214,7 +219,6 @@ class AchievementService:
             except HermesError as error:
                 self._discard_partial(str(error))
                 return None
-            snapshot = compute(scan_from_survey(result))
             self.records.save_snapshot(snapshot)
             with self._lock:
                 self.cache = snapshot

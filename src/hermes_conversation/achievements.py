@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import logging
 import os
 from typing import TYPE_CHECKING
@@ -13,16 +15,19 @@ from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.errors import ConfigError
 from hermes_core.time_zones import find_zone, system_zone
+from hermes_state.files import ACHIEVEMENTS_PREFIX
+from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from hermes_achievements.catalogue import Achievement
     from hermes_achievements.evaluation.snapshot import Announcement
-    from hermes_achievements.scan.history import Ledger
     from hermes_achievements.scan.plain_history import MemoryLedger
     from hermes_achievements.service import AchievementService, HistorySource
+    from hermes_core.json_values import JsonObject
+    from hermes_state.files import FileRepository
 
 log = logging.getLogger(__name__)
 
@@ -48,8 +53,9 @@ def is_enabled() -> bool:
 
 
 def is_writable(path: Path | None = None) -> bool:
-    """Whether files can be written beside the history."""
-    return os.access((path or paths.state_db_path()).parent, os.W_OK)
+    """Whether scan results can be stored: in the database, or beside the file."""
+    path = path or paths.state_db_path()
+    return bool(store_url(path)) or os.access(path.parent, os.W_OK)
 
 
 def source(path: Path | None = None) -> HistorySource:
@@ -58,6 +64,7 @@ def source(path: Path | None = None) -> HistorySource:
     Without write access, the scan results are kept in memory.
     """
     from hermes_achievements.service import HistorySource  # noqa: PLC0415 - loaded when it is needed
+    from hermes_state.ledger.factory import open_ledger  # noqa: PLC0415 - as above
     from hermes_state.ledger.history import open_history  # noqa: PLC0415 - as above
 
     database = path or paths.state_db_path()
@@ -65,17 +72,11 @@ def source(path: Path | None = None) -> HistorySource:
     can_keep = is_writable(database)
     return HistorySource(
         functools.partial(open_history, str(database)),
-        _ledger(database) if can_keep else functools.partial(_memory_ledger, database),
+        functools.partial(open_ledger if can_keep else _memory_ledger, database),
         name,
         is_shareable=can_keep,
         is_zone_new=is_zone_new,
     )
-
-
-def _ledger(database: Path) -> Callable[[], Ledger]:
-    from hermes_state.ledger.file import LedgerFile  # noqa: PLC0415 - loaded when it is needed
-
-    return functools.partial(LedgerFile, database)
 
 
 @functools.cache
@@ -93,12 +94,15 @@ def time_zone() -> tuple[str, bool]:
     Without a setting it is the one used first: a service and a shell of the same user may
     have different zones, and a day must be the same day for both.
     """
-    from hermes_achievements.evaluation.records import UnlockRecords  # noqa: PLC0415 - loaded when it is needed
+    from hermes_achievements.evaluation.record_storage import FolderStorage  # noqa: PLC0415 - loaded when it is needed
+    from hermes_achievements.evaluation.records import UnlockRecords  # noqa: PLC0415 - as above
 
     chosen = ConfigFile.of_home().settings().get_str("display.timezone")
     if chosen:
         return chosen, False
-    known = UnlockRecords(folder_path, SystemClock()).zone()
+    known = UnlockRecords(
+        lambda: shared_storage() or FolderStorage(folder_path(), SystemClock())
+    ).zone()
     if known and _is_zone(known):
         return known, False
     name = system_zone().key or ""
@@ -118,8 +122,65 @@ def service() -> AchievementService:
     from hermes_achievements.service import AchievementService  # noqa: PLC0415 - loaded when it is needed
 
     return AchievementService(
-        folder_path, announce=notify_plugins, added=plugin_achievements, hidden=hidden_ids
+        folder_path,
+        announce=notify_plugins,
+        added=plugin_achievements,
+        hidden=hidden_ids,
+        shared=shared_storage,
     )
+
+
+class SharedStorage:
+    """Achievement records in the database of the history, for all machines that share it."""
+
+    def read(self, name: str) -> JsonObject:
+        """An object; empty if it is missing or unreadable."""
+        with _shared_files() as files:
+            return _decoded(name, files.get(f"{ACHIEVEMENTS_PREFIX}{name}"))
+
+    def write(self, name: str, value: JsonObject) -> None:
+        """Replace an object."""
+        from hermes_achievements.evaluation.record_storage import encode  # noqa: PLC0415 - loaded when it is needed
+
+        with _shared_files() as files:
+            files.put(f"{ACHIEVEMENTS_PREFIX}{name}", encode(value))
+
+    def change(self, name: str, change: Callable[[JsonObject], JsonObject]) -> None:
+        """Replace an object in one transaction."""
+        from hermes_achievements.evaluation.record_storage import encode  # noqa: PLC0415 - loaded when it is needed
+
+        with _shared_files() as files:
+            files.change(
+                f"{ACHIEVEMENTS_PREFIX}{name}",
+                lambda before: encode(change(_decoded(name, before))),
+            )
+
+    def remove(self, name: str) -> None:
+        """Delete an object, if it exists."""
+        with _shared_files() as files:
+            files.remove(f"{ACHIEVEMENTS_PREFIX}{name}")
+
+
+@contextlib.contextmanager
+def _shared_files() -> Iterator[FileRepository]:
+    from hermes_state import SessionDB  # noqa: PLC0415 - loaded when it is needed
+
+    with SessionDB(is_recovering=False) as db:
+        yield db.files
+
+
+def shared_storage() -> SharedStorage | None:
+    """The records in the database of the history; None if that is a file."""
+    return SharedStorage() if store_url(paths.state_db_path()) else None
+
+
+def _decoded(name: str, content: bytes | None) -> JsonObject:
+    try:
+        result = json.loads(content or b"{}")
+    except ValueError as error:
+        log.warning("achievements record %s unreadable: %s", name, error)
+        return {}
+    return result if isinstance(result, dict) else {}
 
 
 def notify_plugins(announcement: Announcement) -> None:

@@ -23,6 +23,7 @@
       StoreError                 the session store refused or failed
         StatementError           the database rejected a statement
         StoreUnavailableError    the file cannot be opened or written here
+          StoreUnreachableError  the database server cannot be reached now
           NotADatabaseError      the file is not a SQLite database
           NetworkFileSystemError the folder is on a file system with unreliable locks
           StoreInUseError        another process has the file open
@@ -138,6 +139,13 @@ class StatementError(StoreError):
 
 class StoreUnavailableError(StoreError):
     """The file cannot be opened or written here."""
+
+
+class StoreUnreachableError(StoreUnavailableError):
+    """The database server cannot be reached now.
+
+    The store logs when the server is lost and when it is reachable again, so others do not.
+    """
 
 
 class NotADatabaseError(StoreUnavailableError):

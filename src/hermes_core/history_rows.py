@@ -82,6 +82,10 @@ class HistoryPosition(NamedTuple):
     witnesses: tuple[tuple[int, int], ...] = ()
     history: str = ""
 
+    def has_same_messages(self, other: HistoryPosition) -> bool:
+        """Whether both differ in changes at most, whose number may grow without any."""
+        return self._replace(change=0) == other._replace(change=0)
+
 
 class ChangedSession(NamedTuple):
     """A changed session; `is_longer` means that only rows were added."""

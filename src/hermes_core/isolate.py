@@ -1,5 +1,7 @@
 """Named steps whose errors are logged with a traceback instead of raised.
 
+A database server that cannot be reached is not logged here: the store does, once.
+
 This is the only module that may catch every exception. Work that must continue after a
 failed part is a list of named steps. KeyboardInterrupt and SystemExit are not caught.
 """
@@ -8,6 +10,8 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from hermes_core.errors import StoreUnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -31,12 +35,19 @@ class Failure(NamedTuple):
     error: Exception
 
 
+def _log_failure(name: str, error: Exception) -> None:
+    if isinstance(error, StoreUnreachableError):
+        log.debug("%s failed: %s", name, error)
+    else:
+        log.warning("%s failed: %s", name, error, exc_info=error)
+
+
 def attempt(step: Step) -> Failure | None:
     """Run a step; return its failure instead of raising it."""
     try:
         step.run()
     except Exception as error:
-        log.warning("%s failed: %s", step.name, error, exc_info=error)
+        _log_failure(step.name, error)
         return Failure(step.name, error)
     return None
 
@@ -50,7 +61,7 @@ def attempt_each(name: str, items: Iterable[T]) -> Iterator[T | Failure]:
         except StopIteration:
             return
         except Exception as error:
-            log.warning("%s failed: %s", name, error, exc_info=error)
+            _log_failure(name, error)
             yield Failure(name, error)
             return
         yield item
@@ -61,7 +72,7 @@ async def attempt_async(name: str, work: Awaitable[T]) -> T | Failure:
     try:
         return await work
     except Exception as error:
-        log.warning("%s failed: %s", name, error, exc_info=error)
+        _log_failure(name, error)
         return Failure(name, error)
 
 

@@ -1,4 +1,6 @@
-"""Files in a database that several nodes share: media of messages, and the agent's memory.
+"""Files in a database that several nodes share.
+
+Media of messages, the agent's memory, achievement records, and rules of `hermes permissions`.
 
 A history in a file has none of them here: they are in the home of its machine.
 """
@@ -22,11 +24,17 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
 MEMORY_PREFIX: Final = "memory/"
+ACHIEVEMENTS_PREFIX: Final = "achievements/"
+ACHIEVEMENTS_FOLDER: Final = "plugins/hermes-achievements"
+UNLOCKS_FILE: Final = f"{ACHIEVEMENTS_PREFIX}state.json"
+RULES_NAME: Final = "grants"  # rules of `hermes permissions`
+RULES_FILE: Final = "approvals.json"
 GET_FILE: Final = "SELECT content FROM hermes_file WHERE name = ?"
 PUT_FILE: Final = """
     INSERT INTO hermes_file (name, content, stored_at) VALUES (?, ?, ?)
     ON CONFLICT (name) DO UPDATE SET content = excluded.content, stored_at = excluded.stored_at
 """
+DELETE_FILE: Final = "DELETE FROM hermes_file WHERE name = ?"
 ADD_FILE: Final = """
     INSERT INTO hermes_file (name, content, stored_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
 """
@@ -44,6 +52,12 @@ class FileRepository(Repository):
         """Store a file that never changes, because its name is a hash of its content."""
         self.engine.write(lambda tx: tx.run(ADD_FILE, (name, content, tx.clock.now())))
 
+    def put(self, name: str, content: bytes) -> None:
+        """Replace the content of a file."""
+        self.engine.write(
+            lambda tx: tx.run(PUT_FILE, (name, content, tx.clock.now())), is_conditional=True
+        )
+
     def change(self, name: str, change: Callable[[bytes | None], bytes]) -> bytes:
         """Replace the content by what *change* makes of it, in one transaction."""
 
@@ -54,6 +68,10 @@ class FileRepository(Repository):
             return after
 
         return self.engine.write(replace)
+
+    def remove(self, name: str) -> None:
+        """Delete a file, if it exists."""
+        self.engine.write(lambda tx: tx.run(DELETE_FILE, (name,)))
 
 
 def shared_files(db: SessionDB) -> FileRepository | None:
@@ -73,6 +91,13 @@ def files_of_home() -> Iterator[tuple[str, Path]]:
         yield f"{REMOTE_PREFIX}{path.name}", path
     for path in sorted((home / "memories").rglob("*.md")):
         yield memory_name(path), path
+    if (home / RULES_FILE).is_file():
+        yield RULES_NAME, home / RULES_FILE
+    unlocks = path_in_home(UNLOCKS_FILE)
+    for path in (unlocks, home / "plugin-data" / unlocks.parent.name / unlocks.name):
+        if path.is_file():  # the second one is of newer releases of hermes-agent
+            yield UNLOCKS_FILE, path
+            return
 
 
 def memory_name(path: Path) -> str:
@@ -84,7 +109,13 @@ def path_in_home(name: str, home: Path | None = None) -> Path:
     """The path of a file of the database in a home."""
     kind, _, rest = name.partition("/")
     home = home or hermes_home()
-    path = home / "media" / rest[:2] / rest if kind == "media" else home / rest
+    path = home / rest
+    if name == RULES_NAME:
+        path = home / RULES_FILE
+    elif kind == "media":
+        path = home / "media" / rest[:2] / rest
+    elif name.startswith(ACHIEVEMENTS_PREFIX):
+        path = home / ACHIEVEMENTS_FOLDER / rest
     if not path.resolve().is_relative_to(home.resolve()):
         raise StoreError(f"the database has a file with an invalid name: {name}")
     return path
@@ -100,15 +131,19 @@ def upload_files(write: Callable[[Callable[[Tx], None]], object]) -> int:
     return count
 
 
-def unpack(execute: Callable[..., QueryResult], home: Path | None = None) -> int:
-    """Move the media and the memory from a file's tables to a home; how many files changed.
+def unpack(
+    execute: Callable[..., QueryResult], home: Path | None = None, *, with_rules: bool = False
+) -> int:
+    """Move media, memory and unlocks from a file's tables to a home; how many files changed.
 
-    A history in a file does not use them: its home has these files.
+    A history in a file does not use them: its home has these files. Rules of permissions are
+    moved only *with_rules*: they allow commands.
     """
+    moved = {UNLOCKS_FILE, RULES_NAME} if with_rules else {UNLOCKS_FILE}
     count = 0
     names = [row[0] for row in execute("SELECT name FROM hermes_file").fetchall()]
     for name in names:
-        if not name.startswith((REMOTE_PREFIX, MEMORY_PREFIX)):
+        if not name.startswith((REMOTE_PREFIX, MEMORY_PREFIX)) and name not in moved:
             continue
         path = path_in_home(name, home)
         content = bytes(execute(GET_FILE, (name,)).fetchone()[0])

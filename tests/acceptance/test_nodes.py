@@ -37,6 +37,7 @@ NODE_TIMEOUT_SECONDS = 3
 MESSAGE_NAME = re.compile(r"c\d+-m\d+")
 CHATS, MESSAGES = size(6, 50), size(48, 2000)
 KILLS, FREEZES = size(3, 60), size(1, 10)
+OUTAGE_SECONDS, MAX_OUTAGE_LINES = 6, 3
 MAX_TURNS = 4  # per machine
 SLOW_ANSWERS = str([{"say": "word " * 300, "pause": 1}] * (MAX_TURNS + 2))
 
@@ -159,6 +160,54 @@ async def test_a_chat_with_a_working_folder_waits_for_the_machine_that_has_it(
         await async_wait_until(lambda: chat.replies[-1]["text"] == "two")
 
 
+async def test_commands_in_the_chat_of_a_machine_that_is_down_are_answered_by_another(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]], tmp_path: Path
+) -> None:
+    answering("[{say: one}, {say: two}]")
+    ConfigFile.of_home().set("gateway.workspace", str(tmp_path))
+    first, second = await start_two(nodes)
+    async with LocalChatClient(first.socket) as chat:
+        await chat.send("hello", "m1")
+        assert await chat.wait_for(1) == ["one"]
+    first.gateway.kill()
+    await async_wait_until(second.is_connected)
+
+    def has_reply(text: str) -> bool:
+        return any(text in reply["text"] for reply in chat.replies)
+
+    async with LocalChatClient(second.socket) as chat:
+        await chat.send("again", "m2")
+        for number, (command, reply) in enumerate(
+            [("/status", "model"), ("/help", "/resume"), ("/stop", "No turn is running.")]
+        ):
+            await chat.send(command, f"c{number}")
+            await async_wait_until(lambda: has_reply(reply))  # noqa: B023 - run now
+        assert not has_reply("two")
+        await chat.send("/new", "m3")  # would put the message before it into another conversation
+        with SessionDB(is_recovering=False) as db:
+            assert db.nodes.release("first") == 1
+        await async_wait_until(lambda: has_reply("two"))
+        await async_wait_until(lambda: has_reply("New session started."))
+
+
+async def test_a_new_conversation_can_be_started_while_a_machine_is_down(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]], tmp_path: Path
+) -> None:
+    answering("[{say: one}]")
+    ConfigFile.of_home().set("gateway.workspace", str(tmp_path))
+    first, second = await start_two(nodes)
+    async with LocalChatClient(first.socket) as chat:
+        await chat.send("hello", "m1")
+        assert await chat.wait_for(1) == ["one"]
+    first.gateway.kill()
+    await async_wait_until(second.is_connected)
+    async with LocalChatClient(second.socket) as chat:
+        await chat.send("/new", "m2")
+        await async_wait_until(lambda: "New session started." in str(chat.replies))
+        with SessionDB(is_recovering=False) as db:
+            assert db.nodes.release("first") == 1  # the chat has not moved
+
+
 async def test_a_gateway_returns_when_the_server_was_away_for_long(
     answering: Callable[[str], Any], nodes: Callable[..., list[Node]], server: PostgresServer
 ) -> None:
@@ -174,6 +223,27 @@ async def test_a_gateway_returns_when_the_server_was_away_for_long(
     async with LocalChatClient(only.socket) as chat:
         await chat.send("hello", "m1")
         assert await chat.wait_for(1) == ["one"]
+
+
+async def test_an_outage_of_the_server_is_logged_without_tracebacks(
+    answering: Callable[[str], Any], nodes: Callable[..., list[Node]], server: PostgresServer
+) -> None:
+    answering("[{say: one}]")
+    ConfigFile.of_home().set("store.busy_seconds", "1")
+    (only,) = nodes("only")
+    only.start()
+    await async_wait_until(only.is_connected)
+    await asyncio.to_thread(server.stop)
+    await async_wait_until(lambda: only.status().get("gateway_state") == "starting")
+    await asyncio.sleep(OUTAGE_SECONDS)
+    await asyncio.to_thread(server.start)
+    await async_wait_until(only.is_connected)
+    lines = (only.home / "logs" / "gateway.jsonl").read_text().splitlines()
+    entries = [json.loads(line) for line in lines]
+    assert [entry for entry in entries if "traceback" in entry] == []
+    serious = [entry["message"] for entry in entries if entry["level"] in {"warning", "error"}]
+    assert len(serious) <= MAX_OUTAGE_LINES, serious
+    assert any("reachable again" in entry["message"] for entry in entries)
 
 
 class TelegramNodes:

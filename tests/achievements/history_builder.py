@@ -10,7 +10,7 @@ from hermes_achievements.catalogue import load
 from hermes_achievements.scan.survey import SurveyRequest, survey
 from hermes_conversation.purge_hook import keep_facts
 from hermes_state import SessionDB
-from hermes_state.ledger.file import LedgerFile
+from hermes_state.ledger.factory import open_ledger
 from hermes_state.ledger.history import open_history
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class HistoryBuilder:
         path = self.db.db_path
         request = SurveyRequest(
             functools.partial(open_history, str(path)),
-            functools.partial(LedgerFile, path),
+            functools.partial(open_ledger, path),
             "UTC",
             load().achievements,
             {},

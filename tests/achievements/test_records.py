@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from hermes_achievements.evaluation.views import SessionTitles, with_titles
 from hermes_achievements.service import AchievementService
 from hermes_conversation import achievements
+from hermes_core.clock import ManualClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from achievements.history_builder import HistoryBuilder
@@ -190,14 +192,47 @@ def test_reading_creates_no_folder(hermes_home: Path) -> None:
     assert not (hermes_home / "plugins").exists()
 
 
+def test_unlocks_of_a_process_that_died_before_announcing_them_are_announced_by_the_next(
+    builder: HistoryBuilder,
+) -> None:
+    announced: list[str] = []
+
+    def die(_item: Any) -> None:
+        raise KeyboardInterrupt
+
+    def scan_at(now: float, announce: Callable[[Any], object]) -> None:
+        result = AchievementService(
+            achievements.folder, announce=announce, clock=ManualClock(time.time() + now)
+        )
+        try:
+            result.run(achievements.source(), result.compute)
+        finally:
+            result.close()
+
+    def announce(item: Any) -> None:
+        announced.extend(unlock["id"] for unlock in item["unlocks"])
+
+    builder.send()
+    with pytest.raises(KeyboardInterrupt):
+        scan_at(0, die)
+    scan_at(1, announce)  # the other one may still be about to announce them
+    assert announced == []
+    scan_at(1000, announce)
+    assert "first-words" in announced
+    assert len(announced) == len(set(announced))
+    scan_at(2000, announce)
+    assert len(announced) == len(set(announced))
+    assert "unannounced" not in stored("state.json")
+
+
 def test_without_write_access_unlocks_are_shown_but_not_announced(
     builder: HistoryBuilder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("hermes_achievements.evaluation.records.folder_locked", refuse)
-    monkeypatch.setattr("hermes_achievements.evaluation.records.write_atomically", refuse)
+    monkeypatch.setattr("hermes_achievements.evaluation.record_storage.folder_locked", refuse)
+    monkeypatch.setattr("hermes_achievements.evaluation.record_storage.write_atomically", refuse)
     builder.send()
     results: list[dict[str, Any]] = []
     result = AchievementService(achievements.folder_path, announce=results.append)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
-from typing import TYPE_CHECKING
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
+from gateway import status
 from hermes_agent.memory.files import MemoryFiles
 from hermes_core import media_store
+from hermes_core.clock import SystemClock
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
+from hermes_state.engine.database_factory import open_database
+from hermes_state.portable import store_copy
+from hermes_state.portable.store_copy import StoreCopy
 from support.postgres import running_postgres
 from support.waiting import wait_until
 
@@ -206,6 +213,42 @@ def test_files_are_copied_again_and_come_back(
 
 
 @pytest.mark.usefixtures("history")
+def test_unlocks_survive_copies_in_both_directions_and_a_backup(
+    hermes: Hermes, url: str, hermes_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    unlocks = hermes_home / "plugins" / "hermes-achievements" / "state.json"
+    assert hermes("achievements", "rescan").code == 0
+    before = json.loads(unlocks.read_text())
+    assert before["unlocks"]
+    before["unlocks"]["first-words"]["tiers"]["of-old"] = {
+        "at": 5.0, "session_id": "purged", "message_id": 1,
+    }  # fmt: skip
+    unlocks.write_text(json.dumps(before))
+    copied = hermes("store", "copy", "--to", url, "--json")
+    assert json.loads(copied.out)["files"] == 1, copied.err
+    unlocks.unlink()
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    scanned = json.loads(hermes("achievements", "rescan", "--json").out)
+    assert scanned["new"] == []
+    archive = tmp_path / "backup.zip"
+    assert hermes("backup", str(archive)).code == 0
+    assert hermes("store", "copy", "--to", str(tmp_path / "new.db")).code == 0
+    assert _tiers(unlocks) == _tiers_of(before)
+    monkeypatch.delenv("HERMES_STORE_URL")
+    restored = tmp_path / "restored"
+    assert hermes("restore", str(archive), "--to", str(restored), "--yes").code == 0
+    assert _tiers(restored / "plugins" / "hermes-achievements" / "state.json") == _tiers_of(before)
+
+
+def _tiers(path: Path) -> dict[str, list[str]]:
+    return _tiers_of(json.loads(path.read_text()))
+
+
+def _tiers_of(state: dict[str, Any]) -> dict[str, list[str]]:
+    return {name: sorted(unlock["tiers"]) for name, unlock in state["unlocks"].items()}
+
+
+@pytest.mark.usefixtures("history")
 def test_a_copy_that_was_interrupted_takes_over_later_changes(
     hermes: Hermes, url: str, hermes_home: Path
 ) -> None:
@@ -234,3 +277,140 @@ def test_a_copy_is_not_made_while_another_machine_answers(
 def test_releasing_chats_creates_no_history(hermes: Hermes, hermes_home: Path) -> None:
     assert hermes("nodes", "release", "attic").code != 0
     assert not (hermes_home / "state.db").exists()
+
+
+def test_the_gateways_status_is_shown_while_the_server_is_down(
+    hermes: Hermes, hermes_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HERMES_STORE_URL", f"postgresql:///db?host={tmp_path}")
+    status.write_runtime_status("degraded", platforms={"local": {"state": "connected"}})
+    with status.hold_lock():
+        shown = hermes("gateway", "status")
+        as_json = hermes("gateway", "status", "--json")
+    assert f"PID {os.getpid()}" in shown.out
+    assert "degraded" in shown.out
+    assert "local  connected" in shown.out
+    assert "cannot reach the history" in shown.err
+    facts = json.loads(as_json.out)
+    assert (facts["pid"], facts["gateway_state"]) == (os.getpid(), "degraded")
+    assert (facts["waiting"], facts["asking"]) == (None, None)
+    assert "cannot reach the history" in facts["error"]
+    assert (shown.code, as_json.code) == (1, 1)
+
+
+class Interrupted(Exception):  # noqa: N818 - not an error
+    """The copy was interrupted."""
+
+
+def _interrupt_copy(path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copy the history at *path* until some of its messages are in the other database."""
+    monkeypatch.setattr(store_copy, "SLICE_ROWS", 1)
+
+    def interrupt(_step: str, done: int, _total: int) -> None:
+        if done > 2:
+            raise Interrupted
+
+    with (
+        SessionDB(path) as db,
+        closing(open_database(place, read_only=False, may_be_unfinished=True)) as target,
+    ):
+        writer = target.open_writer(SystemClock())
+        try:
+            with pytest.raises(Interrupted):
+                StoreCopy(db.engine.database, target, writer).run(interrupt)
+        finally:
+            writer.close()
+
+
+@pytest.mark.parametrize("kind", ["database", "file"])
+def test_an_unfinished_copy_is_not_used(
+    hermes: Hermes, url: str, hermes_home: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    original = hermes_home / "original.db"
+    with SessionDB(original) as db:
+        db.create_session("s1", "cli")
+        for number in range(5):
+            db.append_message("s1", "user", f"message {number}")
+    place = url if kind == "database" else str(hermes_home / "state.db")
+    _interrupt_copy(original, place, monkeypatch)
+    if kind == "database":
+        monkeypatch.setenv("HERMES_STORE_URL", url)
+    for command in (("sessions", "list"), ("sessions", "rename", "s1", "title"), ("doctor",)):
+        done = hermes(*command)
+        assert done.code != 0, command
+        assert "unfinished copy" in done.err + done.out, command
+        assert "hermes store copy --to" in done.err + done.out
+    checked = hermes("store", "check", place)
+    assert "unfinished copy" in checked.out + checked.err
+    monkeypatch.delenv("HERMES_STORE_URL", raising=False)
+    _finish_copy(original, place)
+    if kind == "database":
+        monkeypatch.setenv("HERMES_STORE_URL", url)
+    assert hermes("sessions", "list").code == 0
+
+
+def _finish_copy(path: Path, place: str) -> None:
+    with (
+        SessionDB(path) as db,
+        closing(open_database(place, read_only=False, may_be_unfinished=True)) as target,
+    ):
+        writer = target.open_writer(SystemClock())
+        StoreCopy(db.engine.database, target, writer).run(lambda *_progress: None)
+        writer.close()
+
+
+@pytest.mark.usefixtures("history")
+def test_rules_of_permissions_survive_copies_in_both_directions(
+    hermes: Hermes, url: str, hermes_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def rules() -> list[str]:
+        result: list[str] = json.loads(hermes("permissions", "list", "--json").out)["rules"]
+        return result
+
+    hermes("permissions", "add", "run: ls *")
+    assert hermes("store", "copy", "--to", url).code == 0
+    (hermes_home / "approvals.json").unlink()  # as on another machine
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    assert rules() == ["run: ls *"]
+    hermes("permissions", "add", "network")
+    archive = tmp_path / "backup.zip"
+    assert hermes("backup", str(archive)).code == 0
+    assert hermes("store", "copy", "--to", str(tmp_path / "new.db")).code == 0
+    monkeypatch.delenv("HERMES_STORE_URL")
+    assert rules() == ["network", "run: ls *"]
+    restored = tmp_path / "restored"
+    assert hermes("restore", str(archive), "--to", str(restored), "--yes").code == 0
+    assert not (restored / "approvals.json").exists()  # a backup grants nothing by itself
+
+
+@pytest.mark.usefixtures("history")
+def test_a_history_is_not_copied_onto_itself(
+    hermes: Hermes, url: str, hermes_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = hermes_home / "link.db"
+    link.symlink_to(hermes_home / "state.db")
+    for target in (hermes_home / "state.db", link):
+        done = hermes("store", "copy", "--to", str(target))
+        assert done.code == 2
+        assert "is the history that would be copied" in done.err
+    assert hermes("store", "copy", "--to", url).code == 0
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    done = hermes("store", "copy", "--to", url)
+    assert (done.code, "is the history that would be copied" in done.err) == (2, True), done.err
+
+
+def test_a_missing_history_is_named_with_the_next_step(hermes: Hermes, hermes_home: Path) -> None:
+    done = hermes("store", "check")
+    assert done.code != 0
+    assert f"{hermes_home / 'state.db'} does not exist yet" in done.err
+    assert "hermes store check URL" in done.err
+
+
+def test_stopping_a_gateway_of_several_says_what_continues(
+    hermes: Hermes, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert hermes("gateway", "stop").out == "The gateway is not running.\n"
+    monkeypatch.setenv("HERMES_STORE_URL", url)
+    stopped = hermes("gateway", "stop")
+    assert "not running on this machine" in stopped.out
+    assert "hermes nodes" in stopped.out + stopped.err

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hermes_core.clock import ManualClock, SystemClock
-from hermes_core.errors import StoreError, UsageError
+from hermes_core.errors import StoreError, StoreUnavailableError, UsageError
 from hermes_state import SessionDB
 from hermes_state.engine.database_factory import open_database
 from hermes_state.portable import store_copy
@@ -33,7 +34,7 @@ def url(postgres: PostgresServer) -> Iterator[str]:
 
 @contextmanager
 def _copying(source: Database, place: str) -> Iterator[StoreCopy]:
-    with closing(open_database(place, read_only=False)) as target:
+    with closing(open_database(place, read_only=False, may_be_unfinished=True)) as target:
         writer = target.open_writer(SystemClock())
         try:
             yield StoreCopy(source, target, writer)
@@ -46,6 +47,7 @@ def _copy(source: Database, place: str) -> store_copy.CopyReport:
         return copy.run(lambda *_progress: None)
 
 
+LONG_TEXT = "long text " * 100_000
 HISTORY: list[tuple[Any, ...]] = [
     ("append", 0, "user", "a zero \0 character"),
     ("append", 0, "assistant", [{"type": "text", "text": "é"}]),
@@ -116,7 +118,9 @@ def test_an_interrupted_copy_is_continued(
     monkeypatch.setattr(store_copy, "SLICE_ROWS", 50)
     with pytest.raises(KeyboardInterrupt), _copying(source.engine.database, url) as copy:
         copy.run(interrupt)
-    with closing(open_database(url, read_only=True)) as database:
+    with pytest.raises(StoreUnavailableError, match="unfinished copy"):
+        open_database(url, read_only=True)
+    with closing(open_database(url, read_only=True, may_be_unfinished=True)) as database:
         before = _ids(database)
     assert 0 < len(before) < source.message_count() or not before
     _copy(source.engine.database, url)
@@ -148,6 +152,45 @@ def test_a_copy_into_another_history_is_refused(
         other.create_session("other", "cli")
         with pytest.raises(UsageError, match="another history"):
             _copy(other.engine.database, url)
+
+
+def test_long_messages_are_not_held_in_memory(
+    source: SessionDB, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_copy, "SLICE_ROWS", 64)
+    for number in range(64):
+        source.append_message("s0", "user", f"{number} {LONG_TEXT}")
+
+    def copy_and_measure(database: Database, place: str) -> int:
+        tracemalloc.start()
+        try:
+            _copy(database, place)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    total = 64 * len(LONG_TEXT)
+    assert copy_and_measure(source.engine.database, url) < total // 2
+    with closing(open_database(url, read_only=False)) as database:
+        assert copy_and_measure(database, str(tmp_path / "back.db")) < total
+        assert _ids(database) == _ids(source.engine.database)
+
+
+def test_a_copy_that_was_used_since_is_not_overwritten(
+    source: SessionDB, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _copy(source.engine.database, url)
+    with monkeypatch.context() as used:
+        used.setenv("HERMES_STORE_URL", url)
+        source.close()
+        with SessionDB() as db:
+            db.append_message("s0", "user", "new")
+            db.set_session_title("s0", "new title")
+    with SessionDB() as original, pytest.raises(UsageError, match="used since"):
+        _copy(original.engine.database, url)
+    with closing(open_database(url, read_only=True)) as copied:
+        title = "SELECT title FROM sessions WHERE id = 's0'"
+        assert copied.read(lambda reader: reader.value(title)) == "new title"
 
 
 def _change(url: str, sql: str) -> None:

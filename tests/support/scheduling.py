@@ -20,7 +20,8 @@ GROUPS: Final = {
     r"|.*test_platform_kills\.py::.*\[matrix\]",
     # Its library takes seconds to import, in each process that runs one of these tests.
     "telegram": r"tests/gateway/test_(telegram|live_reply)",
-    "postgresql": r"tests/state/(.*\[postgresql|test_(store_copy|postgres))|tests/cli/test_store\b",
+    "postgresql": r"tests/state/(.*\[postgresql|test_(store_copy|postgres))|tests/cli/test_store\b"
+    r"|tests/a[a-z]*/test_shared_(ledger|scan)",
     "launcher": r"tests/cli/test_launcher\.py",
     "benchmarks": r"tests/benchmarks/test_run\.py",
     "scan faults": r"tests/acceptance/test_scan_faults\.py",

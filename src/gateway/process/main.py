@@ -98,10 +98,13 @@ def _wait_for_store() -> None:
             SessionDB(is_recovering=False).close()
         except StoreUnavailableError as error:
             attempts += 1
-            log.warning("gateway waits for the history: %s", error)
+            if attempts == 1:
+                log.warning("gateway waits for the history: %s", error)
             status.write_runtime_status("starting", exit_reason=str(error))
             time.sleep(STORE_BACKOFF.delay(attempts))
         else:
+            if attempts:
+                log.info("history is reachable again")
             return
 
 

@@ -13,7 +13,12 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.errors import LeaseLostError, LeaseTakenError, StoreError
+from hermes_core.errors import (
+    LeaseLostError,
+    LeaseTakenError,
+    StoreError,
+    StoreUnreachableError,
+)
 from hermes_state.delivery.nodes import PLATFORM_LEASE_PREFIX
 from hermes_state.engine.process_identity import node_name
 
@@ -63,7 +68,7 @@ class PlatformLeases:
                     log.info("%s is connected on %s; waiting", platform, holder)
                     on_wait(holder)
             except StoreError as error:
-                log.warning("%s waits for the database: %s", platform, error)
+                log.log(_level(error), "%s waits for the database: %s", platform, error)
             else:
                 self._leases[name] = lease
                 self._task = self._task or self._supervisor.start("lease renewal", self._renew)
@@ -82,7 +87,7 @@ class PlatformLeases:
                 log.error("gateway restarts: another node has taken over (%s)", error)
                 break
             except StoreError as error:
-                log.warning("platform leases not renewed: %s", error)
+                log.log(_level(error), "platform leases not renewed: %s", error)
                 if time.monotonic() - renewed_at > self._seconds:
                     log.error("gateway restarts: the database was unreachable for too long")
                     break
@@ -97,4 +102,9 @@ class PlatformLeases:
             try:
                 await asyncio.to_thread(self._db.leases.release, lease)
             except StoreError as error:  # it ends by itself
-                log.info("platform lease not released: %s", error)
+                log.log(_level(error), "platform lease not released: %s", error)
+
+
+def _level(error: StoreError) -> int:
+    """The log level of an error; the store itself reports a server that is lost."""
+    return logging.DEBUG if isinstance(error, StoreUnreachableError) else logging.WARNING

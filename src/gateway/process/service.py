@@ -24,6 +24,7 @@ from gateway.inbound.usage_limits import UsageLimits
 from gateway.outbound.chunks import split_text
 from gateway.outbound.live_reply import LiveReplies
 from gateway.outbound.sender import OutboxSender
+from gateway.process import missing_nodes
 from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics
 from gateway.process.live_facts import LiveFacts
@@ -316,12 +317,18 @@ class GatewayService:
             seconds = time.monotonic() - started
 
     async def _run_handoffs(self) -> None:
-        """Run hand-offs soon after they are requested."""
+        """Run hand-offs, and commands in chats of missing nodes, soon after they are requested."""
         worker = HandoffWorker(self._db, self._routes, self.adapters, self._access.has_all_history)
         while True:
             await asyncio.sleep(HANDOFF_POLL_SECONDS)
-            step = Step("run hand-offs", worker.run_pending)
-            await asyncio.to_thread(attempt, step)
+            steps = [
+                Step("run hand-offs", worker.run_pending),
+                Step("answer commands of missing nodes", self._answer_commands),
+            ]
+            await asyncio.to_thread(run_all, steps)
+
+    def _answer_commands(self) -> None:
+        missing_nodes.answer_commands(self._db, self.inbox_workers)
 
     def _maintain(self) -> None:
         run_all(
@@ -340,6 +347,8 @@ class GatewayService:
         """Tell people whose conversation works on a node that is down, once per message."""
         is_alone = self._db.engine.database.is_file
         for message in [] if is_alone else self._db.nodes.waiting_for_nodes():
+            if not message.is_oldest or missing_nodes.is_answered_anywhere(message):
+                continue
             source = inbox_codec.decode(message.payload).source
             if source is not None:
                 self._db.outbox.add(

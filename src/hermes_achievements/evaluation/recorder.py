@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes_achievements.evaluation import announcements
 from hermes_achievements.evaluation.dates import Threshold
 from hermes_achievements.evaluation.records import is_dated
 from hermes_achievements.evaluation.standings import reached_tiers
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_achievements.catalogue import Catalogue
+    from hermes_achievements.evaluation.announcements import ClaimedAnnouncement
     from hermes_achievements.evaluation.dates import UnlockMoment
     from hermes_achievements.evaluation.records import UnlockRecords
     from hermes_achievements.evaluation.snapshot import (
@@ -64,14 +66,19 @@ class UnlockRecorder:
         before = self._records.state()
         if "moments" not in scan:
             return before
-        tiers, new = self._collect_tiers(catalogue, values, scan["moments"], before["unlocks"])
+        titles = scan.get("titles", {})
+        now = self._clock.now()
+        due = before.get("unannounced", {}).values()
+        if any(announcements.is_overdue(item, now) for item in due):
+            for announcement in self._records.take_over_announcements(now):
+                self._announce_unlocks(catalogue, announcement, titles)
+        tiers = self._collect_tiers(catalogue, values, scan["moments"], before["unlocks"])
         if not tiers:
             return before
-        state = self._records.record(tiers)
-        if new and self._records.problem is None:
-            is_first = not before["unlocks"]
-            self._announce_unlocks(catalogue, new, scan.get("titles", {}), is_first=is_first)
-        return state
+        recorded = self._records.record(tiers, before, now)
+        if recorded.announcement is not None:
+            self._announce_unlocks(catalogue, recorded.announcement, titles)
+        return recorded.state
 
     def _collect_tiers(
         self,
@@ -79,21 +86,17 @@ class UnlockRecorder:
         values: dict[str, int],
         moments: dict[Threshold, UnlockMoment],
         unlocks: dict[str, Unlock],
-    ) -> tuple[dict[str, Tiers], dict[str, Tiers]]:
-        """The tiers to write, and those of them that are new."""
+    ) -> dict[str, Tiers]:
+        """The tiers to write: new ones, and recorded ones without a message."""
         tiers: dict[str, Tiers] = {}
-        new: dict[str, Tiers] = {}
         for entry in catalogue:
             recorded = unlocks[entry.id]["tiers"] if entry.id in unlocks else {}
             for tier, threshold in reached_tiers(entry, values.get(entry.value, 0)):
                 moment = moments.get(Threshold(entry.value, threshold))
-                if tier not in recorded:
-                    evidence = self._evidence(moment)
-                    tiers.setdefault(entry.id, {})[tier] = evidence
-                    new.setdefault(entry.id, {})[tier] = evidence
-                elif moment is not None and not is_dated(recorded[tier]):
+                is_undated = tier in recorded and not is_dated(recorded[tier])
+                if tier not in recorded or (is_undated and moment is not None):
                     tiers.setdefault(entry.id, {})[tier] = self._evidence(moment)
-        return tiers, new
+        return tiers
 
     def _evidence(self, moment: UnlockMoment | None) -> TierEvidence:
         if moment is None:
@@ -105,14 +108,9 @@ class UnlockRecorder:
     def _announce_unlocks(
         self,
         catalogue: Catalogue,
-        new: dict[str, Tiers],
+        claimed: ClaimedAnnouncement,
         titles: dict[str, str],
-        *,
-        is_first: bool,
     ) -> None:
-        announce = self._announce
-        if announce is None:
-            return
         unlocks: list[AnnouncedUnlock] = [
             {
                 "id": entry.id,
@@ -125,11 +123,14 @@ class UnlockRecorder:
                 "title": titles.get(evidence["session_id"] or ""),
             }
             for entry in catalogue
-            for tier, evidence in list(new.get(entry.id, {}).items())[-1:]
+            for tier, evidence in list(claimed.tiers.get(entry.id, {}).items())[-1:]
         ]
         announcement: Announcement = {
             "unlocks": unlocks,
             "count": len(unlocks),
-            "is_first_scan": is_first,
+            "is_first_scan": claimed.is_first,
         }
-        attempt(Step("announce achievements", lambda: announce(announcement)))
+        announce = self._announce
+        if announce is not None and unlocks:
+            attempt(Step("announce achievements", lambda: announce(announcement)))
+        self._records.settle_announcement(claimed.id)

@@ -1,29 +1,27 @@
 """Stored unlocks with their dates, and the latest snapshot.
 
-Both are JSON files, written atomically and readable only by their owner. Unlocks are never
-removed. The files contain no session titles: titles are looked up for display, so that
-purged sessions leave no text behind. Files of the original program are read once; its
-badges are different and stored separately under `inherited`.
+Unlocks are never removed. The records contain no session titles: titles are looked up for
+display, so that purged sessions leave no text behind. Files of the original program are read
+once; its badges are different and stored separately under `inherited`.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-import orjson
-
-from hermes_core.atomic_files import folder_locked, write_atomically
-from hermes_core.json_files import read_json
+from hermes_achievements.evaluation import announcements
+from hermes_achievements.evaluation.announcements import ClaimedAnnouncement
+from hermes_achievements.evaluation.record_storage import SNAPSHOT_FILE, STATE_FILE
+from hermes_core.errors import HermesError
 from hermes_core.json_values import object_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
+    from hermes_achievements.evaluation.record_storage import RecordStorage
     from hermes_achievements.evaluation.snapshot import Snapshot, TierEvidence, Unlock, UnlockState
-    from hermes_core.clock import Clock
     from hermes_core.json_values import JsonObject
 
     Tiers = dict[str, TierEvidence]
@@ -52,7 +50,11 @@ def validate_state(state: JsonObject) -> UnlockState:
             first = min(tier["at"] for tier in tiers.values())
             valid[name] = cast("Unlock", {**unlock, "tiers": tiers, "unlocked_at": first})
     parts = {"unlocks": valid, "inherited": without_titles(inherited)}
-    return cast("UnlockState", {**state, **parts})
+    result = cast("UnlockState", {**state, **parts})
+    due = announcements.valid_announcements(result.pop("unannounced", None))
+    if due:
+        result["unannounced"] = due
+    return result
 
 
 def _validate_tiers(name: str, stored: JsonObject) -> Tiers:
@@ -117,44 +119,73 @@ def without_titles(value: Any) -> Any:
 
 
 RECORDS_VERSION: Final = 2
-STATE_FILE: Final = "state.json"
-SNAPSHOT_FILE: Final = "scan_snapshot.json"
+
+
+class RecordedTiers(NamedTuple):
+    """The unlocks after tiers were recorded; the announcement of those that were not before."""
+
+    state: UnlockState
+    announcement: ClaimedAnnouncement | None = None
 
 
 class UnlockRecords:
-    """The achievement files of a user.
+    """The recorded unlocks and the snapshot of a user.
 
-    *folder* is created by the first write. `problem` is the error of the last failed write,
-    or None.
+    `problem` is the error of the last failed write, or None.
     """
 
-    def __init__(self, folder: Callable[[], Path], clock: Clock) -> None:
+    def __init__(self, storage: Callable[[], RecordStorage]) -> None:
         self.problem: str | None = None
-        self._folder = folder
-        self._clock = clock
+        self._storage = storage
 
     def state(self) -> UnlockState:
         """The unlocks; those of the original program are under `inherited`."""
-        return validate_state(self._read(STATE_FILE) or self._legacy_state())
+        return validate_state(self._storage().read(STATE_FILE))
 
     def save_state(self, state: UnlockState) -> None:
         """Replace the unlocks."""
-        self._write(STATE_FILE, {**state, "version": RECORDS_VERSION})
+        self._storage().write(STATE_FILE, _storable(state))
 
-    def record(self, new: dict[str, Tiers]) -> UnlockState:
+    def record(self, tiers: dict[str, Tiers], known: UnlockState, now: float) -> RecordedTiers:
         """Add tiers to the unlocks; tiers recorded by another process are kept.
 
-        If the file cannot be written, the merged state is returned and `problem` is set.
+        The announcement of new ones is recorded as due: call `settle_announcement` after it. If
+        they cannot be stored, they are added to the *known* state and `problem` is set.
         """
+        results: list[RecordedTiers] = []
+
+        def change(stored: JsonObject) -> JsonObject:
+            before = validate_state(stored)
+            new = _unrecorded(tiers, before["unlocks"])
+            is_first = not before["unlocks"]
+            state = merge_tiers(before, tiers)
+            announcement = None
+            if new:
+                name = announcements.add(state, new, now, is_first=is_first)
+                announcement = ClaimedAnnouncement(name, new, is_first)
+            results.append(RecordedTiers(state, announcement))
+            return _storable(state)
+
         try:
-            with folder_locked(self._folder()):
-                state = merge_tiers(self.state(), new)
-                self.save_state(state)
-        except OSError as error:
+            self._storage().change(STATE_FILE, change)
+        except (OSError, HermesError) as error:
             self._report_problem(error)
-            return merge_tiers(self.state(), new)
+            return RecordedTiers(merge_tiers(known, tiers))
         self.problem = None
-        return state
+        return results[-1]
+
+    def settle_announcement(self, name: str) -> None:
+        """Record that an announcement was made."""
+        self._change(lambda state: announcements.remove(state, name))
+
+    def take_over_announcements(self, now: float) -> list[ClaimedAnnouncement]:
+        """The announcements of processes that died; this process makes them."""
+        claimed: list[ClaimedAnnouncement] = []
+
+        def take_over(state: UnlockState) -> None:
+            claimed[:] = announcements.take_over(state, now)
+
+        return claimed if self._change(take_over) else []
 
     def zone(self) -> str:
         """The recorded time zone of days, or ''."""
@@ -165,58 +196,73 @@ class UnlockRecords:
         """Record the time zone of days, unless one is recorded."""
         if not name or self.zone():
             return
-        try:
-            with folder_locked(self._folder()):
-                state = self.state()
-                self.save_state({**state, "zone": state.get("zone") or name})
-        except OSError as error:
-            self._report_problem(error)
+
+        def remember(state: UnlockState) -> None:
+            state["zone"] = state.get("zone") or name
+
+        self._change(remember)
 
     def snapshot(self) -> Snapshot | None:
         """The latest complete snapshot; None without a valid one."""
-        result = self._read(SNAPSHOT_FILE)
+        result = self._storage().read(SNAPSHOT_FILE)
         if result.get("version") != RECORDS_VERSION:  # the original program uses the same file name
             return None
         return validate_snapshot(result)
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
-        """Replace the snapshot; sets `problem` if the file cannot be written."""
+        """Replace the snapshot; sets `problem` if it cannot be stored."""
         try:
-            self._write(SNAPSHOT_FILE, {**snapshot, "version": RECORDS_VERSION})
-        except OSError as error:
+            self._storage().write(SNAPSHOT_FILE, _storable(snapshot))
+        except (OSError, HermesError) as error:
             self._report_problem(error)
 
     def reset(self) -> None:
         """Delete every unlock and the snapshot; the next scan finds them again."""
-        with folder_locked(self._folder()):
-            self.save_state({**self.state(), "unlocks": {}})
-            (self._folder() / SNAPSHOT_FILE).unlink(missing_ok=True)
+        storage = self._storage()
+        storage.change(STATE_FILE, _without_unlocks)
+        storage.remove(SNAPSHOT_FILE)
 
-    def _report_problem(self, error: OSError) -> None:
+    def _change(self, change: Callable[[UnlockState], object]) -> bool:
+        """Change the stored state; returns whether it was stored."""
+
+        def replace(stored: JsonObject) -> JsonObject:
+            state = validate_state(stored)
+            change(state)
+            return _storable(state)
+
+        try:
+            self._storage().change(STATE_FILE, replace)
+        except (OSError, HermesError) as error:
+            self._report_problem(error)
+            return False
+        return True
+
+    def _report_problem(self, error: Exception) -> None:
         if self.problem is None:
             log.warning("achievements not saved: %s", error)
         self.problem = str(error)
 
-    def _read(self, name: str) -> JsonObject:
-        path = self._folder() / name
-        try:
-            result = read_json(path, {}, self._clock).value
-        except OSError as error:  # unreadable, or damaged and not movable
-            log.warning("achievements file unreadable: %s: %s", path, error)
-            return {}
-        return result if isinstance(result, dict) else {}
 
-    def _legacy_state(self) -> JsonObject:
-        """The state file of newer releases of the original program."""
-        folder = self._folder()
-        legacy_path = folder.parent.parent / "plugin-data" / folder.name / STATE_FILE
-        result = read_json(legacy_path, {}, self._clock).value if legacy_path.is_file() else {}
-        return result if isinstance(result, dict) else {}
+def _storable(value: Mapping[str, object]) -> JsonObject:
+    """What is stored of the unlocks or of a snapshot: no titles."""
+    return cast("JsonObject", without_titles({**value, "version": RECORDS_VERSION}))
 
-    def _write(self, name: str, value: Mapping[str, object]) -> None:
-        options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS
-        content = orjson.dumps(without_titles(value), default=list, option=options)
-        write_atomically(self._folder() / name, content)
+
+def _without_unlocks(stored: JsonObject) -> JsonObject:
+    state = validate_state(stored)
+    state.pop("unannounced", None)
+    return _storable({**state, "unlocks": {}})
+
+
+def _unrecorded(tiers: dict[str, Tiers], unlocks: Mapping[str, Unlock]) -> dict[str, Tiers]:
+    """The tiers that are not among the recorded ones."""
+    result: dict[str, Tiers] = {}
+    for achievement_id, items in tiers.items():
+        recorded = unlocks[achievement_id]["tiers"] if achievement_id in unlocks else {}
+        new = {tier: item for tier, item in items.items() if tier not in recorded}
+        if new:
+            result[achievement_id] = new
+    return result
 
 
 def merge_tiers(state: UnlockState, new: dict[str, Tiers]) -> UnlockState:

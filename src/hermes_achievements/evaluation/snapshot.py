@@ -29,12 +29,21 @@ class Unlock(TypedDict, total=False):
     unlocked_at: float
 
 
+class DueAnnouncement(TypedDict):
+    """Tiers by achievement that were recorded and have to be announced."""
+
+    since: float
+    tiers: dict[str, list[str]]
+    is_first: bool
+
+
 class UnlockState(TypedDict):
     """The recorded unlocks; those of the original program are under `inherited`."""
 
     unlocks: dict[str, Unlock]
     inherited: JsonObject
     zone: NotRequired[str]
+    unannounced: NotRequired[dict[str, DueAnnouncement]]
     version: NotRequired[int]
 
 

@@ -97,6 +97,10 @@ class History(Protocol):
 class Ledger(Protocol):
     """Stored results of scans; a lost ledger is rebuilt by a full scan."""
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether processes of other machines, maybe of other releases, write it, too."""
+
     def notes(self) -> dict[str, bytes]:
         """All notes by name."""
 

@@ -41,6 +41,8 @@ T = TypeVar("T")
 class MemoryLedger:
     """A ledger in memory."""
 
+    is_shared = False
+
     def __init__(self) -> None:
         self._notes: dict[str, bytes] = {}
         self._entries: dict[str, tuple[int, LedgerEntry]] = {}

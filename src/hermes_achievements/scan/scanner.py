@@ -27,7 +27,7 @@ from hermes_achievements.scan.workers import (
     run_jobs,
     run_jobs_inline,
 )
-from hermes_core.errors import LedgerDamagedError, ScanBusyError
+from hermes_core.errors import LedgerDamagedError, ScanBusyError, ScanError
 from hermes_core.time_zones import find_zone
 
 if TYPE_CHECKING:
@@ -149,6 +149,8 @@ class Scanner:
         if not is_same_history:
             self._ledger.clear()  # it belongs to another history
             return _FullScanPlan(1, current, rereads=True)
+        if self._ledger.is_shared:
+            self._refuse_newer_rules(state)
         if current.message < state.position.message or current.change < state.position.change:
             # An older copy replaced the history: its new messages reuse known IDs.
             return _FullScanPlan(state.generation + 1, current, rereads=True)
@@ -161,6 +163,18 @@ class Scanner:
                 state.generation, state.pending_position, rereads=True, resumes=True
             )
         return state
+
+    def _refuse_newer_rules(self, state: _LedgerState) -> None:
+        """Leave a shared ledger to newer releases: two releases would rebuild it in turn."""
+        for stored, own in (
+            (state.rules, self._rules),
+            (state.metric_rules, self._metric_rules),
+        ):
+            if stored is not None and orjson.loads(stored)[0] > orjson.loads(own)[0]:
+                raise ScanError(
+                    "the statistics were written by a newer release of Hermes on another "
+                    "machine. Update Hermes on this one"
+                )
 
     # Full scans
 
@@ -276,7 +290,7 @@ class Scanner:
             entries = self._replace(history, changed, tally, skipped)
             notes |= {"tally": tally.pack(), "mark": orjson.dumps(tuple(position))}
             self._ledger.save(entries, notes, state.generation)
-        elif notes or position != state.position:
+        elif notes or not position.has_same_messages(state.position):
             self._ledger.save(
                 (), {**notes, "mark": orjson.dumps(tuple(position))}, state.generation
             )

@@ -16,6 +16,7 @@ from hermes_core.atomic_files import folder_locked
 from hermes_core.clock import SystemClock
 from hermes_core.errors import UsageError
 from hermes_core.json_files import read_json, write_json
+from hermes_state.files import RULES_FILE, RULES_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from hermes_state.files import FileRepository
 
 RUN_PREFIX: Final = "run: "
-GRANTS_FILE: Final = "approvals.json"
-SHARED_NAME: Final = "grants"  # of the file in a database
+GRANTS_FILE: Final = RULES_FILE
+SHARED_NAME: Final = RULES_NAME  # of the file in a database
 KEY_PATTERN: Final = re.compile(r"[a-z][a-z0-9]*([-_:.][A-Za-z0-9_.-]+)*")
 # A wildcard never reaches into a second command, nor covers what a comment asks for.
 SHELL_OPERATORS: Final = re.compile(r"[;&|`$()<>\n\\#]")

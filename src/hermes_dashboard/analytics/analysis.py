@@ -26,7 +26,7 @@ from hermes_core.backoff import Backoff
 from hermes_core.errors import HermesError, ScanBusyError, ScanError
 from hermes_core.isolate import Step, attempt
 from hermes_core.time_zones import find_zone
-from hermes_state.ledger.file import LedgerFile
+from hermes_state.ledger.factory import open_ledger
 
 if TYPE_CHECKING:
     from hermes_achievements.activity import Activity
@@ -34,7 +34,11 @@ if TYPE_CHECKING:
     from hermes_achievements.service import HistorySource
     from hermes_dashboard.models.session_query import SessionQuery
     from hermes_state import SessionDB
+    from hermes_state.ledger.file import LedgerFile
+    from hermes_state.ledger.shared import SharedLedger
     from hermes_state.sessions.totals import ModelNumbers, SessionNumbers
+
+    AnyLedger = LedgerFile | SharedLedger
 
 log = logging.getLogger(__name__)
 
@@ -167,7 +171,7 @@ class Analysis:
         source = achievements.source(self._db.db_path)
         if source.zone != self._zone:
             self._replace({}, source.zone)
-        with contextlib.closing(LedgerFile(self._db.db_path)) as ledger:
+        with contextlib.closing(open_ledger(self._db.db_path)) as ledger:
             for attempt_number in itertools.count(1):
                 if _is_free(ledger) and self._scan(source):
                     break
@@ -192,7 +196,7 @@ class Analysis:
             self._activities, self._zone, self._entry_marks = activities, zone, {}
             self._edition += 1
 
-    def _show_progress(self, ledger: LedgerFile, attempt_number: int) -> None:
+    def _show_progress(self, ledger: AnyLedger, attempt_number: int) -> None:
         """Show the progress of a scan by another process or by the achievements."""
         done, total = ledger.count(), len(self._numbers)
         with self._lock:
@@ -219,7 +223,7 @@ class Analysis:
         if self._is_closed.is_set():
             raise ScanError("the dashboard is shutting down")
 
-    def _load_activities(self, ledger: LedgerFile) -> None:
+    def _load_activities(self, ledger: AnyLedger) -> None:
         """Read the ledger entries that have changed."""
         marks = ledger.facts_versions()
         changed = [
@@ -240,8 +244,8 @@ class Analysis:
         if len(changed) <= MAX_INLINE_SESSIONS:
             read_in_process(ledger, self._zone, changed, add)
         else:
-            open_ledger = functools.partial(LedgerFile, self._db.db_path)
-            read_in_subprocess(open_ledger, self._zone, changed, add, self._process.started)
+            opening = functools.partial(open_ledger, self._db.db_path)
+            read_in_subprocess(opening, self._zone, changed, add, self._process.started)
         with self._lock:
             self._activities = activities
             self._edition += 1
@@ -262,7 +266,7 @@ class Analysis:
         self._idle.wait(10)
 
 
-def _is_free(ledger: LedgerFile) -> bool:
+def _is_free(ledger: AnyLedger) -> bool:
     """Whether no other scan holds the ledger; checked before starting a process."""
     with ledger.try_lock() as is_locked:
         return is_locked

@@ -97,6 +97,7 @@ class ChangeDetector:
 
     def __init__(self, context: DashboardContext) -> None:
         self._history = context.db.ledger.history()
+        self._engine = context.db.engine
         self._gateway = context.gateway
         self._version = 0
         self._position: HistoryPosition | None = None
@@ -110,7 +111,7 @@ class ChangeDetector:
         attempt(Step("poll the gateway", self._gateway_changed))
 
     def _record_history(self) -> None:
-        version = self._history.version()
+        version = self._engine.version()
         self._position, self._version = self._history.position(), version
 
     def poll(self, *, is_gateway_due: bool) -> list[LiveEvent]:
@@ -128,7 +129,7 @@ class ChangeDetector:
 
     def _poll_history(self) -> list[LiveEvent]:
         try:
-            version = self._history.version()
+            version = self._engine.version()
         except StoreError:
             return []  # requests report the error
         if version != self._version:

@@ -37,16 +37,15 @@ SELECT_PLATFORMS: Final = """
 
 BOUND_NODE: Final = "SELECT node FROM hermes_bound_place WHERE session_key = ?"
 BIND: Final = """
-    INSERT INTO hermes_bound_place (session_key, node) VALUES (?, ?)
-    ON CONFLICT (session_key) DO UPDATE SET node = excluded.node
+    INSERT INTO hermes_bound_place (session_key, node) VALUES (?, ?) ON CONFLICT DO NOTHING
 """
 RELEASE: Final = "DELETE FROM hermes_bound_place WHERE node = ?"
 BOUND_WAITING: Final = """
-    SELECT w.inbox_id, w.platform, w.session_key, w.payload, b.node
-    FROM hermes_inbox w JOIN hermes_bound_place b ON b.session_key = w.session_key
-    WHERE w.state = 'waiting' AND w.state IN ('waiting', 'claimed') AND NOT EXISTS (
+    SELECT w.inbox_id, w.platform, w.session_key, w.payload, b.node, NOT EXISTS (
         SELECT 1 FROM hermes_inbox c WHERE c.session_key = w.session_key
             AND c.inbox_id < w.inbox_id AND c.state IN ('waiting', 'claimed'))
+    FROM hermes_inbox w JOIN hermes_bound_place b ON b.session_key = w.session_key
+    WHERE w.state = 'waiting' AND w.state IN ('waiting', 'claimed') ORDER BY w.inbox_id
 """
 
 
@@ -70,6 +69,7 @@ class BoundMessage(NamedTuple):
     session_key: str
     payload: JsonObject
     node: str
+    is_oldest: bool  # of its place
 
 
 class SettingDifference(NamedTuple):
@@ -123,9 +123,12 @@ class NodeRepository(Repository):
         return sorted({node for node, _ in gateways.values()})
 
     def bind(self, session_key: str) -> None:
-        """Let only this node handle the messages of a place: its folder is here."""
+        """Let only this node handle the messages of a place: its folder is here.
+
+        A place that is bound to another node stays there: only its commands are handled here.
+        """
         node = self.identity.host
-        if self.engine.read(lambda r: r.value(BOUND_NODE, (session_key,))) != node:
+        if self.engine.read(lambda r: r.value(BOUND_NODE, (session_key,))) is None:
             self.engine.write(lambda tx: tx.run(BIND, (session_key, node)))
 
     def release(self, node: str) -> int:
@@ -140,14 +143,14 @@ class NodeRepository(Repository):
         return self.engine.write(release)
 
     def waiting_for_nodes(self) -> list[BoundMessage]:
-        """The oldest waiting message of each place that is bound to a node without a gateway."""
+        """The waiting messages of places that are bound to a node without a gateway."""
 
         def read(reader: Reader) -> list[BoundMessage]:
             nodes = {node for node, _ in self._running_gateways(reader).values()}
             rows = reader.rows(BOUND_WAITING)
             return [
-                BoundMessage(inbox_id, platform, session_key, json.loads(payload), node)
-                for inbox_id, platform, session_key, payload, node in rows
+                BoundMessage(inbox_id, platform, key, json.loads(payload), node, bool(is_oldest))
+                for inbox_id, platform, key, payload, node, is_oldest in rows
                 if node not in nodes
             ]
 

@@ -21,8 +21,13 @@ def is_url(place: str) -> bool:
     return place.startswith(("postgresql://", "postgres://")) or "=" in place.partition("/")[0]
 
 
-def open_database(place: str, *, read_only: bool, may_be_empty: bool = False) -> Database:
-    """Open a database; with *may_be_empty*, one without a history can be read."""
+def open_database(
+    place: str, *, read_only: bool, may_be_empty: bool = False, may_be_unfinished: bool = False
+) -> Database:
+    """Open a database; with *may_be_empty*, one without a history can be read.
+
+    With *may_be_unfinished*, a copy into it can be continued.
+    """
     clock, settings = SystemClock(), StoreSettings.of_home()
     if not is_url(place):
         path = Path(place).expanduser().absolute()
@@ -32,7 +37,13 @@ def open_database(place: str, *, read_only: bool, may_be_empty: bool = False) ->
             )
         if "://" in place:
             raise UsageError(f"{place} is not a PostgreSQL URL: postgresql://USER@HOST/DATABASE")
-        return SqliteDatabase(path, read_only=read_only, clock=clock, settings=settings)
+        return SqliteDatabase(
+            path,
+            read_only=read_only,
+            clock=clock,
+            settings=settings,
+            may_be_unfinished=may_be_unfinished,
+        )
     return open_postgres(
         place,
         paths.state_db_path(),
@@ -40,6 +51,7 @@ def open_database(place: str, *, read_only: bool, may_be_empty: bool = False) ->
         clock=clock,
         settings=settings,
         may_be_empty=may_be_empty,
+        may_be_unfinished=may_be_unfinished,
     )
 
 
@@ -51,6 +63,7 @@ def open_postgres(
     clock: Clock,
     settings: StoreSettings,
     may_be_empty: bool = False,
+    may_be_unfinished: bool = False,
 ) -> Database:
     """Open a PostgreSQL database; its journals and derived files are beside *path*."""
     from hermes_state.engine.postgres.driver import require_driver  # noqa: PLC0415 - an extra
@@ -66,4 +79,5 @@ def open_postgres(
         clock=clock,
         settings=settings,
         may_be_empty=may_be_empty,
+        may_be_unfinished=may_be_unfinished,
     )

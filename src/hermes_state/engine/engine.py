@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hermes_core.errors import StoreError
+from hermes_core.errors import StoreError, StoreUnreachableError
 from hermes_state.engine import process_identity
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.process_identity import ProcessIdentity
@@ -96,7 +96,10 @@ class Engine:
 
         def report(error: BaseException) -> None:
             if isinstance(error, DriverError) and self.database.is_write_refused(error):
-                log.warning("%s: the database refuses the write (%s); trying again", step, error)
+                reason = self.database.to_store_error(error)
+                is_reported = isinstance(reason, StoreUnreachableError)
+                level = logging.DEBUG if is_reported else logging.WARNING
+                log.log(level, "%s: the database refuses the write (%s); trying again", step, error)
                 self.writer().later(REFUSED_SECONDS, lambda: self.write_soon(work, step))
             else:
                 log.error("%s failed: %s", step, error)

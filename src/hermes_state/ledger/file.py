@@ -65,6 +65,8 @@ SESSIONS_ON_DAY: Final = """
 class LedgerFile:
     """The ledger of one history."""
 
+    is_shared = False
+
     def __init__(self, database: Path) -> None:
         name = "statistics.db" if database.name == "state.db" else f"{database.name}.statistics"
         self.path = database.with_name(name)

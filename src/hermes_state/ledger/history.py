@@ -18,7 +18,7 @@ from hermes_core.history_rows import (
 )
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.engine import ENGINES
-from hermes_state.messages.rows import decode_json
+from hermes_state.messages.rows import PORTABLE_JSON_PREFIX, decode_json
 from hermes_state.sessions import lineage
 from hermes_state.store_settings import StoreSettings
 
@@ -69,6 +69,13 @@ TITLES: Final = """
 
 
 TITLES_UNINDEXED: Final = "SELECT title FROM sessions WHERE id = ?"
+# In a database that several processes write to, numbers are those of transactions: one with a
+# lower number may commit later, so the sum of the recent ones is compared, too.
+RECENT_TRANSACTIONS: Final = 10_000
+CHANGES_VERSION: Final = """
+    SELECT sum(sequence), count(*) FROM hermes_change WHERE sequence > ? + (
+        SELECT sequence FROM hermes_change WHERE sequence > 0 ORDER BY sequence DESC LIMIT 1)
+"""
 COUNT_THROUGH: Final = "SELECT count(*) FROM messages WHERE session_id = ? AND id <= ?"
 HISTORY_ID: Final = "SELECT value FROM hermes_layout WHERE name = 'history'"
 MAX_EXACT_INTEGER: Final = 2**53
@@ -103,7 +110,11 @@ def _signature_sql(columns: Columns) -> str:
 
 @cache
 def _rows_sql(columns: Columns, *, with_copies: bool) -> str:
-    """Complete tool results, the start of other contents, and the length of user messages."""
+    """Complete tool results, the start of other contents, and the length of user messages.
+
+    Contents with several parts have the length 0. In a file they start with a zero character,
+    where SQLite ends a text.
+    """
     observed = "coalesce(m.observed, 0)" if "observed" in columns.messages else "0"
     copy, join = "0", ""
     if with_copies:
@@ -113,7 +124,9 @@ def _rows_sql(columns: Columns, *, with_copies: bool) -> str:
         "SELECT m.id, m.role, m.timestamp,"  # noqa: S608 - columns of the file
         " CASE m.role WHEN 'tool' THEN CAST(m.content AS BLOB)"
         f" ELSE CAST(substr(m.content, 1, {CONTENT_BYTES}) AS BLOB) END,"
-        " CASE m.role WHEN 'user' THEN coalesce(length(m.content), 0) ELSE 0 END,"
+        f" CASE WHEN m.role <> 'user' OR substr(m.content, 1, {len(PORTABLE_JSON_PREFIX)})"
+        f" = '{PORTABLE_JSON_PREFIX}' THEN 0"
+        " ELSE coalesce(length(m.content), 0) END,"
         f" CAST(m.tool_calls AS BLOB), m.tool_name, m.tool_call_id, {copy}, {observed}"
         f" FROM messages m{join} WHERE m.session_id = ? AND m.id > ?"
     )
@@ -131,8 +144,11 @@ class StoreHistory:
         return self._engine.read(_position)
 
     def version(self) -> int:
-        """A number that changes when the file is written to."""
-        return self._engine.version()
+        """A number that changes with what statistics count; with every commit of a file."""
+        if self._engine.database.is_file:
+            return self._engine.version()
+        row = self._engine.read(lambda reader: reader.row(CHANGES_VERSION, (-RECENT_TRANSACTIONS,)))
+        return crc32(repr(row).encode())
 
     def is_same_history(self, position: HistoryPosition) -> bool:
         """Whether *position* refers to this history, not to a replaced one."""
@@ -147,7 +163,12 @@ class StoreHistory:
         return self._engine.read(lambda reader: _changed_since(reader, position))
 
     def signatures(self) -> dict[str, str]:
-        """Every session with a checksum of its row, to detect changes by other programs."""
+        """Every session with a checksum of its row, to detect changes by other programs.
+
+        They write to files only.
+        """
+        if not self._engine.database.is_file:
+            return {}
         rows = self._engine.read(
             lambda reader: _read_leniently(reader, reader.prepared(_signature_sql), ())
         )

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
     from hermes_state.ledger.file import LedgerFile
     from hermes_state.ledger.history import StoreHistory
+    from hermes_state.ledger.shared import SharedLedger
 
 UPSERT_CHANGE: Final = """
     INSERT INTO hermes_change (session_id, sequence)
@@ -43,8 +44,8 @@ class LedgerRepository(Repository):
 
         return StoreHistory(self.engine)
 
-    def open(self) -> LedgerFile:
-        """The ledger file of this store; close it after use."""
-        from hermes_state.ledger.file import LedgerFile  # noqa: PLC0415 - rarely needed
+    def open(self) -> LedgerFile | SharedLedger:
+        """The ledger of this store; close it after use."""
+        from hermes_state.ledger.factory import open_ledger  # noqa: PLC0415 - rarely needed
 
-        return LedgerFile(self.engine.path)
+        return open_ledger(self.engine.path)

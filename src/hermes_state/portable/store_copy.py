@@ -11,7 +11,7 @@ from zlib import crc32
 
 from hermes_core.errors import StoreError, UsageError
 from hermes_state.messages.rows import JSON_PREFIX, PORTABLE_JSON_PREFIX, shared_content
-from hermes_state.schema.layout import ADD_LAYOUT
+from hermes_state.schema.layout import ADD_LAYOUT, REMOVE_LAYOUT, UNFINISHED_COPY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     Progress = Callable[[str, int, int], object]
 
 SLICE_ROWS: Final = 200
+MAX_SLICE_BYTES: Final = 8_000_000  # fewer rows are read at once if they are long
 COPY_OF: Final = "copy_of"
 HISTORY: Final = "SELECT value FROM hermes_layout WHERE name = 'history'"
+NEWEST_MESSAGE: Final = "SELECT max(id) FROM messages"
 COPIED_HISTORY: Final = "SELECT value FROM hermes_layout WHERE name = 'copy_of'"
 
 
@@ -82,14 +84,16 @@ LEFT_OUT: Final = frozenset(
         "hermes_draft", "hermes_change", "compression_locks", "session_turn_leases",
         "hermes_commit", "hermes_search_pending",
         "hermes_search_words", "hermes_search_term", "hermes_bound_place",
+        "hermes_ledger_note", "hermes_ledger_session",
     }
 )  # fmt: skip
 
 
 class CopyReport(NamedTuple):
-    """The rows of each table that was copied."""
+    """The rows of each table that was copied, and the number of files."""
 
     tables: dict[str, int]
+    files: int = 0
 
     @property
     def rows(self) -> int:
@@ -106,8 +110,11 @@ class StoreCopy:
         self._writer = writer
         self._tables = [table for table in TABLES if table.name in source.columns.tables]
 
-    def run(self, progress: Progress) -> CopyReport:
-        """Copy what is missing, then compare both sides."""
+    def run(self, progress: Progress, copy_files: Callable[[], int] = lambda: 0) -> CopyReport:
+        """Copy what is missing, compare both sides, and run *copy_files*.
+
+        Until all of it is done, the target cannot be opened as a history.
+        """
         self._check_target()
         counts = {table.name: self._count(self._source, table) for table in self._tables}
         total, done = sum(counts.values()), 0
@@ -121,29 +128,43 @@ class StoreCopy:
                 self._writer.submit(lambda tx, table=table: _continue_numbers(tx, table))  # type: ignore[misc]
         self._writer.submit(lambda tx: tx.update_planner())
         self._verify(counts, progress)
-        return CopyReport(counts)
+        files = copy_files()
+        self._writer.submit(lambda tx: tx.run(REMOVE_LAYOUT, (UNFINISHED_COPY,)))
+        return CopyReport(counts, files)
 
     def _check_target(self) -> None:
         history = self._source.read(lambda reader: reader.value(HISTORY))
+        if self._target.read(lambda reader: reader.value(HISTORY)) == history:
+            raise UsageError(
+                f"{self._target.place} is the history that would be copied. Name another database "
+                "or file."
+            )
         copied = self._target.read(lambda reader: reader.value(COPIED_HISTORY))
         has_rows = self._target.read(lambda r: r.value("SELECT 1 FROM sessions LIMIT 1"))
         if has_rows is not None and copied != history:
             raise UsageError(
                 f"{self._target.place} already holds another history. Choose an empty database."
             )
-        self._writer.submit(lambda tx: tx.run(ADD_LAYOUT, (COPY_OF, str(history))))
+        newest, newest_copied = (
+            database.read(lambda reader: reader.value(NEWEST_MESSAGE) or 0)
+            for database in (self._source, self._target)
+        )
+        if newest_copied > newest:
+            raise UsageError(
+                f"{self._target.place} was copied from this history and used since: it has newer "
+                "messages, which another copy would damage. Choose an empty database."
+            )
+        self._writer.submit(lambda tx: _mark_unfinished(tx, str(history)))
 
     def _copy_rows(self, table: CopiedTable, *, replaces: bool = False) -> Iterator[int]:
         """Copy the rows after the last one that is there, or all; the number of rows so far."""
         names = self._columns(table)
-        keys = [names.index(name) for name in table.key]
         cleared = [names.index(name) for name in (*table.cleared, *table.later) if name in names]
         insert = _upsert(table, names) if replaces else _insert(table, names)
         kinds = self._kinds(table, names)
         position = None if replaces else self._target.read(lambda r: _last_key(r, table))
         copied = 0 if position is None else self._count(self._target, table)
-        while rows := self._slice(table, names, position):
-            position = tuple(rows[-1][at] for at in keys)
+        for rows in _slices(self._source, table, names, position):
             values = [
                 tuple(map(shared_content, _with_none(_fitting(row, kinds), cleared)))
                 for row in rows
@@ -151,10 +172,6 @@ class StoreCopy:
             self._writer.submit(lambda tx, values=values: tx.many(insert, values))  # type: ignore[misc]
             copied += len(rows)
             yield copied
-
-    def _slice(self, table: CopiedTable, names: list[str], position: Row | None) -> list[Row]:
-        sql, values = _select(table, names, position)
-        return self._source.read(lambda reader: reader.rows(sql, values))
 
     def _columns(self, table: CopiedTable) -> list[str]:
         """The columns that both sides have."""
@@ -217,18 +234,40 @@ class Checksum(NamedTuple):
 def _checksum(
     database: DatabaseReader, table: CopiedTable, names: list[str], kinds: list[ValueKind | None]
 ) -> Checksum:
-    keys = [names.index(name) for name in table.key]
-    position: Row | None = None
     rows = total = 0
-    while True:
-        sql, values = _select(table, names, position)
-        part = database.read(lambda reader, s=sql, v=values: reader.rows(s, v))  # type: ignore[misc]
-        if not part:
-            return Checksum(rows, total)
+    for part in _slices(database, table, names, None):
         rows += len(part)
         for row in part:
             total += crc32(repr([_comparable(value) for value in _fitting(row, kinds)]).encode())
-        position = tuple(part[-1][at] for at in keys)
+    return Checksum(rows, total)
+
+
+def _slices(
+    database: DatabaseReader, table: CopiedTable, names: list[str], position: Row | None
+) -> Iterator[list[Row]]:
+    """The rows after a position, in slices whose texts fit into memory."""
+    keys = [names.index(name) for name in table.key]
+    limit = SLICE_ROWS
+    while True:
+        sql, values = _select(table, names, position, limit)
+        rows, size = database.read(lambda reader, s=sql, v=values: _read_slice(reader, s, v))  # type: ignore[misc]
+        if not rows:
+            return
+        limit = min(SLICE_ROWS, max(1, len(rows) * MAX_SLICE_BYTES // max(size, 1)))
+        position = tuple(rows[-1][at] for at in keys)
+        yield rows
+
+
+def _read_slice(reader: Reader, sql: str, values: Row) -> tuple[list[Row], int]:
+    """Rows of a statement up to the size of a slice, at least one; and their size."""
+    rows: list[Row] = []
+    size = 0
+    for row in reader.execute(sql, values):
+        rows.append(row)
+        size += sum(len(value) for value in row if isinstance(value, (str, bytes)))
+        if size >= MAX_SLICE_BYTES:
+            break
+    return rows, size
 
 
 def _comparable(value: object) -> object:
@@ -243,13 +282,20 @@ def _comparable(value: object) -> object:
     return bytes(value) if isinstance(value, (bytes, memoryview)) else value
 
 
-def _select(table: CopiedTable, names: list[str], position: Row | None) -> tuple[str, Row]:
+def _select(
+    table: CopiedTable, names: list[str], position: Row | None, limit: int
+) -> tuple[str, Row]:
     keys = ", ".join(table.key)
     where = ""
     if position is not None:
         where = f" WHERE ({keys}) > ({', '.join('?' * len(table.key))})"
-    sql = f"SELECT {', '.join(names)} FROM {table.name}{where} ORDER BY {keys} LIMIT {SLICE_ROWS}"  # noqa: S608
+    sql = f"SELECT {', '.join(names)} FROM {table.name}{where} ORDER BY {keys} LIMIT {limit}"  # noqa: S608
     return sql, position or ()
+
+
+def _mark_unfinished(tx: Tx, history: str) -> None:
+    tx.run(ADD_LAYOUT, (COPY_OF, history))
+    tx.run(ADD_LAYOUT, (UNFINISHED_COPY, "1"))
 
 
 def _insert(table: CopiedTable, names: list[str]) -> str:

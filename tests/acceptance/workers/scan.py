@@ -13,7 +13,7 @@ from reporting import Report
 
 from hermes_achievements.scan.scanner import Scanner, ScanProgress
 from hermes_core.errors import HermesError
-from hermes_state.ledger.file import LedgerFile
+from hermes_state.ledger.factory import open_ledger
 from hermes_state.ledger.history import open_history
 
 
@@ -23,7 +23,7 @@ def main() -> None:
     database, folder = sys.argv[2:4]
     scanner = Scanner(
         functools.partial(open_history, database),
-        LedgerFile(Path(folder) / "state.db"),
+        open_ledger(Path(folder) / "state.db"),
         "UTC",
         processes=2,
         save_seconds=0,

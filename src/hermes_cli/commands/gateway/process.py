@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway import status
 from gateway.platforms.local import socket_path
@@ -14,11 +14,13 @@ from gateway.status import RuntimeFacts
 from hermes_cli import history
 from hermes_core import background_process, human_format, log_file, paths
 from hermes_core.background_process import end
-from hermes_core.errors import UsageError
+from hermes_core.errors import StoreError, UsageError
+from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:
     import argparse
 
+    from gateway.status import RuntimeStatus
     from hermes_cli.output import CommandOutput
 
 START_SECONDS = 20.0
@@ -98,7 +100,9 @@ def stop(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Stop the running gateway."""
     process_id = status.running_pid()
     if process_id is None:
-        out.text("The gateway is not running.")
+        out.text(f"The gateway is not running{' on this machine' if _is_shared() else ''}.")
+        if _is_shared():
+            out.hint("`hermes nodes` lists the gateways of other machines.")
         return 0
     end(
         process_id,
@@ -107,8 +111,19 @@ def stop(_arguments: argparse.Namespace, out: CommandOutput) -> int:
         lambda: out.progress("Waiting for current turns to finish…"),
     )
     out.progress("")
-    out.text("Gateway stopped. Pending messages will be answered after the next start.")
+    if _is_shared():
+        out.text(
+            "Gateway stopped on this machine. Gateways of other machines continue (see `hermes "
+            "nodes`); without one, pending messages will be answered after the next start."
+        )
+    else:
+        out.text("Gateway stopped. Pending messages will be answered after the next start.")
     return 0
+
+
+def _is_shared() -> bool:
+    """Whether gateways of other machines may use the same history."""
+    return bool(store_url(paths.state_db_path()))
 
 
 def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -116,44 +131,74 @@ def print_status(arguments: argparse.Namespace, out: CommandOutput) -> int:
     process_id = status.running_pid()
     runtime_status = status.read_runtime_status() or {}
     problems = status.live_problems(runtime_status, time.time()) if process_id else []
-    waiting = asking = failed = 0
-    if history.exists():
-        with history.open_for_reading() as db:
-            waiting, asking = db.inbox.waiting_places(), len(db.pairings.pending())
-            failed = db.inbox.count_failed()
+    pending = _count_pending()
     if arguments.json:
         facts = {
             name: runtime_status.get(name)
             for name in ("gateway_state", "start_time", "http_url", *RuntimeFacts.__annotations__)
         }
-        counts = {"waiting": waiting, "asking": asking, "failed_messages": failed}
-        facts["problems"] = problems
-        out.json({"running": process_id is not None, "pid": process_id, **facts, **counts})
-        return 0
+        is_running = process_id is not None
+        counts = {"problems": problems, **pending._asdict()}
+        out.json({"running": is_running, "pid": process_id, **facts, **counts})
+        return pending.exit_code
     if process_id is None:
         out.hint("The gateway is not running. Start it with `hermes gateway start`.")
     else:
-        since = human_format.ago(runtime_status.get("start_time"), time.time())
-        state = runtime_status.get("gateway_state")
-        if status.silent_seconds(runtime_status, time.time()):
-            state = "not responding"
-        out.text(f"The gateway is running (PID {process_id}), started {since}: {state}.")
-        for name, platform in (runtime_status.get("platforms") or {}).items():
-            why = f": {platform['error_message']}" if platform.get("error_message") else ""
-            out.text(f"  {name}  {platform.get('state')}{why}")
-        for problem in problems:
-            out.styled(("  ! ", "yellow"), (problem, ""))
-        turns = runtime_status.get("turns") or {}
-        if turns.get("running"):
-            running = human_format.plural(int(turns["running"]), "turn")
-            oldest = f"the longest for {turns['oldest_seconds']:.0f} s"
-            silent = f"up to {turns['silent_seconds']:.0f} s without progress"
-            out.text(f"{running} running, {oldest}, {silent}.")
-    out.text(f"{human_format.plural(waiting, 'chat')} with pending messages.")
-    if failed:
-        messages = human_format.plural(failed, "message")
+        _print_process(process_id, runtime_status, problems, out)
+    if pending.error is not None:
+        out.note(f"Pending messages are unknown: {pending.error}")
+    if pending.waiting is not None:
+        out.text(f"{human_format.plural(pending.waiting, 'chat')} with pending messages.")
+    if pending.failed_messages:
+        messages = human_format.plural(pending.failed_messages, "message")
         out.hint(f"{messages} could not be handled: see `hermes gateway quarantine`.")
-    if asking:
-        users = human_format.plural(asking, "user")
+    if pending.asking:
+        users = human_format.plural(pending.asking, "user")
         out.hint(f"{users} waiting for approval: see `hermes pairing list`.")
-    return 0
+    return pending.exit_code
+
+
+def _print_process(
+    process_id: int, runtime_status: RuntimeStatus, problems: list[str], out: CommandOutput
+) -> None:
+    """Print the state of the running gateway, its platforms and turns."""
+    since = human_format.ago(runtime_status.get("start_time"), time.time())
+    is_silent = status.silent_seconds(runtime_status, time.time()) > 0
+    state = "not responding" if is_silent else runtime_status.get("gateway_state")
+    out.text(f"The gateway is running (PID {process_id}), started {since}: {state}.")
+    for name, platform in (runtime_status.get("platforms") or {}).items():
+        why = f": {platform['error_message']}" if platform.get("error_message") else ""
+        out.text(f"  {name}  {platform.get('state')}{why}")
+    for problem in problems:
+        out.styled(("  ! ", "yellow"), (problem, ""))
+    turns = runtime_status.get("turns") or {}
+    if turns.get("running"):
+        running = human_format.plural(int(turns["running"]), "turn")
+        oldest = f"the longest for {turns['oldest_seconds']:.0f} s"
+        silent = f"up to {turns['silent_seconds']:.0f} s without progress"
+        out.text(f"{running} running, {oldest}, {silent}.")
+
+
+class PendingCounts(NamedTuple):
+    """Chats with pending messages and users to approve; None if the history cannot be read."""
+
+    waiting: int | None = 0
+    asking: int | None = 0
+    failed_messages: int | None = 0
+    error: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """1 if the history cannot be read."""
+        return 0 if self.error is None else 1
+
+
+def _count_pending() -> PendingCounts:
+    if not history.exists():
+        return PendingCounts()
+    try:
+        with history.open_for_reading() as db:
+            asking = len(db.pairings.pending())
+            return PendingCounts(db.inbox.waiting_places(), asking, db.inbox.count_failed())
+    except StoreError as error:
+        return PendingCounts(None, None, None, str(error))

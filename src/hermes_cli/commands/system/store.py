@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_cli.parser import add_command, add_json_option
@@ -64,6 +66,11 @@ def check(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if is_url(target or history_place()):
         install_driver(out)
     if not target:
+        if not history_exists():
+            raise UsageError(
+                f"{history_place()} does not exist yet: the first conversation creates it. To test "
+                "a database: hermes store check URL"
+            )
         with SessionDB(read_only=True) as db:
             return report(db.engine.database, out, is_json=arguments.json)
     database = open_database(target, read_only=True, may_be_empty=True)
@@ -115,19 +122,24 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
         install_driver(out)
     with SessionDB(purge_hook=keep_facts) as db:
         require_stopped_elsewhere(db)
-        target = open_database(arguments.to, read_only=False)
+        refuse_same_file(db, arguments.to)
+        target = open_database(arguments.to, read_only=False, may_be_unfinished=True)
         writer = target.open_writer(SystemClock())
+
+        def copy_files() -> int:
+            if db.engine.database.is_file and not target.is_file:
+                out.progress("media and other files")
+                return upload_files(writer.submit)
+            if target.is_file and not db.engine.database.is_file:
+                return writer.submit(lambda tx: unpack(tx.execute, with_rules=True))
+            return 0
+
         try:
             with db.engine.database.snapshot() as source:
                 result = StoreCopy(source, target, writer).run(
-                    lambda step, done, total: out.progress(f"{step}: {done:,} of {total:,} rows")
+                    lambda step, done, total: out.progress(f"{step}: {done:,} of {total:,} rows"),
+                    copy_files,
                 )
-                files = 0
-                if db.engine.database.is_file and not target.is_file:
-                    out.progress("media and memory files")
-                    files = upload_files(writer.submit)
-                elif target.is_file and not db.engine.database.is_file:
-                    files = writer.submit(lambda tx: unpack(tx.execute))
         finally:
             out.progress("")
             writer.close()
@@ -138,16 +150,28 @@ def copy(arguments: argparse.Namespace, out: CommandOutput) -> int:
                 "place": target.place,
                 "rows": result.rows,
                 "tables": result.tables,
-                "files": files,
+                "files": result.files,
             }
         )
         return 0
     out.text(f"Copied and compared {result.rows:,} rows: {target.place}")
-    if files:
-        out.text(f"Copied {human_format.plural(files, 'file')} (media, memory).")
+    if result.files:
+        out.text(
+            f"Copied {human_format.plural(result.files, 'file')} (media, memory, unlocked "
+            "achievements, rules of permissions)."
+        )
     if is_url(arguments.to):
         out.text("To use it: hermes config set store.url URL")
     return 0
+
+
+def refuse_same_file(db: SessionDB, target: str) -> None:
+    """Refuse to copy a file onto itself; a database is recognized when it is open."""
+    path = Path(target).expanduser()
+    if target and path.exists() and os.path.realpath(path) == str(db.db_path):
+        raise UsageError(
+            f"{target} is the history that would be copied. Name another database or file."
+        )
 
 
 def require_stopped_elsewhere(db: SessionDB) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import random
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -14,11 +15,12 @@ from psycopg.conninfo import conninfo_to_dict
 from hermes_core import paths
 from hermes_core.backoff import Backoff
 from hermes_core.clock import SystemClock
-from hermes_core.errors import ConfigError, StoreUnavailableError
+from hermes_core.errors import ConfigError, StoreError, StoreUnavailableError
 from hermes_state.engine.postgres import errors, schema
 from hermes_state.engine.postgres.connection import PostgresConnection, open_connection
 from hermes_state.engine.postgres.database_clock import DatabaseClock
 from hermes_state.engine.postgres.errors import PostgresError
+from hermes_state.engine.postgres.exclusive import exclusive_connection
 from hermes_state.engine.postgres.listener import Listener
 from hermes_state.engine.postgres.pool import ConnectionPool
 from hermes_state.engine.postgres.transaction import PostgresReader
@@ -27,16 +29,17 @@ from hermes_state.engine.snapshot import HistorySnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from hermes_core.clock import Clock
-    from hermes_core.errors import StoreError
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.database import DatabaseReader, DriverError
     from hermes_state.engine.transaction import Reader
     from hermes_state.store_settings import StoreSettings
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 OPEN_SECONDS: Final = 2.0  # a command that starts says soon that the server is not there
 CONNECT_BACKOFF: Final = Backoff(0.05, 1.0)
 SIZE: Final = """
@@ -61,8 +64,10 @@ class PostgresDatabase:
         clock: Clock,
         settings: StoreSettings,
         may_be_empty: bool = False,
+        may_be_unfinished: bool = False,
     ) -> None:
         self._may_be_empty = may_be_empty
+        self._may_be_unfinished = may_be_unfinished
         self._url = url
         self.place = describe(url)
         self.path = path  # no file: derived files and journals are beside it
@@ -71,13 +76,19 @@ class PostgresDatabase:
         self._clock = DatabaseClock() if isinstance(clock, SystemClock) else None
         self._pool = ConnectionPool(self._connect)
         self._jitter = random.Random()
+        self._is_open, self._is_reachable = False, True
         try:
             self.columns: Columns = self._with_connection(
                 lambda connection: self._open(connection, clock, read_only=read_only),
                 min(OPEN_SECONDS, settings.busy_seconds),
             )
         except PostgresError as error:
+            self._pool.close()
             raise self.to_store_error(error) from error
+        except StoreError:
+            self._pool.close()
+            raise
+        self._is_open = True
         paths.private_folder(self.path.parent)
 
     def _open(self, connection: PostgresConnection, clock: Clock, *, read_only: bool) -> Columns:
@@ -94,6 +105,8 @@ class PostgresDatabase:
             raise StoreUnavailableError(f"no history at {self.place} yet")
         else:
             schema.check_layout(connection, self.place)
+        if not self._may_be_unfinished:
+            schema.check_is_finished(connection, self.place)
         return schema.read_columns(connection, self._settings.node_timeout_seconds)
 
     @property
@@ -119,6 +132,10 @@ class PostgresDatabase:
     def listen(self, on_wake: Callable[[str], object]) -> Callable[[], None]:
         """Pass the topics of other processes' changes to *on_wake*; returns how to stop."""
         return Listener(self._url, on_wake).stop
+
+    def exclusive(self, name: str) -> AbstractContextManager[PostgresConnection | None]:
+        """A connection that holds the lock *name*; None while another process holds it."""
+        return exclusive_connection(self._url, name, self._settings.node_timeout_seconds)
 
     def size_bytes(self) -> tuple[int, int]:
         """Size of the tables with their indexes; the server's log has other data, too."""
@@ -155,10 +172,23 @@ class PostgresDatabase:
         self._pool.close()
 
     def _connect(self) -> PostgresConnection:
-        connection = PostgresConnection(open_connection(self._url, "hermes"))
+        try:
+            connection = PostgresConnection(open_connection(self._url, "hermes"))
+        except PostgresError as error:
+            self._note_unreachable(error)
+            raise
+        if not self._is_reachable:
+            self._is_reachable = True
+            log.info("history is reachable again: %s", self.place)
         if self._clock is not None:
             self._clock.measure(connection)
         return connection
+
+    def _note_unreachable(self, error: PostgresError) -> None:
+        """Log that the server is lost, once; an error at the start is shown by the caller."""
+        if self._is_open and self._is_reachable and error.is_connection_lost:
+            self._is_reachable = False
+            log.warning("history is unreachable: %s", self.to_store_error(error))
 
     def _with_connection(
         self, work: Callable[[PostgresConnection], T], seconds: float | None = None

@@ -46,6 +46,12 @@ _REPLACEMENTS: Final = (
         re.compile(r"\(SELECT coalesce\(max\(sequence\), 0\) \+ 1 FROM hermes_change\)"),
         "(pg_current_xact_id()::text::bigint)",
     ),
+    # Those of the server from which a dump was restored are ahead of this server's.
+    (
+        re.compile(r"\bFROM hermes_change WHERE sequence > "),
+        "FROM hermes_change WHERE sequence < pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+        " AND sequence > ",
+    ),
     (
         re.compile(r"SELECT max\(sequence\) FROM hermes_change"),
         "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1",

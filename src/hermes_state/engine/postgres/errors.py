@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from psycopg import errors
 
-from hermes_core.errors import StoreError, StoreUnavailableError
+from hermes_core.errors import StoreError, StoreUnavailableError, StoreUnreachableError
 from hermes_state.engine.database import ConstraintError, DriverError
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def is_write_refused(error: DriverError) -> bool:
 def to_store_error(error: DriverError, place: str) -> StoreError:
     """The error to show, with the next step."""
     if isinstance(error, PostgresError) and error.is_connection_lost:
-        return StoreUnavailableError(f"cannot reach the history at {place}: {_advice(str(error))}")
+        return StoreUnreachableError(f"cannot reach the history at {place}: {_advice(str(error))}")
     if isinstance(error, PostgresError) and isinstance(error.cause, REFUSALS):
         return StoreUnavailableError(f"the history at {place} cannot be written to: {error}")
     return StoreError(f"the history at {place} refused a statement: {error}")

@@ -16,6 +16,8 @@ from hermes_state.schema.layout import (
     RAISE_LAYOUT,
     READ_LAYOUT,
     RECORD_MIGRATION,
+    UNFINISHED_COPY,
+    refuse_unfinished_copy,
 )
 from hermes_state.schema.migrations import MIGRATIONS, Migration
 
@@ -84,11 +86,34 @@ SEARCH_TABLES: Final = (
     """,
 )
 
+# What each session adds to the statistics: derived, and shared by all nodes.
+LEDGER_TABLE: Final = "hermes_ledger_session"
+LEDGER_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS hermes_ledger_note (
+        name TEXT COLLATE "C" PRIMARY KEY,
+        value BYTEA NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS hermes_ledger_session (
+        session_id TEXT COLLATE "C" PRIMARY KEY,
+        generation BIGINT NOT NULL,
+        first_at DOUBLE PRECISION NOT NULL,
+        days TEXT[] COLLATE "C" NOT NULL,
+        contribution BYTEA NOT NULL,
+        facts BYTEA NOT NULL
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_ledger_day ON hermes_ledger_session USING gin (days)",
+)
+
 
 def prepare(connection: PostgresConnection, now: float, place: str) -> None:
     """Create what is missing, in one transaction."""
     tables = table_names(connection)
-    if "hermes_layout" in tables and _layout_value(connection, "layout") >= _layout():
+    is_complete = {"hermes_layout", LEDGER_TABLE} <= tables
+    if is_complete and _layout_value(connection, "layout") >= _layout():
         check_layout(connection, place)
         connection.execute(FORGET_CONNECTIONS)
         return
@@ -110,6 +135,11 @@ def check_layout(connection: PostgresConnection, place: str) -> None:
             f"{place} was last written by a newer release of Hermes (layout {needed}, this "
             f"release knows {_layout()}). Update Hermes; nothing was changed."
         )
+
+
+def check_is_finished(connection: PostgresConnection, place: str) -> None:
+    """Refuse a database into which a history was copied only in part."""
+    refuse_unfinished_copy(_layout_value(connection, UNFINISHED_COPY), place)
 
 
 def table_names(connection: PostgresConnection) -> frozenset[str]:
@@ -162,12 +192,18 @@ def _migrate(connection: PostgresConnection, now: float, place: str) -> None:
         if migration.number not in applied:
             _apply(connection, migration, now)
     if "hermes_search_pending" not in tables:
-        for statement in SEARCH_TABLES:
-            with translated():
-                connection.raw.execute(statement.encode())
+        _create(connection, SEARCH_TABLES)
+    _create(connection, LEDGER_TABLES)
     connection.execute(RAISE_LAYOUT, ("layout", str(_layout())))
     connection.execute(RAISE_LAYOUT, ("readable_by", str(own.readable_by(MIGRATIONS))))
     connection.execute(ADD_LAYOUT, ("history", os.urandom(8).hex()))
+
+
+def _create(connection: PostgresConnection, statements: tuple[str, ...]) -> None:
+    """Create tables of PostgreSQL only."""
+    for statement in statements:
+        with translated():
+            connection.raw.execute(statement.encode())
 
 
 def _apply(connection: PostgresConnection, migration: Migration, now: float) -> None:

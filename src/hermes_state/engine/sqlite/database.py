@@ -49,8 +49,15 @@ class SqliteDatabase:
     clock = None
 
     def __init__(
-        self, path: Path, *, read_only: bool, clock: Clock, settings: StoreSettings
+        self,
+        path: Path,
+        *,
+        read_only: bool,
+        clock: Clock,
+        settings: StoreSettings,
+        may_be_unfinished: bool = False,
     ) -> None:
+        self._may_be_unfinished = may_be_unfinished
         self.path = path
         self.place = str(path)
         self._read_only = read_only
@@ -205,6 +212,8 @@ class SqliteDatabase:
         _check_is_session_store(columns, self.path)
         if columns.has_own_tables:
             migrator.check_layout(connection, self.path)
+            if not self._may_be_unfinished:
+                migrator.check_is_finished(connection, self.path)
 
 
 def _file_id(path: Path) -> tuple[int, int] | None:

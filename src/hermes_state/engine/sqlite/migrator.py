@@ -10,7 +10,14 @@ from hermes_state.engine.dialect import SqliteDialect
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.schema import migrations as own
 from hermes_state.schema.base import BASE_INDEXES, BASE_TABLES, BASE_VERSION
-from hermes_state.schema.layout import ADD_LAYOUT, RAISE_LAYOUT, READ_LAYOUT, RECORD_MIGRATION
+from hermes_state.schema.layout import (
+    ADD_LAYOUT,
+    RAISE_LAYOUT,
+    READ_LAYOUT,
+    RECORD_MIGRATION,
+    UNFINISHED_COPY,
+    refuse_unfinished_copy,
+)
 from hermes_state.schema.migrations import MIGRATIONS, Migration
 from hermes_state.schema.own import LAYOUT_TABLE
 
@@ -39,6 +46,11 @@ def check_layout(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} was last written by a newer release of Hermes (layout {needed}, this "
             f"release knows {known}). Update Hermes; nothing was changed."
         )
+
+
+def check_is_finished(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file into which a history was copied only in part."""
+    refuse_unfinished_copy(_layout_value(connection, UNFINISHED_COPY), str(path))
 
 
 def migrate(

@@ -29,6 +29,7 @@ from hermes_state.engine.sqlite.errors import to_store_error
 from hermes_state.engine.sqlite.file_guard import SQLITE_SUFFIXES
 from hermes_state.engine.sqlite.filesystem import disk_full_text
 from hermes_state.engine.sqlite.reader_pool import read_only_uri
+from hermes_state.files import DELETE_FILE, GET_FILE, UNLOCKS_FILE
 from hermes_state.portable.backup.archive_format import (
     SECRETS_NAME,
     SETTINGS_NAME,
@@ -107,8 +108,11 @@ def write_backup(
             manifest = inspect(snapshot, watcher)
             manifest.created_at = engine.clock.now()
             manifest.with_secrets = with_secrets and (home / SECRETS_NAME).exists()
+            unlocks = home / UNLOCKS_NAME
+            if not engine.database.is_file:
+                unlocks = _move_unlocks(snapshot, work / "unlocks")
             files = {STORE_NAME: snapshot} | _other_files(
-                home, work, engine.path, with_secrets=with_secrets
+                home, work, engine.path, unlocks, with_secrets=with_secrets
             )
             _pack(path, files, manifest, work, watcher)
     except OSError as error:
@@ -177,6 +181,19 @@ def _copy_database(engine: Engine, copy: Path, watcher: BackupWatcher) -> Path:
         writer.close()
         target.close()
     return copy
+
+
+def _move_unlocks(snapshot: Path, target: Path) -> Path:
+    """Move the unlocks of a shared history out of the copy: they are a file of the backup."""
+    try:
+        with contextlib.closing(driver.connect(str(snapshot), 10)) as connection:
+            row = connection.execute(GET_FILE, (UNLOCKS_FILE,)).fetchone()
+            if row is not None:
+                target.write_bytes(row[0])
+                connection.execute(DELETE_FILE, (UNLOCKS_FILE,))
+    except sqlite3.Error as error:
+        raise to_store_error(error, snapshot) from error
+    return target
 
 
 def _files_state(store: Path) -> list[list[int]] | None:
@@ -271,9 +288,11 @@ def _value(connection: sqlite3.Connection, sql: str) -> Any:
     return None if row is None else row[0]
 
 
-def _other_files(home: Path, work: Path, store: Path, *, with_secrets: bool) -> dict[str, Path]:
+def _other_files(
+    home: Path, work: Path, store: Path, unlocks: Path, *, with_secrets: bool
+) -> dict[str, Path]:
     """Copies of settings, unlocks and journals, so that they do not change meanwhile."""
-    sources = {name: home / name for name in (SETTINGS_NAME, UNLOCKS_NAME)}
+    sources = {SETTINGS_NAME: home / SETTINGS_NAME, UNLOCKS_NAME: unlocks}
     if with_secrets:
         sources[SECRETS_NAME] = home / SECRETS_NAME
     for spool in sorted((home / "spool").glob(f"{store.name}-*.jsonl")):
