@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
-NODE_TIMEOUT_SECONDS = 3
+NODE_TIMEOUT_SECONDS = 5  # a loaded machine may not run a process for 3 seconds
 MESSAGE_NAME = re.compile(r"c\d+-m\d+")
 CHATS, MESSAGES = size(6, 50), size(48, 2000)
 KILLS, FREEZES = size(3, 60), size(1, 10)
