@@ -188,7 +188,7 @@ class GatewayRunner(ContractRunner):
         db = boundary_db(self.session_store)
         if db is not None and not db.engine.database.is_file:
             await asyncio.to_thread(attempt, Step("leave the other nodes", db.nodes.leave))
-        status.write_runtime_status("stopped", exit_reason=self._exit_reason)
+        status.write_runtime_status("stopped", exit_reason=self._exit_reason, turns={}, problems=[])
         status.remove_pid_file()
 
     def _deliver(self) -> None:

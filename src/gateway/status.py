@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import sys
 import time
 from typing import TYPE_CHECKING, Final, TypedDict, cast
 
-from hermes_core import instance_lock, paths
+from hermes_core import human_format, instance_lock, paths
 from hermes_core.atomic_files import write_atomically
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 STATUS_KIND: Final = "hermes-gateway"
 HEARTBEAT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 45.0  # a gateway that has not written for so long is stopped or hangs
+MIN_FREE_BYTES: Final = 100 * 1024**2
 STATES: Final = ("starting", "running", "degraded", "draining", "stopped", "startup_failed")
 
 
@@ -163,7 +165,17 @@ def silent_seconds(runtime_status: RuntimeStatus, now: float) -> float:
 
 def live_problems(runtime_status: RuntimeStatus, now: float) -> list[str]:
     """What does not work in a running gateway, as sentences."""
+    problems = runtime_status.get("problems", [])
+    free = shutil.disk_usage(paths.hermes_home()).free
+    if free < MIN_FREE_BYTES:  # then the gateway cannot write its state
+        text = disk_problem(free)
+        return [text, *(problem for problem in problems if problem != text)]
     silent = silent_seconds(runtime_status, now)
     if silent:
         return [f"not responding for {silent:.0f} s: the process is stopped or hangs"]
-    return runtime_status.get("problems", [])
+    return problems
+
+
+def disk_problem(free_bytes: int) -> str:
+    """The sentence about a disk without room."""
+    return f"the disk is full: {human_format.size(free_bytes)} left"

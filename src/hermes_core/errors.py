@@ -188,6 +188,10 @@ class LeaseLostError(LeaseError):
     """The lease was taken over; the write was rejected."""
 
 
+class SessionDeletedError(LeaseLostError):
+    """The conversation of a turn was deleted meanwhile."""
+
+
 class IllegalChangeError(StoreError):
     """The change is not allowed in the conversation's state."""
 

@@ -320,7 +320,10 @@ async def test_deleting_a_conversation_stops_the_turn_that_runs_in_it(
         wait_until(is_turn_running, "the turn")
         old = routed()
         assert hermes("sessions", "delete", old, "--yes").code == 0
-        assert await client.wait_for(1) == ["Done."]  # in a new conversation
+        [reply] = await client.wait_for(1)  # the message is not handled again
+        assert "was deleted" in reply
+        await client.send("again", "m2")
+        assert (await client.wait_for(2))[1] == "Done."
     assert routed() != old
     assert watch.read() == ([("prune", old)], [old], [])
     assert old not in hermes("sessions", "list").out

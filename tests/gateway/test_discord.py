@@ -340,9 +340,11 @@ async def test_a_server_that_was_down_is_connected_to_again(setup: ServerSetup) 
         setup.server.sessions.clear()
         result = await adapter.send(OutgoingMessage(str(DM), "hi", "k1"))
         assert result.error_kind is ErrorKind.TRANSIENT
+        await async_wait_until(lambda: adapter.problem)  # shown as lost
         await setup.server.send_as_user(DM, "two")
         await setup.server.start()
         await setup.inbox.wait_for(2)
+        assert not adapter.problem
         await async_wait_until(lambda: setup.server.sessions)
         assert (await adapter.send(OutgoingMessage(str(DM), "hi", "k1"))).success
     assert setup.inbox.texts == ["one", "two"]

@@ -409,11 +409,13 @@ async def test_a_server_that_was_down_is_connected_to_again(
     setup: SlackSetup, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    async with setup.connected():
+    async with setup.connected() as adapter:
         await setup.server.stop()
         await async_wait_until(lambda: "retrying in" in caplog.text)
+        await async_wait_until(lambda: adapter.problem)  # shown as lost
         await setup.server.start()
         await async_wait_until(lambda: setup.server.is_connected)
+        await async_wait_until(lambda: not adapter.problem)
         await setup.server.send_as_user(DM, "one")
         await setup.wait_for_acknowledgements()
     assert setup.inbox.texts == ["one"]

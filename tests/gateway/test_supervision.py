@@ -175,7 +175,10 @@ async def test_commands_are_answered_while_turns_take_all_slots(
         await async_wait_until(lambda: len(model.requests) == 2)
         await chat.send("/help", "c1", "c")
         [text] = await chat.wait_for(1)
-    assert "/new" in text
+        assert "/new" in text
+        await chat.send("hi", "d1", "d")  # waits for a place
+        await chat.send("/whoami", "d2", "d")
+        await chat.wait_for(2)
 
 
 # Outages

@@ -81,6 +81,14 @@ async def test_a_message_that_cannot_be_handled_is_quarantined_and_the_others_ar
     assert [error for _, error in setup.quarantined] == ["ValueError: not foreseen"]
 
 
+async def test_an_unreachable_platform_is_reported_until_it_is_back(setup: TelegramSetup) -> None:
+    async with setup.connected() as adapter:
+        await setup.server.stop()
+        await async_wait_until(lambda: adapter.problem)
+        await setup.server.start()
+        await async_wait_until(lambda: not adapter.problem)
+
+
 async def test_a_listener_that_fails_is_restarted(
     setup: TelegramSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +168,7 @@ async def test_an_update_that_cannot_be_read_holds_up_no_other(
         await async_wait_until(lambda: not setup.server.updates)
     assert setup.inbox.texts == ["hello"]
     assert "is unreadable" in caplog.text
+    assert len(setup.quarantined) == 1
 
 
 async def test_own_messages_and_service_messages_are_not_received(setup: TelegramSetup) -> None:

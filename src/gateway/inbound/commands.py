@@ -37,6 +37,10 @@ TERMINAL_COMMANDS: Final = frozenset({"save", "quit", "exit", "q"})  # not avail
 ONCE_ONLY_COMMANDS: Final = frozenset({"undo", "redo", "retry", "compress"})
 # Commands that run a turn or a request to the model.
 TURN_COMMANDS: Final = frozenset({"retry", "compress", "queue", "steer"})
+# Commands that answer without regard to the messages that wait before them.
+OVERTAKING_COMMANDS: Final = frozenset(
+    {"approve", "deny", "help", "sessions", "start", "status", "usage", "whoami"}
+)
 RUNNING_TURN_COMMANDS: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
 PLAIN_ANSWERS: Final = {
     **dict.fromkeys(("yes", "y", "ok", "okay", "allow", "approve", "👍"), "once"),

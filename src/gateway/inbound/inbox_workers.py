@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from gateway import store_retry
+from gateway.inbound.commands import OVERTAKING_COMMANDS
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class InboxWorkers:
         while self._command_keys and len(self._commands) < COMMAND_TURNS:
             key = next(iter(self._command_keys))
             del self._command_keys[key]
-            claim = functools.partial(self._db.inbox.claim, key, is_command=True)
+            claim = functools.partial(self._db.inbox.claim_command, key, OVERTAKING_COMMANDS)
             row = await store_retry.read_or_none(claim, "inbox claim")
             if row is not None:
                 task = self.start(row, is_owners=False)

@@ -14,6 +14,7 @@ from gateway.outbound.chunks import split_text
 from hermes_core.errors import (
     HermesError,
     LeaseTakenError,
+    SessionDeletedError,
     SessionNotFoundError,
     StoreError,
     UsageError,
@@ -42,6 +43,7 @@ ALBUM_WAIT_SECONDS: Final = 1.0
 SPLIT_WAIT_SECONDS: Final = 0.7
 SPLIT_SHARE: Final = 0.9  # of the maximum length: the platform has probably split longer texts
 STOPPED_REPLY: Final = "(Stopped before the turn started.)"
+DELETED_REPLY: Final = "(The conversation was deleted while your message was being answered.)"
 GIVEN_UP_REPLY: Final = (
     "Processing this message was interrupted {attempts} times, so it will not be retried. "
     "The conversation continues with your next message."
@@ -222,7 +224,11 @@ class MessageHandler:
             return lambda tx: outbox.answer(tx, process_id, batch)
 
         is_shared = self._routes.is_shared(entry)
-        text = self._turn_runner.run(prompt._replace(deliver=deliver), entry, is_shared=is_shared)
+        prompt = prompt._replace(deliver=deliver)
+        try:
+            text = self._turn_runner.run(prompt, entry, is_shared=is_shared)
+        except SessionDeletedError:  # another turn would run its tools again
+            return ChatAnswer(None, [*before, DELETED_REPLY])
         batch = delivered[0] if delivered else None
         return ChatAnswer(entry.session_id, [*before, text], batch)
 

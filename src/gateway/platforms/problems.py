@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.supervision import RESTART_BACKOFF, TaskRecord, supervise
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from hermes_core.backoff import Backoff
+
+UNREACHABLE: Final = "unreachable"
+UNREACHABLE_FAILURES: Final = 3
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +57,11 @@ class ConnectionProblems:
     def note(self, name: str, text: str) -> None:
         """Add a problem."""
         self._texts[name] = text
+
+    def note_failure(self, failures: int, text: str) -> None:
+        """Note that the platform is unreachable, after several failures in a row."""
+        if failures >= UNREACHABLE_FAILURES:
+            self.note(UNREACHABLE, text)
 
     def clear(self, name: str) -> None:
         """Remove a problem."""

@@ -57,6 +57,10 @@ class UpdateGuard:
         error = f"{type(result.error).__name__}: {result.error}"
         if failures < MAX_TRIES:
             raise UpdateFailedError(f"update {update_id} failed: {error}") from result.error
-        await self._quarantine(update_id, content, error)
+        await self.set_aside(update_id, content, error)
         self._failures.pop(update_id, None)
         log.error("update %s quarantined after %d tries: %s", update_id, failures, error)
+
+    async def set_aside(self, update_id: str, content: object, error: str) -> None:
+        """Store an update that cannot be handled."""
+        await self._quarantine(update_id, content, error)

@@ -30,6 +30,11 @@ class ReconnectDelay:
         """Start again with the first delay, after a success."""
         self._failures = 0
 
+    @property
+    def failures(self) -> int:
+        """How many attempts in a row have failed."""
+        return self._failures
+
     def connected(self) -> None:
         """Note a new connection; it counts as a success only once it is stable."""
         self._connected_at = self._clock()

@@ -11,6 +11,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Final
 
+from gateway import status
 from hermes_core import human_format, paths
 from hermes_core.errors import StoreError
 
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
     from gateway.supervision import Supervisor, TaskRecord
     from hermes_state import SessionDB
 
-PROBE_SECONDS: Final = 30.0  # between test writes to the history
+PROBE_SECONDS: Final = 10.0  # between test writes to the history
 PROBE_TIMEOUT_SECONDS: Final = 2.0
-MIN_FREE_BYTES: Final = 100 * 1024**2
 WORKING_STATES: Final = frozenset({"connected", "standby"})
 
 
@@ -44,6 +44,7 @@ class LiveFacts:
         self._lock = asyncio.Lock()  # the heartbeat and requests collect at the same time
         self._probe: asyncio.Task[str] | None = None
         self._probed_at = float("-inf")
+        self._written_at = time.monotonic()
         self._store_error = ""
         self.current: RuntimeFacts = {}
 
@@ -88,8 +89,10 @@ class LiveFacts:
         if done:
             self._store_error = self._probe.result()
             self._probe = None
+            if not self._store_error:
+                self._written_at = time.monotonic()
         else:
-            seconds = time.monotonic() - self._probed_at
+            seconds = time.monotonic() - self._written_at
             self._store_error = f"no write has succeeded for {seconds:.0f} s"
 
     def _write_probe(self) -> str:
@@ -146,8 +149,8 @@ def process_problems(facts: RuntimeFacts) -> list[str]:
     if facts.get("store_error"):
         result.append(f"the history cannot be written: {facts['store_error']}")
     free = facts.get("free_bytes")
-    if free is not None and free < MIN_FREE_BYTES:
-        result.append(f"the disk is full: {human_format.size(free)} left")
+    if free is not None and free < status.MIN_FREE_BYTES:
+        result.append(status.disk_problem(free))
     hung = (facts.get("turns") or {}).get("hung", 0)
     if hung:
         result.append(f"{human_format.plural(int(hung), 'turn')} hung")

@@ -64,7 +64,11 @@ def run(report: Callable[[str], object] | None = None) -> ProcessEnd:
         if not is_ours:
             return ProcessEnd.ALREADY_RUNNING
         runner = GatewayRunner()
-        is_restart = asyncio.run(_run(runner, report))
+        try:
+            is_restart = asyncio.run(_run(runner, report))
+        except HermesError as error:
+            status.write_runtime_status("startup_failed", exit_reason=str(error))
+            raise
         if runner.is_stuck and not is_restart:  # do not wait for a tool that does not end
             status.remove_pid_file()
             logging.shutdown()

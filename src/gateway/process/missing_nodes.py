@@ -8,16 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from gateway.inbound import inbox_codec
+from gateway.inbound.commands import OVERTAKING_COMMANDS
 
 if TYPE_CHECKING:
     from gateway.inbound.inbox_workers import InboxWorkers
     from hermes_state import SessionDB
     from hermes_state.delivery.nodes import BoundMessage
 
-# These answer, and change nothing that an earlier message relies on.
-ANSWERING_COMMANDS: Final = frozenset(
-    {"approve", "deny", "help", "sessions", "start", "status", "stop", "usage", "whoami"}
-)
 # These select another conversation, so messages that wait before them come first.
 ROUTING_COMMANDS: Final = frozenset({"new", "reset", "resume"})
 
@@ -25,7 +22,8 @@ ROUTING_COMMANDS: Final = frozenset({"new", "reset", "resume"})
 def is_answered_anywhere(message: BoundMessage) -> bool:
     """Whether a message is a command that needs neither the folder nor the messages before it."""
     name = inbox_codec.decode(message.payload).get_command()
-    return name in ANSWERING_COMMANDS or (message.is_oldest and name in ROUTING_COMMANDS)
+    is_routing = message.is_oldest and name in ROUTING_COMMANDS
+    return is_routing or name == "stop" or name in OVERTAKING_COMMANDS
 
 
 def answer_commands(db: SessionDB, workers: InboxWorkers) -> None:

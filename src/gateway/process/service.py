@@ -173,7 +173,10 @@ class GatewayService:
         facts = await self.facts.collect()
         notify = functools.partial(self._notices.update, facts["platforms"])
         await asyncio.to_thread(attempt, Step("send notices of outages", notify))
-        status.write_runtime_status(self.state, **facts)
+        try:
+            status.write_runtime_status(self.state, **facts)
+        except OSError as error:  # the disk may be full: the endpoints show it
+            log.warning("state file not written: %s", error)
 
     async def _run_heartbeat(self) -> None:
         while True:

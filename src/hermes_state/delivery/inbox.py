@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader, Tx
 
 INBOX_TOPIC: Final = "inbox"  # of notifications to other nodes
+MAX_SEARCHED_ROWS: Final = 50
 INCOMING_COLUMNS = """
     inbox_id, platform, account, chat_id, message_id, session_key, payload, received_at, state,
     attempts, session_id, settled_at, error
@@ -235,9 +236,11 @@ def release_claims(tx: Tx, process_id: str) -> None:
         tx.wake(INBOX_TOPIC)
 
 
-def _is_command(reader: Reader, inbox_id: int) -> bool:
-    message = IncomingMessage.of_row(reader.rows(SELECT_INCOMING, (inbox_id,))[0])
-    return str(message.payload.get("text", "")).startswith("/")
+def _command_of(message: IncomingMessage) -> str:
+    """The name of a command; empty for other messages."""
+    text = str(message.payload.get("text", ""))
+    word = text.split(maxsplit=1)[0] if text.startswith("/") else ""
+    return word[1:].partition("@")[0].lower()
 
 
 class InboxRepository(Repository):
@@ -285,13 +288,8 @@ class InboxRepository(Repository):
         message = IncomingMessage.of_row(tx.rows(SELECT_INCOMING, (inbox_id,))[0])
         return message._replace(crashes=interruptions.count(tx, "inbox", inbox_id))
 
-    def claim(
-        self, session_key: str | None = None, *, is_command: bool = False
-    ) -> IncomingMessage | None:
-        """Claim the next message to process; one at a time per place, in order.
-
-        With *is_command*, the next message of a place is claimed only if it is a command.
-        """
+    def claim(self, session_key: str | None = None) -> IncomingMessage | None:
+        """Claim the next message to process; one at a time per place, in order."""
         node = self.identity.host
 
         def find(reader: Reader) -> int | None:
@@ -301,13 +299,29 @@ class InboxRepository(Repository):
 
         def claim(tx: Tx) -> IncomingMessage | None:
             inbox_id = find(tx)
-            if inbox_id is None or (is_command and not _is_command(tx, inbox_id)):
-                return None
-            return self._claim(tx, inbox_id)
+            return None if inbox_id is None else self._claim(tx, inbox_id)
 
         if self.engine.read(find) is None:
             return None  # without acquiring the write lock
         return self.engine.write(claim, is_conditional=True)
+
+    def claim_command(self, session_key: str, overtaking: frozenset[str]) -> IncomingMessage | None:
+        """Claim a waiting command of a place where nothing is being processed.
+
+        It must be the oldest message there, or one of *overtaking*.
+        """
+
+        def claim(tx: Tx) -> IncomingMessage | None:
+            if tx.value(IS_PLACE_CLAIMED, (session_key,)) is not None:
+                return None
+            rows = tx.rows(FOLLOWING, (session_key, 0, MAX_SEARCHED_ROWS))
+            for number, row in enumerate(rows):
+                name = _command_of(IncomingMessage.of_row(row))
+                if name in overtaking or (name and number == 0):
+                    return self._claim(tx, int(row[0]))
+            return None
+
+        return self.engine.write(claim)
 
     def waiting_behind(self, claimed: IncomingMessage, limit: int = 50) -> list[IncomingMessage]:
         """Waiting messages of the same place after a claimed one, in order; not claimed."""

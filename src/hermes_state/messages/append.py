@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.errors import IdFormatError, LeaseLostError, SessionNotFoundError
+from hermes_core.errors import (
+    IdFormatError,
+    LeaseLostError,
+    SessionDeletedError,
+    SessionNotFoundError,
+)
 from hermes_core.ids import MessageIds, foreign_row_id, uid_bytes
 from hermes_state.engine.database import ConstraintError
 from hermes_state.messages.rows import insert_statement, written_columns
@@ -64,7 +69,7 @@ def check_token(tx: Tx, session_id: str, token: int) -> None:
     """Raise LeaseLostError for a turn whose lease was taken over."""
     current = tx.value(CURRENT_LEASE, (session_id,))
     if current != token and tx.value(index.IN_TRASH, (session_id,)) is not None:
-        raise LeaseLostError(
+        raise SessionDeletedError(
             f"the conversation {session_id} was deleted; this turn's message was not stored"
         )
     if current != token:

@@ -42,7 +42,7 @@ from gateway.platforms.discord.listener import (
 )
 from gateway.platforms.discord.messages import DiscordFiles, DiscordMessageReader
 from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS
-from gateway.platforms.problems import ConnectionProblems, ReportsProblem
+from gateway.platforms.problems import UNREACHABLE, ConnectionProblems, ReportsProblem
 from gateway.platforms.quarantine import UpdateGuard
 from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
@@ -137,6 +137,7 @@ class DiscordAdapter(ReportsProblem):
             if is_refused:
                 self._problems.note(TOKEN_VARIABLE, str(error))
             pause = delay.next_delay(is_refused=is_refused)
+            self._problems.note_failure(delay.failures, str(error))
             log.warning("connection to Discord lost: %s; reconnecting in %g s", error, pause)
             if self._listener is not None:
                 await self._listener.drop()
@@ -146,6 +147,7 @@ class DiscordAdapter(ReportsProblem):
                 session = await self._open(receive)
                 delay.connected()
                 self._problems.clear(TOKEN_VARIABLE)
+                self._problems.clear(UNREACHABLE)
                 error = await session.ended()
             except PlatformError as failure:
                 error = failure

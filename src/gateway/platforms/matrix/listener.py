@@ -15,6 +15,7 @@ from aiohttp import ClientError
 
 from gateway import config_values
 from gateway.platforms.matrix import results
+from gateway.platforms.problems import UNREACHABLE
 from gateway.platforms.reconnect import ReconnectDelay
 from hermes_core.errors import HermesError, PlatformRefusedError
 
@@ -209,12 +210,14 @@ class MatrixListener:
                 await self._receive_batch(receive)
                 delay.reset()
                 self._problems.clear(TOKEN_VARIABLE)
+                self._problems.clear(UNREACHABLE)
             except (ClientError, HermesError, OSError, TimeoutError) as error:
                 is_refused = isinstance(error, PlatformRefusedError)
                 if is_refused:
                     self._problems.note(TOKEN_VARIABLE, str(error))
                 pause = delay.next_delay(is_refused=is_refused)
                 reason = results.describe_exception(error)
+                self._problems.note_failure(delay.failures, reason)
                 log.warning("Matrix sync failed: %s; retrying in %g s", reason, pause)
                 await asyncio.sleep(pause)
 

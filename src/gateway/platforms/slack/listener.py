@@ -20,6 +20,7 @@ from gateway import config_values
 from gateway.platforms.base import ErrorKind
 from gateway.platforms.deduplication import RecentItems
 from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS, OrderedQueues
+from gateway.platforms.problems import UNREACHABLE
 from gateway.platforms.reconnect import RECONNECT_BACKOFF
 from gateway.platforms.slack import messages, results
 from gateway.platforms.slack.messages import SlackMessage
@@ -92,6 +93,7 @@ class SlackSocket:
         old, self._websocket = self._websocket, websocket
         self._delay.connected()
         self._problems.clear(APP_TOKEN_VARIABLE)
+        self._problems.clear(UNREACHABLE)
         if old is not None:
             await old.close()
 
@@ -117,6 +119,7 @@ class SlackSocket:
         log.warning(
             "Slack connection failed: %s; retrying in %g s", results.describe_error(error), pause
         )
+        self._problems.note_failure(self._delay.failures, results.describe_error(error))
         await asyncio.sleep(pause)
 
     async def _is_replaced(self, handler: SlackEventHandler) -> bool:

@@ -226,6 +226,7 @@ class _UpdateHandler:
             detail = error.errors(include_input=False)[0]
             what = (raw.get("update_id"), detail["loc"], detail["msg"])
             log.warning("Telegram update %s is unreadable: %s: %s", *what)
+            await self._guard.set_aside(str(what[0]), raw, f"{what[1]}: {what[2]}")
             return
         event = await read_update(update, self._me, self._files, self._since)
         if event is not None:

@@ -25,6 +25,7 @@ from aiogram.methods import TelegramMethod
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from gateway.platforms.problems import UNREACHABLE
 from gateway.platforms.reconnect import ReconnectDelay
 from gateway.platforms.request_body import BodyTimeoutError, BodyTooLargeError, read_body
 from gateway.platforms.telegram.messages import UPDATE_TYPES
@@ -168,6 +169,7 @@ class UpdatePoller:
                 continue
             self._conflicts = 0
             self._problems.clear(POLLING_PROBLEM)
+            self._problems.clear(UNREACHABLE)
             if await self._handle_updates(updates):
                 self._recover()
 
@@ -181,7 +183,10 @@ class UpdatePoller:
         if is_refused or self._conflicts >= MAX_CONFLICTS:
             self._problems.note(POLLING_PROBLEM, text)
         retry_after = error.retry_after if isinstance(error, TelegramRetryAfter) else 0
-        await asyncio.sleep(max(self._delay.next_delay(is_refused=is_refused), retry_after))
+        pause = self._delay.next_delay(is_refused=is_refused)
+        if not isinstance(error, TelegramConflictError | TelegramRetryAfter):
+            self._problems.note_failure(self._delay.failures, text)
+        await asyncio.sleep(max(pause, retry_after))
 
     async def _poll(self) -> list[dict[str, Any]]:
         method = RawUpdates(offset=self._next, timeout=self._wait_seconds)
