@@ -33,6 +33,7 @@
         LeaseError               a turn lease is not held by this process
           LeaseTakenError        another process runs a turn in the conversation
           LeaseLostError         the lease was taken over; the write was rejected
+            SessionDeletedError  the conversation of a turn was deleted meanwhile
         IllegalChangeError       the change is not allowed in the conversation's state
         NotSavedError            neither the database nor the journal accepted the data
 

@@ -23,7 +23,7 @@ from hermes_conversation import achievements
 from hermes_core.errors import ScanError
 from hermes_state.ledger.file import LedgerFile
 from support.plain_http import NO_CERTIFICATES
-from support.waiting import wait_until
+from support.waiting import async_wait_until, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -378,10 +378,19 @@ async def test_concurrent_rescans_share_a_run_and_use_no_server_thread(
         assert release.wait(120)
         run(**options)
 
+    joined: list[bool] = []
+    join = plugin._RESCANS.join
+
+    def count_and_join(key: bool, work: Any) -> Any:
+        joined.append(key)
+        return join(key, work)
+
     monkeypatch.setattr(plugin, "_run_scan_and_update_cache", run_slowly)
+    monkeypatch.setattr(plugin._RESCANS, "join", count_and_join)
     async with httpx.AsyncClient(base_url=client.base_url, timeout=120) as async_client:
         requested = [asyncio.create_task(async_client.post(f"{PREFIX}/rescan")) for _ in range(60)]
         assert await asyncio.to_thread(started.wait, 60)
+        await async_wait_until(lambda: len(joined) == len(requested))
         answer = await async_client.get(f"{PREFIX}/achievements")
         assert answer.json()["unlocked_count"] > 5
         assert not any(item.done() for item in requested)
