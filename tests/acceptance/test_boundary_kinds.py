@@ -17,14 +17,12 @@ import pexpect
 import pytest
 
 from acceptance.campaign import wait_until
-from gateway.config import GatewayConfig
 from gateway.platforms.local import socket_path
 from gateway.run import GatewayRunner
-from gateway.session import SessionStore
 from hermes_core.config.file import ConfigFile
 from hermes_core.hooks import BoundaryKind
 from hermes_state import SessionDB
-from support.boundary_watch import BoundaryWatch
+from support.boundary_watch import KEY, BoundaryWatch, change_route, routed
 from support.chat import LocalChatClient
 from support.gateway_process import GatewayProcess
 from support.model_servers import configured_models, model_argument
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 SLOW = " ".join(f"word{number}" for number in range(200))
 SLOW_TURN = f"{{say: {SLOW}, pause: 0.05}}"
 LONG = "tea and cake " * 5000
-KEY = "agent:main:local:dm:c1"
 
 
 @pytest.fixture
@@ -63,22 +60,6 @@ def gateway() -> Iterator[GatewayProcess]:
 def start(gateway: GatewayProcess) -> None:
     gateway.start()
     wait_until(gateway.is_up, "the gateway")
-
-
-def routed(key: str = KEY) -> str:
-    """The conversation of a chat."""
-    with SessionDB(is_recovering=False) as db:
-        route = db.routes.of_key(key)
-    assert route is not None
-    return route.session_id
-
-
-def change_route(**fields: Any) -> None:
-    """Change the entry of the chat while no gateway runs."""
-    with SessionDB() as db:
-        store = SessionStore(socket_path().parent, GatewayConfig())
-        store._db = db
-        store.update_session(KEY, **fields)
 
 
 async def say(*texts: str, first: int = 1, chat: str = "c1") -> list[str]:
@@ -197,6 +178,25 @@ async def test_compaction(watch: BoundaryWatch, gateway: GatewayProcess, answeri
     assert watch.read() == ([("compaction", routed())], [], [])
 
 
+async def sweep_after(
+    age: timedelta, kind: str, watch: BoundaryWatch, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """Let a sweep find a chat of this age, then write there; the old conversation."""
+    runner = GatewayRunner()
+    await runner.start()
+    await say("hi")
+    old = routed()
+    await runner.stop()
+    change_route(updated_at=datetime.now() - age)  # noqa: DTZ005 - as entries have it
+    monkeypatch.setattr("gateway.run.FIRST_SWEEP_SECONDS", 0.1)
+    runner = GatewayRunner()
+    await runner.start()
+    await asyncio.to_thread(watch.wait_for, kind)
+    await say("later", first=2)
+    await runner.stop()
+    return old
+
+
 @pytest.mark.clock
 async def test_expiry(
     watch: BoundaryWatch, answering: Any, monkeypatch: pytest.MonkeyPatch
@@ -204,18 +204,7 @@ async def test_expiry(
     answering("[]")
     ConfigFile.of_home().set("session_reset.mode", "idle")
     ConfigFile.of_home().set("session_reset.idle_minutes", "60")
-    runner = GatewayRunner()
-    await runner.start()
-    await say("hi")
-    old = routed()
-    await runner.stop()
-    change_route(updated_at=datetime.now() - timedelta(hours=3))  # noqa: DTZ005 - as entries have it
-    monkeypatch.setattr("gateway.run.FIRST_SWEEP_SECONDS", 0.1)
-    runner = GatewayRunner()
-    await runner.start()
-    await asyncio.to_thread(watch.wait_for, "expiry")
-    await say("later", first=2)
-    await runner.stop()
+    old = await sweep_after(timedelta(hours=3), "expiry", watch, monkeypatch)
     fresh = routed()
     assert watch.read() == ([("expiry", old), ("idle", fresh)], [old], [fresh])
 
@@ -225,18 +214,7 @@ async def test_a_route_that_is_not_used_any_longer_is_dropped(
     watch: BoundaryWatch, answering: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering("[]")
-    runner = GatewayRunner()
-    await runner.start()
-    await say("hi")
-    old = routed()
-    await runner.stop()
-    change_route(updated_at=datetime.now() - timedelta(days=1000))  # noqa: DTZ005 - as entries have it
-    monkeypatch.setattr("gateway.run.FIRST_SWEEP_SECONDS", 0.1)
-    runner = GatewayRunner()
-    await runner.start()
-    await asyncio.to_thread(watch.wait_for, "prune")
-    await say("later", first=2)
-    await runner.stop()
+    old = await sweep_after(timedelta(days=1000), "prune", watch, monkeypatch)
     assert routed() != old
     assert watch.read() == ([("prune", old)], [old], [])
 

@@ -135,6 +135,21 @@ async def test_a_listener_recovers_from_each_failure_within_its_backoff(
     )
 
 
+@pytest.mark.parametrize("platform", list(SETUPS))
+async def test_a_message_that_cannot_be_handled_is_quarantined_and_the_others_arrive(
+    db: SessionDB, tmp_path: Path, platform: str
+) -> None:
+    setup: Any
+    async with SETUPS[platform](db, tmp_path) as setup, setup.connected() as adapter:
+        setup.inbox.fail(3, ValueError("not foreseen"))
+        for text in ("one", "two", "three"):
+            await setup.server.send_as_user(*CHANNELS[platform], text)
+        await setup.inbox.wait_for(2)
+        assert not adapter.problem
+    assert setup.inbox.texts == ["two", "three"]
+    assert [error for _, error in setup.quarantined] == ["ValueError: not foreseen"]
+
+
 def listener_task(adapter: Any) -> asyncio.Task[None]:
     names = ("_task", "_listen_task", "_session_task")
     return next(task for name in names if (task := getattr(adapter, name, None)) is not None)

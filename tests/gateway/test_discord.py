@@ -205,19 +205,6 @@ async def test_a_message_that_is_not_stored_is_delivered_again_in_order(setup: S
     assert setup.inbox.texts == ["one", "two", "three"]
 
 
-async def test_a_message_that_cannot_be_handled_is_quarantined_and_the_others_arrive(
-    setup: ServerSetup,
-) -> None:
-    setup.inbox.fail(3, ValueError("not foreseen"))
-    async with setup.connected() as adapter:
-        for text in ("one", "two", "three"):
-            await setup.server.send_as_user(DM, text)
-        await setup.inbox.wait_for(2)
-        assert not adapter.problem
-    assert setup.inbox.texts == ["two", "three"]
-    assert [error for _, error in setup.quarantined] == ["ValueError: not foreseen"]
-
-
 async def test_a_blocked_channel_does_not_delay_others(setup: ServerSetup) -> None:
     held = asyncio.Event()
     events: list[str] = []

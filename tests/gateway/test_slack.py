@@ -258,19 +258,6 @@ async def test_a_message_that_is_not_stored_is_not_acknowledged_and_delivered_ag
     assert setup.inbox.texts == ["one", "two", "three"]
 
 
-async def test_a_message_that_cannot_be_handled_is_quarantined_and_the_others_arrive(
-    setup: SlackSetup,
-) -> None:
-    setup.inbox.fail(3, ValueError("not foreseen"))
-    async with setup.connected() as adapter:
-        for text in ("one", "two", "three"):
-            await setup.server.send_as_user(DM, text)
-        await setup.inbox.wait_for(2)
-        assert not adapter.problem
-    assert setup.inbox.texts == ["two", "three"]
-    assert [error for _, error in setup.quarantined] == ["ValueError: not foreseen"]
-
-
 async def test_an_abandoned_adapter_loses_nothing_and_keeps_the_order(setup: SlackSetup) -> None:
     first = RecordingInbox()
     first.gate = asyncio.Event()

@@ -68,19 +68,6 @@ async def test_an_update_is_confirmed_only_after_it_was_stored(setup: TelegramSe
     assert not setup.server.updates
 
 
-async def test_a_message_that_cannot_be_handled_is_quarantined_and_the_others_arrive(
-    setup: TelegramSetup,
-) -> None:
-    setup.inbox.fail(3, ValueError("not foreseen"))
-    async with setup.connected() as adapter:
-        for text in ("one", "two", "three"):
-            await setup.server.send_as_user(text)
-        await setup.inbox.wait_for(2)
-        assert not adapter.problem
-    assert setup.inbox.texts == ["two", "three"]
-    assert [error for _, error in setup.quarantined] == ["ValueError: not foreseen"]
-
-
 async def test_an_unreachable_platform_is_reported_until_it_is_back(setup: TelegramSetup) -> None:
     async with setup.connected() as adapter:
         await setup.server.stop()

@@ -7,6 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gateway import status
+from gateway.config import GatewayConfig
+from gateway.platforms.local import socket_path
+from gateway.session import SessionStore
 from hermes_core.config.file import ConfigFile
 from hermes_plugin_host.delivery import Delivery
 from hermes_plugin_host.manager import PluginManager
@@ -16,6 +19,8 @@ from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+KEY = "agent:main:local:dm:c1"
 
 
 class Boundaries(NamedTuple):
@@ -65,3 +70,19 @@ class BoundaryWatch:
             [call["session_id"] for call in calls if call["hook"] == "on_session_finalize"],
             [call["session_id"] for call in calls if call["hook"] == "on_session_reset"],
         )
+
+
+def routed(key: str = KEY) -> str:
+    """The conversation of a chat."""
+    with SessionDB(is_recovering=False) as db:
+        route = db.routes.of_key(key)
+    assert route is not None
+    return route.session_id
+
+
+def change_route(**fields: Any) -> None:
+    """Change the entry of the chat while no gateway runs."""
+    with SessionDB() as db:
+        store = SessionStore(socket_path().parent, GatewayConfig())
+        store._db = db
+        store.update_session(KEY, **fields)

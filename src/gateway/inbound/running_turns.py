@@ -38,8 +38,9 @@ class RunningTurns:
     def progress(self, inbox_id: int) -> None:
         """Note progress."""
         with self._lock:
-            started_at, _ = self._times.get(inbox_id, (self._clock(), 0.0))
-            self._times[inbox_id] = (started_at, self._clock())
+            if inbox_id in self._times:
+                started_at, _ = self._times[inbox_id]
+                self._times[inbox_id] = (started_at, self._clock())
 
     def end(self, inbox_id: int) -> None:
         """Note the end of a turn."""

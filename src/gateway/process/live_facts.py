@@ -43,16 +43,16 @@ class LiveFacts:
         self._supervisor = supervisor
         self._lock = asyncio.Lock()  # the heartbeat and requests collect at the same time
         self._probe: asyncio.Task[str] | None = None
-        self._probed_at = float("-inf")
+        self._probed_at = self._collected_at = float("-inf")
         self._written_at = time.monotonic()
         self._store_error = ""
         self.current: RuntimeFacts = {}
 
     async def collect(self, probe_seconds: float = PROBE_SECONDS) -> RuntimeFacts:
         """Collect the facts; a test write to the history may be *probe_seconds* old."""
-        asked_at = time.time()
+        asked_at = time.monotonic()
         async with self._lock:
-            if self.current.get("heartbeat_at", 0.0) >= asked_at:
+            if self._collected_at >= asked_at:
                 return self.current  # collected while this request waited
             return await self._collect(probe_seconds)
 
@@ -69,6 +69,7 @@ class LiveFacts:
             **inbox,
         }
         self.current["problems"] = find_problems(self.current)
+        self._collected_at = time.monotonic()
         return self.current
 
     def _records(self) -> list[TaskRecord]:

@@ -134,12 +134,10 @@ INSERT_QUARANTINED = """
 """
 SELECT_FAILED = """
     SELECT inbox_id, platform, chat_id, message_id, payload, received_at, attempts, error
-    FROM hermes_inbox WHERE settled_at IS NOT NULL AND state = 'failed'
+    FROM hermes_inbox WHERE state = 'failed'
     ORDER BY inbox_id DESC LIMIT ?
 """
-COUNT_FAILED = """
-    SELECT count(*) FROM hermes_inbox WHERE settled_at IS NOT NULL AND state = 'failed'
-"""
+COUNT_FAILED = "SELECT count(*) FROM hermes_inbox WHERE state = 'failed'"
 DELETE_FAILED = "DELETE FROM hermes_inbox WHERE inbox_id = ? AND state = 'failed'"
 
 OLDEST_BY_STATE = """

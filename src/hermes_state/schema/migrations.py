@@ -86,13 +86,17 @@ INTERRUPTION_TABLE: Final = """
         PRIMARY KEY (kind, number)
     ) {clustered}
 """
+FAILED_INDEX: Final = (
+    "CREATE INDEX IF NOT EXISTS hermes_inbox_failed ON hermes_inbox(inbox_id)"
+    " WHERE state = 'failed'"
+)
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
     Migration(2, "roles of people, keys for the API platform", ROLE_TABLES),
     Migration(3, "superseded index", ("DROP INDEX IF EXISTS hermes_outbox_unsettled",)),
     Migration(4, "files that nodes share, places bound to a node", (FILE_TABLE, BOUND_TABLE)),
-    Migration(5, "interruptions of messages and replies", (INTERRUPTION_TABLE,)),
+    Migration(5, "interruptions and failures of messages", (INTERRUPTION_TABLE, FAILED_INDEX)),
 )
 
 
