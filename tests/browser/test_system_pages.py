@@ -102,6 +102,9 @@ def test_the_gateway_page_shows_what_does_not_work(
         page = visitor.open("/gateway")
         alert = page.get_by_role("alert").filter(has_text="Not everything works")
         expect(alert.get_by_text("telegram is lost: Token revoked.")).to_be_visible()
+        page.set_viewport_size({"width": 390, "height": 844})
+        label = page.locator(".mantine-Badge-label", has_text="lost")
+        assert label.evaluate("item => item.scrollWidth <= item.clientWidth")  # not cut off
 
 
 def test_a_wrong_code_is_rejected_with_a_message(db: SessionDB, visitor: Visitor) -> None:

@@ -15,7 +15,13 @@ import { formatInteger } from "@/i18n/format";
 import { UserAccess } from "./UserAccess";
 
 const REFETCH_MS = 5000;
-const HEALTHY_STATES = new Set(["connected", "running", "ok"]);
+const STATE_COLORS: Record<string, string> = {
+  connected: "green",
+  standby: "green",
+  lost: "red",
+  down: "red",
+  refused: "red",
+};
 
 /** The gateway: platforms, queues, chats, errors and users. */
 export default function GatewayPage() {
@@ -99,7 +105,7 @@ function PlatformsPanel({ data }: { data: GatewayView }) {
             <Table.Tr key={one.name}>
               <Table.Td fw={600}>{one.name}</Table.Td>
               <Table.Td>
-                <Badge variant="light" tt="none" color={HEALTHY_STATES.has(one.state) ? "green" : "gray"}>
+                <Badge variant="light" tt="none" miw="max-content" color={STATE_COLORS[one.state] ?? "gray"}>
                   {one.state}
                 </Badge>
               </Table.Td>
