@@ -24,7 +24,7 @@ ON_POSTGRES := tests/state tests/conversation tests/plugins tests/tui_gateway te
 	tests/acceptance/test_platform_kills.py tests/acceptance/test_boundary_kinds.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page system models synapse lint style types check test test-engines background tests pagetests compiled clock coverage bench faults seeded-faults pictures lock clean
+.PHONY: help setup page system models synapse clients lint style types check test test-engines background tests pagetests compiled clock coverage bench faults seeded-faults pictures lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -63,6 +63,11 @@ synapse: setup
 	@$(BIN)/python tools/set_up_synapse.py || \
 		echo "note: Synapse could not be installed: tests of Matrix will be skipped"
 
+# Client programs of the API, for the tests with them; as the model, never a reason to fail.
+clients: setup
+	@$(BIN)/python tools/set_up_clients.py || \
+		echo "note: the API clients could not be installed: tests with them will be skipped"
+
 lint: style types  ## style, format, types, layers, wording
 
 style: page
@@ -80,7 +85,7 @@ check: lint  ## lint, types, unit and store tests: less than two minutes
 
 # The type checkers and the tests of the page use what the other tests leave of the cores.
 test:  ## lint and every test
-	@$(MAKE) --no-print-directory -j 3 page system models synapse
+	@$(MAKE) --no-print-directory -j 3 page system models synapse clients
 	@$(MAKE) --no-print-directory style
 	@$(MAKE) --no-print-directory -j 2 background tests
 
@@ -104,7 +109,7 @@ test-engines: page system  ## the tests of the store and what uses it, on Postgr
 clock: page system  ## the tests that read the clock, at three times of day in three time zones
 	$(BIN)/python tests/run_at_other_times.py -q $(PARALLEL)
 
-coverage: lint system models synapse  ## every test with a coverage report; takes half as long again
+coverage: lint system models synapse clients  ## every test with a coverage report; takes half as long again
 	$(BIN)/coverage erase
 	HERMES_TESTS_MEASURED=all $(BIN)/python tests/run_with_coverage.py run -m pytest $(PARALLEL)
 	$(BIN)/coverage combine --quiet
@@ -116,7 +121,7 @@ bench: page system  ## benchmarks, each as a ratio to a baseline of the same run
 faults: setup system  ## the long campaigns: kills, power cuts, I/O errors
 	HERMES_CAMPAIGN=full $(BIN)/python -m pytest tests/acceptance
 
-seeded-faults: page system  ## put 43 faults into copies of the code, and check that tests notice
+seeded-faults: page system  ## put 49 faults into copies of the code, and check that tests notice
 	$(BIN)/python tests/seeded_faults.py
 
 pictures: page system  ## take the pictures of the dashboard for the documentation
@@ -127,6 +132,7 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade requirements/installer.in -o requirements/installer.lock
 	$(COMPILE) --upgrade requirements/dev.in -o requirements/dev.lock
 	$(COMPILE) --upgrade requirements/synapse.in -o requirements/synapse.lock
+	$(COMPILE) --upgrade requirements/clients.in -o requirements/clients.lock
 	$(COMPILE) --upgrade requirements/node.in -o requirements/node.lock
 	for name in telegram matrix discord slack; do \
 		$(COMPILE) --upgrade -c requirements/dev.lock requirements/$$name.in -o src/gateway/platforms/libraries/$$name.lock; done
@@ -137,6 +143,6 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade --no-deps requirements/local.in -o src/hermes_agent/local/requirements.lock
 
 clean:  ## remove everything that can be made again
-	rm -rf .venv .models .synapse web/node_modules web/dist web/build plugins/*/dashboard/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
+	rm -rf .venv .models .synapse .clients web/node_modules web/dist web/build plugins/*/dashboard/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
 	rm -f .coverage .coverage.*
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+import hermes_plugin_host
 from hermes_state.engine.sqlite import driver
 from support import cpu_seconds, signals, worker_coverage
 from support.command_line import Hermes, run_hermes
@@ -56,6 +57,7 @@ def engine_of_history(
 @pytest.fixture(autouse=True)
 def hermes_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A private HERMES_HOME and HOME, and no leftovers of the caller's surroundings."""
+    hermes_plugin_host.active.cache_clear()  # the plugins of the home before
     home = tmp_path / "hermes-home"
     home.mkdir(mode=0o700)
     user = tmp_path / "user"

@@ -41,11 +41,12 @@ GROUPS = {
     "/api/models": "Chat",
     "/api/uploads": "Chat",
     "/api/workspaces": "Chat",
+    "/api/schedules": "Scheduled jobs",
 }
 
 
 REST = "Other"
-ORDER = ("Authentication", "Conversations", "Statistics", "Chat", REST)
+ORDER = ("Authentication", "Conversations", "Statistics", "Chat", "Scheduled jobs", REST)
 
 
 class _NoGateway:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, cast
 
 from gateway import config_values
 from gateway.platforms.names import Platform
@@ -32,6 +32,15 @@ STREAMING_TRANSPORTS: Final = ("auto", "draft", "edit", "off")
 DEFAULT_MAX_AGE_DAYS: Final = 90
 
 
+class StoredHomeChannel(TypedDict, total=False):
+    """The JSON form of a home channel."""
+
+    platform: str
+    chat_id: str
+    name: str
+    thread_id: str
+
+
 @dataclass(frozen=True)
 class HomeChannel:
     """The default chat of a platform, for messages that are not replies."""
@@ -53,7 +62,7 @@ class HomeChannel:
         return data
 
     @classmethod
-    def from_dict(cls, data: JsonObject) -> Self:
+    def from_dict(cls, data: StoredHomeChannel) -> Self:
         """Read the JSON form."""
         thread = data.get("thread_id")
         return cls(
@@ -160,14 +169,14 @@ class PlatformConfig:
             reply_to_mode=config_values.choice(data.get("reply_to_mode"), REPLY_MODES, "first"),
             gateway_restart_notification=config_values.flag(restart, default=True),
             extra=extra,
-            is_off="enabled" in data and not config_values.flag(data["enabled"], default=True),
+            is_off=not config_values.flag(data.get("enabled"), default=True),
         )
 
 
 def _home_channel(data: Any, platform: str) -> HomeChannel | None:
     """Read a home channel: a chat ID, or an object with a chat ID and a name."""
-    channel = data if isinstance(data, dict) else {"chat_id": data} if data else {}
-    channel = {"platform": platform, **channel}
+    given = data if isinstance(data, dict) else {"chat_id": data} if data else {}
+    channel = cast("StoredHomeChannel", {"platform": platform, **given})
     if not channel.get("chat_id") or find_platform(channel["platform"]) is None:
         return None
     return HomeChannel.from_dict(channel)

@@ -20,7 +20,7 @@ from gateway.process.health import HealthEndpoints
 from gateway.process.service import GatewayService
 from gateway.session import SessionStore
 from hermes_core.config.file import ConfigFile
-from hermes_core.errors import PlatformDownError, StoreUnavailableError
+from hermes_core.errors import ConfigError, PlatformDownError, StoreUnavailableError
 from hermes_core.isolate import Step, attempt
 from hermes_plugin_host import delivery
 
@@ -36,6 +36,10 @@ log = logging.getLogger(__name__)
 FIRST_SWEEP_SECONDS: Final = 60.0
 SWEEP_SECONDS: Final = 300.0
 PRUNE_SECONDS: Final = 3600.0
+NO_PROFILES: Final = (
+    "multiplex_profiles in config.yaml is not supported: a gateway serves one profile. Remove it, "
+    "and run a gateway with its own HERMES_HOME for each profile."
+)
 
 
 class GatewayRunner(ContractRunner):
@@ -67,6 +71,8 @@ class GatewayRunner(ContractRunner):
 
     async def start(self) -> None:
         """Connect the platforms and handle messages."""
+        if self.config.multiplex_profiles:
+            raise ConfigError(NO_PROFILES)
         db = boundary_db(self.session_store)
         if db is None:
             raise StoreUnavailableError("The gateway requires a session store.")

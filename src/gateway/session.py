@@ -215,8 +215,8 @@ class SessionStore:
 
         False if that process has deleted the conversation, which cuts its route.
         """
-        row = self._db.get_session(entry.session_id) if self._db is not None else None
-        if self._db is None or (row is not None and row.get("ended_at") is None):
+        row = self._db.sessions.find(entry.session_id) if self._db is not None else None
+        if self._db is None or (row is not None and row.ended_at is None):
             self._put_soon(entry)
             return True
         entry.expiry_finalized = False
@@ -285,8 +285,8 @@ class SessionStore:
         return new
 
     def _was_used(self, entry: SessionEntry) -> bool:
-        row = self._db.get_session(entry.session_id) if self._db is not None else None
-        return bool(row and row.get("message_count"))
+        row = self._db.sessions.find(entry.session_id) if self._db is not None else None
+        return bool(row and row.message_count)
 
     def switch_session(
         self,
@@ -312,14 +312,20 @@ class SessionStore:
             if entry.session_id == session_id and entry.session_key != session_key:
                 self._point_at(entry, self._new_id(), "handoff", ends_old=False)
 
-    def adopt(self, source: SessionSource, session_id: str) -> SessionEntry:
-        """The entry of a chat without a conversation, with one that is handed over to it."""
+    def adopt(self, source: SessionSource, session_id: str, through: int = 0) -> SessionEntry:
+        """The entry of a chat without a conversation, with one that is handed over to it.
+
+        With *through*, the chat gets a copy of the conversation that ends with this message.
+        """
         self._ensure_loaded()
         with self._lock:
-            entry = self._new_entry(self._generate_session_key(source), source, session_id)
-            if self._db is not None:
-                facts = entry_rows.row_fields(entry)
-                self._db.routes.adopt(entry_rows.to_route(entry), facts)
+            new_id = self._new_id() if through else session_id
+            entry = self._new_entry(self._generate_session_key(source), source, new_id)
+            route, facts = entry_rows.to_route(entry), entry_rows.row_fields(entry)
+            if self._db is not None and through:
+                self._db.routes.begin_branch(route, session_id, through, facts)
+            elif self._db is not None:
+                self._db.routes.adopt(route, facts)
             return self._add(entry)
 
     def branch_session(self, session_key: str, title: str, mark: str) -> SessionEntry | None:

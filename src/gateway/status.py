@@ -95,13 +95,22 @@ class TaskFacts(TypedDict):
     is_platform: bool
 
 
+class TurnFacts(TypedDict, total=False):
+    """How long the running turns take."""
+
+    running: int
+    oldest_seconds: float
+    silent_seconds: float
+    hung: int
+
+
 class RuntimeFacts(TypedDict, total=False):
     """The live facts of a gateway; `problems` says what does not work."""
 
     heartbeat_at: float
     platforms: dict[str, RuntimePlatform]
     problems: list[str]
-    turns: dict[str, float]
+    turns: TurnFacts
     tasks: list[TaskFacts]
     store_error: str
     free_bytes: int

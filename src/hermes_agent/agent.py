@@ -15,6 +15,7 @@ from hermes_agent.context.window import SUMMARIZED_NOTICE, ContextWindow
 from hermes_agent.conversation_store import ConversationStore, NewPrompt
 from hermes_agent.events import (
     Failed,
+    FailureKind,
     Notice,
     TextDelta,
     TurnEnd,
@@ -83,7 +84,8 @@ def _at_deadline(finished: TurnFinished, deadline: TurnDeadline) -> TurnFinished
     """A turn that its deadline has stopped has failed."""
     if not deadline.reason or finished.end is not TurnEnd.INTERRUPTED:
         return finished
-    return finished._replace(end=TurnEnd.FAILED, error=deadline.reason)
+    failure = Failed(FailureKind.TIMEOUT, deadline.reason)
+    return finished._replace(end=TurnEnd.FAILED, error=deadline.reason, failure=failure)
 
 
 CLOSE_SECONDS: Final = 1.0  # how long `close` waits for a cancelled review

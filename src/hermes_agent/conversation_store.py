@@ -62,14 +62,14 @@ class ConversationStore:
 
         The row is created with the first prompt, so that unused sessions leave no rows.
         """
-        row = self._store.get_session(self.session_id)
+        row = self._store.sessions.find(self.session_id)
         if row is None:
             fields = {**self._fields, "system_prompt": system_prompt or None}
             self._store.create_session(self.session_id, self._source, **fields)
             return True
-        if row.get("ended_at") is not None:
+        if row.ended_at is not None:
             self._store.reopen_session(self.session_id)
-        if system_prompt and not row.get("system_prompt"):  # a chat's row exists before its prompt
+        if system_prompt and not row.system_prompt:  # a chat's row exists before its prompt
             self._store.update_system_prompt(self.session_id, system_prompt)
         return False
 
@@ -123,10 +123,10 @@ class ConversationStore:
 
     def drop_unfinished(self) -> None:
         """Undo an incomplete answer; the history keeps it."""
-        rows = self._store.get_messages(self.session_id)
+        rows = self._store.messages.rows(self.session_id)
         last = rows[-1] if rows else None
-        if last and last["role"] == "assistant" and last["finish_reason"] in UNFINISHED:
-            self._store.rewind_to_message(self.session_id, last["id"])
+        if last and last.role == "assistant" and last.finish_reason in UNFINISHED:
+            self._store.rewind_to_message(self.session_id, last.id)
 
     def acquire_turn(self, holder: str) -> Lease:
         """Acquire the turn's lease; LeaseTakenError while another process holds it."""

@@ -140,6 +140,7 @@ class TurnFinished(NamedTuple):
     text: str
     usage: Usage
     error: str = ""
+    failure: Failed | None = None  # of the provider, if it has ended the turn
 
 
 ProviderEvent = TextDelta | ReasoningDelta | Reply | Failed | Retrying

@@ -56,8 +56,9 @@ if TYPE_CHECKING:
     from hermes_state.messages.drafts import Draft
 
     Change = Callable[[Tx], object]
-    # Gets the text of the answer before it is stored; returns a change to be stored with it.
-    AnswerHook = Callable[[str], Change]
+    # Gets the text of the answer and the usage of the turn before the answer is stored; returns
+    # a change to be stored with it.
+    AnswerHook = Callable[[str, Usage], Change]
 
 MAX_REQUESTS: Final = 90
 OUT_OF_REQUESTS: Final = (
@@ -164,7 +165,7 @@ class Turn:
         text = str(self.messages[-1].get("content") or "") if self._has_partial_answer() else ""
         if failed.kind is FailureKind.INTERRUPTED:
             return TurnFinished(TurnEnd.INTERRUPTED, text, self._usage)
-        return TurnFinished(TurnEnd.FAILED, text, self._usage, str(failed))
+        return TurnFinished(TurnEnd.FAILED, text, self._usage, str(failed), failed)
 
     def _has_partial_answer(self) -> bool:
         return bool(self.messages) and self.messages[-1].get("role") == "assistant"
@@ -274,7 +275,12 @@ class Turn:
         on_answer = self._deps.on_answer
         if on_answer is not None:
             # Without its delivery the answer is stored all the same.
-            attempt(Step("deliver the answer", lambda: changes.append(on_answer(reply.text))))
+            attempt(
+                Step(
+                    "deliver the answer",
+                    lambda: changes.append(on_answer(reply.text, self._usage)),
+                )
+            )
         if not is_due(usage.context, self._deps.provider.current.window):
             changes.append(lambda tx: leases.release(tx, self._lease))
             changes.append(self._deps.store.read_version)

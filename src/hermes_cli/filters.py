@@ -7,7 +7,14 @@ import re
 import time
 from typing import TypedDict
 
-UNIT_SECONDS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
+DAY_SECONDS = 86_400
+UNIT_SECONDS = {
+    "m": 60,
+    "h": 3600,
+    "d": DAY_SECONDS,
+    "w": 7 * DAY_SECONDS,
+    "y": 365 * DAY_SECONDS,
+}
 TIME_FORMATS = "5h, 2d, 1w (ago), 2026-03-01 or 2026-03-01T14:30"
 
 
@@ -29,7 +36,7 @@ def parse_age_days(text: str) -> int:
     age = re.fullmatch(r"(\d+)([dwy]?)", text.strip())
     if not age:
         raise argparse.ArgumentTypeError(f"invalid age {text!r}: use days (90) or weeks (12w)")
-    return int(age[1]) * UNIT_SECONDS[age[2] or "d"] // UNIT_SECONDS["d"]
+    return int(age[1]) * UNIT_SECONDS[age[2] or "d"] // DAY_SECONDS
 
 
 def parse_positive(text: str) -> int:

@@ -86,6 +86,7 @@ COMMANDS = (
         "completion", "hermes_cli.commands.system.completion", "print a shell completion script"
     ),
     CommandEntry("gateway", "hermes_cli.commands.gateway.command", "run the gateway for chat apps"),
+    CommandEntry("cron", "hermes_cli.commands.schedules.command", "schedule jobs and reminders"),
     CommandEntry("send", "hermes_cli.commands.gateway.send", "send a message to a chat"),
     CommandEntry(
         "pairing", "hermes_cli.commands.gateway.pairing", "manage who may chat with the agent"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
-from hermes_agent.context.system_prompt import system_prompt
+from hermes_agent.context.system_prompt import system_prompt, with_instructions
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
@@ -21,10 +21,13 @@ from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import Toolbox
 from hermes_agent.tools.delegate import EXCLUDED_TOOLS, TaskDelegation
 from hermes_agent.tools.jobs import Jobs
+from hermes_agent.tools.schedule import SCHEDULE_TOOL, review_call, schedule_tool
+from hermes_agent.tools.send_file import send_file_tool
 from hermes_agent.tools.toolset import standard_tools
 from hermes_agent.turn_deadline import TurnLimits
 from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
+from hermes_conversation.job_list import PersonsJobs
 from hermes_conversation.role_limits import (
     OWNER_FOLDER,
     folder_of_role,
@@ -34,6 +37,7 @@ from hermes_conversation.role_limits import (
     reads_agents_file,
     tools_of_role,
 )
+from hermes_conversation.scheduled_jobs import chat_requester, local_requester
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
@@ -42,6 +46,7 @@ from hermes_core.errors import ConfigError, NoModelError
 from hermes_core.paths import hermes_home, workspace_path
 from hermes_core.roles import Right, Role, may
 from hermes_state.files import media_of, shared_files
+from hermes_state.schedules.rows import CRON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,8 +58,11 @@ if TYPE_CHECKING:
     from hermes_agent.skills import Skill
     from hermes_agent.toolbox import ToolItem
     from hermes_agent.tools.prompter import Prompter
+    from hermes_agent.tools.send_file import SendsFiles
+    from hermes_conversation.scheduled_jobs import JobRequester
     from hermes_core.config.file import Settings
     from hermes_state import SessionDB
+    from hermes_state.delivery.stored_json import StoredSource
     from hermes_state.sessions.records import SessionRow
 
 NO_MODEL: Final = (
@@ -75,8 +83,11 @@ class ConversationOptions(NamedTuple):
     scope_key: str = ""  # restricts history search to the chat with this session key
     role: Role = Role.OWNER
     person: str = ""  # the folder name of a person other than the owner
+    send_file: SendsFiles | None = None  # to the chat of the conversation
+    chat: StoredSource | None = None  # chat and sender in a chat app, for jobs that they schedule
     mode: Mode | None = None  # instead of the configured one
     allow: tuple[str, ...] = ()  # permission rules for this conversation
+    instructions: str = ""  # of an API client, for the system prompt
 
 
 class AgentBundle(NamedTuple):
@@ -123,7 +134,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     approvals = Approvals(
         _approval_mode(options, settings),
         is_sandboxed=find_sandbox().is_available,
-        call_reviews=extensions.reviews(),
+        call_reviews={**extensions.reviews(), SCHEDULE_TOOL: review_call},
         # What the owner always allows is for the owner's conversations.
         grants=_kept_grants(db, options) if may(role, Right.APPROVE) else Grants(None),
         has_allowed_hosts=bool(hosts) and find_sandbox().name == "bubblewrap",
@@ -168,6 +179,10 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     limits = limits_of_role(role, CommandLimits(approvals, guard, jobs))
     own = standard_tools(jobs, limits, memory or MemoryFiles(), searchable_history(db, options))
     own = [tool for tool in own if memory is not None or tool.name != "memory"]
+    if options.source != CRON:  # a scheduled run does not schedule further ones
+        own.append(schedule_tool(PersonsJobs(db, job_requester(options))))
+    if options.send_file is not None:
+        own.append(send_file_tool(limits, options.send_file))
     own = tools_of_role(role, [*own, *extensions.tools(), delegate])
     agent_tools = with_plugins(own) if may_extend else AgentTools(own, {})
     tools, provider = Toolbox(agent_tools.tools), build_provider()
@@ -177,6 +192,8 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         prompt = _stored_prompt(row, role) or _build_prompt(
             cwd, memory, extensions, profile, options
         )
+        if options.instructions:
+            prompt = with_instructions(prompt, options.instructions)
         return AgentProfile(
             prompt, profile.select(tools), _window_warning(provider.current, window)
         )
@@ -200,6 +217,13 @@ def conversation_folder(options: ConversationOptions) -> Path:
     if may(options.role, Right.ALL_FILES):
         return working_folder(options.cwd)
     return folder_of_role(options.role, options.person)
+
+
+def job_requester(options: ConversationOptions) -> JobRequester:
+    """Who schedules jobs in a conversation."""
+    if options.chat is None:
+        return local_requester()
+    return chat_requester(options.chat, options.role)
 
 
 def _kept_grants(db: SessionDB, options: ConversationOptions) -> Grants:
@@ -287,6 +311,10 @@ def _stored_prompt(row: SessionRow | None, role: Role) -> str:
     return row.system_prompt or ""
 
 
+def _memory_text(memory: MemoryFiles | None, target: str) -> str:
+    return "\n".join(memory.entries(target)) if memory else ""
+
+
 def _build_prompt(
     cwd: Path,
     memory: MemoryFiles | None,
@@ -294,13 +322,11 @@ def _build_prompt(
     profile: Profile,
     options: ConversationOptions,
 ) -> str:
-    targets = ("memory", "user")
-    texts = {target: "\n".join(memory.entries(target)) if memory else "" for target in targets}
     skills = extensions.skill_lines
     return system_prompt(
         cwd,
-        memory=texts["memory"],
-        user=texts["user"],
+        memory=_memory_text(memory, "memory"),
+        user=_memory_text(memory, "user"),
         skills=skills,
         about=options.about,
         profile=profile,

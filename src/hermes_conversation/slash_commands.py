@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_agent.permissions.grants import check_rule
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import STANDARD_ORIGIN
+from hermes_conversation import scheduled_jobs
+from hermes_conversation.agent_factory import job_requester
 from hermes_core import human_format, roles
 from hermes_core.errors import UsageError
 
@@ -21,15 +23,16 @@ if TYPE_CHECKING:
     from hermes_agent.toolbox import ToolItem
     from hermes_conversation.conversation import Conversation
     from hermes_core.roles import Role
+    from hermes_state import SessionDB
 
 LIST_LIMIT: Final = 10
+HANDOFF_WAIT_SECONDS: Final = 2.5  # a running gateway looks every second
 MODE_HELP: Final = {
     "plan": "nothing is written and the network is not used",
     "workspace": "writes in the working folder; risky actions need approval",
     "full": "no limits except for commands that are never allowed",
 }
 BRANCHED: Final = "Switched to a new branch: {}"
-HANDED_OFF: Final = "Handed off to {}; the gateway will pick it up once it is running."
 APPROVALS: Final = ("once", "session", "always")
 
 
@@ -133,9 +136,23 @@ def _handoff(conversation: Conversation, words: str) -> CommandOutcome:
     platform = _required(words, "/handoff PLATFORM, e.g. /handoff telegram")
     if not conversation.exists:
         raise UsageError("This conversation has no messages yet.")
-    if not conversation.db.request_handoff(conversation.session_id, platform):
+    text = hand_off(conversation.db, conversation.session_id, platform)
+    return CommandOutcome(text, is_handed_off=True)
+
+
+def hand_off(db: SessionDB, session_id: str, platform: str) -> str:
+    """Hand a conversation to a platform; what came of it. A running gateway does it at once."""
+    if not db.request_handoff(session_id, platform):
         raise UsageError("A hand-off is already pending.")
-    return CommandOutcome(HANDED_OFF.format(platform.capitalize()), is_handed_off=True)
+    handoff = db.handoffs.wait(session_id, HANDOFF_WAIT_SECONDS)
+    if handoff is not None and handoff.state == "failed":
+        raise UsageError(f"The conversation was not handed off. {handoff.error}")
+    if handoff is not None and handoff.state == "completed":
+        return f"Handed off to {platform.capitalize()}."
+    return (
+        f"It will be handed off to {platform.capitalize()} when the gateway runs "
+        "(`hermes gateway status`)."
+    )
 
 
 def _usage(conversation: Conversation, _words: str) -> CommandOutcome:
@@ -269,6 +286,12 @@ def _steer(_conversation: Conversation, words: str) -> CommandOutcome:
     return CommandOutcome(steer=_required(words, "/steer TEXT"))
 
 
+def _remind(conversation: Conversation, words: str) -> CommandOutcome:
+    return CommandOutcome(
+        scheduled_jobs.remind(conversation.db, job_requester(conversation.options), words)
+    )
+
+
 def _required(words: str, usage: str) -> str:
     if not words:
         raise UsageError(f"Usage: {usage}")
@@ -322,6 +345,8 @@ COMMANDS: Final = (
     SlashCommand("stop", "stop the running turn", _stop, while_busy=True),
     SlashCommand("queue", "send a message after the current turn", _queue, "TEXT", while_busy=True),
     SlashCommand("steer", "send a message to the running turn", _steer, "TEXT", while_busy=True),
+    SlashCommand("remind", "set a reminder, list or remove reminders", _remind,
+                 "WHEN TEXT|list|remove NUMBER", while_busy=True),
     SlashCommand("save", "save the conversation to a file", _save, "[FILE.md or .html]",
                  while_busy=True),
     SlashCommand("help", "list commands", _help, while_busy=True),

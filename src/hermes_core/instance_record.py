@@ -42,13 +42,9 @@ class Instance:
         try:
             text = (self._folder(home) / self.file_name).read_text(encoding="utf-8")
             facts = json.loads(text)
-            return InstanceRecord(
-                facts["url"],
-                facts["token"],
-                int(facts["pid"]),
-                facts["version"],
-                facts.get("certificate", ""),
-            )
+            known = {name: facts[name] for name in InstanceRecord._fields if name in facts}
+            record = InstanceRecord(**known)
+            return record._replace(pid=int(record.pid))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 

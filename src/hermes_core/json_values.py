@@ -43,3 +43,17 @@ def list_in(value: JsonObject, name: str) -> list[JsonValue]:
 def objects_in(value: JsonObject, name: str) -> list[JsonObject]:
     """The objects of a list in a field; other elements are omitted."""
     return [item for item in list_in(value, name) if isinstance(item, dict)]
+
+
+def without_lone_surrogates(value: JsonValue) -> JsonValue:
+    """A value whose texts can be encoded: halves of characters become question marks."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [without_lone_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {
+            str(without_lone_surrogates(key)): without_lone_surrogates(item)
+            for key, item in value.items()
+        }
+    return value

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import mimetypes
+import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from hermes_core.atomic_files import write_atomically
@@ -30,6 +31,7 @@ class StoredFile(NamedTuple):
 
     path: Path
     mime: str
+    name: str = ""  # as its sender called it
 
 
 class RemoteFiles(Protocol):
@@ -60,12 +62,14 @@ class MediaStore:
         digest = hashlib.sha256(data).hexdigest()
         extension = mimetypes.guess_extension(mime_type) or ""
         path = self._folder / digest[:2] / f"{digest}{extension}"
-        if not path.exists():
+        if path.exists():
+            os.utime(path)  # the oldest files are deleted first
+        else:
             private_folder(path.parent)
             write_atomically(path, data)
         if self._remote is not None:
             self._remote.add(REMOTE_PREFIX + path.name, data)
-        return StoredFile(path, mime_type)
+        return StoredFile(path, mime_type, name)
 
     def local_path(self, path: Path) -> Path:
         """A stored file in this folder, fetched if it was stored on another node."""

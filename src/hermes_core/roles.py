@@ -32,6 +32,7 @@ class Right(Enum):
     MEMORY = "have notes that are included in prompts"
     FILES = "read, write and search files in the own folder"
     ALL_FILES = "use files elsewhere, as the mode allows"
+    SCHEDULE = "set reminders and schedule jobs, which run with the same rights"
     DELEGATE = "have sub-agents, with the same rights"
     COMMANDS = "run commands and background jobs, in the sandbox"
     EXTENSIONS = "use skills, MCP servers and tools of plugins"
@@ -50,6 +51,7 @@ ROLE_RIGHTS: Final[dict[Role, frozenset[Right]]] = {
             Right.FILES,
             Right.COMMANDS,
             Right.DELEGATE,
+            Right.SCHEDULE,
         }
     ),
     Role.GUEST: frozenset({Right.CONVERSE}),
@@ -59,8 +61,9 @@ TOOL_RIGHTS: Final[dict[str, Right]] = {
     "clarify": Right.QUESTIONS,
     "session_search": Right.CHAT_HISTORY,
     "memory": Right.MEMORY,
-    **dict.fromkeys(("read_file", "write_file", "patch", "search_files"), Right.FILES),
+    **dict.fromkeys(("read_file", "write_file", "patch", "search_files", "send_file"), Right.FILES),
     "delegate_task": Right.DELEGATE,
+    "schedule": Right.SCHEDULE,
     **dict.fromkeys(("terminal", "process"), Right.COMMANDS),
 }
 
@@ -69,11 +72,13 @@ COMMAND_RIGHTS: Final[dict[str, Right]] = {
         (
             "new", "reset", "title", "undo", "redo", "retry", "branch", "fork", "compress", "usage",
             "status", "tools", "deny", "stop", "queue", "steer", "help", "start", "whoami",
+            "answer",
         ),
         Right.CONVERSE,
     ),
     **dict.fromkeys(("resume", "sessions", "search"), Right.CHAT_HISTORY),
     "memory": Right.MEMORY,
+    "remind": Right.SCHEDULE,
     "skills": Right.EXTENSIONS,
     "approve": Right.APPROVE,
     **dict.fromkeys(("save", "quit", "exit", "q"), Right.ALL_FILES),

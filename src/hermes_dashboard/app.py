@@ -31,6 +31,7 @@ from hermes_dashboard.resources import (
     pending_changes,
     plugin_tabs,
     plugins,
+    schedules,
     search,
     sessions,
     settings,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 # Resources that need only the context; the first matching route handles a request.
 RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
-    pending_changes, plugins, health, uploads, models, workspaces,
+    pending_changes, plugins, health, uploads, models, workspaces, schedules,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024
 COMPRESSION_LEVEL: Final = 5

@@ -2,7 +2,8 @@
 
 Media of messages, the agent's memory, achievement records, and rules of `hermes permissions`.
 
-A history in a file has none of them here: they are in the home of its machine.
+A history in a file has none of them here: they are in the home of its machine. Records of
+adapters, e.g. encryption keys, are here in both: they change together, in one transaction.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from hermes_core.paths import hermes_home, private_folder
 from hermes_state.repository import Repository
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from hermes_state import SessionDB
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Tx
 
 MEMORY_PREFIX: Final = "memory/"
+RECORD_PREFIX: Final = "platform/"  # records of adapters
 ACHIEVEMENTS_PREFIX: Final = "achievements/"
 ACHIEVEMENTS_FOLDER: Final = "plugins/hermes-achievements"
 UNLOCKS_FILE: Final = f"{ACHIEVEMENTS_PREFIX}state.json"
@@ -35,6 +37,12 @@ PUT_FILE: Final = """
     ON CONFLICT (name) DO UPDATE SET content = excluded.content, stored_at = excluded.stored_at
 """
 DELETE_FILE: Final = "DELETE FROM hermes_file WHERE name = ?"
+GET_FILES: Final = "SELECT name, content FROM hermes_file WHERE substr(name, 1, ?) = ?"
+GET_RECORD_ROWS: Final = (
+    "SELECT name, content, stored_at FROM hermes_file WHERE substr(name, 1, ?) = ?"
+)
+DELETE_RECORDS: Final = "DELETE FROM hermes_file WHERE substr(name, 1, ?) = ?"
+DELETE_MOVED_FILES: Final = "DELETE FROM hermes_file WHERE substr(name, 1, ?) <> ?"
 ADD_FILE: Final = """
     INSERT INTO hermes_file (name, content, stored_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
 """
@@ -72,6 +80,56 @@ class FileRepository(Repository):
     def remove(self, name: str) -> None:
         """Delete a file, if it exists."""
         self.engine.write(lambda tx: tx.run(DELETE_FILE, (name,)))
+
+    def with_prefix(self, prefix: str) -> dict[str, bytes]:
+        """The files whose names start with a prefix, by the rest of their names."""
+        rows = self.engine.read(
+            lambda reader: reader.execute(GET_FILES, (len(prefix), prefix)).fetchall()
+        )
+        return {str(name)[len(prefix) :]: bytes(content) for name, content in rows}
+
+    def change_records(
+        self, prefix: str, changes: Mapping[str, bytes | None], guard: tuple[str, bytes] | None
+    ) -> bool:
+        """Replace and delete files in one transaction, if the one named by *guard* is unchanged.
+
+        Whether they were changed.
+        """
+
+        def change(tx: Tx) -> bool:
+            if guard is not None:
+                current = tx.value(GET_FILE, (prefix + guard[0],))
+                if current is None or bytes(current) != guard[1]:
+                    return False
+            for name, content in changes.items():
+                if content is None:
+                    tx.run(DELETE_FILE, (prefix + name,))
+                else:
+                    tx.run(PUT_FILE, (prefix + name, content, tx.clock.now()))
+            return True
+
+        return self.engine.write(change)
+
+
+class AdapterRecords:
+    """The records of an adapter, in the database."""
+
+    def __init__(self, files: FileRepository, platform: str) -> None:
+        self._files = files
+        self._prefix = f"{RECORD_PREFIX}{platform}/"
+
+    def load(self, prefix: str) -> dict[str, bytes]:
+        """The records whose names start with a prefix, by the rest of their names."""
+        return self._files.with_prefix(self._prefix + prefix)
+
+    def change(
+        self,
+        prefix: str,
+        changes: Mapping[str, bytes | None],
+        guard: tuple[str, bytes] | None = None,
+    ) -> bool:
+        """Store and delete records together; False if the record of *guard* has changed."""
+        return self._files.change_records(self._prefix + prefix, changes, guard)
 
 
 def shared_files(db: SessionDB) -> FileRepository | None:
@@ -151,5 +209,5 @@ def unpack(
             private_folder(path.parent)
             write_atomically(path, content)
             count += 1
-    execute("DELETE FROM hermes_file")
+    execute(DELETE_MOVED_FILES, (len(RECORD_PREFIX), RECORD_PREFIX))
     return count

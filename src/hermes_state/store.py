@@ -41,16 +41,21 @@ if TYPE_CHECKING:
     from typing import Self
 
     from hermes_core.clock import Clock
+    from hermes_state.delivery.api_requests import ApiRequestRepository
     from hermes_state.delivery.chats import ChatRepository
     from hermes_state.delivery.inbox import InboxRepository
     from hermes_state.delivery.nodes import NodeRepository
+    from hermes_state.delivery.open_questions import OpenQuestionRepository
     from hermes_state.delivery.outbox import OutboxRepository
     from hermes_state.delivery.pairings import PairingRepository
+    from hermes_state.delivery.paused_places import PausedPlaceRepository
     from hermes_state.delivery.people import PeopleRepository
     from hermes_state.delivery.routes import RouteRepository
     from hermes_state.files import FileRepository
+    from hermes_state.messages.feed import FeedRepository
     from hermes_state.messages.pages import TranscriptRepository
     from hermes_state.repository import PurgeHook
+    from hermes_state.schedules.repository import ScheduleRepository
     from hermes_state.sessions.facets import FacetRepository
     from hermes_state.sessions.pages import PageRepository
     from hermes_state.sessions.totals import TotalsRepository
@@ -76,7 +81,16 @@ class SessionDB(OriginalNames):
     pairings: Lazy[PairingRepository] = Lazy("delivery.pairings", "PairingRepository")
     people: Lazy[PeopleRepository] = Lazy("delivery.people", "PeopleRepository")
     chats: Lazy[ChatRepository] = Lazy("delivery.chats", "ChatRepository")
+    api_requests: Lazy[ApiRequestRepository] = Lazy("delivery.api_requests", "ApiRequestRepository")
+    open_questions: Lazy[OpenQuestionRepository] = Lazy(
+        "delivery.open_questions", "OpenQuestionRepository"
+    )
+    feed: Lazy[FeedRepository] = Lazy("messages.feed", "FeedRepository")
     nodes: Lazy[NodeRepository] = Lazy("delivery.nodes", "NodeRepository")
+    paused_places: Lazy[PausedPlaceRepository] = Lazy(
+        "delivery.paused_places", "PausedPlaceRepository"
+    )
+    schedules: Lazy[ScheduleRepository] = Lazy("schedules.repository", "ScheduleRepository")
     files: Lazy[FileRepository] = Lazy("files", "FileRepository")
     facets: Lazy[FacetRepository] = Lazy("sessions.facets", "FacetRepository")
     pages: Lazy[PageRepository] = Lazy("sessions.pages", "PageRepository")

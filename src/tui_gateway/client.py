@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hermes_core.instance_record import InstanceRecord
     from hermes_core.json_values import JsonObject, JsonValue
-    from tui_gateway.frames import Frame
+    from tui_gateway.frames import Frame, ReceivedFrame
     from tui_gateway.hub import Hub
     from tui_gateway.protocol import ClientEvent
 
@@ -72,12 +72,12 @@ class RpcClient:
 
     def receive(self, line: bytes | str) -> None:
         """Handle a received frame."""
-        frame = json.loads(line)
+        frame: ReceivedFrame = json.loads(line)
         if frame.get("method") == "event":
             self._receive_event(**frame["params"])
             return
         with self._lock:
-            future = self._pending.get(frame.get("id"))
+            future = self._pending.get(frame.get("id", 0))
         if future is None:
             return
         if "error" in frame:

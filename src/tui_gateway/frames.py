@@ -104,6 +104,24 @@ class Frame(TypedDict, total=False):
     params: EventParams | dict[str, JsonValue]
 
 
+class ReceivedFrame(TypedDict, total=False):
+    """A response or the notification of an event, as a client receives it."""
+
+    id: int
+    result: object
+    error: ErrorDetails
+    method: str
+    params: ReceivedEvent
+
+
+class ReceivedEvent(TypedDict):
+    """An event, as a client receives it."""
+
+    type: str
+    session_id: str
+    payload: JsonObject
+
+
 def parse(line: bytes) -> RpcRequest:
     """Parse a request; RpcError if it is invalid."""
     if len(line) > MAX_FRAME_BYTES:

@@ -44,6 +44,21 @@ class DisplayedMessage(TypedDict):
     finish_reason: str | None
 
 
+class ActiveSession(TypedDict):
+    """An open conversation; it has the fields of SessionInfo, too."""
+
+    session_id: str
+    stored_session_id: str
+    status: str
+    title: str | None
+
+
+class ActiveSessions(TypedDict):
+    """The result of `session.active_list`."""
+
+    sessions: list[ActiveSession]
+
+
 @dataclass(frozen=True, slots=True)
 class UsageView:
     """The tokens of a conversation, and their cost in dollars if known."""

@@ -152,8 +152,9 @@ async def test_a_hand_off_between_chats_moves_the_conversation(
     if has_target_conversation:
         await say("hello", chat="home")
         before = [routed(home)]
-    await say("hi", "/handoff local")
+    await say("hi")
     moved = routed()
+    await say("/handoff local", first=2)
     wait_until(lambda: routed() != moved, "the hand-off")
     await say("in the old chat", first=3)
     await say("in the new chat", first=9, chat="home")

@@ -59,7 +59,7 @@ def assert_crashes_are_announced(db: SessionDB, session_id: str) -> int:
 async def test_every_message_is_answered_once_however_often_the_gateway_is_killed(
     hermes_home: Path, figures: Callable[..., None]
 ) -> None:
-    count, kills = size(120, 10_000), size(8, 500)
+    count, kills = size(120, 5_000), size(8, 200)
     platform = ChatPlatform(hermes_home / "run" / "gateway.sock", count)
     gateway = GatewayProcess()
     await campaign(platform, gateway, kills)

@@ -54,12 +54,16 @@ class MessageSender:
             await asyncio.sleep(random.uniform(0, 0.1))
 
 
-@pytest.fixture(params=["telegram", "matrix", "discord", "slack"])
-async def chats(request: pytest.FixtureRequest) -> AsyncIterator[PlatformChats]:
+@pytest.fixture(params=["telegram", "matrix", "encrypted-matrix", "discord", "slack"])
+async def chats(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[PlatformChats]:
     async with AsyncExitStack() as stack:
         if request.param == "matrix":
             synapse = request.getfixturevalue("synapse")
             yield await stack.enter_async_context(platform_chats.on_matrix(synapse))
+        elif request.param == "encrypted-matrix":
+            synapse = request.getfixturevalue("synapse")
+            started = platform_chats.on_encrypted_matrix(synapse, tmp_path / "app")
+            yield await stack.enter_async_context(started)
         else:
             yield await stack.enter_async_context(getattr(platform_chats, f"on_{request.param}")())
 

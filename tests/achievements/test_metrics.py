@@ -166,8 +166,11 @@ COUNT_EXAMPLES: dict[str, list[tuple[SessionBuilder, int]]] = {
         (
             SessionBuilder()
             .call_tool("cronjob", action="create")
-            .call_tool("cronjob", action="list"),
-            1,
+            .call_tool("cronjob", action="list")
+            .call_tool("schedule", action="add")
+            .call_tool("schedule", action="remind")
+            .call_tool("schedule", action="remove"),
+            3,
         )
     ],
     "memories_saved": [

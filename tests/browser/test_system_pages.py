@@ -95,7 +95,7 @@ def test_the_gateway_page_shows_what_does_not_work(
     with status.hold_lock():
         status.write_runtime_status(
             "degraded",
-            platforms={"telegram": {"state": "lost", "error_message": "Token revoked."}},
+            platforms={"telegram": {"state": "lost", "error_message": "Get a new token. " * 9}},
             problems=["telegram is lost: Token revoked."],
             heartbeat_at=time.time(),
         )

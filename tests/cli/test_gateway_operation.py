@@ -117,7 +117,8 @@ def test_a_conversation_is_handed_over_from_the_command_line(hermes: Any) -> Non
     with SessionDB() as db:
         db.create_session("s1", "cli")
         db.append_message("s1", "user", "hello")
-    assert "Handed off s1 to telegram" in hermes("gateway", "handoff", "s1", "telegram").out
+    asked = hermes("gateway", "handoff", "s1", "telegram")
+    assert "s1: It will be handed off to Telegram when the gateway runs" in asked.out
     assert "already" in hermes("gateway", "handoff", "s1", "telegram").err
 
 

@@ -57,6 +57,17 @@ def test_a_conversation_of_two_questions(server: ScriptServer) -> None:
     ]
 
 
+def test_a_reminder_is_set_from_the_terminal(server: ScriptServer) -> None:
+    child = start_chat(server)
+    child.sendline("/remind 20m take out the bread")
+    child.expect("Reminder 1 set for ")
+    child.sendline("/remind list")
+    child.expect("take out the bread")
+    quit_chat(child)
+    with SessionDB() as db:
+        assert [job.prompt for job in db.schedules.all()] == ["take out the bread"]
+
+
 def test_new_achievements_are_printed_at_the_end(server: ScriptServer) -> None:
     child = start_chat(server)
     child.sendline("hello")

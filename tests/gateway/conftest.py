@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import hermes_plugin_host
 from gateway.config import GatewayConfig
 from gateway.session import SessionStore
 from hermes_state import SessionDB
@@ -21,14 +20,6 @@ if TYPE_CHECKING:
 def db(hermes_home: Path) -> Iterator[SessionDB]:
     with SessionDB() as store:
         yield store
-
-
-@pytest.fixture(autouse=True)
-def own_plugins() -> Iterator[None]:
-    """Load only the plugins of this test's home."""
-    hermes_plugin_host.active.cache_clear()
-    yield
-    hermes_plugin_host.active.cache_clear()
 
 
 @pytest.fixture

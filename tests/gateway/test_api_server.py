@@ -63,7 +63,6 @@ async def test_a_chat_completion_has_the_documented_format(setup: ApiSetup, answ
     (choice,) = data["choices"]
     assert (choice["index"], choice["finish_reason"]) == (0, "stop")
     assert choice["message"] == {"role": "assistant", "content": "Hello there.", "refusal": None}
-    assert "usage" not in data
     assert conversation_texts(setup.db, answer.headers["x-hermes-session"], "api_server")[0] == "hi"
 
 
@@ -82,7 +81,7 @@ async def test_a_response_is_answered_and_can_be_fetched_again(
         {"type": "output_text", "text": "Hello there.", "annotations": []}
     ]
     assert result["metadata"] == {"a": "b"}
-    assert result["usage"] is result["error"] is None
+    assert result["error"] is None
     assert again["output"] == result["output"]
 
 
@@ -118,14 +117,9 @@ async def test_models_names_the_agent(setup: ApiSetup) -> None:
 # Sessions
 
 
-@pytest.mark.parametrize("way", ["header", "user"])
-async def test_in_a_session_only_the_last_message_is_sent(
-    setup: ApiSetup, answering: Any, way: str
-) -> None:
+async def test_in_a_session_only_the_last_message_is_sent(setup: ApiSetup, answering: Any) -> None:
     answering("[{say: One.}, {say: Two.}]")
-    options: dict[str, Any] = (
-        {"headers": session_headers("ada")} if way == "header" else {"user": "ada"}
-    )
+    options: dict[str, Any] = {"headers": session_headers("ada")}
     async with setup.open() as client:
         await client.ask("first", **options)
         messages_sent = [
@@ -155,8 +149,6 @@ async def test_without_a_session_the_transcript_reaches_the_model(
     assert item.headers["x-hermes-session"] != two.headers["x-hermes-session"]
     texts = conversation_texts(setup.db, item.headers["x-hermes-session"], "api_server")[0]
     assert texts.splitlines()[2:] == [
-        "> instructions: Be brief.",
-        "",
         "> user: My colour is blue.",
         "> assistant: it is red",
         "",
@@ -321,7 +313,7 @@ async def test_without_the_key_nothing_is_answered(
         (b"\xff", "invalid_json"),
         (b"{}", "missing_required_parameter"),
         (b'{"messages": "hi", "input": 5}', "missing_required_parameter"),
-        (b'{"messages": [{"role": "assistant", "content": "x"}], "input": [{"role": "system"}]}',
+        (b'{"messages": [{"role": "system", "content": "x"}], "input": [{"role": "system"}]}',
          "invalid_value"),
         (b'{"messages": [{"role": "user"}], "input": "x", "model": 5}', "invalid_type"),
         (b'{"messages": [{"role": "user"}], "input": "x", "user": "a\\nb"}', "invalid_value"),
@@ -411,5 +403,6 @@ async def test_every_route_that_is_served_is_documented(setup: ApiSetup, db: Ses
     results = {
         (next(iter(item.methods - {"HEAD"})), item.path)  # type: ignore[attr-defined]
         for item in served
+        if "{path:path}" not in item.path  # type: ignore[attr-defined] - for unknown paths
     }
     assert documented == results

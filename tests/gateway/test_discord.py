@@ -375,10 +375,11 @@ async def test_a_message_that_cannot_be_read_does_not_silence_its_channel(
         await setup.server.send_as_user(
             DM, "odd", type=19, message_reference={"message_id": "no number"}
         )
-        await async_wait_until(lambda: len(setup.server.identified) == 2)
         await setup.server.send_as_user(DM, "two")
         await setup.inbox.wait_for(2)
     assert setup.inbox.texts == ["one", "two"]
+    assert len(setup.server.identified) == 1  # the connection stays
+    assert len(setup.quarantined) == 1
 
 
 async def test_the_queue_is_bounded_and_refilled_later(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from gateway.config import GatewayConfig, HomeChannel, Platform, PlatformConfig
@@ -66,12 +67,16 @@ def _completed() -> dict[str, Any]:
     return {"state": "completed", "platform": "local", "error": None}
 
 
-async def test_a_hand_off_without_a_target_is_reported(
-    db: SessionDB, tmp_path: Path, answering: Any
+async def test_who_hands_off_hears_that_the_chat_is_unknown_or_that_it_is_done(
+    db: SessionDB, tmp_path: Path, answering: Any, hermes: Any
 ) -> None:
     answering("[]")
     db.create_session("cli1", "cli", is_owned=False)
-    db.request_handoff("cli1", "telegram")
-    async with running_gateway(db, tmp_path):
-        await async_wait_until(lambda: (db.get_handoff_state("cli1") or {})["state"] == "failed")
-    assert "Send the agent a message there first" in (db.get_handoff_state("cli1") or {})["error"]
+    db.append_message("cli1", "user", "from the terminal")
+    async with running_gateway(db, tmp_path, at_home()):
+        failed = await asyncio.to_thread(hermes, "gateway", "handoff", "cli1", "telegram")
+        done = await asyncio.to_thread(hermes, "gateway", "handoff", "cli1", "local")
+    assert failed.code == 2
+    assert "Send the agent a message there first" in failed.err
+    assert (db.get_handoff_state("cli1") or {})["state"] == "completed"
+    assert "Handed off to Local." in done.out

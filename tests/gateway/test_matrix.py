@@ -18,8 +18,8 @@ from gateway.platforms.matrix.adapter import (
     make,
     text_content,
 )
-from gateway.platforms.matrix.listener import MatrixRoom, MatrixRooms
 from gateway.platforms.matrix.messages import without_mention
+from gateway.platforms.matrix.rooms import MatrixRoom, MatrixRooms
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 from support.adapters import DictMemory, RecordingInbox
 from support.matrix_setup import MatrixSetup, connected, context_of
@@ -328,18 +328,6 @@ async def test_typing_is_shown(setup: MatrixSetup) -> None:
         )
     [event] = thread["rooms"]["join"][room]["ephemeral"]["events"]
     assert event["content"]["user_ids"] == [setup.bot.user_id]
-
-
-async def test_an_encrypted_room_gets_one_notice_that_it_cannot_be_read(setup: MatrixSetup) -> None:
-    room = setup.create_room()
-    content = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x", "session_id": "x"}
-    async with connected(setup) as (_adapter, received):
-        for _ in range(2):
-            setup.ann.send(room, content, "m.room.encrypted")
-        setup.ann.send_text(room, "in the clear")
-        await received.wait_for(1)
-    assert len(setup.ann.texts_by(room, setup.bot.user_id)) == 1
-    assert received.texts == ["in the clear"]
 
 
 async def test_a_room_without_membership_is_forbidden(setup: MatrixSetup) -> None:

@@ -64,7 +64,7 @@ async def test_a_plain_yes_or_no_answers_an_approval(
     assert text not in [item["content"] for item in server.requests[-1]["messages"]]
 
 
-@pytest.mark.parametrize("text", ["yes, and then push it", "maybe", "no idea"])
+@pytest.mark.parametrize("text", ["yes, and then push it", "maybe", "no idea", "/answer once"])
 async def test_other_text_does_not_answer_an_approval(
     db: SessionDB, tmp_path: Path, answering: Any, text: str
 ) -> None:

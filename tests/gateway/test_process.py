@@ -188,6 +188,7 @@ async def test_a_turn_cut_off_by_the_shutdown_is_finalized_and_continued(
             (row,) = db.list_sessions_rich()
     assert gateway.stop() == 0
     assert path.read_text().split() == [row["id"]]
+    assert (status.read_runtime_status() or {})["turns"] == {}
     start(gateway)
     async with LocalChatClient(socket_path()) as chat:
         await chat.send("/status", "m2")
@@ -259,7 +260,15 @@ def test_repeated_restart_signals_do_not_kill_the_process(gateway: GatewayProces
     assert gateway.stop() == 0
 
 
-@pytest.mark.parametrize("text", ["platforms: [telegram]\n", "gateway: {attempts: three}\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "platforms: [telegram]\n",
+        "gateway: {attempts: three}\n",
+        "gateway: {multiplex_profiles: true}\n",
+        "multiplex_profiles: true\n",
+    ],
+)
 def test_a_configuration_that_cannot_be_used_is_named_and_not_tried_again(
     gateway: GatewayProcess, hermes_home: Path, text: str
 ) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gateway import status
 from gateway.config import GatewayConfig
 from gateway.inbound import inbox_workers
 from gateway.inbound.running_turns import RunningTurns, TurnTimes
@@ -15,6 +17,8 @@ from gateway.platforms.quarantine import MAX_TRIES, UpdateFailedError, UpdateGua
 from gateway.process.live_facts import find_problems
 from gateway.process.outage_notices import LOST_SECONDS, OutageNotices
 from gateway.supervision import Supervisor
+from hermes_agent.events import TextDelta, ToolStarted
+from hermes_agent.messages import ToolCall
 from hermes_core.backoff import Backoff
 from hermes_core.errors import StoreUnavailableError
 from support.adapters import QUICK_BACKOFF
@@ -150,14 +154,24 @@ def test_the_times_of_turns_show_the_longest_silence() -> None:
     turns.start(1)
     now[0] = 50.0
     turns.start(2)
-    turns.progress(1)
+    turns.progress(1, TextDelta("a"))
     now[0] = 120.0
     assert turns.times() == TurnTimes(2, 120.0, 70.0, 0)
-    now[0] = 151.0
-    assert turns.times().hung == 2
     turns.end(1)
     turns.end(2)
     assert turns.times() == TurnTimes()
+
+
+def test_a_turn_that_outlived_its_deadline_is_hung() -> None:
+    now = [0.0]
+    turns = RunningTurns(100.0, lambda: now[0])
+    turns.start(1)
+    turns.start(2)
+    turns.progress(2, ToolStarted(ToolCall("c1", "run_command", "{}")))  # a tool may take an hour
+    now[0] = 130.0
+    assert turns.times().hung == 1
+    now[0] = 3800.0
+    assert turns.times().hung == 2
 
 
 async def test_commands_are_answered_while_turns_take_all_slots(
@@ -179,6 +193,22 @@ async def test_commands_are_answered_while_turns_take_all_slots(
         await chat.send("hi", "d1", "d")  # waits for a place
         await chat.send("/whoami", "d2", "d")
         await chat.wait_for(2)
+
+
+async def test_a_full_disk_does_not_stop_the_heartbeat(
+    db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_gateway(db, tmp_path) as service:
+
+        def fail(*_facts: object, **_more: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(status, "write_runtime_status", fail)
+        await service.beat()
+        first = service.facts.current["heartbeat_at"]
+        await service.beat()
+        assert service.facts.current["heartbeat_at"] > first
+        monkeypatch.undo()
 
 
 # Outages
@@ -212,6 +242,22 @@ def test_the_owner_is_told_when_a_platform_is_lost_and_back(db: SessionDB) -> No
     assert stored(db) == [
         "Hermes: matrix is not connected: Token revoked.",
         "Hermes: matrix is connected again, after 5 min.",
+    ]
+
+
+def test_the_end_of_an_outage_is_told_after_a_restart_too(db: SessionDB) -> None:
+    now = [0.0]
+    watch = OutageNotices(db, GatewayConfig(), ["telegram:7"], lambda: now[0])
+    watch.update(states("lost", "Token revoked."))
+    now[0] = LOST_SECONDS
+    watch.update(states("lost", "Token revoked."))
+    restarted = OutageNotices(db, GatewayConfig(), ["telegram:7"], lambda: now[0])
+    now[0] = 7200.0
+    restarted.update(states("lost", "Token revoked."))
+    restarted.update(states("connected"))
+    assert stored(db) == [
+        "Hermes: matrix is not connected: Token revoked.",
+        "Hermes: matrix is connected again, after 120 min.",
     ]
 
 

@@ -338,16 +338,20 @@ async def test_people_can_work_with_files_that_they_send(
     pair(db, "telegram", "bob", "Bob")
     db.people.set_role("telegram", "bob", role)
     stored = media_store.of_home().keep(b"pomegranate", "list.txt", "text/plain")
-    name = stored.path.name
-    server = model(script([call("read_file", path=f"attachments/{name}")], "Read."))
+    name = "../.Annual [list].txt"
+    server = model(script([call("read_file", path="attachments/Annual list .txt")], "Read."))
     async with running_gateway(
         db, tmp_path, telegram_config(), is_in_default_folder=True
     ) as service:
-        files = {"media_urls": [str(stored.path)], "media_types": ["text/plain"]}
+        files = {
+            "media_urls": [str(stored.path)],
+            "media_types": ["text/plain"],
+            "media_names": [name],
+        }
         assert await ChatPeople(db, service).ask("bob", "read this", files=files) == "Read."
     assert "pomegranate" in tool_results(server.requests[-1])[0]
     prompt = server.requests[0]["messages"][-1]["content"]
-    assert f"[Attached file: attachments/{name} (text/plain)]" in prompt
+    assert "[Attached file: attachments/Annual list .txt (text/plain)]" in prompt
 
 
 async def test_files_that_the_owner_sends_can_be_read_in_a_chosen_workspace(

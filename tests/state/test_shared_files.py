@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,10 @@ from hermes_agent.permissions.grants import GRANTS_FILE, Grants
 from hermes_core.errors import StoreError
 from hermes_core.media_store import embed_media
 from hermes_core.paths import hermes_home as hermes_home_path
-from hermes_state.files import media_of, path_in_home, shared_files
+from hermes_state import SessionDB
+from hermes_state.files import AdapterRecords, media_of, path_in_home, shared_files
+from hermes_state.portable.backup.writer import BackupWatcher, write_backup
+from hermes_state.portable.restore import Restore
 from state.conftest import POSTGRES
 
 if TYPE_CHECKING:
@@ -44,6 +48,54 @@ def test_a_file_is_stored_once_and_changed_in_a_transaction(open_store: OpenStor
     assert files.get("a") == b"one"
     assert files.change("a", lambda before: (before or b"") + b" two") == b"one two"
     assert files.get("a") == b"one two"
+
+
+@pytest.mark.engines
+def test_records_change_together_and_only_by_their_owner(open_store: OpenStore) -> None:
+    db = open_store()
+    records = AdapterRecords(db.files, "matrix")
+    assert records.change("a/", {"owner": b"first", "key": b"1", "other": b"2"})
+    assert records.change("a/", {"key": b"3", "other": None}, ("owner", b"first"))
+    assert records.change("a/", {"owner": b"second"})
+    assert not records.change("a/", {"key": b"4"}, ("owner", b"first"))
+    assert not records.change("b/", {"key": b"4"}, ("owner", b"first"))
+    assert records.load("a/") == {"owner": b"second", "key": b"3"}
+    assert records.load("b/") == {}
+    assert AdapterRecords(db.files, "other").load("a/") == {}
+
+
+@pytest.mark.parametrize("with_secrets", [False, True])
+def test_private_keys_are_in_a_backup_with_secrets_only(
+    open_store: OpenStore, tmp_path: Path, with_secrets: bool
+) -> None:
+    db = open_store()
+    AdapterRecords(db.files, "matrix").change("a/", {"key": b"a private key"})
+    path = tmp_path / "backup.zip"
+    write_backup(db.engine, path, with_secrets=with_secrets, watcher=BackupWatcher(None, None))
+    with zipfile.ZipFile(path) as archive:
+        content = archive.read("state.db")
+    assert (b"a private key" in content) == with_secrets
+
+
+def test_a_restore_keeps_the_present_keys(tmp_path: Path) -> None:
+    """Keys of a backup are outdated: with them, messages could not be read."""
+    path, home, other = tmp_path / "backup.zip", tmp_path / "home", tmp_path / "other"
+    for folder in (home, other):
+        folder.mkdir()
+    with SessionDB(home / "state.db") as db:
+        records = AdapterRecords(db.files, "matrix")
+        records.change("a/", {"key": b"old", "gone": b"x"})
+        write_backup(db.engine, path, with_secrets=True, watcher=BackupWatcher(None, None))
+        records.change("a/", {"key": b"new", "gone": None})
+    for folder in (home, other):
+        with Restore(path, folder) as restore:
+            restore.check()
+            restore.put()
+    found = []
+    for folder in (home, other):
+        with SessionDB(folder / "state.db") as db:
+            found.append(AdapterRecords(db.files, "matrix").load("a/"))
+    assert found == [{"key": b"new"}, {"key": b"old", "gone": b"x"}]
 
 
 @on_postgres

@@ -16,10 +16,11 @@ from support.waiting import async_wait_until
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from pathlib import Path
 
     from gateway.platforms.base import ApiKey, Memory
+    from hermes_state.delivery.api_requests import ApiRequestRepository
 
 QUICK_BACKOFF = Backoff(0.01, 0.01)
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 50
@@ -74,6 +75,34 @@ class DictMemory:
         self.values[name] = text
 
 
+class DictRecords:
+    """Records that survive a restart of the adapter."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+
+    def load(self, prefix: str) -> dict[str, bytes]:
+        return {
+            name.removeprefix(prefix): content
+            for name, content in self.values.items()
+            if name.startswith(prefix)
+        }
+
+    def change(
+        self,
+        prefix: str,
+        changes: Mapping[str, bytes | None],
+        guard: tuple[str, bytes] | None = None,
+    ) -> bool:
+        if guard is not None and self.values.get(prefix + guard[0]) != guard[1]:
+            return False
+        for name, content in changes.items():
+            self.values.pop(prefix + name, None)
+            if content is not None:
+                self.values[prefix + name] = content
+        return True
+
+
 class AdapterSetup:
     """The dependencies of an adapter; a test may change them before it connects."""
 
@@ -92,6 +121,9 @@ class AdapterSetup:
         self.media = MediaStore(folder / "media", max_bytes=max_bytes)
         self.memory = memory
         self.find_api_key: Callable[[str], ApiKey | None] = lambda _key: None
+        self.records = DictRecords()
+        self.owners: set[str] = set()
+        self.api_requests: ApiRequestRepository | None = None
         self.quarantined: list[tuple[str, str]] = []  # update IDs and errors
 
     async def quarantine(self, update_id: str, _content: object, error: str) -> None:
@@ -106,6 +138,9 @@ class AdapterSetup:
             self.http_server,
             self.find_api_key,
             self.quarantine,
+            records=self.records,
+            is_owner=self.owners.__contains__,
+            api_requests=self.api_requests,
         )
 
     def adapter(self) -> Any:

@@ -39,6 +39,7 @@ class ApiSetup(AdapterSetup):
         )
         self.db = db
         self.folder = folder
+        self.api_requests = db.api_requests
         self.find_api_key = functools.partial(find_api_key, db)
 
     @asynccontextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 import zlib
 from collections import defaultdict
@@ -103,6 +104,9 @@ class DiscordServer(LoopbackServer[Fault]):
         self.identified: list[dict[str, Any]] = []
         self.resumed = 0
         self.close_code: int | None = None  # sent in answer to IDENTIFY
+        self.commands: list[str] = []  # the application commands
+        self.confirmed: list[int] = []  # the kinds of answers to interactions
+        self._pressed: dict[str, dict[str, Any]] = {}  # messages by interaction
         self._nonces: dict[str, dict[str, Any]] = {}
         self._last_id = 0
 
@@ -202,6 +206,43 @@ class DiscordServer(LoopbackServer[Fault]):
         if "guild_id" not in channel:
             return message
         return {**message, "guild_id": channel["guild_id"], "member": _member()}
+
+    def buttons(self, message: dict[str, Any]) -> dict[str, str]:
+        """The labels of the buttons below a message, and their IDs."""
+        keys = [key for row in message["components"] for key in row["components"]]
+        assert all(len(key["label"]) <= 80 and len(key["custom_id"]) <= 100 for key in keys)
+        return {key["label"]: key["custom_id"] for key in keys}
+
+    async def press(self, message: dict[str, Any], label: str, user: dict[str, Any] = ANN) -> None:
+        """Press a button below a message."""
+        data = {"component_type": 2, "custom_id": self.buttons(message)[label]}
+        number = await self._interact(3, int(message["channel_id"]), data, user, message=message)
+        self._pressed[number] = message
+
+    async def command(self, channel: int, name: str, arguments: str = "") -> None:
+        """Type an application command."""
+        options = [{"type": 3, "name": "arguments", "value": arguments}] if arguments else []
+        data = {"id": "1", "type": 1, "name": name, "options": options}
+        await self._interact(2, channel, data, ANN)
+
+    async def _interact(
+        self, kind: int, channel: int, data: dict[str, Any], user: dict[str, Any], **more: Any
+    ) -> str:
+        number = str(self.new_id())
+        fields = {"id": number, "application_id": str(BOT_ID), "token": "t", "version": 1}
+        place = {"channel_id": str(channel), "channel": self.channels[channel], "user": user}
+        flags: dict[str, Any] = {"attachment_size_limit": 1000, "entitlements": []}
+        flags["authorizing_integration_owners"] = {}
+        await self.dispatch(
+            "INTERACTION_CREATE", {**fields, **place, **flags, **more, "type": kind, "data": data}
+        )
+        return number
+
+    def _confirm(self, number: str, body: dict[str, Any]) -> web.Response:
+        self.confirmed.append(int(body["type"]))
+        if number in self._pressed and body["type"] == 7:
+            self._pressed[number]["components"] = body["data"]["components"]
+        return _json({"interaction": {"id": number, "type": 2}})
 
     def texts(self, channel: int) -> list[str]:
         return [message["content"] for message in self.messages[channel]]
@@ -306,16 +347,27 @@ class DiscordServer(LoopbackServer[Fault]):
         route = f"{request.method} {_resource(path)}"
         body = await self._body(request)
         self.requests.append((request.method, path, body))
+        if path.startswith("interactions/"):
+            return self._confirm(path.split("/")[1], body)
         if request.headers.get("Authorization") != f"Bot {TOKEN}":
             return _json({"message": "401: Unauthorized", "code": 0}, 401)
         fault = self.next_fault(route)
         if fault and fault.status:
             headers = {"Via": "1.1 google", **(fault.headers or {})}
             return _response(fault.body, fault.status, headers)
+        if path.endswith("/commands"):
+            return self._register(body)
         response = self._respond(request, path.split("/"), body)
         if fault and fault.is_cut:
             abort_connection(request)
         return response
+
+    def _register(self, commands: Any) -> web.Response:
+        for command in commands:
+            assert re.fullmatch("[a-z0-9_-]{1,32}", command["name"]), command
+            assert 1 <= len(command["description"]) <= 100, command
+        self.commands = [command["name"] for command in commands]
+        return _json(commands)
 
     async def _body(self, request: web.Request) -> dict[str, Any]:
         if request.content_type == "multipart/form-data":
@@ -324,7 +376,7 @@ class DiscordServer(LoopbackServer[Fault]):
                 if name.startswith("files") and isinstance(part, web.FileField):
                     self.uploads.append(part.file.read())
             return dict(json.loads(str(form["payload_json"])))
-        return dict(await request.json()) if request.content_type == "application/json" else {}
+        return await request.json() if request.content_type == "application/json" else {}
 
     def _respond(
         self, request: web.Request, parts: list[str], body: dict[str, Any]
@@ -386,7 +438,7 @@ class DiscordServer(LoopbackServer[Fault]):
             return _json({"message": "Invalid Form Body", "code": 50035}, 400)
         if nonce and nonce in self._nonces:
             return _json(self._nonces[nonce])
-        message = self.message(channel, text, BOT)
+        message = self.message(channel, text, BOT, components=body.get("components") or [])
         self.messages[channel].append(message)
         if nonce:
             self._nonces[nonce] = message

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.platforms.base import Adapter
+    from hermes_core.clock import Clock
     from hermes_state import SessionDB
 
 
@@ -30,12 +31,14 @@ async def running_gateway(
     drain: float = 10,
     *,
     is_in_default_folder: bool = False,
+    clock: Clock | None = None,
 ) -> AsyncIterator[GatewayService]:
     """Run a gateway service; messages on the local socket wait for a client."""
     config = config or GatewayConfig()
     routes = SessionStore(folder, config)
     routes._db = db
-    service = GatewayService(db, routes, config, None if is_in_default_folder else folder)
+    workspace = None if is_in_default_folder else folder
+    service = GatewayService(db, routes, config, workspace, clock=clock)
     await service.start(adapters or {"local": LocalAdapter(folder / "s.sock")})
     try:
         yield service

@@ -7,10 +7,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from support import discord_server, slack_server, telegram_server
+from support.matrix_client import ENCRYPTION, encrypted_user
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
+    from support.matrix_client import EncryptedUser
     from support.synapse import MatrixUser, Synapse
 
 CHAT_COUNT = 3
@@ -141,6 +144,40 @@ class MatrixChats(NamedTuple):
         """Matrix stores all events."""
 
 
+class EncryptedMatrixChats(NamedTuple):
+    """Encrypted rooms with the bot; every answer is decrypted."""
+
+    app: EncryptedUser
+    bot: MatrixUser
+    chats: list[str]
+    variables: dict[str, str]
+    options: dict[str, Any]
+    sent_texts: list[str]
+    platform: str = "matrix"
+    is_idempotent: bool = True
+
+    async def send_as_user(self, chat: str, text: str) -> None:
+        await self.app.send_text(chat, text)
+        self.sent_texts.append(text)
+
+    async def answers(self, chat: str) -> list[str]:
+        await self.app.sync()
+        assert not self.app.undecrypted
+        return [
+            str(event["content"]["body"])
+            for event in self.app.events
+            if (event["sender"], event["room_id"]) == (self.bot.user_id, chat)
+            and event["type"] == "m.room.message"
+            and "m.new_content" not in event["content"]
+        ]
+
+    def deliveries(self) -> int:
+        return len(self.sent_texts)
+
+    def drop_unconfirmed(self) -> None:
+        """Matrix stores all events."""
+
+
 @asynccontextmanager
 async def on_telegram() -> AsyncIterator[PlatformChats]:
     async with telegram_server.TelegramServer() as server:
@@ -180,3 +217,16 @@ async def on_matrix(synapse: Synapse) -> AsyncIterator[PlatformChats]:
         bot.join(room)
     variables = {"MATRIX_HOMESERVER": synapse.url, "MATRIX_ACCESS_TOKEN": bot.token}
     yield MatrixChats(ann, bot, rooms, variables, {"sync_seconds": 5}, [])
+
+
+@asynccontextmanager
+async def on_encrypted_matrix(synapse: Synapse, folder: Path) -> AsyncIterator[PlatformChats]:
+    bot, ann = synapse.register_user("crypt-bot", "Hermes"), synapse.register_user("crypt-ann")
+    async with encrypted_user(ann, folder) as app:
+        rooms = [
+            ann.create_room(bot.user_id, initial_state=[ENCRYPTION]) for _ in range(CHAT_COUNT)
+        ]
+        for room in rooms:
+            bot.join(room)
+        variables = {"MATRIX_HOMESERVER": synapse.url, "MATRIX_ACCESS_TOKEN": bot.token}
+        yield EncryptedMatrixChats(app, bot, rooms, variables, {"sync_seconds": 5}, [])

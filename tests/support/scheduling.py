@@ -16,12 +16,13 @@ from support.postgres import IS_ON_POSTGRES
 # The first pattern that a test's id matches names its group. Groups with the most tests start
 # first. The two groups of browser tests need about the same CPU time.
 GROUPS: Final = {
-    "synapse": r"tests/gateway/test_(matrix\.py|deletions\.py::.*matrix)"
-    r"|.*test_platform_kills\.py::.*\[matrix\]",
+    "synapse": r"tests/gateway/test_(matrix(_\w+)?\.py|deletions\.py::.*matrix)"
+    r"|.*test_platform_kills\.py::.*matrix\]",
     # Its library takes seconds to import, in each process that runs one of these tests.
     "telegram": r"tests/gateway/test_(telegram|live_reply)",
     "postgresql": r"tests/state/(.*\[postgresql|test_(store_copy|postgres))|tests/cli/test_store\b"
     r"|tests/a[a-z]*/test_shared_(ledger|scan)",
+    "API clients": r"tests/acceptance/test_api_clients\.py",
     "launcher": r"tests/cli/test_launcher\.py",
     "benchmarks": r"tests/benchmarks/test_run\.py",
     "scan faults": r"tests/acceptance/test_scan_faults\.py",

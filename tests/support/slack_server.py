@@ -133,6 +133,39 @@ class SlackServer(LoopbackServer[Fault]):
         await self._send(self.unacknowledged[name])
         return name
 
+    async def command(self, channel: str, name: str, text: str = "", user: str = ANN) -> str:
+        """Type a slash command of the app."""
+        place = {"channel_id": channel, "channel_name": "directmessage", "team_id": TEAM}
+        sender = {"user_id": user, "user_name": NAMES[user].lower(), "trigger_id": self.ts()}
+        return await self.envelope(
+            "slash_commands", {"command": name, "text": text, **place, **sender}
+        )
+
+    def buttons(self, message: dict[str, Any]) -> dict[str, str]:
+        """The labels of the buttons below a message, and their values."""
+        blocks = message.get("blocks") or []
+        blocks = json.loads(blocks) if isinstance(blocks, str) else blocks
+        for block in blocks:
+            assert block["type"] != "section" or len(block["text"]["text"]) <= 3000
+        elements = [item for block in blocks for item in block.get("elements", [])]
+        assert all(len(item["text"]["text"]) <= 75 for item in elements)
+        return {item["text"]["text"]: item["value"] for item in elements}
+
+    async def press(
+        self, channel: str, message: dict[str, Any], label: str, user: str = ANN
+    ) -> str:
+        """Press a button below a message."""
+        action = {"type": "button", "action_id": "a", "value": self.buttons(message)[label]}
+        payload = {
+            "type": "block_actions",
+            "user": {"id": user, "username": NAMES[user].lower()},
+            "channel": {"id": channel, "name": "directmessage"},
+            "team": {"id": TEAM},
+            "message": {name: message.get(name) for name in ("ts", "thread_ts", "text")},
+            "actions": [{**action, "action_ts": self.ts()}],
+        }
+        return await self.envelope("interactive", payload)
+
     async def time_out(self) -> None:
         """Send the unacknowledged envelopes again, as Slack does after three seconds."""
         for envelope in list(self.unacknowledged.values()):
@@ -229,6 +262,9 @@ class SlackServer(LoopbackServer[Fault]):
                 return _error("msg_too_long")
             if message["ts"] == fields["ts"]:
                 message["text"] = fields["text"]
+                if "blocks" in fields:
+                    given = fields["blocks"]
+                    message["blocks"] = json.loads(given) if isinstance(given, str) else given
                 return _ok(ts=fields["ts"], channel=fields["channel"])
         return _error("message_not_found")
 

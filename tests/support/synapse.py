@@ -122,6 +122,14 @@ class MatrixUser(NamedTuple):
         path = f"/_matrix/media/v3/upload?filename={quote(name)}"
         return str(self.call("POST", path, data)["content_uri"])
 
+    def download(self, media: str) -> bytes:
+        request = urllib.request.Request(  # noqa: S310 - loopback
+            f"{self.url}/_matrix/client/v1/media/download/{media}"
+        )
+        request.add_header("Authorization", f"Bearer {self.token}")
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - loopback
+            return bytes(response.read())
+
     def events(self, room: str) -> list[dict[str, Any]]:
         """The events of a room, the oldest first."""
         path = f"/_matrix/client/v3/rooms/{quote(room)}/messages?dir=b&limit=1000"

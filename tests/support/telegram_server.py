@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 import time
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -106,6 +107,10 @@ class TelegramServer(LoopbackServer[Fault]):
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.sent: list[SentMessage] = []
         self.files: dict[str, bytes] = {}
+        self.without_buttons: list[int] = []  # messages whose buttons were removed
+        self.commands: list[str] = []  # the command menu
+        self.bodies: list[bytes] = []  # sent instead of the next responses with updates
+        self.file_gate: asyncio.Event | None = None  # files are served once it is set
         self.chats: set[int] = set()
         self.blocked: set[int] = set()
         self.topics: set[int] = set()
@@ -186,6 +191,8 @@ class TelegramServer(LoopbackServer[Fault]):
         except ApiError as error:
             return _error_response(error, fault)
         body = json.dumps({"ok": True, "result": result}).encode()
+        if method == "getUpdates" and result and self.bodies:
+            body = self.bodies.pop(0)
         if fault is not None and (fault.is_cut or fault.is_cut_in_body):
             return await _cut(request, body if fault.is_cut_in_body else None)
         return web.Response(body=body, content_type="application/json")
@@ -201,6 +208,8 @@ class TelegramServer(LoopbackServer[Fault]):
         path = request.match_info["path"].removeprefix("files/")
         if request.match_info["token"] != TOKEN or path not in self.files:
             return web.json_response({"ok": False, "description": "Not Found"}, status=404)
+        if self.file_gate is not None:
+            await self.file_gate.wait()
         if fault is not None:
             return await _cut(request, self.files[path])
         return web.Response(body=self.files[path])
@@ -212,7 +221,11 @@ class TelegramServer(LoopbackServer[Fault]):
             "sendMessage": self._message,
             "sendPhoto": self._with_file,
             "sendDocument": self._with_file,
+            "sendAudio": self._with_file,
             "editMessageText": self._edit,
+            "editMessageReplyMarkup": self._remove_buttons,
+            "answerCallbackQuery": lambda _fields: True,
+            "setMyCommands": self._set_commands,
             "sendChatAction": self._acknowledge,
             "setMessageReaction": self._acknowledge,
             "setWebhook": self._set_webhook,
@@ -234,9 +247,12 @@ class TelegramServer(LoopbackServer[Fault]):
             self._poller = poll
             self._changed.notify_all()
             self._confirm(offset)
+            seconds = int(fields.get("timeout") or 0)
+            if not self.updates and not seconds:
+                return []
             waiting = self._changed.wait_for(lambda: self.updates or self._poller is not poll)
             try:
-                await asyncio.wait_for(waiting, int(fields.get("timeout") or 0))
+                await asyncio.wait_for(waiting, None if self.updates else seconds)
             except TimeoutError:
                 return []
             if self._poller is not poll:
@@ -297,7 +313,7 @@ class TelegramServer(LoopbackServer[Fault]):
     def _with_file(self, fields: dict[str, Any]) -> dict[str, Any]:
         chat = self._chat(fields)
         text = self._text(str(fields.get("caption") or ""), fields, MAX_CAPTION_UNITS)
-        field = "photo" if "photo" in fields else "document"
+        field = next(name for name in ("photo", "audio", "document") if name in fields)
         data = fields[str(fields[field]).removeprefix("attach://")]
         if field == "photo" and not data.startswith((b"\x89PNG", b"\xff\xd8")):
             raise ApiError(400, "Bad Request: IMAGE_PROCESS_FAILED")
@@ -331,6 +347,44 @@ class TelegramServer(LoopbackServer[Fault]):
                 self.sent[index] = message._replace(text=text.text, entities=text.entities)
                 return self._message_object(number, chat, text.text)
         raise ApiError(400, "Bad Request: message to edit not found")
+
+    def _remove_buttons(self, fields: dict[str, Any]) -> dict[str, Any]:
+        number = int(fields["message_id"])
+        self.without_buttons.append(number)
+        return self._message_object(number, int(fields["chat_id"]), "")
+
+    def _set_commands(self, fields: dict[str, Any]) -> bool:
+        commands = json.loads(fields["commands"])
+        for command in commands:
+            assert re.fullmatch("[a-z0-9_]{1,32}", command["command"]), command
+            assert 1 <= len(command["description"]) <= 256, command
+        assert len(commands) <= 100
+        self.commands = [command["command"] for command in commands]
+        return True
+
+    def buttons(self, sent: SentMessage) -> dict[str, str]:
+        """The labels of the buttons below a message, and their data."""
+        markup = _value(sent.fields.get("reply_markup")) or {}
+        rows = (json.loads(markup) if isinstance(markup, str) else markup).get(
+            "inline_keyboard", []
+        )
+        assert all(len(key["callback_data"].encode()) <= 64 for row in rows for key in row)
+        return {key["text"]: key["callback_data"] for row in rows for key in row}
+
+    async def press(self, sent: SentMessage, label: str, user: dict[str, Any] | None = None) -> int:
+        """Press a button below a message."""
+        message = self._message_object(sent.message_id, sent.chat_id, sent.text)
+        self._next_message += 1
+        return await self.add(
+            "callback_query",
+            {
+                "id": str(self._next_message),
+                "from": user or ANN,
+                "message": message,
+                "chat_instance": "1",
+                "data": self.buttons(sent)[label],
+            },
+        )
 
     def _acknowledge(self, fields: dict[str, Any]) -> bool:
         self._chat(fields)

@@ -46,14 +46,19 @@ class AccessControl:
 
     def decide(self, source: SessionSource) -> AccessDecision:
         """Whether a message of this sender is handled."""
-        if source.platform in TRUSTED_PLATFORMS or self._is_listed(source):
+        if self.has_access(source):
             return AccessDecision(True)
-        user, platform = source.user_id, source.platform.value
-        if not user:
+        if not source.user_id:
             return AccessDecision(False)
-        if self._db.pairings.is_allowed(platform, user):
-            return AccessDecision(True)
-        return AccessDecision(False, self._pairing_reply(source, user))
+        return AccessDecision(False, self._pairing_reply(source, source.user_id))
+
+    def has_access(self, source: SessionSource) -> bool:
+        """Whether a user is trusted, listed or paired."""
+        if source.platform in TRUSTED_PLATFORMS or self._is_listed(source):
+            return True
+        return bool(source.user_id) and self._db.pairings.is_allowed(
+            source.platform.value, str(source.user_id)
+        )
 
     def is_for_agent(self, source: SessionSource, *, is_addressed: bool) -> bool:
         """Whether a message is meant for the agent; in groups it has to be addressed to it."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import json
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from gateway.inbound.inbox_codec import message_uid
 from gateway.inbound.prompt_format import quote_text
+from gateway.platforms.base import MenuCommand
 from hermes_agent.providers.selection import require_configured_url
 from hermes_conversation import slash_commands
+from hermes_conversation.scheduled_jobs import chat_requester, remind
 from hermes_conversation.slash_commands import CommandOutcome
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import LeaseTakenError, UsageError
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from gateway.session import SessionStore
     from hermes_conversation.conversation import Conversation
     from hermes_state import SessionDB
+    from hermes_state.delivery.stored_json import ReplyTarget
+    from hermes_state.sessions.records import SessionRow
 
 RESET_REPLY: Final = (
     "New session started. The previous conversation is saved: /resume continues it, and I can "
@@ -37,16 +41,17 @@ TERMINAL_COMMANDS: Final = frozenset({"save", "quit", "exit", "q"})  # not avail
 ONCE_ONLY_COMMANDS: Final = frozenset({"undo", "redo", "retry", "compress"})
 # Commands that run a turn or a request to the model.
 TURN_COMMANDS: Final = frozenset({"retry", "compress", "queue", "steer"})
+ANSWERING_COMMANDS: Final = frozenset({"answer", "approve", "deny"})
 # Commands that answer without regard to the messages that wait before them.
-OVERTAKING_COMMANDS: Final = frozenset(
-    {"approve", "deny", "help", "sessions", "start", "status", "usage", "whoami"}
-)
-RUNNING_TURN_COMMANDS: Final = frozenset({"approve", "deny", "stop", "steer", "status", "usage"})
+OVERTAKING_COMMANDS: Final = ANSWERING_COMMANDS | {
+    "help", "remind", "sessions", "start", "status", "usage", "whoami",
+}  # fmt: skip
+RUNNING_TURN_COMMANDS: Final = ANSWERING_COMMANDS | {"stop", "steer", "status", "usage"}
 PLAIN_ANSWERS: Final = {
     **dict.fromkeys(("yes", "y", "ok", "okay", "allow", "approve", "👍"), "once"),
     **dict.fromkeys(("no", "n", "nope", "deny", "👎"), "deny"),
 }
-CHAT_ONLY_COMMANDS: Final = frozenset({"whoami", "restart", "start", "sent"})
+CHAT_ONLY_COMMANDS: Final = frozenset({"answer", "whoami", "restart", "start", "sent"})
 CHAT_COMMANDS: Final = (
     ("whoami", "show your user ID and role"),
     ("restart", "restart the gateway after current turns finish"),
@@ -58,6 +63,13 @@ COMMAND_INTERRUPTED: Final = (
 DELETED_COMMAND: Final = "deleted"  # internal: mark the message of an inbox row
 RESTART_REQUEST_KEY: Final = "gateway_restarted_by"
 MAX_LISTED_SESSIONS: Final = 10
+
+
+class RestartRequest(TypedDict):
+    """The chat from which a restart was requested."""
+
+    platform: str
+    target: ReplyTarget
 
 
 class ChatCommands:
@@ -104,16 +116,23 @@ class ChatCommands:
             "start": lambda: "Hello. Send me a message, or /help for a list of commands.",
             "whoami": lambda: self._whoami(event),
             "help": _help,
+            "remind": lambda: self._remind(event, role, uid),
             "restart": lambda: self._request_restart(event),
             "stop": lambda: "No turn is running.",
-            "approve": lambda: "No pending question.",
-            "deny": lambda: "No pending question.",
+            **dict.fromkeys(ANSWERING_COMMANDS, lambda: _no_question(event)),
         }
         if name in chat_replies:
             return CommandOutcome(chat_replies[name]())
         if name in TERMINAL_COMMANDS:
             raise UsageError(f"/{name} is only available in the terminal.")
         return self._run_shared(entry, event, role)
+
+    def _remind(self, event: MessageEvent, role: Role, uid: str) -> str:
+        """`/remind`, without the agent; a message that is handled again adds nothing."""
+        if event.source is None:
+            raise UsageError("A reminder needs a chat.")
+        requester = chat_requester(event.source.to_dict(), role)
+        return remind(self._db, requester, event.get_command_args(), f"message:{uid}")
 
     def _mark_once(self, entry: SessionEntry, name: str, uid: str) -> None:
         """Mark a command that must not run twice; no other process may run a turn meanwhile."""
@@ -196,16 +215,15 @@ class ChatCommands:
 
     def _find_own(self, entry: SessionEntry, arguments: str) -> str:
         """The conversation of this chat with an ID or title; those of other chats stay hidden."""
-        rows = self._db.list_sessions_rich(limit=-1, session_key=entry.session_key)
+        rows = self._own_sessions(entry)
         wanted = arguments.casefold()
-        exact = [row for row in rows if wanted in {row["id"], str(row.get("title")).casefold()}]
+        exact = [row for row in rows if wanted in {row.id, str(row.title).casefold()}]
         near = [
             row
             for row in rows
-            if row["id"].startswith(arguments)
-            or str(row.get("title")).casefold().startswith(wanted)
+            if row.id.startswith(arguments) or str(row.title).casefold().startswith(wanted)
         ]
-        results = {str(item["id"]) for item in exact or near}
+        results = {row.id for row in exact or near}
         if len(results) != 1:
             count = "Several conversations match" if results else "No conversation matches"
             raise UsageError(f"{count} {arguments!r} in this chat. /sessions lists them.")
@@ -224,18 +242,21 @@ class ChatCommands:
             self._conversations.forget(name)
 
     def _resumed(self, session_id: str) -> CommandOutcome:
-        row = self._db.get_session(session_id) or {}
-        return CommandOutcome(f"Continuing {row.get('title') or session_id}.")
+        title = self._db.get_session_title(session_id)
+        return CommandOutcome(f"Continuing {title or session_id}.")
 
     def _own_ids(self, entry: SessionEntry) -> set[str]:
-        rows = self._db.list_sessions_rich(limit=-1, session_key=entry.session_key)
-        return {str(row["id"]) for row in rows} | {entry.session_id}
+        return {row.id for row in self._own_sessions(entry)} | {entry.session_id}
+
+    def _own_sessions(self, entry: SessionEntry) -> list[SessionRow]:
+        listed = self._db.lists.sessions(limit=-1, session_key=entry.session_key)
+        return [item.session for item in listed]
 
     def _list_own(self, entry: SessionEntry) -> list[str]:
-        rows = self._db.list_sessions_rich(
+        listed = self._db.lists.sessions(
             limit=MAX_LISTED_SESSIONS, session_key=entry.session_key, order_by_last_active=True
         )
-        return [f"{row['id']}  {row.get('title') or row.get('preview') or ''}" for row in rows]
+        return [f"{item.session.id}  {item.session.title or item.preview}" for item in listed]
 
     # The gateway
 
@@ -252,8 +273,10 @@ class ChatCommands:
         if event.timestamp < self._started:
             return "The gateway has already restarted."
         if source is not None:
-            target = {"chat_id": source.chat_id, "thread_id": source.thread_id}
-            note = {"platform": source.platform.value, "target": target}
+            note: RestartRequest = {
+                "platform": source.platform.value,
+                "target": {"chat_id": source.chat_id, "thread_id": source.thread_id},
+            }
             self._db.set_meta(RESTART_REQUEST_KEY, json.dumps(note))
         self._restart()
         return "Restarting after current turns finish. New messages are answered afterwards."
@@ -267,6 +290,8 @@ class ChatCommands:
         """
         question = self._questions.pending(entry.session_key)
         name = event.get_command()
+        if event.question_id and (question is None or question.question_id != event.question_id):
+            return _no_question(event)
         if name is None:
             answer = self._plain_answer(event, question) if question else None
             if answer is None:
@@ -288,6 +313,11 @@ class ChatCommands:
     def _apply_to_turn(
         self, conversation: Conversation, entry: SessionEntry, event: MessageEvent, uid: str
     ) -> str | None:
+        if event.get_command() == "answer":
+            question = self._questions.pending(entry.session_key)
+            if question is not None and question.kind != "clarify":
+                return "This is an approval: use /approve or /deny."
+            return self._answer(entry, event, event.get_command_args())
         line = f"/{event.get_command()} {event.get_command_args()}".rstrip()
         outcome = slash_commands.run(conversation, line, self._role(event))
         if outcome.answer:
@@ -360,11 +390,22 @@ def reset_route(
     return routes.reset_session(session_key, mark=mark)
 
 
-def _help() -> str:
-    rows = [
-        (f"/{command.name} {command.hint}".rstrip(), command.help)
+def _no_question(event: MessageEvent) -> str:
+    return "This question is no longer open." if event.question_id else "No pending question."
+
+
+def menu_commands() -> tuple[MenuCommand, ...]:
+    """The commands for the menus of platforms."""
+    shared = (
+        MenuCommand(command.name, command.help, command.hint)
         for command in slash_commands.COMMANDS
         if command.name not in TERMINAL_COMMANDS
-    ]
-    rows += [(f"/{name}", text) for name, text in CHAT_COMMANDS]
-    return "\n".join(f"{name} - {text}" for name, text in rows)
+    )
+    return (*shared, *(MenuCommand(name, text) for name, text in CHAT_COMMANDS))
+
+
+def _help() -> str:
+    return "\n".join(
+        f"{f'/{command.name} {command.hint}'.rstrip()} - {command.help}"
+        for command in menu_commands()
+    )

@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway.platforms.base import MessageEvent, MessageType
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import UsageError
 
+if TYPE_CHECKING:
+    from hermes_state.delivery.stored_json import MessagePayload
+
 PLAIN_FIELDS: Final = (
-    "text", "message_id", "platform_update_id", "media_urls", "media_types",
+    "text", "message_id", "platform_update_id", "media_urls", "media_types", "media_names",
     "reply_to_message_id", "reply_to_text", "is_edit", "group_id", "is_addressed",
-    "internal", "timestamp",
+    "internal", "question_id", "timestamp", "instructions",
 )  # fmt: skip
 
 
-def encode(event: MessageEvent) -> dict[str, Any]:
+def encode(event: MessageEvent) -> MessagePayload:
     """The payload of an event; the platform's raw message is left out."""
     if event.source is None:
         raise UsageError("A message without a source cannot be answered.")
-    fields = {name: getattr(event, name) for name in PLAIN_FIELDS}
-    return {**fields, "type": event.message_type.value, "source": event.source.to_dict()}
+    return {
+        "text": event.text,
+        "message_id": event.message_id,
+        "platform_update_id": event.platform_update_id,
+        "media_urls": event.media_urls,
+        "media_types": event.media_types,
+        "media_names": event.media_names,
+        "reply_to_message_id": event.reply_to_message_id,
+        "reply_to_text": event.reply_to_text,
+        "is_edit": event.is_edit,
+        "group_id": event.group_id,
+        "is_addressed": event.is_addressed,
+        "internal": event.internal,
+        "question_id": event.question_id,
+        "timestamp": event.timestamp,
+        "instructions": event.instructions,
+        "continues": event.continues,
+        "type": event.message_type.value,
+        "source": event.source.to_dict(),
+    }
 
 
-def decode(payload: dict[str, Any]) -> MessageEvent:
+def decode(payload: MessagePayload) -> MessageEvent:
     """The event of a payload."""
-    fields = {name: payload[name] for name in PLAIN_FIELDS if name in payload}
+    fields: dict[str, Any] = {name: payload[name] for name in PLAIN_FIELDS if name in payload}
+    point = payload.get("continues")
     return MessageEvent(
         **fields,
+        continues=(point[0], point[1]) if point else None,
         message_type=MessageType(payload.get("type", "text")),
         source=SessionSource.from_dict(payload["source"]),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
@@ -67,6 +68,8 @@ class InboxWorkers:
         self._command_keys: dict[str, None] = {}  # chats with a new command
         self._commands: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._reserved = 0  # places for messages that are being stored
+        self._reserve_lock = threading.Lock()
         self._wake = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None  # while the workers run
         self._is_stopping = self._is_closed = False
@@ -86,27 +89,51 @@ class InboxWorkers:
             self._command_keys[command_key] = None
         self._wake.set()
 
-    def has_room(self, *, is_owners: bool) -> bool:
-        """Whether a message that arrives now can be handled at once."""
+    def reserve(self, *, is_owners: bool) -> bool:
+        """Reserve a place for a message that is being stored; whether there is one.
+
+        It is handled there, or the place is given back. Called from any thread.
+        """
         max_turns = min(self._max_turns, MAX_OWN_TURNS) if self.has_other_nodes else self._max_turns
         room = max_turns + (OWNER_TURNS if is_owners else 0)
         is_running = self._loop is not None and not self._is_stopping
-        return is_running and not self._is_alone and self._turns < room
+        return is_running and not self._is_alone and self._take_place(room)
+
+    def _take_place(self, room: int) -> bool:
+        with self._reserve_lock:
+            if self._turns >= room:
+                return False
+            self._reserved += 1
+            return True
+
+    def give_back(self) -> None:
+        """Give a reserved place back."""
+        with self._reserve_lock:
+            self._reserved -= 1
 
     @property
     def _turns(self) -> int:
-        """How many messages are being handled besides commands in slots of their own."""
-        return len(self._tasks) - len(self._commands)
+        """How many places are taken, besides those of commands."""
+        return len(self._tasks) - len(self._commands) + self._reserved
 
-    def start_from_thread(self, row: IncomingMessage, *, is_owners: bool) -> None:
-        """Handle a claimed message; called from another thread than that of the event loop."""
-        start = functools.partial(self.start, row, is_owners=is_owners)
+    def start_from_thread(
+        self, row: IncomingMessage, *, is_owners: bool, is_reserved: bool = True
+    ) -> None:
+        """Handle a claimed message in its reserved place; called from any thread."""
+
+        def start() -> None:
+            self.start(row, is_owners=is_owners)
+            if is_reserved:
+                self.give_back()
+
         try:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(start)
                 return
         except RuntimeError:  # the event loop is closed
             log.info("message %s waits for the next start", row.inbox_id)
+        if is_reserved:
+            self.give_back()
         self._db.inbox.requeue(row, is_attempt=False)
 
     def start(self, row: IncomingMessage, *, is_owners: bool) -> asyncio.Task[None]:
@@ -197,10 +224,13 @@ class InboxWorkers:
             row = await store_retry.read_or_none(claim, "inbox claim")
             if row is not None:
                 return row, True
-        if self._turns >= self._max_turns:
-            await self._claim_commands()
+        await self._claim_commands()  # also in chats whose messages wait for a budget
+        if not self._take_place(self._max_turns):
             return None
-        row = await store_retry.read_or_none(self._db.inbox.claim, "inbox claim")
+        try:
+            row = await store_retry.read_or_none(self._db.inbox.claim, "inbox claim")
+        finally:
+            self.give_back()
         return None if row is None else (row, False)
 
     async def _claim_commands(self) -> None:
@@ -218,7 +248,8 @@ class InboxWorkers:
     async def _wait(self) -> None:
         try:
             pause = OFFER_SECONDS if self._must_offer and self._tasks else POLL_SECONDS
-            await asyncio.wait_for(self._wake.wait(), pause)
+            async with asyncio.timeout(pause):
+                await self._wake.wait()
         except TimeoutError:
             return  # another process may have stored or released a message
 

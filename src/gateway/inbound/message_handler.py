@@ -5,12 +5,23 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from gateway.inbound import inbox_codec
-from gateway.inbound.commands import DELETED_COMMAND
-from gateway.inbound.turn_runner import LEASE_RETRY_SECONDS, RetryLaterError, TurnPrompt
+from gateway.inbound.budgets import MESSAGES_WAIT, BudgetExceededError, user_key
+from gateway.inbound.commands import DELETED_COMMAND, TURN_COMMANDS
+from gateway.inbound.turn_runner import (
+    BUDGET_FAILURE,
+    GONE_FAILURE,
+    INTERNAL_FAILURE,
+    LEASE_RETRY_SECONDS,
+    RetryLaterError,
+    TurnPrompt,
+    TurnReply,
+)
 from gateway.outbound.chunks import split_text
+from gateway.platforms.names import Platform
+from hermes_agent.conversation_store import UNFINISHED
 from hermes_core.errors import (
     HermesError,
     LeaseTakenError,
@@ -22,10 +33,12 @@ from hermes_core.errors import (
 from hermes_core.log_file import log_fields
 from hermes_state.delivery import outbox
 from hermes_state.delivery.outbox import OutgoingReply, ReplyBatch
+from hermes_state.delivery.paused_places import PausedPlace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gateway.inbound.budgets import Budgets, ExceededBudget
     from gateway.inbound.commands import ChatCommands
     from gateway.inbound.turn_runner import TurnRunner
     from gateway.platforms.base import MessageEvent
@@ -34,7 +47,9 @@ if TYPE_CHECKING:
     from gateway.session import SessionStore
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import IncomingMessage
+    from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget, StoredUsage
     from hermes_state.engine.transaction import Tx
+    from hermes_state.messages.rows import MessageRow
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +58,7 @@ ALBUM_WAIT_SECONDS: Final = 1.0
 SPLIT_WAIT_SECONDS: Final = 0.7
 SPLIT_SHARE: Final = 0.9  # of the maximum length: the platform has probably split longer texts
 STOPPED_REPLY: Final = "(Stopped before the turn started.)"
+GONE_REPLY: Final = "The conversation was changed or deleted meanwhile. Repeat the request."
 DELETED_REPLY: Final = "(The conversation was deleted while your message was being answered.)"
 GIVEN_UP_REPLY: Final = (
     "Processing this message was interrupted {attempts} times, so it will not be retried. "
@@ -58,7 +74,7 @@ class ChatAnswer(NamedTuple):
     """The reply to a message."""
 
     session_id: str | None
-    texts: list[str]
+    replies: list[TurnReply]
     delivered: ReplyBatch | None = None  # if it is stored already, with the turn's answer
 
 
@@ -73,7 +89,9 @@ class MessageHandler:
         commands: ChatCommands,
         longest_text: Callable[[str], int],
         max_attempts: int,
+        budgets: Budgets,
     ) -> None:
+        self._budgets = budgets
         self._db = db
         self._routes = routes
         self._turn_runner = turn_runner
@@ -98,10 +116,13 @@ class MessageHandler:
         except RetryLaterError:
             self._db.inbox.requeue(row, is_attempt=False)
             return
+        except BudgetExceededError as error:
+            self._pause(row, _source(events[0]), error.exceeded)
+            return
         batch = answer.delivered
         if batch is None:
             shown = self._db.chats.shown(row.inbox_id)
-            batch = self._batch(TurnPrompt(rows, events), answer.session_id, answer.texts, shown)
+            batch = self._batch(TurnPrompt(rows, events), answer.session_id, answer.replies, shown)
             self._db.outbox.answer(batch)
         log.info(
             "message answered",
@@ -113,6 +134,14 @@ class MessageHandler:
                 replies=len(batch.replies),
             ),
         )
+
+    def _pause(self, row: IncomingMessage, source: SessionSource, exceeded: ExceededBudget) -> None:
+        """Let the messages of a chat wait for a budget; the person gets one notice."""
+        user = user_key(source)
+        self._db.paused_places.pause(row, PausedPlace(row.session_key, exceeded.until, *user))
+        target: ReplyTarget = {"chat_id": source.chat_id, "thread_id": source.thread_id}
+        self._budgets.notify(user, exceeded, source.platform.value, target, MESSAGES_WAIT)
+        log.info("message waits: %s", exceeded.reason, extra=log_fields(inbox_id=row.inbox_id))
 
     def _read(self, row: IncomingMessage) -> MessageEvent | None:
         """The event of a row; None if it is unreadable, e.g. from a platform that was removed."""
@@ -188,14 +217,18 @@ class MessageHandler:
 
     def _answer(self, prompt: TurnPrompt) -> ChatAnswer:
         row, event = prompt.rows[0], prompt.events[0]
-        entry = self._entry(row, event)
+        try:
+            entry = self._entry(row, event)
+        except SessionNotFoundError:  # deleted since the client's request was received
+            return ChatAnswer(None, [TurnReply.refused(GONE_FAILURE, GONE_REPLY)])
         interruptions = row.attempts - 1 + row.crashes
         if interruptions >= self._max_attempts and row.attempts > 1:  # at least one of them alone
-            return ChatAnswer(entry.session_id, [GIVEN_UP_REPLY.format(attempts=interruptions)])
+            text = GIVEN_UP_REPLY.format(attempts=interruptions)
+            return ChatAnswer(entry.session_id, [TurnReply.refused(INTERNAL_FAILURE, text)])
         if event.get_command():
             return self._run_command(prompt, entry)
         if self._is_stopped(prompt.rows):
-            return ChatAnswer(entry.session_id, [STOPPED_REPLY])
+            return ChatAnswer(entry.session_id, [TurnReply(STOPPED_REPLY)])
         note = self._reset_note(entry)
         answer = self._run_turn(prompt, entry, note)
         if note:
@@ -216,21 +249,22 @@ class MessageHandler:
     def _run_turn(self, prompt: TurnPrompt, entry: SessionEntry, before: list[str]) -> ChatAnswer:
         """Run a turn; its reply follows the texts *before*."""
         delivered: list[ReplyBatch] = []
+        earlier = list(map(TurnReply, before))
         process_id = self._db.identity.process_id
 
-        def deliver(text: str, shown: str | None) -> Callable[[Tx], object]:
-            batch = self._batch(prompt, entry.session_id, [*before, text], shown)
+        def deliver(reply: TurnReply, shown: str | None) -> Callable[[Tx], object]:
+            batch = self._batch(prompt, entry.session_id, [*earlier, reply], shown)
             delivered[:] = [batch]
             return lambda tx: outbox.answer(tx, process_id, batch)
 
         is_shared = self._routes.is_shared(entry)
         prompt = prompt._replace(deliver=deliver)
         try:
-            text = self._turn_runner.run(prompt, entry, is_shared=is_shared)
+            reply = self._turn_runner.run(prompt, entry, is_shared=is_shared)
         except SessionDeletedError:  # another turn would run its tools again
-            return ChatAnswer(None, [*before, DELETED_REPLY])
+            return ChatAnswer(None, [*earlier, TurnReply(DELETED_REPLY)])
         batch = delivered[0] if delivered else None
-        return ChatAnswer(entry.session_id, [*before, text], batch)
+        return ChatAnswer(entry.session_id, [*earlier, reply], batch)
 
     def _entry(self, row: IncomingMessage, event: MessageEvent) -> SessionEntry:
         """The conversation of a message: where it is stored already, or where policy puts it."""
@@ -243,7 +277,37 @@ class MessageHandler:
         if known is None and event.internal and event.get_command() == "resume":
             with contextlib.suppress(SessionNotFoundError):  # the command replies with it
                 return self._routes.adopt(_source(event), event.get_command_args())
+        if event.continues is not None:
+            return self._continued(row, event, *event.continues)
         return self._routes.get_or_create_session(_source(event))
+
+    def _continued(
+        self, row: IncomingMessage, event: MessageEvent, session_id: str, message_id: int
+    ) -> SessionEntry:
+        """The conversation that an API client continues, however long ago it was used."""
+        known = self._routes.get(row.session_key)
+        if known is not None and session_id in {known.session_id, ""}:
+            known = self._routes.get_open(row.session_key)
+            if known is not None:
+                self._undo_failed_turn(known.session_id, message_id)
+                return known
+        if not session_id:
+            return self._routes.get_or_create_session(_source(event))
+        if not message_id:
+            raise SessionNotFoundError(f"the conversation {session_id} has changed")
+        branch = self._db.sessions.find(known.session_id) if known else None
+        if known is not None and branch is not None and branch.parent_session_id == session_id:
+            return known  # made in an earlier attempt
+        return self._routes.adopt(_source(event), session_id, message_id)
+
+    def _undo_failed_turn(self, session_id: str, message_id: int) -> None:
+        """Undo the prompt after a message if it has no answer: the client has not seen one."""
+        later = self._db.messages.rows(session_id, after_id=message_id) if message_id else []
+        is_of_client = bool(later) and later[0].platform_message_id is not None
+        if not is_of_client or self._db.leases.is_held_elsewhere(session_id):
+            return  # e.g. a turn of the dashboard in the same conversation
+        if not any(map(_is_answer, later)):
+            self._db.rewind_to_message(session_id, later[0].id)
 
     def _reset_note(self, entry: SessionEntry) -> list[str]:
         """The one-time notice of a conversation that the reset policy has started."""
@@ -258,6 +322,11 @@ class MessageHandler:
         row, event = prompt.rows[0], prompt.events[0]
         if self._is_stored(row):  # the prompt of a command such as /retry
             return self._run_turn(prompt, entry, [])
+        if event.get_command() in TURN_COMMANDS:
+            refusal = self._turn_runner.budget_refusal(_source(event), can_wait=False)
+            if refusal:  # a command changes the history before its turn: it does not wait
+                refused = TurnReply.refused(BUDGET_FAILURE, refusal)
+                return ChatAnswer(entry.session_id, [refused])
         try:
             outcome = self._commands.run(entry, event, inbox_codec.message_uid(row.inbox_id))
         except LeaseTakenError as error:  # another process is running a turn: wait for it
@@ -266,48 +335,67 @@ class MessageHandler:
         except StoreError:
             raise
         except HermesError as error:
-            return ChatAnswer(entry.session_id, [str(error)])
+            return ChatAnswer(entry.session_id, [TurnReply(str(error))])
         texts = [outcome.text] if outcome.text else []
         text = outcome.say or outcome.queue or outcome.steer
         if text:
             current = self._routes.get(entry.session_key) or entry
             return self._run_turn(prompt._replace(text=text), current, texts)
-        return ChatAnswer(entry.session_id, texts)
+        return ChatAnswer(entry.session_id, list(map(TurnReply, texts)))
 
     # Replies
 
     def _batch(
-        self, prompt: TurnPrompt, session_id: str | None, texts: list[str], shown: str | None
+        self,
+        prompt: TurnPrompt,
+        session_id: str | None,
+        turn_replies: list[TurnReply],
+        shown: str | None,
     ) -> ReplyBatch:
         """The replies with these texts, and the messages that they answer."""
         inbox_id, *merged = [row.inbox_id for row in prompt.rows]
-        replies = self._replies(prompt.events, texts, shown)
+        replies = self._replies(prompt.events, turn_replies, shown)
         read = self._read_by_turn(prompt.rows[0], session_id)
         return ReplyBatch(inbox_id, session_id, replies, merged, read)
 
     def _replies(
-        self, events: list[MessageEvent], texts: list[str], shown: str | None
+        self, events: list[MessageEvent], turn_replies: list[TurnReply], shown: str | None
     ) -> list[OutgoingReply]:
         source = _source(events[0])
         platform = source.platform.value
-        target = {"chat_id": source.chat_id, "thread_id": source.thread_id}
-        texts = [part for text in texts for part in split_text(text, self._longest_text(platform))]
-        return [
-            OutgoingReply(platform, target, self._payload(text, number, events[-1], shown))
-            for number, text in enumerate(texts)
+        target: ReplyTarget = {"chat_id": source.chat_id, "thread_id": source.thread_id}
+        longest = self._longest_text(platform)
+        texts = [part for reply in turn_replies for part in split_text(reply.text, longest)]
+        payloads = [
+            self._payload(text, number, events[-1], shown) for number, text in enumerate(texts)
         ]
+        if payloads and source.platform is Platform.API_SERVER:  # for programs
+            _add_facts(payloads[0], turn_replies[-1])
+        return [OutgoingReply(platform, target, payload) for payload in payloads]
 
     def _payload(
         self, text: str, number: int, event: MessageEvent, shown: str | None
-    ) -> dict[str, Any]:
+    ) -> ReplyPayload:
         """The payload of one reply; the first replaces the live reply."""
-        payload: dict[str, Any] = {"text": text}
+        payload: ReplyPayload = {"text": text}
         mode = self._routes.reply_mode(_source(event))
-        if mode == "all" or (mode == "first" and number == 0):
+        if event.is_in_chat and (mode == "all" or (mode == "first" and number == 0)):
             payload["reply_to"] = event.message_id
         if shown is not None and number == 0:
             payload["in_place_of"] = shown
         return payload
+
+
+def _is_answer(row: MessageRow) -> bool:
+    is_complete = row.role == "assistant" and not row.tool_calls
+    return is_complete and row.finish_reason not in UNFINISHED
+
+
+def _add_facts(payload: ReplyPayload, reply: TurnReply) -> None:
+    if reply.usage is not None:
+        payload["usage"] = cast("StoredUsage", reply.usage._asdict())
+    if reply.failure is not None:
+        payload["failure"] = reply.failure
 
 
 def _source(event: MessageEvent) -> SessionSource:

@@ -7,19 +7,25 @@ the owner may answer it.
 from __future__ import annotations
 
 import re
+import secrets
 import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from gateway.platforms.base import Button
 from hermes_agent.tools.prompter import describe_rules, parse_answer
+from hermes_core.isolate import Step, attempt
 from hermes_core.terminal_text import clean, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from hermes_agent.tools.prompter import ApprovalAnswer, ApprovalRequest
+    from hermes_state.delivery.open_questions import OpenQuestionRepository
 
 ANSWER_SECONDS: Final = 300.0
+POLL_SECONDS: Final = 0.5  # for answers from other processes
+MAX_LABEL_CHARS: Final = 40
 CLOCK_TOLERANCE_SECONDS: Final = 5.0  # between this machine and the servers of apps
 BACKTICKS_PATTERN: Final = re.compile(r"`+")
 
@@ -32,6 +38,7 @@ class OpenChatQuestion(NamedTuple):
     answered: threading.Event
     answers: list[str]
     asked_at: float
+    question_id: str = ""
 
     def was_asked_before(self, sent_at: float) -> bool:
         """Whether a message that an app says was sent then can be an answer."""
@@ -42,9 +49,15 @@ class ChatQuestions:
     """The open questions of all chats, by session key: at most one in each."""
 
     def __init__(
-        self, send: Callable[[str, str], None], wait_seconds: float = ANSWER_SECONDS
+        self,
+        send: Callable[[str, str, list[Button]], None],
+        wait_seconds: float = ANSWER_SECONDS,
+        stored: OpenQuestionRepository | None = None,
+        session_of: Callable[[str], str] = lambda _session_key: "",
     ) -> None:
-        self._send = send  # gets a session key and the text
+        self._stored = stored  # so that other processes can answer
+        self._session_of = session_of
+        self._send = send  # gets a session key, the text and buttons
         self._wait_seconds = wait_seconds
         self._open: dict[str, OpenChatQuestion] = {}
         self._requesters: dict[str, str] = {}
@@ -69,18 +82,61 @@ class ChatQuestions:
         with self._lock:
             return list(self._open)
 
-    def ask(self, session_key: str, kind: str, text: str) -> str:
-        """Ask and wait for the answer; empty if none arrives in time."""
+    def ask(
+        self, session_key: str, kind: str, text: str, commands: Mapping[str, str] | None = None
+    ) -> str:
+        """Ask and wait for the answer; empty if none arrives in time.
+
+        *commands* are the labels of buttons and what they send.
+        """
+        question_id = secrets.token_hex(4)
         with self._lock:
             requester = self._requesters.get(session_key, "")
-            question = OpenChatQuestion(kind, requester, threading.Event(), [], time.time())
+            question = OpenChatQuestion(
+                kind, requester, threading.Event(), [], time.time(), question_id
+            )
             self._open[session_key] = question
-        self._send(session_key, text)
-        question.answered.wait(self._wait_seconds)
+        buttons = [
+            Button.create(label, question_id, command)
+            for label, command in (commands or {}).items()
+        ]
+        choices = list((commands or {}).values())
+        self._store(question, session_key, text, choices)
+        self._send(session_key, text, buttons)
+        self._wait(question, session_key)
         with self._lock:
             if self._open.get(session_key) is question:
                 del self._open[session_key]
         return question.answers[0] if question.answers else ""
+
+    def _store(
+        self, question: OpenChatQuestion, session_key: str, text: str, choices: list[str]
+    ) -> None:
+        stored = self._stored
+        if stored is not None:
+            session_id, seconds = self._session_of(session_key), self._wait_seconds
+            facts = (question.question_id, session_key, session_id, question.kind, text)
+            # The chat can be asked all the same.
+            attempt(Step("store a question", lambda: stored.add(*facts, choices, seconds)))
+
+    def _wait(self, question: OpenChatQuestion, session_key: str) -> None:
+        """Wait for an answer from the chat or from another process."""
+        stored = self._stored
+        if stored is None:
+            question.answered.wait(self._wait_seconds)
+            return
+        question_id, end = question.question_id, time.monotonic() + self._wait_seconds
+
+        def look() -> None:
+            answer = stored.answer_of(question_id)
+            if answer is not None:
+                self.answer(session_key, answer, question)
+
+        while (left := end - time.monotonic()) > 0:
+            if question.answered.wait(min(POLL_SECONDS, left)):
+                break
+            attempt(Step("look for the answer to a question", look))
+        attempt(Step("remove a question", lambda: stored.remove(question_id)))
 
     def pending(self, session_key: str) -> OpenChatQuestion | None:
         """The open question of a chat."""
@@ -113,12 +169,21 @@ class ChatPrompter:
     def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         """Ask whether a command may run; no answer means `deny`."""
         text = approval_card(request)
-        return parse_answer(self._questions.ask(self._session_key, "approval", text))
+        commands = {"Once": "/approve once", "This session": "/approve session"}
+        if request.may_always:
+            commands["Always"] = "/approve always"
+        commands["No"] = "/deny"
+        return parse_answer(self._questions.ask(self._session_key, "approval", text, commands))
 
     def clarify(self, question: str, choices: list[str]) -> str:
         """Ask a question of the model; the answer."""
         lines = [f"{number}. {choice}" for number, choice in enumerate(choices, 1)]
-        answer = self._questions.ask(self._session_key, "clarify", "\n".join([question, *lines]))
+        text = "\n".join([question, *lines])
+        commands = {
+            f"{number}. {choice}"[:MAX_LABEL_CHARS]: f"/answer {number}"
+            for number, choice in enumerate(choices, 1)
+        }
+        answer = self._questions.ask(self._session_key, "clarify", text, commands)
         if answer.isdigit() and 0 < int(answer) <= len(choices):
             return choices[int(answer) - 1]
         return answer

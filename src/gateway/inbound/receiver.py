@@ -96,8 +96,8 @@ class MessageReceiver:
         """Show the sender that the message has arrived and waits."""
         source = event.source
         adapter = self._adapters.get(source.platform.value) if source else None
-        if source is not None and event.message_id and isinstance(adapter, Reacts):
-            reaction = adapter.react(source.chat_id, event.message_id, WAITING_REACTION)
+        if source is not None and event.is_in_chat and isinstance(adapter, Reacts):
+            reaction = adapter.react(source.chat_id, str(event.message_id), WAITING_REACTION)
             await attempt_async("add reaction", reaction)
 
     def _store(self, account: str, event: MessageEvent) -> StoredMessage:
@@ -119,8 +119,9 @@ class MessageReceiver:
         owners_key = key if self._access.role_of(source) is Role.OWNER else ""
         if message_id is None:
             return StoredMessage(owners_key)
-        has_room = self._workers.has_room(is_owners=bool(owners_key))
-        received = self._insert(account, event, source, message_id, key, claim=has_room)
+        received = self._insert_reserved(
+            account, event, source, message_id, key, is_owners=bool(owners_key)
+        )
         if received.claimed is not None:
             # From here, because the platform may stop waiting for this method at any moment.
             self._workers.start_from_thread(received.claimed, is_owners=bool(owners_key))
@@ -129,6 +130,27 @@ class MessageReceiver:
         command = event.get_command()
         command_key = key if command and command not in TURN_COMMANDS else ""
         return StoredMessage(owners_key, is_waiting=is_waiting, command_key=command_key)
+
+    def _insert_reserved(
+        self,
+        account: str,
+        event: MessageEvent,
+        source: SessionSource,
+        message_id: str,
+        key: str,
+        *,
+        is_owners: bool,
+    ) -> ReceivedMessage:
+        """Store a message; claim it if there is a place to handle it."""
+        has_place = self._workers.reserve(is_owners=is_owners)
+        is_claimed = False
+        try:
+            received = self._insert(account, event, source, message_id, key, claim=has_place)
+            is_claimed = received.claimed is not None
+            return received
+        finally:
+            if has_place and not is_claimed:
+                self._workers.give_back()
 
     def _insert(
         self,
@@ -194,7 +216,8 @@ class MessageReceiver:
         if before.payload["text"] == event.text:
             return None  # e.g. a link preview was added
         is_offered = self._busy_mode == "steer" and self._is_turn_running(source)
-        amended = {**inbox_codec.encode(event), "is_edit": False}
+        amended = inbox_codec.encode(event)
+        amended["is_edit"] = False
         if not is_offered and self._db.inbox.amend(inbox_id, amended):
             return None
         return _edit_id(message_id, event.text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypedDict
 
 from hermes_conversation.agent_factory import environment_without_secrets
 from hermes_core.errors import UsageError
@@ -52,6 +52,12 @@ class CommandTranscriber:
         return process.stdout.decode(errors="replace").strip()
 
 
+class Transcription(TypedDict):
+    """The answer of a transcription server."""
+
+    text: str
+
+
 class ServerTranscriber:
     """Posts the file to `/audio/transcriptions` of an OpenAI-compatible server."""
 
@@ -75,7 +81,8 @@ class ServerTranscriber:
                     timeout=SERVER_TIMEOUT_SECONDS,
                 )
             response.raise_for_status()
-            return str(response.json()["text"]).strip()
+            answer: Transcription = response.json()
+            return str(answer["text"]).strip()
         except (OSError, httpx2.HTTPError, ValueError, KeyError) as error:
             raise UsageError(f"{self._url}: {error}") from error
 

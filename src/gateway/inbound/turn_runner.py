@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.inbound import inbox_codec
 from gateway.inbound.attachments import read_attachments
+from gateway.inbound.budgets import BudgetExceededError, usage_of, user_key
 from gateway.inbound.prompt_format import format_message
+from gateway.platforms.names import Platform
 from hermes_agent import events
 from hermes_agent.conversation_store import UNFINISHED
-from hermes_core.errors import HermesError, LeaseTakenError, StoreError
+from hermes_agent.events import FailureKind
+from hermes_core.errors import HermesError, LeaseTakenError, NoModelError, StoreError
 from hermes_core.roles import Right, may
 from hermes_state.files import media_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from gateway.inbound.budgets import Budgets
     from gateway.inbound.questions import ChatQuestions
     from gateway.inbound.transcription import Transcriber
     from gateway.inbound.usage_limits import UsageLimits
@@ -29,20 +33,48 @@ if TYPE_CHECKING:
     from gateway.platforms.base import MessageEvent
     from gateway.routing.conversation_cache import ConversationCache
     from gateway.routing.entries import SessionEntry
+    from gateway.routing.sources import SessionSource
     from hermes_agent.events import Event
+    from hermes_agent.messages import Usage
     from hermes_agent.turn import AnswerHook
     from hermes_conversation.conversation import Conversation
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import IncomingMessage
+    from hermes_state.delivery.stored_json import StoredFailure
     from hermes_state.engine.transaction import Tx
     from hermes_state.messages.rows import MessageRow
 
     # Gets the reply and the ID of the message that shows it; returns the change that delivers it,
     # which is stored with the answer.
-    Deliver = Callable[[str, str | None], Callable[[Tx], object]]
+    Deliver = Callable[["TurnReply", str | None], Callable[[Tx], object]]
 
 LEASE_RETRY_SECONDS: Final = 1.0
 EMPTY_REPLY: Final = "(empty reply)"
+# Kinds of failures besides those of a provider.
+BUDGET_FAILURE: Final = "budget"
+NO_MODEL_FAILURE: Final = "no_model"
+INTERNAL_FAILURE: Final = "internal"
+GONE_FAILURE: Final = "gone"
+
+
+class TurnReply(NamedTuple):
+    """The reply of a turn, and what a program wants to know about it."""
+
+    text: str
+    usage: Usage | None = None
+    failure: StoredFailure | None = None
+
+    @classmethod
+    def refused(cls, kind: str, text: str, retry_after: float | None = None) -> TurnReply:
+        """The reply of a turn that did not run."""
+        return cls(text, None, _failure(kind, text, retry_after))
+
+
+def _failure(kind: str, message: str, retry_after: float | None = None) -> StoredFailure:
+    failure: StoredFailure = {"kind": kind, "message": message}
+    if retry_after is not None:
+        failure["retry_after"] = retry_after
+    return failure
 
 
 class RetryLaterError(Exception):
@@ -68,15 +100,17 @@ class TurnRunner:
         questions: ChatQuestions,
         live_replies: LiveReplies,
         limits: UsageLimits,
+        budgets: Budgets,
         transcribe: Transcriber | None,
-        on_progress: Callable[[int], object] = lambda _inbox_id: None,
+        on_progress: Callable[[int, Event], object] = lambda _inbox_id, _event: None,
     ) -> None:
-        self._on_progress = on_progress  # gets the inbox ID
+        self._on_progress = on_progress  # gets the inbox ID and the event
         self._db = db
         self._conversations = conversations
         self._questions = questions
         self._live_replies = live_replies
         self._limits = limits
+        self._budgets = budgets
         self._transcribe = transcribe
         self.is_stopping = False
 
@@ -91,43 +125,68 @@ class TurnRunner:
             row.rows[session_id] = self._db.messages.message_of(session_id, uid)
         return row.rows[session_id]
 
-    def run(self, prompt: TurnPrompt, entry: SessionEntry, *, is_shared: bool) -> str:
+    def run(self, prompt: TurnPrompt, entry: SessionEntry, *, is_shared: bool) -> TurnReply:
         """Run the turn of a prompt; the reply."""
         source = prompt.events[0].source
         if source is not None and not self.is_stored(entry.session_id, prompt.rows[0]):
-            refusal = self._limits.refusal(source, prompt.rows[0].inbox_id)
-            if refusal:
+            refusal = self._refusal(source, prompt.rows[0].inbox_id)
+            if refusal is not None:
                 return refusal
         requester = source.user_id if source is not None else None
         self._questions.start_turn(entry.session_key, requester or "")
         try:
-            conversation = self._conversations.acquire(entry, source)
-            if source is None or not self._limits.counts_costs:
+            conversation = self._conversations.acquire(
+                entry, source, prompt.events[-1].instructions
+            )
+            if source is None or not self._budgets.is_limited:
                 return self._run(prompt, conversation, is_shared=is_shared)
-            cost_before = _cost(conversation)
+            before = usage_of(self._db, conversation.session_id)
             reply = self._run(prompt, conversation, is_shared=is_shared)
-            self._limits.add_cost(source, _cost(conversation) - cost_before)
+            used = usage_of(self._db, conversation.session_id).since(before)
+            self._budgets.add(user_key(source), used)
         except LeaseTakenError as error:  # another process is running a turn: wait for it
             time.sleep(LEASE_RETRY_SECONDS)
             raise RetryLaterError from error
         except StoreError:
             raise  # the inbox worker retries
         except HermesError as error:
-            return f"Cannot answer: {error}"
+            kind = NO_MODEL_FAILURE if isinstance(error, NoModelError) else INTERNAL_FAILURE
+            return TurnReply.refused(kind, f"Cannot answer: {error}")
         else:
             return reply
         finally:
             self._conversations.release(entry.session_id)
             self._questions.end_turn(entry.session_key)
 
-    def _run(self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool) -> str:
+    def _refusal(self, source: SessionSource, inbox_id: int) -> TurnReply | None:
+        """Why a turn does not run now."""
+        text = self.budget_refusal(source)
+        if text:
+            return TurnReply.refused(BUDGET_FAILURE, text)
+        text = self._limits.refusal(source, inbox_id)
+        wait = self._limits.wait_seconds(source) if text else None
+        return TurnReply.refused(FailureKind.LIMIT, text, wait) if text else None
+
+    def budget_refusal(self, source: SessionSource, *, can_wait: bool = True) -> str:
+        """Why a program has to try again tomorrow; a person's message waits instead.
+
+        Raises BudgetExceededError for a message that *can_wait*: clients of the API do not.
+        """
+        exceeded = self._budgets.exceeded(user_key(source))
+        if exceeded is None:
+            return ""
+        if can_wait and source.platform is not Platform.API_SERVER:
+            raise BudgetExceededError(exceeded)
+        return f"{exceeded.reason} Try again tomorrow."
+
+    def _run(self, prompt: TurnPrompt, conversation: Conversation, *, is_shared: bool) -> TurnReply:
         row = prompt.rows[0]
         message_id = self._stored_row(conversation.session_id, row)
         if message_id is not None:
             later = self._db.messages.rows(conversation.session_id, after_id=message_id)
             reply = _finished_reply(later)
             if reply is not None:
-                return reply
+                return TurnReply(reply)
         is_retry = message_id is not None  # an earlier attempt may have shown text
         with self._live_replies.show(row.inbox_id, prompt.events[-1], is_retry=is_retry) as buffer:
             on_answer = _delivery_of(prompt, buffer)
@@ -177,7 +236,7 @@ class TurnRunner:
         """Run a turn to its end and write its text to a live reply."""
         last = None
         for event in turn:
-            self._on_progress(inbox_id)
+            self._on_progress(inbox_id, event)
             if isinstance(event, events.TextDelta):
                 buffer.append(event.text)
             elif isinstance(event, events.ToolStarted):
@@ -186,16 +245,20 @@ class TurnRunner:
                 last = event
         return last
 
-    def _reply_of(self, last: events.TurnFinished | None) -> str:
+    def _reply_of(self, last: events.TurnFinished | None) -> TurnReply:
         if last is None:
-            return "The turn ended unexpectedly. Please send your message again."
+            text = "The turn ended unexpectedly. Please send your message again."
+            return TurnReply.refused(INTERNAL_FAILURE, text)
         if last.end is events.TurnEnd.INTERRUPTED:
             if self.is_stopping:
                 raise RetryLaterError
-            return f"{last.text}\n\n(Stopped.)".strip()
+            return TurnReply(f"{last.text}\n\n(Stopped.)".strip(), last.usage)
         if last.end is events.TurnEnd.FAILED:
-            return f"{last.text}\n\nThe turn failed: {last.error}".strip()
-        return last.text or EMPTY_REPLY
+            text = f"{last.text}\n\nThe turn failed: {last.error}".strip()
+            kind = last.failure.kind if last.failure else INTERNAL_FAILURE
+            retry_after = last.failure.retry_after if last.failure else None
+            return TurnReply(text, last.usage, _failure(kind, last.error, retry_after))
+        return TurnReply(last.text or EMPTY_REPLY, last.usage)
 
 
 def _delivery_of(prompt: TurnPrompt, buffer: ReplyBuffer) -> AnswerHook | None:
@@ -203,7 +266,7 @@ def _delivery_of(prompt: TurnPrompt, buffer: ReplyBuffer) -> AnswerHook | None:
     deliver = prompt.deliver
     if deliver is None:
         return None
-    return lambda text: deliver(text or EMPTY_REPLY, buffer.finish())
+    return lambda text, usage: deliver(TurnReply(text or EMPTY_REPLY, usage), buffer.finish())
 
 
 def _workspace_for_files(conversation: Conversation) -> Path | None:
@@ -217,11 +280,6 @@ def _workspace_for_files(conversation: Conversation) -> Path | None:
 def _texts(prompt: TurnPrompt, *, is_shared: bool) -> list[str]:
     texts = [format_message(event, is_shared=is_shared) for event in prompt.events]
     return [text for text in texts if text.strip()]
-
-
-def _cost(conversation: Conversation) -> float:
-    row = conversation.row()
-    return 0.0 if row is None else row.actual_cost_usd or row.estimated_cost_usd or 0.0
 
 
 def _finished_reply(rows: list[MessageRow]) -> str | None:

@@ -6,6 +6,7 @@ so the agent has it in context when a user answers it.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.config import find_platform
@@ -16,6 +17,7 @@ from gateway.platforms.names import Platform
 from gateway.routing.entries import SessionEntry
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import UsageError
+from hermes_state.delivery import inbox
 from hermes_state.files import media_of, shared_files
 
 if TYPE_CHECKING:
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.config import GatewayConfig
-    from hermes_core.json_values import JsonObject
     from hermes_state import SessionDB
+    from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget, StoredRoute
 
 
 class Channel(NamedTuple):
@@ -45,7 +47,7 @@ class Channel(NamedTuple):
         thread = f"#{self.thread_id}" if self.thread_id else ""
         return f"{self.platform}:{self.chat_id}{thread}"
 
-    def target(self) -> JsonObject:
+    def target(self) -> ReplyTarget:
         """The target of an outbox row."""
         return {"chat_id": self.chat_id, "thread_id": self.thread_id}
 
@@ -63,7 +65,7 @@ def list_channels(db: SessionDB, config: GatewayConfig) -> list[Channel]:
     return [*used, *unused]
 
 
-def _channel_of(entry: JsonObject, at: float) -> Channel | None:
+def _channel_of(entry: StoredRoute, at: float) -> Channel | None:
     try:
         route = SessionEntry.from_dict(entry)
     except (TypeError, ValueError, KeyError):
@@ -82,6 +84,14 @@ def _channel_of(entry: JsonObject, at: float) -> Channel | None:
         route.session_key,
         at,
     )
+
+
+def origin_of(entry: StoredRoute) -> SessionSource | None:
+    """The chat and its last sender in a stored route."""
+    try:
+        return SessionEntry.from_dict(entry).origin
+    except (TypeError, ValueError, KeyError):
+        return None
 
 
 def _home_channels(config: GatewayConfig) -> Iterable[Channel]:
@@ -140,8 +150,8 @@ def send(
     if not text.strip() and file is None:
         raise UsageError("Nothing to send: give a text or a file.")
     key = key or db.ids.new()
-    payloads: list[JsonObject] = [{"text": item} for item in split_text(text, MAX_PART_CHARS)] or [
-        {"text": ""}
+    payloads: list[ReplyPayload] = [
+        {"text": item} for item in split_text(text, MAX_PART_CHARS) or [""]
     ]
     if file is not None:
         payloads[-1]["file"] = str(file.resolve())
@@ -168,18 +178,25 @@ def record_sent(db: SessionDB, channel: Channel, text: str, key: str) -> None:
 
     The record is an inbox message like any other, so it keeps its position among them.
     """
+    message = sent_message(channel, text, key)
+    if message is not None:
+        db.engine.write(lambda tx: inbox.enqueue(tx, **message))
+
+
+def sent_message(channel: Channel, text: str, key: str) -> dict[str, str] | None:
+    """The inbox message that records what was sent; None for a chat without a conversation."""
     platform = find_platform(channel.platform)
     if channel.session_key is None or platform is None:
-        return
+        return None
     source = SessionSource(
         platform, channel.chat_id, chat_type=channel.kind, thread_id=channel.thread_id
     )
     event = MessageEvent(f"/sent {text}", source=source, message_id=f"sent:{key}", internal=True)
-    db.inbox.receive(
-        platform=channel.platform,
-        account=MIRROR_ACCOUNT,
-        chat_id=channel.chat_id,
-        message_id=f"sent:{key}",
-        session_key=channel.session_key,
-        payload=inbox_codec.encode(event),
-    )
+    return {
+        "platform": channel.platform,
+        "account": MIRROR_ACCOUNT,
+        "chat_id": channel.chat_id,
+        "message_id": f"sent:{key}",
+        "session_key": channel.session_key,
+        "payload": json.dumps(inbox_codec.encode(event)),
+    }

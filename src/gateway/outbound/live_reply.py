@@ -186,7 +186,9 @@ class _LiveReply:
             except OSError as error:
                 log.info("live reply not updated: %s", error)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopped.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._stopped.wait()
+        await self._stream(buffer)  # what came after the last look, also before a tool call
 
     def stop(self) -> None:
         """End the current pause: the turn is finished."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway import store_retry
-from gateway.platforms.base import Edits, ErrorKind, OutgoingMessage, SendResult
+from gateway.platforms.base import Button, Edits, ErrorKind, OutgoingMessage, SendResult
 from hermes_core.atomic_files import write_atomically
 from hermes_core.isolate import Failure, attempt_async
 from hermes_core.log_file import log_fields
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.platforms.base import Adapter
-    from hermes_core.json_values import JsonObject
     from hermes_state import SessionDB
     from hermes_state.delivery.outbox import StoredReply
+    from hermes_state.delivery.stored_json import ReplyPayload
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,8 @@ class OutboxSender:
                 self.wake()  # the others stop, too
                 return
             try:
-                await asyncio.wait_for(self._wakes.acquire(), POLL_SECONDS)
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._wakes.acquire()
             except TimeoutError:
                 continue
 
@@ -130,6 +131,11 @@ class OutboxSender:
             target.get("thread_id"),
             payload.get("reply_to"),
             await self._fetch_file(payload),
+            tuple(Button(*item) for item in payload.get("buttons") or ()),
+            payload.get("usage"),
+            payload.get("failure"),
+            reply.session_id,
+            reply.inbox_id,
         )
         request = self._send_or_edit(outgoing, payload.get("in_place_of"))
         result = await attempt_async(f"send on {self._platform}", request)
@@ -142,14 +148,14 @@ class OutboxSender:
             )
         return result
 
-    async def _fetch_file(self, payload: JsonObject) -> Path | None:
+    async def _fetch_file(self, payload: ReplyPayload) -> Path | None:
         """The file to send, if any; the adapter reports one that is missing."""
         if not payload.get("file"):
             return None
         local = await attempt_async("fetch a file", asyncio.to_thread(self._local_file, payload))
         return Path(str(payload["file"])) if isinstance(local, Failure) else local
 
-    def _local_file(self, payload: JsonObject) -> Path:
+    def _local_file(self, payload: ReplyPayload) -> Path:
         """The path of a file to send; its content is fetched if it is on another node."""
         path, content = Path(str(payload["file"])), payload.get("media")
         if path.exists() or not content:

@@ -6,10 +6,10 @@ import math
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from gateway.config import PlatformConfig
@@ -18,9 +18,16 @@ if TYPE_CHECKING:
     from gateway.routing.sources import SessionSource
     from hermes_core.media_store import MediaStore
     from hermes_core.roles import Role
+    from hermes_state.delivery.api_requests import ApiRequestRepository
+    from hermes_state.delivery.stored_json import StoredFailure, StoredUsage
 
     # Called for every message; when it returns, the message is stored and may be acknowledged.
     Receive = Callable[["MessageEvent"], Awaitable[None]]
+
+
+PRESS_PREFIX: Final = "button:"  # of the IDs of pressed buttons
+COMMAND_PREFIX: Final = "command:"  # of the IDs of commands from a menu
+MAX_BUTTON_BYTES: Final = 64  # Telegram's limit
 
 
 class MessageType(Enum):
@@ -49,6 +56,7 @@ class MessageEvent:
     platform_update_id: int | None = None
     media_urls: list[str] = field(default_factory=list)
     media_types: list[str] = field(default_factory=list)
+    media_names: list[str] = field(default_factory=list)  # as the sender called them, or empty
     reply_to_message_id: str | None = None
     reply_to_text: str | None = None
     is_edit: bool = False
@@ -56,7 +64,16 @@ class MessageEvent:
     group_id: str | None = None  # of an album
     is_addressed: bool = True  # False in a group without a mention or a reply
     internal: bool = False
+    question_id: str = ""  # of the question whose button was pressed; the text is the command
     timestamp: float = field(default_factory=time.time)
+    instructions: str = ""  # of an API client, for the conversation
+    continues: tuple[str, int] | None = None  # a conversation and its last message
+
+    @property
+    def is_in_chat(self) -> bool:
+        """Whether the chat shows the message, so that a reply can refer to it."""
+        message_id = self.message_id or PRESS_PREFIX
+        return not message_id.startswith((PRESS_PREFIX, COMMAND_PREFIX))
 
     def get_command(self) -> str | None:
         """The command of a message without slash and bot name; None if it is not a command."""
@@ -111,9 +128,36 @@ class Abilities(NamedTuple):
     reactions: bool = False
     files: bool = False
     threads: bool = False
+    buttons: bool = False
     idempotent: bool = False  # a repeated send with the same key arrives once
     idempotent_seconds: float = math.inf  # for so long after the first send
     longest_text: int = 4000
+
+
+class Button(NamedTuple):
+    """A button below a message; pressing it sends a command."""
+
+    label: str
+    data: str  # at most MAX_BUTTON_BYTES; the platform returns it as it is
+
+    @classmethod
+    def create(cls, label: str, question_id: str, command: str) -> Button:
+        """A button that answers a question with a command."""
+        return cls(label, f"{question_id} {command}")
+
+
+def pressed(data: str, source: SessionSource, message_id: str) -> MessageEvent | None:
+    """The message that pressing a button sends; None if the button is not from the gateway."""
+    question_id, _, command = data.partition(" ")
+    if not question_id or not command.startswith("/"):
+        return None
+    return MessageEvent(
+        command,
+        MessageType.COMMAND,
+        source,
+        message_id=f"{PRESS_PREFIX}{message_id}",
+        question_id=question_id,
+    )
 
 
 class OutgoingMessage(NamedTuple):
@@ -125,6 +169,11 @@ class OutgoingMessage(NamedTuple):
     thread_id: str | None = None
     reply_to: str | None = None
     file: Path | None = None  # the text is its caption; only where abilities.files
+    buttons: tuple[Button, ...] = ()  # only where abilities.buttons
+    usage: StoredUsage | None = None  # of the turn that this is the reply of
+    failure: StoredFailure | None = None  # the text describes it
+    session_id: str | None = None
+    inbox_id: int | None = None  # of the message that this answers
 
 
 class Adapter(Protocol):
@@ -196,6 +245,32 @@ class Memory(Protocol):
         """Store a text; when this returns, it is on disk."""
 
 
+class MenuCommand(NamedTuple):
+    """A command in the menu of a platform."""
+
+    name: str
+    help: str
+    hint: str = ""  # of its arguments
+
+
+class Records(Protocol):
+    """Binary records by name that an adapter keeps across restarts; other nodes see them, too.
+
+    The methods block: call them in a thread.
+    """
+
+    def load(self, prefix: str) -> dict[str, bytes]:
+        """The records whose names start with a prefix, by the rest of their names."""
+
+    def change(
+        self,
+        prefix: str,
+        changes: Mapping[str, bytes | None],
+        guard: tuple[str, bytes] | None = None,
+    ) -> bool:
+        """Store and delete records together; False if the record of *guard* has changed."""
+
+
 async def drop_update(update_id: str, content: object, error: str) -> None:
     """The quarantine of an adapter without a store: none."""
 
@@ -210,6 +285,10 @@ class AdapterContext(NamedTuple):
     front: HttpServer  # the HTTP server, for webhooks
     find_api_key: Callable[[str], ApiKey | None] = lambda _key: None
     quarantine: Quarantine = drop_update
+    commands: tuple[MenuCommand, ...] = ()  # for the command menu of the platform
+    records: Records | None = None
+    is_owner: Callable[[str], bool] = lambda _user_id: False  # whether a user is the owner
+    api_requests: ApiRequestRepository | None = None
 
 
 class ApiKey(NamedTuple):

@@ -36,6 +36,7 @@ def attach(event: MessageEvent, stored: StoredFile, message_type: MessageType) -
         event.message_type = message_type
     event.media_urls.append(str(stored.path))
     event.media_types.append(stored.mime)
+    event.media_names.append(stored.name)
 
 
 def add_note(event: MessageEvent, name: str, template: str = DOWNLOAD_FAILED_NOTE) -> None:

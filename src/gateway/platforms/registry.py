@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LOCK_FOLDER: Final = Path(__file__).with_name("libraries")
 LIBRARY_SIZES_MB: Final = {
     "telegram": (9, 36),
-    "matrix": (9, 39),
+    "matrix": (11, 44),
     "discord": (6, 23),
     "slack": (5, 19),
 }
@@ -78,7 +78,7 @@ BUILT_IN_PLATFORMS: Final = (
         "matrix",
         "Matrix",
         "gateway.platforms.matrix.adapter",
-        "nio",
+        "vodozemac",  # an older installation has nio only
         ("MATRIX_HOMESERVER", "MATRIX_ACCESS_TOKEN"),
     ),
     PlatformEntry(

@@ -9,15 +9,19 @@ import json
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.inbound.access_control import AccessControl
+from gateway.inbound.commands import menu_commands
 from gateway.platforms.base import AdapterContext, ApiKey
+from gateway.platforms.names import Platform
 from gateway.platforms.registry import PlatformRegistry
 from gateway.process import config_loader
 from gateway.process.http_server import HttpServer
+from gateway.routing.sources import SessionSource
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import PlatformError
 from hermes_core.isolate import Step, attempt
 from hermes_core.roles import Role, parse_role
-from hermes_state.files import media_of
+from hermes_state.files import AdapterRecords, media_of
 
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig
@@ -66,6 +70,12 @@ def find_api_key(db: SessionDB, key: str) -> ApiKey | None:
     return ApiKey(found.name, parse_role(found.role) or Role.GUEST) if found else None
 
 
+def is_owner(db: SessionDB, config: GatewayConfig, platform: str, user_id: str) -> bool:
+    """Whether a user of a platform is the owner."""
+    source = SessionSource(Platform(platform), user_id, user_id=user_id)
+    return AccessControl(db, config).role_of(source) is Role.OWNER
+
+
 async def quarantine(
     db: SessionDB, platform: str, update_id: str, content: object, error: str
 ) -> None:
@@ -95,6 +105,10 @@ def create_adapters(
             http_server,
             functools.partial(find_api_key, db),
             functools.partial(quarantine, db, entry.name),
+            commands=menu_commands(),
+            records=AdapterRecords(db.files, entry.name),
+            is_owner=functools.partial(is_owner, db, config, entry.name),
+            api_requests=db.api_requests,
         )
         failure = attempt(
             Step(

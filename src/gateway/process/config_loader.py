@@ -6,6 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from gateway import config_values
 from gateway.config import GatewayConfig, PlatformConfig
 from gateway.platforms.names import Platform
 from gateway.platforms.registry import PlatformRegistry
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 LEGACY_FILE_NAME: Final = "gateway.json"
 BLOCK_KEYS: Final = ("platforms", "reset_by_platform", "reset_by_type", "streaming")
 FLAG_KEYS: Final = ("group_sessions_per_user", "thread_sessions_per_user")
+MULTIPLEX_KEY: Final = "multiplex_profiles"
 NUMBER_KEYS: Final = ("max_concurrent_sessions", "session_store_max_age_days")
 
 
@@ -44,6 +46,10 @@ def config_of_home() -> GatewayConfig:
     for name, entry in configured.items():
         if entry.source != "default" or name not in data:
             data[name] = list(entry.value) if isinstance(entry.value, tuple) else entry.value
+    holders = (data, config.sections(), _mapping(config.sections().get("gateway")))
+    data[MULTIPLEX_KEY] = any(
+        config_values.flag(holder.get(MULTIPLEX_KEY), default=False) for holder in holders
+    )
     return GatewayConfig.from_dict(data)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from gateway import status
 from hermes_core import human_format, paths
@@ -18,7 +18,7 @@ from hermes_core.errors import StoreError
 if TYPE_CHECKING:
     from gateway.inbound.running_turns import RunningTurns
     from gateway.process.connections import Connections
-    from gateway.status import RuntimeFacts, TaskFacts
+    from gateway.status import RuntimeFacts, TaskFacts, TurnFacts
     from gateway.supervision import Supervisor, TaskRecord
     from hermes_state import SessionDB
 
@@ -62,7 +62,7 @@ class LiveFacts:
         self.current = {
             "heartbeat_at": time.time(),
             "platforms": self._connections.states,
-            "turns": self._turns.times()._asdict(),
+            "turns": cast("TurnFacts", self._turns.times()._asdict()),
             "tasks": [_task_facts(record) for record in self._records() if record.failures],
             "store_error": self._store_error,
             "free_bytes": shutil.disk_usage(paths.hermes_home()).free,

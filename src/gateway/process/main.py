@@ -63,8 +63,8 @@ def run(report: Callable[[str], object] | None = None) -> ProcessEnd:
     with status.hold_lock() as is_ours:
         if not is_ours:
             return ProcessEnd.ALREADY_RUNNING
-        runner = GatewayRunner()
         try:
+            runner = GatewayRunner()
             is_restart = asyncio.run(_run(runner, report))
         except HermesError as error:
             status.write_runtime_status("startup_failed", exit_reason=str(error))
@@ -114,11 +114,8 @@ def _wait_for_store() -> None:
 
 def _report_failure(error: HermesError) -> int:
     """Report why the gateway does not start; the exit code."""
-    from gateway import status  # noqa: PLC0415 - as above
-
     log.error("gateway failed to start: %s", error)
     sys.stderr.write(f"hermes: {error}\n")
-    status.write_runtime_status("startup_failed", exit_reason=str(error))
     return CONFIG_EXIT_CODE if isinstance(error, ConfigError) else 1
 
 

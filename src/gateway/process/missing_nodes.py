@@ -42,4 +42,4 @@ def answer_commands(db: SessionDB, workers: InboxWorkers) -> None:
             started.add(key)
             row = db.inbox.get(message.inbox_id)
             if row is not None:
-                workers.start_from_thread(row, is_owners=False)
+                workers.start_from_thread(row, is_owners=False, is_reserved=False)

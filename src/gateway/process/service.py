@@ -13,7 +13,8 @@ import hermes_plugin_host
 from gateway import status
 from gateway.inbound import inbox_codec, prompt_format, transcription
 from gateway.inbound.access_control import AccessControl
-from gateway.inbound.commands import RESTART_REQUEST_KEY, ChatCommands
+from gateway.inbound.budgets import Budgets
+from gateway.inbound.commands import RESTART_REQUEST_KEY, ChatCommands, RestartRequest
 from gateway.inbound.inbox_workers import MAX_CONCURRENT_TURNS, InboxWorkers
 from gateway.inbound.message_handler import MessageHandler
 from gateway.inbound.questions import ChatQuestions
@@ -24,6 +25,7 @@ from gateway.inbound.usage_limits import UsageLimits
 from gateway.outbound.chunks import split_text
 from gateway.outbound.live_reply import LiveReplies
 from gateway.outbound.sender import OutboxSender
+from gateway.outbound.sent_files import ChatFiles
 from gateway.process import missing_nodes
 from gateway.process.connections import Connections
 from gateway.process.health import GatewayMetrics
@@ -33,28 +35,34 @@ from gateway.process.platform_leases import PlatformLeases
 from gateway.process.workspace import is_bound_to_node, owners_workspace
 from gateway.routing.conversation_cache import ChatDescription, ConversationCache
 from gateway.routing.handoff_worker import HandoffWorker
+from gateway.schedules.run_handler import RunContext, ScheduledRunHandler
+from gateway.schedules.scheduler import Scheduler
+from gateway.schedules.targets import JobTargets
 from gateway.supervision import Supervisor
-from hermes_agent.toolbox import STOP_SECONDS
-from hermes_agent.turn_deadline import LONGEST_TOOL_SECONDS
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt, run_all
+from hermes_core.media_limits import MediaLimits, MediaPruning
+from hermes_core.paths import hermes_home
 from hermes_core.roles import Person, Role
 from hermes_plugin_host.delivery import Delivery
 from hermes_state.delivery.inbox import INBOX_TOPIC
+from hermes_state.schedules.rows import CRON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from gateway.config import GatewayConfig
-    from gateway.platforms.base import Adapter, MessageEvent
+    from gateway.platforms.base import Adapter, Button, MessageEvent
     from gateway.routing.entries import SessionEntry
     from gateway.routing.sources import SessionSource
     from gateway.session import SessionStore
     from hermes_conversation.pending_input import BusyMode
+    from hermes_core.clock import Clock
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import IncomingMessage
+    from hermes_state.delivery.stored_json import ReplyPayload
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +74,9 @@ EXPORT_PAUSE_FACTOR: Final = 60  # the pause is at least 60 times as long as the
 FIRST_CONNECT_SECONDS: Final = 10.0
 SENDERS_PER_PLATFORM: Final = 4  # the replies of one chat keep their order
 MAIL_RETENTION_DAYS: Final = 30.0  # far longer than any platform redelivers a message
-HANDOFF_POLL_SECONDS: Final = 2.0
+RUN_RETENTION_DAYS: Final = 365.0
+API_REQUEST_RETENTION_DAYS: Final = 180.0  # an older transcript starts a conversation
+HANDOFF_POLL_SECONDS: Final = 1.0
 MISSING_NODE_REPLY: Final = (
     "This conversation works with files on {node}, which is not running. Your messages are "
     "answered when it is back, or after `hermes nodes release {node}` on another machine."
@@ -84,7 +94,9 @@ class GatewayService:
         config: GatewayConfig,
         cwd: Path | None = None,
         restart: Callable[[], None] = lambda: None,
+        clock: Clock | None = None,
     ) -> None:
+        """*clock* is that of scheduled jobs; without one it is the clock of the store."""
         settings = ConfigFile.of_home().settings()
         self._db = db
         self._routes = routes
@@ -97,10 +109,7 @@ class GatewayService:
             self._receive, self._write_status, leases=leases, supervisor=self.supervisor
         )
         self.adapters = self.connections.adapters
-        idle_seconds = settings.get_int("agent.idle_seconds")
-        self._turns = RunningTurns(
-            idle_seconds + LONGEST_TOOL_SECONDS + STOP_SECONDS if idle_seconds else 0.0
-        )
+        self._turns = RunningTurns(settings.get_int("agent.idle_seconds"))
         self.facts = LiveFacts(db, self.connections, self.supervisor, self._turns)
         self._senders: dict[str, OutboxSender] = {}
         self._sending: list[asyncio.Task[None]] = []
@@ -113,32 +122,60 @@ class GatewayService:
         self._notices = OutageNotices(db, config, settings.get_list("gateway.notify"))
         self._is_started = self._is_stopping = False
         self._access = AccessControl(db, config)
-        self.questions = ChatQuestions(self._ask)
+        self.questions = ChatQuestions(
+            self._ask, stored=db.open_questions, session_of=self._session_of
+        )
+        cwd = cwd or owners_workspace(settings)
+        is_bound = is_bound_to_node(db, settings)
+        self._files = ChatFiles(db, self.adapters)
+        self._media_pruning = MediaPruning(hermes_home() / "media", MediaLimits.of(settings))
         self.conversations = ConversationCache(
-            db,
-            cwd or owners_workspace(settings),
-            self.questions,
-            self._describe,
-            is_bound_to_node=is_bound_to_node(db, settings),
+            db, cwd, self.questions, self._describe, is_bound_to_node=is_bound
         )
         commands = ChatCommands(
             db, routes, self.conversations, self.questions, self._access, restart
         )
         routes.set_busy_check(self._is_turn_running)
         self._live_replies = LiveReplies(db, self.adapters, config.streaming)
+        self._budgets = Budgets.of(db, settings)
         self._turn_runner = TurnRunner(
             db,
             self.conversations,
             self.questions,
             self._live_replies,
-            UsageLimits.of(db, settings),
+            UsageLimits.of(settings),
+            self._budgets,
             transcription.transcriber_of(settings) if config.stt_enabled else None,
             self._turns.progress,
         )
         attempts = settings.get_int("gateway.attempts")
         self.message_handler = MessageHandler(
-            db, routes, self._turn_runner, commands, self._max_text_chars, attempts
+            db,
+            routes,
+            self._turn_runner,
+            commands,
+            self._max_text_chars,
+            attempts,
+            self._budgets,
         )
+        targets = JobTargets(db, config, self._access)
+        clock = clock or db.clock
+        self.scheduled_runs = ScheduledRunHandler(
+            db,
+            RunContext(
+                routes,
+                self._access,
+                targets,
+                self._budgets,
+                self._max_text_chars,
+                cwd,
+                settings.get_int("gateway.job_failures"),
+                clock,
+                is_bound,
+                self._turns.progress,
+            ),
+        )
+        self.scheduler = Scheduler(db, self._budgets, targets, self._wake_inbox, clock)
         max_turns = config.max_concurrent_sessions or MAX_CONCURRENT_TURNS
         self.inbox_workers = InboxWorkers(
             db,
@@ -201,6 +238,9 @@ class GatewayService:
         wake = self.inbox_workers.wake if topic == INBOX_TOPIC else self._wake_senders
         loop.call_soon_threadsafe(wake)
 
+    def _wake_inbox(self) -> None:
+        self.inbox_workers.wake()
+
     def _wake_senders(self) -> None:
         for sender in self._senders.values():
             sender.wake()
@@ -212,12 +252,18 @@ class GatewayService:
         self._turns.start(message.inbox_id)
         try:
             with self.metrics.turn_seconds.time():
-                self.message_handler.handle(message)
+                if message.platform == CRON:
+                    self.scheduled_runs.handle(message)
+                else:
+                    self.message_handler.handle(message)
         finally:
             self._turns.end(message.inbox_id)
 
     def _offer(self, message: IncomingMessage) -> None:
-        self.receiver.offer_stored(message)
+        if message.platform == CRON:  # a run waits for the one before it
+            self.inbox_workers.note_offered(message.inbox_id)
+        else:
+            self.receiver.offer_stored(message)
 
     def _describe(self, entry: SessionEntry, sender: SessionSource | None) -> ChatDescription:
         """The description of a chat for the prompt, and the rights of a turn there.
@@ -232,25 +278,40 @@ class GatewayService:
         role = Role.GUEST if is_shared else self._access.role_of(sender)
         scope = "" if self._access.has_all_history(sender) else entry.session_key
         person = Person(sender.platform.value, sender.user_id or sender.chat_id)
-        return ChatDescription(about, scope, role, person.folder_name)
+        return ChatDescription(
+            about,
+            scope,
+            role,
+            person.folder_name,
+            sender.to_dict(),
+            self._files.sender_for(sender),
+        )
+
+    def _session_of(self, session_key: str) -> str:
+        entry = self._routes.get(session_key)
+        return entry.session_id if entry else ""
 
     def _is_turn_running(self, session_key: str) -> bool:
         entry = self._routes.get(session_key)
         return entry is not None and self.conversations.running(entry.session_id) is not None
 
-    def _ask(self, session_key: str, text: str) -> None:
+    def _ask(self, session_key: str, text: str, buttons: Sequence[Button]) -> None:
         """Send a question to a chat; called from the thread of a turn."""
         entry = self._routes.get(session_key)
         origin = entry.origin if entry else None
         if entry is None or origin is None:
             return
         platform = origin.platform.value
-        for part in split_text(text, self._max_text_chars(platform)):
+        payloads: list[ReplyPayload] = [
+            {"text": part} for part in split_text(text, self._max_text_chars(platform))
+        ]
+        payloads[-1]["buttons"] = [(button.label, button.data) for button in buttons]
+        for payload in payloads:
             self._db.outbox.add(
                 f"question:{self._db.ids.new()}",
                 platform=platform,
                 target={"chat_id": origin.chat_id, "thread_id": origin.thread_id},
-                payload={"text": part},
+                payload=payload,
                 session_id=entry.session_id,
             )
 
@@ -284,6 +345,7 @@ class GatewayService:
             start("inbox", self.inbox_workers.run),
             start("maintenance", self._run_maintenance),
             start("hand-offs", self._run_handoffs),
+            start("schedules", self.scheduler.run),
             start("heartbeat", self._run_heartbeat),
         ]
         if may_be_set("plugins.enabled"):
@@ -300,7 +362,7 @@ class GatewayService:
         """Reply to the user who requested the restart."""
         request = self._db.get_meta(RESTART_REQUEST_KEY)
         if request is not None:
-            requester = json.loads(request)
+            requester: RestartRequest = json.loads(request)
             key = f"restart:{self._db.ids.new()}"
             self._db.outbox.add(
                 key,
@@ -327,6 +389,7 @@ class GatewayService:
             steps = [
                 Step("run hand-offs", worker.run_pending),
                 Step("answer commands of missing nodes", self._answer_commands),
+                Step("release what waits for a budget", self._budgets.release),
             ]
             await asyncio.to_thread(run_all, steps)
 
@@ -343,6 +406,16 @@ class GatewayService:
                     "delete old inbox and outbox rows",
                     lambda: self._db.chats.forget_mail(MAIL_RETENTION_DAYS),
                 ),
+                Step("delete old media files", self._media_pruning.run_if_due),
+                Step("end scheduled runs", self.scheduled_runs.end_conversations),
+                Step(
+                    "delete old scheduled runs",
+                    lambda: self._db.schedules.forget(RUN_RETENTION_DAYS),
+                ),
+                Step(
+                    "delete old API requests",
+                    lambda: self._db.api_requests.prune(API_REQUEST_RETENTION_DAYS),
+                ),
             ]
         )
 
@@ -350,6 +423,8 @@ class GatewayService:
         """Tell people whose conversation works on a node that is down, once per message."""
         is_alone = self._db.engine.database.is_file
         for message in [] if is_alone else self._db.nodes.waiting_for_nodes():
+            if message.platform == CRON:
+                continue  # the list of jobs shows it
             if not message.is_oldest or missing_nodes.is_answered_anywhere(message):
                 continue
             source = inbox_codec.decode(message.payload).source
@@ -403,7 +478,7 @@ class GatewayService:
 
         The conversations are reopened when the messages are handled after the next start.
         """
-        running = self.conversations.all_running()
+        running = [*self.conversations.all_running(), *self.scheduled_runs.all_running()]
         for conversation in running:
             conversation.agent.interrupt("shutdown")
         await self.inbox_workers.stop(STOP_GRACE_SECONDS)

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.platforms.names import Platform
+from hermes_agent.context.system_prompt import with_instructions
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
     from gateway.routing.entries import SessionEntry
     from gateway.routing.sources import SessionSource
     from hermes_agent.tools.prompter import Prompter
+    from hermes_agent.tools.send_file import SendsFiles
     from hermes_state import SessionDB
+    from hermes_state.delivery.stored_json import StoredSource
 
     Describe = Callable[[SessionEntry, SessionSource | None], "ChatDescription"]
 
 MAX_CONVERSATIONS: Final = 128
 CHOSEN_MODEL_KEY: Final = "_chosen_model"
+INSTRUCTIONS_KEY: Final = "_instructions"
 
 
 class ChatDescription(NamedTuple):
@@ -36,6 +40,8 @@ class ChatDescription(NamedTuple):
     scope_key: str  # the session key to restrict history search to; empty: all
     role: Role = Role.GUEST
     person: str = ""  # the folder name of the person
+    sender: StoredSource | None = None  # chat and sender, for jobs that they schedule
+    send_file: SendsFiles | None = None  # to the chat
 
 
 class ConversationCache:
@@ -59,16 +65,22 @@ class ConversationCache:
         self._busy: set[str] = set()
         self._lock = threading.Lock()
 
-    def acquire(self, entry: SessionEntry, sender: SessionSource | None = None) -> Conversation:
+    def acquire(
+        self, entry: SessionEntry, sender: SessionSource | None = None, instructions: str = ""
+    ) -> Conversation:
         """The conversation of an entry, marked as busy until it is released.
 
-        It has the rights of *sender*, or of the last sender without one.
+        It has the rights of *sender*, or of the last sender without one. *instructions* replace
+        those that it has.
         """
         session_id = entry.session_id
         with self._lock:
             self._busy.add(session_id)
             conversation = self._conversations.pop(session_id, None)
         try:
+            if instructions and self._set_instructions(session_id, instructions) and conversation:
+                conversation.stop()
+                conversation = None
             conversation = self._with_rights(conversation, entry, sender)
         except BaseException:
             with self._lock:
@@ -87,11 +99,8 @@ class ConversationCache:
         if cached is None:
             return self._create(entry, chat)
         options = cached.options
-        if (options.role, options.person, options.scope_key) == (
-            chat.role,
-            chat.person,
-            chat.scope_key,
-        ):
+        before = (options.role, options.person, options.scope_key, _chat_id(options.chat))
+        if before == (chat.role, chat.person, chat.scope_key, _chat_id(chat.sender)):
             return cached
         cached.stop()
         return self._create(entry, chat)
@@ -105,7 +114,13 @@ class ConversationCache:
             session_id, self._chosen_model(session_id), platform, platform, self._cwd
         )
         options = options._replace(
-            about=chat.about, scope_key=chat.scope_key, role=chat.role, person=chat.person
+            about=chat.about,
+            scope_key=chat.scope_key,
+            role=chat.role,
+            person=chat.person,
+            chat=chat.sender,
+            send_file=chat.send_file,
+            instructions=self._marker(session_id, INSTRUCTIONS_KEY),
         )
         return Conversation(self._db, self._prompter(entry), options)
 
@@ -120,12 +135,27 @@ class ConversationCache:
         self._db.update_session_meta(session_id, {CHOSEN_MODEL_KEY: name})
 
     def _chosen_model(self, session_id: str) -> str:
-        row = self._db.get_session(session_id) or {}
+        return self._marker(session_id, CHOSEN_MODEL_KEY)
+
+    def _marker(self, session_id: str, name: str) -> str:
+        """A text that is stored with a conversation."""
+        row = self._db.sessions.find(session_id)
         try:
-            data = json.loads(row.get("model_config") or "{}")
+            data = json.loads((row and row.model_config) or "{}")
         except ValueError:
             return ""
-        return str(data.get(CHOSEN_MODEL_KEY) or "") if isinstance(data, dict) else ""
+        return str(data.get(name) or "") if isinstance(data, dict) else ""
+
+    def _set_instructions(self, session_id: str, text: str) -> bool:
+        """Store the instructions of a conversation; whether they have changed."""
+        if self._marker(session_id, INSTRUCTIONS_KEY) == text:
+            return False
+        self._db.update_session_meta(session_id, {INSTRUCTIONS_KEY: text})
+        row = self._db.sessions.find(session_id)
+        if row is not None and row.system_prompt:
+            prompt = with_instructions(row.system_prompt, text)
+            self._db.update_system_prompt(session_id, prompt)
+        return True
 
     def release(self, session_id: str) -> None:
         """Mark a conversation as idle; close the least recently used ones above the limit."""
@@ -162,3 +192,10 @@ class ConversationCache:
             closed, self._conversations = list(self._conversations.values()), OrderedDict()
         for conversation in closed:
             conversation.stop()
+
+
+def _chat_id(source: StoredSource | None) -> tuple[str | None, ...]:
+    """What identifies the chat of a source."""
+    if source is None:
+        return ()
+    return source.get("platform"), source.get("chat_id"), source.get("thread_id")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from gateway import config_values
 from gateway.config import Platform, find_platform
 from gateway.routing.sources import SessionSource
 from hermes_core.config.file import ConfigFile
-from hermes_core.json_values import object_in
 from hermes_core.policy import Expiry, ResetPolicy
 from hermes_core.time_zones import find_zone
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from gateway.config import SessionResetPolicy
-    from hermes_core.json_values import JsonObject
+    from hermes_state.delivery.stored_json import StoredRoute, StoredSource
 
 
 def expiry_reason(
@@ -87,10 +86,10 @@ class SessionEntry:
         default="", repr=False
     )  # the canonical key; empty if only the text form is known
 
-    def to_dict(self) -> JsonObject:
+    def to_dict(self) -> StoredRoute:
         """The JSON form."""
         resumed_at = self.last_resume_marked_at
-        data: JsonObject = {
+        data: StoredRoute = {
             "session_key": self.session_key,
             "session_id": self.session_id,
             "created_at": self.created_at.isoformat(),
@@ -101,7 +100,8 @@ class SessionEntry:
             "cost_status": self.cost_status,
             "last_resume_marked_at": resumed_at.isoformat() if resumed_at else None,
         }
-        data |= {name: getattr(self, name) for name in (*NUMBER_FIELDS, *FLAG_FIELDS, *TEXT_FIELDS)}
+        names = (*NUMBER_FIELDS, *FLAG_FIELDS, *TEXT_FIELDS)
+        data.update(cast("StoredRoute", {name: getattr(self, name) for name in names}))
         if self.origin is not None:
             data["origin"] = self.origin.to_dict()
         if self.place:
@@ -109,14 +109,15 @@ class SessionEntry:
         return data
 
     @classmethod
-    def from_dict(cls, data: JsonObject) -> Self:
+    def from_dict(cls, data: StoredRoute) -> Self:
         """Read the JSON form; ValueError for an invalid session key or ID."""
         session_key, session_id = str(data["session_key"]), str(data["session_id"])
         if PATH_LIKE.search(session_id) or not session_id:
             raise ValueError(f"{session_id!r} is not a valid session ID")
         if ".." in session_key or "\\" in session_key or not session_key:
             raise ValueError(f"{session_key!r} is not a valid session key")
-        origin = object_in(data, "origin")
+        stored_origin = data.get("origin")
+        origin: StoredSource = stored_origin if isinstance(stored_origin, dict) else {}
         has_origin = find_platform(origin.get("platform")) is not None
         resumed_at = data.get("last_resume_marked_at")
         fields: dict[str, Any] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from gateway.routing.entries import SessionEntry
 from hermes_core.atomic_files import write_atomically
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_core.json_values import JsonObject
+    from hermes_state.delivery.stored_json import StoredRoute
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ README_TEXT: Final = (
 )
 
 
-def write(folder: Path, entries: dict[str, JsonObject]) -> None:
+def write(folder: Path, entries: dict[str, StoredRoute]) -> None:
     """Write the file atomically."""
     text = json.dumps({README_KEY: README_TEXT, **entries}, indent=2, ensure_ascii=False)
     write_atomically(folder / FILE_NAME, text.encode("utf-8", "surrogatepass"))
@@ -58,7 +59,8 @@ def entries(content: JsonObject, origin: str) -> Iterator[SessionEntry]:
             continue
         try:
             fields = data if isinstance(data, dict) else {}
-            yield SessionEntry.from_dict({**fields, "session_key": key})
+            route = cast("StoredRoute", {**fields, "session_key": key})
+            yield SessionEntry.from_dict(route)
         except (TypeError, ValueError, KeyError) as error:
             log.warning("%s: entry %r ignored: %s", origin, key, error)
 

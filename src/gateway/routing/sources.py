@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from gateway.platforms.names import Platform
 from hermes_core.legacy_session_keys import format_legacy
 from hermes_core.session_keys import SessionKey, place
 
 if TYPE_CHECKING:
-    from hermes_core.json_values import JsonObject
+    from hermes_state.delivery.stored_json import StoredSource
 
 ALWAYS_FIELDS = (
     "chat_id",
@@ -52,18 +52,19 @@ class SessionSource:
     role_authorized: bool = False
     profile: str | None = None
 
-    def to_dict(self) -> JsonObject:
+    def to_dict(self) -> StoredSource:
         """The JSON form; temporary grants are left out."""
         data = {"platform": self.platform.value}
         data |= {name: getattr(self, name) for name in ALWAYS_FIELDS}
-        return data | {name: getattr(self, name) for name in OPTIONAL_FIELDS if getattr(self, name)}
+        data |= {name: getattr(self, name) for name in OPTIONAL_FIELDS if getattr(self, name)}
+        return cast("StoredSource", data)
 
     @classmethod
-    def from_dict(cls, data: JsonObject) -> Self:
+    def from_dict(cls, data: StoredSource) -> Self:
         """Read the JSON form."""
         fields = {name: _text(data.get(name)) for name in (*ALWAYS_FIELDS, *OPTIONAL_FIELDS)}
-        fields["chat_id"] = fields["chat_id"] or ""
-        fields["chat_type"] = fields["chat_type"] or "dm"
+        fields["chat_id"] = _text(data.get("chat_id")) or ""
+        fields["chat_type"] = _text(data.get("chat_type")) or "dm"
         return cls(platform=Platform(data["platform"]), **fields)  # type: ignore[arg-type]
 
 

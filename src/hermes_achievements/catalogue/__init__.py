@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import tomllib
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, cast
 from zlib import crc32
 
 from hermes_achievements.catalogue.entries import (
@@ -33,6 +33,8 @@ from hermes_core.errors import CatalogueError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from hermes_core.json_values import JsonObject
 
 __all__ = [
     "ACHIEVEMENT_KINDS",
@@ -143,7 +145,7 @@ def load_outline() -> CatalogueOutline:
         path.read_text(encoding="utf-8").partition(FIRST_ACHIEVEMENT)[0]
         for path in _category_files()
     ]
-    categories = [Category(**tomllib.loads(head)["category"]) for head in heads]
+    categories = [Category(**_parse(head)["category"]) for head in heads]
     categories.sort(key=lambda category: category.order)
     return CatalogueOutline(load_tiers(), tuple(categories))
 
@@ -165,8 +167,19 @@ def icons() -> dict[str, str]:
     return data
 
 
+class CategoryFile(TypedDict):
+    """A file of the catalogue: a category and its achievements."""
+
+    category: dict[str, Any]
+    achievement: list[JsonObject]
+
+
+def _parse(text: str) -> CategoryFile:
+    return cast("CategoryFile", tomllib.loads(text))
+
+
 def _load_category(path: Path) -> tuple[Category, list[Achievement]]:
-    stored = tomllib.loads(path.read_text(encoding="utf-8"))
+    stored = _parse(path.read_text(encoding="utf-8"))
     category = Category(**stored["category"])
     return category, [
         achievement_from({**item, "category": category.id}, OWN_ORIGIN)

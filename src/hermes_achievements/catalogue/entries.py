@@ -191,7 +191,7 @@ def _thresholds(mapping: JsonObject) -> tuple[tuple[str, int], ...]:
     is_ladder = "tiers" in mapping
     if is_ladder in ("goal" in mapping, "tier" in mapping):
         raise CatalogueError(
-            f"achievement {mapping['id']}: give either `tiers`, five numbers, "
+            f"achievement {_id(mapping)}: give either `tiers`, five numbers, "
             "or `goal`, a number, together with `tier`, the tier it awards"
         )
     if not is_ladder:

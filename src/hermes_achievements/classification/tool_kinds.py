@@ -67,6 +67,7 @@ TOOL_ACTIONS: Final = {
     "delegate_task": DELEGATE,
     "task": DELEGATE,
     "cronjob": SCHEDULE,
+    "schedule": SCHEDULE,
     "memory": MEMORY,
     "session_search": RECALL,
     "image_generate": DRAW,

@@ -36,12 +36,10 @@ def valid_announcements(stored: object) -> dict[str, DueAnnouncement]:
 
 
 def _is_valid(item: Any) -> TypeGuard[DueAnnouncement]:
-    return (
-        isinstance(item, dict)
-        and isinstance(item.get("since"), int | float)
-        and isinstance(item.get("tiers"), dict)
-        and all(isinstance(tiers, list) for tiers in item["tiers"].values())
-    )
+    match item:
+        case {"since": int() | float(), "tiers": dict() as tiers}:
+            return all(isinstance(names, list) for names in tiers.values())
+    return False
 
 
 def add(state: UnlockState, new: dict[str, Tiers], now: float, *, is_first: bool) -> str:

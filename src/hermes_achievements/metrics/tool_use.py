@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MIN_PARALLEL_CALLS: Final = 3
 MEMORY_WRITE_ACTIONS: Final = frozenset({"add", "replace", "remember", "write", "save", "append"})
 SKILL_WRITE_ACTIONS: Final = frozenset({"create", "edit", "patch", "write_file", "update", "add"})
-SCHEDULE_WRITE_ACTIONS: Final = frozenset({"create", "add", "schedule"})
+SCHEDULE_WRITE_ACTIONS: Final = frozenset({"create", "add", "remind", "schedule"})
 
 
 def tool_calls(session: SessionView) -> Events:

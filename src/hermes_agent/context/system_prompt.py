@@ -29,6 +29,7 @@ You are Hermes, a personal agent. You talk with one user and act for them with t
 - Ask only when a choice is the user's to make and cannot be undone.
 - Answer in the user's language, in plain sentences; use Markdown where it helps.\
 """
+INSTRUCTIONS_HEAD: Final = "# Instructions of the client program"
 MAX_BYTES_PER_CHARACTER: Final = 4
 LARGE_PROFILE: Final = PROFILES[-1]
 
@@ -59,6 +60,13 @@ def system_prompt(
     return "\n\n".join(
         [ROLE, environment, *(f"{head}\n{text}" for head, text in parts.items() if text)]
     )
+
+
+def with_instructions(prompt: str, text: str) -> str:
+    """A prompt with the instructions of an API client, instead of those that it has."""
+    before, found, _ = prompt.rpartition(f"\n\n{INSTRUCTIONS_HEAD}\n")
+    text = text.replace(INSTRUCTIONS_HEAD, INSTRUCTIONS_HEAD.removeprefix("# "))
+    return f"{before if found else prompt}\n\n{INSTRUCTIONS_HEAD}\n{text}"
 
 
 def _environment(cwd: Path, today: str) -> str:

@@ -12,14 +12,24 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 BATCH_TOKENS = 128  # prompt tokens processed between two checks for a closed connection
 
 
+class EngineSettings(NamedTuple):
+    """What Hermes sends on standard input, as a JSON object."""
+
+    folder: str  # of the engine's library
+    weights: str  # the file of the model
+    window: int
+    threads: int
+    key: str  # required in requests
+
+
 def main() -> None:
     """Load the weights, report the address of the HTTP server, and wait."""
-    settings = json.loads(sys.stdin.readline())
+    settings = EngineSettings(**json.loads(sys.stdin.readline()))
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # the engine prints to standard output
     try:
@@ -32,23 +42,23 @@ def main() -> None:
     os._exit(0)  # the destructor of the server may never return
 
 
-def load(settings: dict[str, Any]) -> Any:
+def load(settings: EngineSettings) -> Any:
     """Load the weights into a server that listens on a loopback port."""
-    sys.path.insert(0, settings["folder"])
+    sys.path.insert(0, settings.folder)
     import xllamacpp  # type: ignore[import-not-found]  # noqa: PLC0415 - found in that folder
 
     params = xllamacpp.CommonParams()
-    params.model.path = settings["weights"]
-    params.n_ctx = settings["window"]
+    params.model.path = settings.weights
+    params.n_ctx = settings.window
     params.n_batch = BATCH_TOKENS
     params.n_gpu_layers = 0
     params.n_parallel = 1
     params.warmup = False
     params.verbosity = -1
     params.cache_ram_mib = 0
-    params.cpuparams.n_threads = settings["threads"]
-    params.cpuparams_batch.n_threads = settings["threads"]
-    params.api_keys = [settings["key"]]  # keeps the other programs of this machine out
+    params.cpuparams.n_threads = settings.threads
+    params.cpuparams_batch.n_threads = settings.threads
+    params.api_keys = [settings.key]  # keeps the other programs of this machine out
     params.ui = False
     params.endpoint_slots = False
     return xllamacpp.Server(params)

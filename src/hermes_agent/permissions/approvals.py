@@ -109,14 +109,15 @@ NOBODY_TO_ASK = (
 Mode = Literal["plan", "workspace", "full"]
 MODES: tuple[Mode, ...] = ("plan", "workspace", "full")
 FILE_TOOLS = frozenset({"write_file", "patch"})
-READING_TOOLS = frozenset({"read_file", "search_files"})
+READING_TOOLS = frozenset({"read_file", "search_files", "send_file"})
 HIDDEN_FILE = "{path} belongs to Hermes or holds credentials: tools cannot open it in any mode."
-# Code that the user's own programs run later: asked for in full mode, too.
-ALWAYS_ASKED_KEYS = frozenset({"home-dotfile", "git-internals"})
+# What runs later, by the user's own programs or by the scheduler: asked for in full mode, too.
+ALWAYS_ASKED_KEYS = frozenset({"home-dotfile", "git-internals", "schedule"})
 HARMLESS_PROGRAMS = frozenset({"cd", "echo", "printf", "true", ":"})
 PLAN_KEYS = frozenset(
     {"write", "write-outside", "write-unknown", "home-dotfile", "git-internals", "hermes-files",
-     "network", "git-push", "forge", "cloud", "publish", "ssh", "containers", "local-socket"}
+     "network", "git-push", "forge", "cloud", "publish", "ssh", "containers", "local-socket",
+     "schedule"}
 )  # fmt: skip
 
 

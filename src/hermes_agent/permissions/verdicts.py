@@ -83,6 +83,7 @@ EXACT_KEYS = frozenset(
         "pipe-to-shell",
         "publish",
         "rm-recursive",
+        "schedule",
         "sql-delete",
         "ssh",
         "sudo",

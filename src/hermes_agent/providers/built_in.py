@@ -16,10 +16,11 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, cast
+from typing import IO, TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from hermes_agent.events import Failed, FailureKind
 from hermes_agent.local import built_in
+from hermes_agent.local.engine import EngineSettings
 from hermes_agent.messages import ModelRequest
 from hermes_agent.providers.base import interrupted
 from hermes_agent.providers.openai_compatible import OpenAICompatible
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from hermes_agent.local.built_in import BuiltIn
     from hermes_agent.messages import Message
     from hermes_agent.turn_control import Cancel
-    from hermes_core.json_values import JsonObject
 
 PROMPT: Final = "You are a helpful AI assistant named Hermes."
 WINDOW: Final = 8192
@@ -117,18 +117,25 @@ class EngineError(HermesError):
     """The engine did not start."""
 
 
+class EngineReport(TypedDict, total=False):
+    """The answer of an engine: the address of its server, or why it has none."""
+
+    url: str
+    error: str
+
+
 class EngineProcess:
     """A running engine; it ends when our end of its standard input is closed."""
 
     def __init__(self, home: BuiltIn, window: int, cancel: Cancel) -> None:
         key = secrets.token_hex(32)
-        settings: JsonObject = {
-            "folder": str(home.folder),
-            "weights": str(home.weights()),
-            "window": window,
-            "threads": free_cores(),
-            "key": key,
-        }
+        settings = EngineSettings(
+            folder=str(home.folder),
+            weights=str(home.weights()),
+            window=window,
+            threads=free_cores(),
+            key=key,
+        )
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(ENGINE)],
             stdin=subprocess.PIPE,
@@ -179,13 +186,13 @@ class EngineProcess:
             self._process.kill()
             self._process.wait()
 
-    def _exchange(self, settings: JsonObject) -> str:
+    def _exchange(self, settings: EngineSettings) -> str:
         """Send the settings; return the address that the engine reports."""
         stdin, stdout = cast("tuple[IO[str], IO[str]]", (self._process.stdin, self._process.stdout))
         try:
-            stdin.write(json.dumps(settings) + "\n")
+            stdin.write(json.dumps(settings._asdict()) + "\n")
             stdin.flush()
-            report = json.loads(stdout.readline())
+            report: EngineReport = json.loads(stdout.readline())
         except (OSError, ValueError) as error:
             msg = f"its process ended with exit code {self._process.wait()}"
             raise EngineError(msg) from error

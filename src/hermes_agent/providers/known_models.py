@@ -8,13 +8,21 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
 from urllib.parse import urlsplit
 
 TABLE_PATH: Final = Path(__file__).with_name("known_models.json")
 DATE_SUFFIX: Final = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 PRICE_FIELDS: Final = ("input", "cache_read", "cache_write", "output")
 LOOPBACK_HOSTS: Final = ("localhost", "::1")
+
+
+class ModelTable(TypedDict):
+    """The file: for each host, rows of names, prefixes, window and prices."""
+
+    source: str
+    date: str
+    hosts: dict[str, list[list[Any]]]
 
 
 class KnownModel(NamedTuple):
@@ -30,7 +38,7 @@ class KnownModel(NamedTuple):
 
 def find_known_model(base_url: str, model: str) -> KnownModel | None:
     """Look up *model* of an endpoint in the table; None when it is not listed."""
-    table = json.loads(TABLE_PATH.read_bytes())
+    table: ModelTable = json.loads(TABLE_PATH.read_bytes())
     rows = table["hosts"].get(host_of(base_url), [])
     row = _find_row(rows, model) or _find_row(rows, DATE_SUFFIX.sub("", model))
     if row is None:

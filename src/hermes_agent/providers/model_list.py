@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.selection import ModelChoice
-    from hermes_core.json_values import JsonObject
+    from hermes_agent.providers.server_answers import ListedModel, ModelListAnswer
 
 TRIAL_PROMPT: Final = "Say hello in one short sentence."
 
@@ -108,7 +108,8 @@ def _parse_list(response: httpx2.Response, provider: Provider) -> ModelList:
             [], http_failure(response.status_code, response.text[:500], provider, None)
         )
     try:
-        models = [model for model in response.json()["data"] if isinstance(model.get("id"), str)]
+        answer: ModelListAnswer = response.json()
+        models = [model for model in answer["data"] if isinstance(model.get("id"), str)]
     except (ValueError, KeyError, TypeError, AttributeError):
         reason = f"{provider.base_url} returned no model list in a known format."
         return ModelList([], Failed(FailureKind.BROKEN, reason))
@@ -118,7 +119,7 @@ def _parse_list(response: httpx2.Response, provider: Provider) -> ModelList:
     )
 
 
-def _created_at(model: JsonObject) -> float:
+def _created_at(model: ListedModel) -> float:
     """The creation time; a list without times keeps its order."""
     created = model.get("created")
     return float(created) if isinstance(created, int | float) else 0.0

@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Message, ModelRequest
+    from hermes_agent.providers.server_answers import (
+        ListedModel,
+        LoadedModels,
+        ModelListAnswer,
+        ServerProperties,
+        StoredModel,
+    )
     from hermes_agent.turn_control import Cancel
     from hermes_core.json_values import JsonData, JsonObject
 
@@ -71,26 +78,30 @@ def _try_probe(probe: Callable[[], int]) -> int:
         return 0
 
 
-def _window_from_list(data: Any, model: str) -> int:
-    entry = next(item for item in [*data["data"], {}] if item.get("id", model) == model)
-    return next((entry[name] for name in WINDOW_FIELDS if isinstance(entry.get(name), int)), 0)
+def _window_from_list(answer: ModelListAnswer, model: str) -> int:
+    models: list[ListedModel] = [*answer["data"], {}]
+    entry = next(item for item in models if item.get("id", model) == model)
+    windows = (entry.get(name) for name in WINDOW_FIELDS)
+    return next((window for window in windows if isinstance(window, int)), 0)
 
 
-def _window_from_llama_server(data: Any) -> int:
-    return int(data["default_generation_settings"]["n_ctx"])
+def _window_from_llama_server(answer: ServerProperties) -> int:
+    return int(answer["default_generation_settings"]["n_ctx"])
 
 
-def _window_of_loaded_model(data: Any, model: str) -> int:
-    windows = {item["name"]: item.get("context_length", 0) for item in data["models"]}
+def _window_of_loaded_model(answer: LoadedModels, model: str) -> int:
+    windows = {item["name"]: item.get("context_length", 0) for item in answer["models"]}
     return int(windows.get(model) or windows.get(f"{model}:latest") or 0)
 
 
-def _window_of_stored_model(data: Any) -> int:
+def _window_of_stored_model(answer: StoredModel) -> int:
     """The window that Ollama will load a model with; it silently drops longer input."""
-    match = NUM_CTX.search(data.get("parameters") or "")
+    match = NUM_CTX.search(answer.get("parameters") or "")
     if match is not None:
         return int(match[1])
-    sizes = (size for name, size in data["model_info"].items() if name.endswith(".context_length"))
+    sizes = (
+        size for name, size in answer["model_info"].items() if name.endswith(".context_length")
+    )
     return min(OLLAMA_DEFAULT_WINDOW, *(int(size) for size in sizes), OLLAMA_DEFAULT_WINDOW)
 
 
@@ -188,7 +199,9 @@ class EncodedMessages:
         is_same = list(map(operator.is_, before, messages))
         same = is_same.index(False) if False in is_same else len(is_same)
         self._messages = messages
-        self._encoded = encoded[:same] + [encode(_wire_message(each)) for each in messages[same:]]
+        new = map(_wire_message, messages[same:])
+        # A copy: what orjson returns keeps a buffer of 4 KB.
+        self._encoded = encoded[:same] + [memoryview(encode(each)).tobytes() for each in new]
         return self._encoded
 
 
@@ -264,8 +277,8 @@ class _ChunkReader:
             except orjson.JSONDecodeError:
                 yield Failed(FailureKind.BROKEN, f"{self._name} returned an invalid response.")
                 return
-            if isinstance(chunk, dict) and chunk.get("error"):
-                yield self._stream_error(chunk["error"])
+            if isinstance(chunk, dict) and (error := chunk.get("error")):
+                yield self._stream_error(error)
                 return
             yield from self._handle(chunk)
         yield self._last_event(is_done=False)

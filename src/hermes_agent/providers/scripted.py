@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import ToolCall, Usage
@@ -39,7 +39,14 @@ if TYPE_CHECKING:
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.turn_control import Cancel
-    from hermes_core.json_values import JsonObject
+    from hermes_core.json_values import JsonObject, JsonValue
+
+
+class ScriptedCall(TypedDict):
+    """A tool call of a script."""
+
+    name: str
+    arguments: NotRequired[JsonValue]
 
 
 class ScriptStep(NamedTuple):
@@ -47,7 +54,7 @@ class ScriptStep(NamedTuple):
 
     say: str = ""
     think: str = ""
-    calls: tuple[JsonObject, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     pause: float = 0.0
     hang: float = 0.0
     cut: bool = False

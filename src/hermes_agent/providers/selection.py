@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hermes_agent.providers.base import Provider
+    from hermes_agent.providers.server_answers import ModelListAnswer
     from hermes_core.config.file import Settings
 
 OPENAI: Final = "https://api.openai.com/v1"
@@ -212,6 +213,7 @@ def list_served_models(server: LocalServer) -> list[str]:
     try:
         # Each client would load the trusted certificates again.
         response = httpx2.get(f"{server.base_url}/models", timeout=0.5, verify=ssl_context())
-        return [str(model["id"]) for model in response.json()["data"]]
+        answer: ModelListAnswer = response.json()
+        return [str(model["id"]) for model in answer["data"]]
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError):
         return []

@@ -93,11 +93,12 @@ def policy_as_json(policy: SandboxPolicy) -> JsonObject:
 
 def policy_from_json(fields: JsonObject) -> SandboxPolicy:
     """The policy that `policy_as_json` described."""
-    values: dict[str, Any] = {**fields, "temporary": Path(str(fields["temporary"]))}
+    values: dict[str, Any] = dict(fields)
     for name, value in fields.items():
         if isinstance(value, list):
             values[name] = tuple(Path(str(item)) for item in value)
-    return SandboxPolicy(**values)
+    policy = SandboxPolicy(**values)
+    return policy._replace(temporary=Path(policy.temporary))
 
 
 def sandbox_environment(inherited: Mapping[str, str], temporary: Path) -> dict[str, str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
 
 MAX_TASKS: Final = 3
-EXCLUDED_TOOLS: Final = frozenset({"delegate_task", "clarify", "memory"})
+EXCLUDED_TOOLS: Final = frozenset({"delegate_task", "clarify", "memory", "schedule", "send_file"})
 ROLE: Final = "sub-agent"
 
 

@@ -8,6 +8,7 @@ counted on its first day only.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from datetime import time as clock_time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -20,7 +21,7 @@ from hermes_state.sessions.lineage import DELEGATE
 from hermes_state.sessions.totals import SessionNumbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from hermes_achievements.activity import Activity, DayActivity
     from hermes_achievements.calendar import Calendar
@@ -192,17 +193,40 @@ def day_shares(
     ]
 
 
+@dataclass(slots=True)
+class Amounts:
+    """What was used by a period, a day, a model or a source."""
+
+    sessions: int = 0
+    messages: int = 0
+    tool_calls: int = 0
+    tool_failures: int = 0
+    input_tokens: float = 0.0
+    output_tokens: float = 0.0
+    cache_read_tokens: float = 0.0
+    cost_usd: float = 0.0
+    active_days: int = 0
+    active_seconds: float = 0.0
+
+    def add_share(self, numbers: SessionNumbers | ModelNumbers, share: float) -> None:
+        """Add a fraction of the tokens and costs of a session."""
+        self.input_tokens += numbers.input_tokens * share
+        self.output_tokens += numbers.output_tokens * share
+        self.cache_read_tokens += numbers.cache_read_tokens * share
+        self.cost_usd += numbers.cost_usd * share
+
+
 class Sums:
     """All sums of a period."""
 
     def __init__(self, data: AnalyticsData, span: Span) -> None:
         self.span = span
-        self.days: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        self.totals: dict[str, float] = defaultdict(float)
+        self.days: dict[str, Amounts] = defaultdict(Amounts)
+        self.totals = Amounts()
         self.hours = [[0] * 24 for _ in range(7)]
-        self.models: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self.models: dict[str, Amounts] = defaultdict(Amounts)
         self.model_days: dict[str, dict[str, list[float]]] = defaultdict(dict)
-        self.sources: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self.sources: dict[str, Amounts] = defaultdict(Amounts)
         self.tools: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
         self._roots: set[str] = set()
         self._roots_of_day: dict[str, set[str]] = defaultdict(set)
@@ -219,9 +243,9 @@ class Sums:
             if shares:
                 self._add(numbers, shares)
         for day, roots in self._roots_of_day.items():
-            self.days[day]["sessions"] = len(roots)
-        self.totals["sessions"] = len(self._roots)
-        self.totals["active_days"] = sum(1 for day in self.days.values() if day["messages"])
+            self.days[day].sessions = len(roots)
+        self.totals.sessions = len(self._roots)
+        self.totals.active_days = sum(1 for day in self.days.values() if day.messages)
 
     def _add(self, numbers: SessionNumbers, shares: list[DayShare]) -> None:
         is_conversation = numbers.kind != DELEGATE
@@ -244,14 +268,14 @@ class Sums:
 
     def _add_amounts(self, numbers: SessionNumbers, share: DayShare) -> None:
         """Add the day's share of the session's tokens and costs."""
-        _add_share(numbers, share.fraction, self.totals, self.days[share.day])
-        _add_share(numbers, share.fraction, self.sources[numbers.source])
+        for amounts in (self.totals, self.days[share.day], self.sources[numbers.source]):
+            amounts.add_share(numbers, share.fraction)
         for model in self._models_of(numbers):
             name = model.model or ""
-            _add_share(model, share.fraction, self.models[name])
-            amounts = self.model_days[name].setdefault(share.day, [0.0, 0.0])
-            amounts[0] += (model.input_tokens + model.output_tokens) * share.fraction
-            amounts[1] += model.cost_usd * share.fraction
+            self.models[name].add_share(model, share.fraction)
+            of_day = self.model_days[name].setdefault(share.day, [0.0, 0.0])
+            of_day[0] += (model.input_tokens + model.output_tokens) * share.fraction
+            of_day[1] += model.cost_usd * share.fraction
 
     def _models_of(self, numbers: SessionNumbers) -> Sequence[SessionNumbers | ModelNumbers]:
         """The models of a session; usually one, which its row names."""
@@ -270,13 +294,13 @@ class Sums:
             calls += use.calls
             failures += use.failures
         for target in (day_sums, self.totals):
-            target["tool_calls"] += calls
-            target["tool_failures"] += failures
+            target.tool_calls += calls
+            target.tool_failures += failures
         if is_conversation:
-            day_sums["messages"] += day.messages
-            self.totals["messages"] += day.messages
-            self.totals["active_seconds"] += day.active_seconds
-            self.sources[numbers.source]["messages"] += day.messages
+            day_sums.messages += day.messages
+            self.totals.messages += day.messages
+            self.totals.active_seconds += day.active_seconds
+            self.sources[numbers.source].messages += day.messages
             row = self.hours[periods.weekday(day.day)]
             for hour, messages in day.hours:
                 row[hour] += messages
@@ -284,18 +308,6 @@ class Sums:
     def count_of(self, dimension: str, name: str) -> int:
         """The number of conversations with that source or model."""
         return len(self._roots_of[dimension, name])
-
-
-SHARED_FIELDS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cost_usd")
-
-
-def _add_share(
-    numbers: SessionNumbers | ModelNumbers, share: float, *targets: dict[str, float]
-) -> None:
-    for name in SHARED_FIELDS:
-        amount = getattr(numbers, name) * share
-        for target in targets:
-            target[name] += amount
 
 
 def analytics(data: AnalyticsData, span: Span) -> dict[str, Any]:
@@ -309,7 +321,8 @@ def analytics(data: AnalyticsData, span: Span) -> dict[str, Any]:
         "totals": totals_of(sums),
         "before": totals_of(Sums(data, span.previous())),
         "days": [
-            {"day": day, **_rounded(sums.days.get(day, {}), DAY_FIELDS)} for day in span.days()
+            {"day": day, **_rounded(sums.days.get(day, Amounts()), DAY_FIELDS)}
+            for day in span.days()
         ],
         "hours": sums.hours,
         "models": _models(sums),
@@ -331,18 +344,19 @@ DAY_FIELDS: Final = (
 TOTAL_FIELDS: Final = (*DAY_FIELDS, "cache_read_tokens", "active_days", "active_seconds")
 
 
-def _rounded(sums: Mapping[str, float], names: tuple[str, ...]) -> dict[str, Any]:
-    counts = {name: round(sums.get(name, 0)) for name in names}
-    return {**counts, "cost_usd": round(sums.get("cost_usd", 0.0), 6)}
+def _rounded(amounts: Amounts, names: tuple[str, ...]) -> dict[str, float]:
+    counts = {name: round(getattr(amounts, name)) for name in names}
+    return {**counts, "cost_usd": round(amounts.cost_usd, 6)}
 
 
-def totals_of(sums: Sums) -> dict[str, Any]:
+def totals_of(sums: Sums) -> dict[str, float]:
     """The sums over the period."""
     return _rounded(sums.totals, TOTAL_FIELDS)
 
 
 def _models(sums: Sums) -> list[dict[str, Any]]:
-    models = [
+    order = sorted(sums.models.items(), key=_by_tokens)
+    return [
         {
             "model": name,
             "sessions": sums.count_of("model", name),
@@ -353,30 +367,34 @@ def _models(sums: Sums) -> list[dict[str, Any]]:
                 if tokens or cost
             },
         }
-        for name, amounts in sums.models.items()
+        for name, amounts in order
     ]
-    return sorted(models, key=lambda m: (-m["input_tokens"] - m["output_tokens"], m["model"]))
+
+
+def _by_tokens(model: tuple[str, Amounts]) -> tuple[int, str]:
+    name, amounts = model
+    return -round(amounts.input_tokens) - round(amounts.output_tokens), name
 
 
 def _sources(sums: Sums) -> list[dict[str, Any]]:
-    sources = [
+    order = sorted(sums.sources, key=lambda name: (-sums.count_of("source", name), name))
+    return [
         {
             "source": name,
             "sessions": sums.count_of("source", name),
-            "tokens": round(amounts["input_tokens"] + amounts["output_tokens"]),
+            "tokens": round(amounts.input_tokens + amounts.output_tokens),
             **_rounded(amounts, ("messages",)),
         }
-        for name, amounts in sums.sources.items()
+        for name, amounts in ((name, sums.sources[name]) for name in order)
     ]
-    return sorted(sources, key=lambda s: (-s["sessions"], s["source"]))
 
 
 def _tools(sums: Sums) -> list[dict[str, Any]]:
-    tools = [
+    order = sorted(sums.tools.items(), key=lambda item: (-item[1][0], item[0]))
+    return [
         {"tool": name, "calls": calls, "failures": failures, "sessions": sessions}
-        for name, (calls, failures, sessions) in sums.tools.items()
+        for name, (calls, failures, sessions) in order
     ]
-    return sorted(tools, key=lambda t: (-t["calls"], t["tool"]))
 
 
 def first_day(data: AnalyticsData) -> date | None:

@@ -9,7 +9,7 @@ import hashlib
 import logging
 import secrets
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.json_files import read_json, write_json
 
@@ -56,6 +56,13 @@ class Links:
         return self._clock.monotonic() < expires_at
 
 
+class Cookie(NamedTuple):
+    """When a cookie expires, and the stamp of the password it was created with."""
+
+    until: float
+    stamp: str
+
+
 class Cookies:
     """The valid cookies, stored in a file so that sign-ins survive a restart."""
 
@@ -73,38 +80,39 @@ class Cookies:
             while len(self._cookies) >= MAX_COOKIES:
                 self._cookies.pop(next(iter(self._cookies)))
             expires_at = self._clock.now() + COOKIE_SECONDS
-            self._cookies[hash_token(token)] = {"until": expires_at, "stamp": stamp}
-            write_json(self._path, self._cookies)
+            self._cookies[hash_token(token)] = Cookie(expires_at, stamp)
+            self._write()
         return token
 
     def is_valid(self, token: str, stamp: str) -> bool:
         """Whether the cookie is valid."""
         with self._lock:
             cookie = self._cookies.get(hash_token(token))
-        return (
-            cookie is not None and cookie["stamp"] == stamp and self._clock.now() < cookie["until"]
-        )
+        return cookie is not None and cookie.stamp == stamp and self._clock.now() < cookie.until
 
     def forget(self, token: str) -> None:
         """Invalidate a cookie."""
         with self._lock:
             if self._cookies.pop(hash_token(token), None) is not None:
-                write_json(self._path, self._cookies)
+                self._write()
 
     def _expire(self) -> None:
         now = self._clock.now()
-        self._cookies = {
-            key: cookie for key, cookie in self._cookies.items() if cookie["until"] > now
-        }
+        self._cookies = {key: cookie for key, cookie in self._cookies.items() if cookie.until > now}
 
-    def _read(self) -> dict[str, dict[str, Any]]:
+    def _write(self) -> None:
+        write_json(self._path, {key: cookie._asdict() for key, cookie in self._cookies.items()})
+
+    def _read(self) -> dict[str, Cookie]:
         stored = read_json(self._path, {}, self._clock).value
         if not isinstance(stored, dict):
             return {}
-        return {
-            key: {"until": float(cookie["until"]), "stamp": str(cookie["stamp"])}
-            for key, cookie in stored.items()
-            if isinstance(cookie, dict)
-            and isinstance(cookie.get("until"), int | float)
-            and "stamp" in cookie
-        }
+        found = {key: _parse_cookie(fields) for key, fields in stored.items()}
+        return {key: cookie for key, cookie in found.items() if cookie is not None}
+
+
+def _parse_cookie(fields: Any) -> Cookie | None:
+    match fields:
+        case {"until": int() | float() as until, "stamp": stamp}:
+            return Cookie(float(until), str(stamp))
+    return None

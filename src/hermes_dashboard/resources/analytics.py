@@ -86,9 +86,14 @@ def router(context: DashboardContext) -> ResourceRouter:
         if year is not None:
             first, last = date(year, 1, 1), date(year, 12, 31)
         sums = Sums(data, Span(first.isoformat(), last.isoformat())).days
-        names = ("messages", "tool_calls", "sessions")
         days = [
-            {"day": day, **{name: round(sums[day][name]) for name in names}} for day in sorted(sums)
+            {
+                "day": day,
+                "messages": amounts.messages,
+                "tool_calls": amounts.tool_calls,
+                "sessions": amounts.sessions,
+            }
+            for day, amounts in sorted(sums.items())
         ]
         return {
             "first": first.isoformat(),

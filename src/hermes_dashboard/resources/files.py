@@ -30,8 +30,9 @@ Format = Literal["jsonl", "json", "markdown", "html"]
 MediaName = Annotated[str, Path(pattern=r"^[0-9a-f]{64}(\.[A-Za-z0-9]{1,10})?$")]
 
 SUFFIXES: Final = {"jsonl": "jsonl", "json": "json", "markdown": "md", "html": "html"}
+JSON_LINES_TYPE: Final = "application/x-ndjson"
 MEDIA_TYPES: Final = {
-    "jsonl": "application/x-ndjson",
+    "jsonl": JSON_LINES_TYPE,
     "json": "application/json",
     "markdown": "text/markdown; charset=utf-8",
     "html": "text/html; charset=utf-8",
@@ -77,7 +78,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     @routes.post(
         "/export",
         response_class=StreamingResponse,
-        responses=file_response(MEDIA_TYPES["jsonl"]) | problems(400, 404, 409, 503),
+        responses=file_response(JSON_LINES_TYPE) | problems(400, 404, 409, 503),
     )
     def export_many(body: ExportOrder) -> StreamingResponse:
         """Export many conversations, or all, as a file that can be imported again."""

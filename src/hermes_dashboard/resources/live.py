@@ -215,7 +215,8 @@ async def _event_stream(
             yield _event(LiveEvent("hello", {"version": __version__}))
             while not (shutdown_signal.is_set or sign_out.done()):
                 try:
-                    event = await asyncio.wait_for(queue.get(), HEARTBEAT_SECONDS)
+                    async with asyncio.timeout(HEARTBEAT_SECONDS):
+                        event = await queue.get()
                 except TimeoutError:
                     yield HEARTBEAT
                     continue

@@ -50,10 +50,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             streak=streak_of(sent_by_day(data), data.today),
             recent=[item_of(row) for row in db.pages.page(limit=RECENT_SESSIONS).rows],
             running=[item_of(row) for row in running],
-            week=[
-                WeekDay(day=day, messages=round(days.days[day]["messages"]))
-                for day in days.span.days()
-            ],
+            week=[WeekDay(day=day, messages=days.days[day].messages) for day in days.span.days()],
             history=HistorySize(
                 sessions=stats.sessions,
                 messages=stats.messages,
@@ -79,11 +76,11 @@ def _last_days(data: AnalyticsData) -> Sums:
 def _today(sums: Sums, today: str) -> Today:
     day = sums.days[today]
     return Today(
-        sessions=round(day["sessions"]),
-        messages=round(day["messages"]),
-        tool_calls=round(day["tool_calls"]),
-        tokens=round(day["input_tokens"] + day["output_tokens"]),
-        cost_usd=round(day["cost_usd"], 6),
+        sessions=day.sessions,
+        messages=day.messages,
+        tool_calls=day.tool_calls,
+        tokens=round(day.input_tokens + day.output_tokens),
+        cost_usd=round(day.cost_usd, 6),
     )
 
 

@@ -22,6 +22,14 @@ ADD_SPENDING = """
 SELECT_SPENDING = (
     "SELECT dollars FROM hermes_spending WHERE platform = ? AND user_id = ? AND day = ?"
 )
+SPENDING_OF_ALL = "SELECT coalesce(sum(dollars), 0) FROM hermes_spending WHERE day = ?"
+ADD_TOKENS = """
+    INSERT INTO hermes_token_use (platform, user_id, day, tokens) VALUES (?, ?, ?, ?)
+    ON CONFLICT (platform, user_id, day)
+    DO UPDATE SET tokens = hermes_token_use.tokens + excluded.tokens
+"""
+SELECT_TOKENS = "SELECT tokens FROM hermes_token_use WHERE platform = ? AND user_id = ? AND day = ?"
+TOKENS_OF_ALL = "SELECT coalesce(sum(tokens), 0) FROM hermes_token_use WHERE day = ?"
 UPSERT_SHOWN = """
     INSERT INTO hermes_shown (inbox_id, receipt) VALUES (?, ?)
     ON CONFLICT (inbox_id) DO UPDATE SET receipt = excluded.receipt
@@ -85,6 +93,23 @@ class ChatRepository(Repository):
         """Cost of a user's turns on a day."""
         key = (platform, user_id, day)
         return float(self.engine.read(lambda reader: reader.value(SELECT_SPENDING, key)) or 0.0)
+
+    def spending_of_all(self, day: str) -> float:
+        """Cost of the turns of all users on a day."""
+        return float(self.engine.read(lambda reader: reader.value(SPENDING_OF_ALL, (day,))))
+
+    def add_tokens(self, platform: str, user_id: str, day: str, tokens: int) -> None:
+        """Add the tokens of a user's turns on a day."""
+        self.engine.write(lambda tx: tx.run(ADD_TOKENS, (platform, user_id, day, tokens)))
+
+    def tokens(self, platform: str, user_id: str, day: str) -> int:
+        """Tokens of a user's turns on a day."""
+        key = (platform, user_id, day)
+        return int(self.engine.read(lambda reader: reader.value(SELECT_TOKENS, key)) or 0)
+
+    def tokens_of_all(self, day: str) -> int:
+        """Tokens of the turns of all users on a day."""
+        return int(self.engine.read(lambda reader: reader.value(TOKENS_OF_ALL, (day,))))
 
     def note_shown(self, inbox_id: int, receipt: str) -> None:
         """Record that the answer is being streamed in the platform message `receipt`."""

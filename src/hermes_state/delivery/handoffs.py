@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_state.repository import Repository
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.transaction import Reader, Tx
     from hermes_state.sessions.records import SessionRow
 
+WAIT_POLL_SECONDS: Final = 0.1
 HANDOFF_REQUESTED: Final = "handoff_asked"  # the key in released files
 
 REQUEST_HANDOFF = """
@@ -83,6 +85,16 @@ class HandoffRepository(Repository):
         """The hand-off of a session, or None."""
         row = self.engine.read(lambda reader: reader.row(GET_HANDOFF, (session_id,)))
         return None if row is None or row[0] is None else Handoff._make(row)
+
+    def wait(self, session_id: str, seconds: float) -> Handoff | None:
+        """The hand-off of a session once it has ended, or after *seconds* as it is then."""
+        until = time.monotonic() + seconds
+        while True:
+            handoff = self.find(session_id)
+            is_open = handoff is not None and handoff.state in {"pending", "running"}
+            if not is_open or time.monotonic() >= until:
+                return handoff
+            time.sleep(WAIT_POLL_SECONDS)
 
     def pending(self) -> list[SessionRow]:
         """Sessions with a hand-off that no process has started."""

@@ -12,6 +12,7 @@ from hermes_state.repository import Repository
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_state.delivery.stored_json import MessagePayload
     from hermes_state.engine.transaction import Reader, Tx
 
 INBOX_TOPIC: Final = "inbox"  # of notifications to other nodes
@@ -44,6 +45,8 @@ NEXT_INCOMING = """
             AND c.state IN ('waiting', 'claimed'))
         AND NOT EXISTS (
         SELECT 1 FROM hermes_bound_place b WHERE b.session_key = w.session_key AND b.node <> ?)
+        AND NOT EXISTS (
+        SELECT 1 FROM hermes_paused_place p WHERE p.session_key = w.session_key AND p.until_at > ?)
     ORDER BY w.inbox_id LIMIT 1 /* skip locked */
 """
 NEXT_OF_PLACE = """
@@ -55,9 +58,12 @@ NEXT_OF_PLACE = """
             AND c.state IN ('waiting', 'claimed'))
         AND NOT EXISTS (
         SELECT 1 FROM hermes_bound_place b WHERE b.session_key = w.session_key AND b.node <> ?)
+        AND NOT EXISTS (
+        SELECT 1 FROM hermes_paused_place p WHERE p.session_key = w.session_key AND p.until_at > ?)
     ORDER BY w.inbox_id LIMIT 1 /* skip locked */
 """
 IS_BOUND_ELSEWHERE = "SELECT 1 FROM hermes_bound_place WHERE session_key = ? AND node <> ?"
+IS_PAUSED = "SELECT 1 FROM hermes_paused_place WHERE session_key = ? AND until_at > ?"
 WAITING_PLACES = """
     SELECT count(DISTINCT session_key) FROM hermes_inbox
     WHERE state = 'waiting' AND state IN ('waiting', 'claimed')
@@ -142,12 +148,14 @@ DELETE_FAILED = "DELETE FROM hermes_inbox WHERE inbox_id = ? AND state = 'failed
 
 OLDEST_BY_STATE = """
     SELECT state, min(received_at) FROM hermes_inbox
-    WHERE state IN ('waiting', 'claimed') GROUP BY state
+    WHERE state IN ('waiting', 'claimed')
+        AND session_key NOT IN (SELECT session_key FROM hermes_paused_place)
+    GROUP BY state
 """
 
 
 class MessageAges(NamedTuple):
-    """Seconds since the oldest unsettled messages arrived."""
+    """Seconds since the oldest unsettled messages arrived that wait for no budget."""
 
     waiting: float = 0.0
     claimed: float = 0.0
@@ -175,7 +183,7 @@ class IncomingMessage(NamedTuple):
     chat_id: str
     message_id: str
     session_key: str
-    payload: dict[str, Any]
+    payload: MessagePayload
     received_at: float
     state: str
     attempts: int
@@ -197,6 +205,23 @@ class ReceivedMessage(NamedTuple):
     inbox_id: int
     is_new: bool
     claimed: IncomingMessage | None = None
+
+
+def enqueue(
+    tx: Tx,
+    *,
+    platform: str,
+    account: str,
+    chat_id: str,
+    message_id: str,
+    session_key: str,
+    payload: str,
+) -> int:
+    """Insert a message, unless it is there; its number."""
+    key = (platform, account, chat_id, message_id)
+    tx.execute(INSERT_INCOMING, (*key, session_key, payload, tx.clock.now()))
+    tx.wake(INBOX_TOPIC)
+    return int(tx.value(FIND_INCOMING, key))
 
 
 def settle(
@@ -252,7 +277,7 @@ class InboxRepository(Repository):
         chat_id: str,
         message_id: str,
         session_key: str,
-        payload: dict[str, Any],
+        payload: MessagePayload,
         claim: bool = False,
     ) -> ReceivedMessage:
         """Store an incoming message; repeated deliveries are recognized.
@@ -271,6 +296,7 @@ class InboxRepository(Repository):
                 and is_new
                 and tx.value(IS_PLACE_BUSY, (session_key, inbox_id)) is None
                 and tx.value(IS_BOUND_ELSEWHERE, (session_key, self.identity.host)) is None
+                and tx.value(IS_PAUSED, (session_key, tx.clock.now())) is None
             )
             claimed = self._claim(tx, inbox_id) if is_claimed else None
             if claimed is None:
@@ -288,12 +314,12 @@ class InboxRepository(Repository):
 
     def claim(self, session_key: str | None = None) -> IncomingMessage | None:
         """Claim the next message to process; one at a time per place, in order."""
-        node = self.identity.host
+        values = (self.identity.host, self.clock.now())
 
         def find(reader: Reader) -> int | None:
             if session_key is None:
-                return cast("int | None", reader.value(NEXT_INCOMING, (node,)))
-            return cast("int | None", reader.value(NEXT_OF_PLACE, (session_key, node)))
+                return cast("int | None", reader.value(NEXT_INCOMING, values))
+            return cast("int | None", reader.value(NEXT_OF_PLACE, (session_key, *values)))
 
         def claim(tx: Tx) -> IncomingMessage | None:
             inbox_id = find(tx)
@@ -380,7 +406,7 @@ class InboxRepository(Repository):
             lambda tx: tx.execute(WITHDRAW, (tx.clock.now(), WITHDRAWN, inbox_id)).rowcount > 0
         )
 
-    def amend(self, inbox_id: int, payload: dict[str, Any]) -> bool:
+    def amend(self, inbox_id: int, payload: MessagePayload) -> bool:
         """Replace the content of a message that is not being processed yet; False if it is."""
         row = (json.dumps(payload), inbox_id)
         return self.engine.write(lambda tx: tx.execute(AMEND, row).rowcount > 0)

@@ -13,7 +13,7 @@ from hermes_state.upkeep.meta import GET_META, UPSERT_META
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes_core.json_values import JsonObject
+    from hermes_state.delivery.stored_json import MessagePayload
     from hermes_state.engine.transaction import Reader, Tx
 
 GATEWAYS_KEY: Final = "gateways"
@@ -67,7 +67,7 @@ class BoundMessage(NamedTuple):
     inbox_id: int
     platform: str
     session_key: str
-    payload: JsonObject
+    payload: MessagePayload
     node: str
     is_oldest: bool  # of its place
 

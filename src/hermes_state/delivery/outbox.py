@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NotRequired, TypedDict, Unpack
 
 from hermes_core.backoff import Backoff
 from hermes_state.delivery import inbox, interruptions
@@ -13,6 +13,7 @@ from hermes_state.repository import Repository
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hermes_state.delivery.stored_json import ReplyPayload, ReplyTarget
     from hermes_state.engine.transaction import Tx
 
 OUTBOX_TOPIC: Final = "outbox"  # of notifications to other nodes
@@ -67,12 +68,22 @@ SENDING_BY = """
 """
 
 
+class ReplyFields(TypedDict):
+    """The fields of a reply to be stored."""
+
+    platform: str
+    target: ReplyTarget
+    payload: ReplyPayload
+    session_id: NotRequired[str | None]
+    inbox_id: NotRequired[int | None]
+
+
 class OutgoingReply(NamedTuple):
     """A reply to be sent: platform, target and payload."""
 
     platform: str
-    target: dict[str, Any]
-    payload: dict[str, Any]
+    target: ReplyTarget
+    payload: ReplyPayload
 
 
 class StoredReply(NamedTuple):
@@ -83,8 +94,8 @@ class StoredReply(NamedTuple):
     session_id: str | None
     inbox_id: int | None
     platform: str
-    target: dict[str, Any]
-    payload: dict[str, Any]
+    target: ReplyTarget
+    payload: ReplyPayload
     created_at: float
     state: str
     attempts: int
@@ -117,8 +128,8 @@ def insert_reply(
     key: str,
     *,
     platform: str,
-    target: dict[str, Any],
-    payload: dict[str, Any],
+    target: ReplyTarget,
+    payload: ReplyPayload,
     session_id: str | None = None,
     inbox_id: int | None = None,
 ) -> int:
@@ -176,7 +187,7 @@ def _set_unconfirmed(
 class OutboxRepository(Repository):
     """Storing and sending replies."""
 
-    def add(self, key: str, **reply: Any) -> int:
+    def add(self, key: str, **reply: Unpack[ReplyFields]) -> int:
         """Store a reply until it is sent: platform, target, payload, session_id, inbox_id."""
         return self.engine.write(lambda tx: insert_reply(tx, key, **reply))
 

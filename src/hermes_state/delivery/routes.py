@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from hermes_core.json_values import JsonObject
+    from hermes_state.delivery.stored_json import StoredRoute
     from hermes_state.engine.transaction import Tx
     from hermes_state.engine.values import SqlValue
 
@@ -65,7 +66,7 @@ class Route(NamedTuple):
     session_key: str
     session_id: str
     updated_at: float
-    entry: JsonObject
+    entry: StoredRoute
 
     def row(self) -> tuple[SqlValue, ...]:
         """The values of the table row."""
@@ -210,6 +211,24 @@ class RouteRepository(Repository):
             self._point(tx, route)
 
         self.engine.write(branch)
+
+    def begin_branch(
+        self,
+        route: Route,
+        old_session_id: str,
+        through_message_id: int,
+        facts: Mapping[str, SqlValue],
+    ) -> None:
+        """Route a place to a copy of the beginning of another place's conversation."""
+
+        def begin_branch(tx: Tx) -> None:
+            old = _require_untrashed(tx, old_session_id)
+            edits.branch(tx, old, route.session_id, through_message_id)
+            _assign(tx, route.session_id, facts)
+            edits.announce_branch(tx, self.ids, old, route.session_id, is_switched=False)
+            self._point(tx, route)
+
+        self.engine.write(begin_branch)
 
     def _point(self, tx: Tx, route: Route) -> None:
         # Without an owner, the conversation stays open if the gateway dies between turns.

@@ -9,12 +9,15 @@ runs on another thread, and the main thread waits for its end.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import heapq
 import itertools
+import math
 import queue
 import sys
 import threading
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_core.isolate import Step, attempt
@@ -23,10 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Task = tuple[float, int, Callable[[], object]]
-    from collections.abc import Callable
 
 SLICE_SECONDS: Final = 0.025
 PAUSE_SECONDS: Final = 0.025
+TICK_SECONDS: Final = 0.2
+GRAIN_SECONDS: Final = 0.05
 
 
 class Throttle:
@@ -44,11 +48,18 @@ class Throttle:
 
 
 class TimerThread:
-    """A thread that calls *serve* on request, and runs timed tasks when they are due."""
+    """A thread that calls *serve* on request, and runs timed tasks when they are due.
+
+    Waking a thread costs more than most tasks: tasks that are due in the same GRAIN_SECONDS run
+    together. While tasks keep coming, the thread looks for new ones every TICK_SECONDS, and only
+    a task that is due before that wakes it.
+    """
 
     def __init__(self, serve: Callable[[], object]) -> None:
         self._serve = serve
-        self._calls: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[None] = queue.SimpleQueue()  # wakes the thread
+        self._new: deque[Task] = deque()
+        self._wakes_at = math.inf  # -inf while it runs: it looks for new tasks before it waits
         self._sequence = itertools.count()
         self._is_started = False
         self.is_stopping = False
@@ -64,9 +75,13 @@ class TimerThread:
 
     def later(self, seconds: float, task: Callable[[], object]) -> None:
         """Run *task* after *seconds*, or when the thread is stopped."""
-        if not self.is_stopping:
-            self._calls.put((time.monotonic() + seconds, next(self._sequence), task))
-            self._ensure_thread()
+        if self.is_stopping:
+            return
+        due_at = math.ceil((time.monotonic() + seconds) / GRAIN_SECONDS) * GRAIN_SECONDS
+        self._new.append((due_at, next(self._sequence), task))
+        if due_at < self._wakes_at:
+            self._calls.put(None)
+        self._ensure_thread()
 
     def stop(self, seconds: float) -> None:
         """Finish all tasks, end the thread, and wait for it at most *seconds*."""
@@ -92,25 +107,35 @@ class TimerThread:
         tasks: list[Task] = []
         while True:
             self._serve()
+            has_new = self._take_new(tasks)
             if tasks and (self.is_stopping or tasks[0][0] <= time.monotonic()):
                 attempt(Step("a timed task of the store", heapq.heappop(tasks)[2]))
-            elif self.is_stopping and not tasks and self._calls.empty():
+            elif self.is_stopping and not tasks and not self._new and self._calls.empty():
                 break
             else:
-                self._wait(tasks)
+                self._wait(tasks, is_ticking=has_new)
         # Later callers see this flag; earlier calls are served by the last call below.
         self._has_ended = True
         self._serve()
         self._end.release()
 
-    def _wait(self, tasks: list[Task]) -> None:
-        timeout = max(0.0, tasks[0][0] - time.monotonic()) if tasks else None
-        try:
-            task = self._calls.get(timeout=timeout)
-        except queue.Empty:
-            return
-        if task is not None:
-            heapq.heappush(tasks, task)
+    def _take_new(self, tasks: list[Task]) -> bool:
+        """Move the new tasks to *tasks*; whether there were any."""
+        has_new = bool(self._new)
+        while self._new:
+            heapq.heappush(tasks, self._new.popleft())
+        return has_new
+
+    def _wait(self, tasks: list[Task], *, is_ticking: bool) -> None:
+        """Wait for the next task, the next tick or a call."""
+        now = time.monotonic()
+        wakes_at = tasks[0][0] if tasks else math.inf
+        self._wakes_at = min(wakes_at, now + TICK_SECONDS) if is_ticking else wakes_at
+        if not self._new:  # else a task came before `_wakes_at` was set and wakes nobody
+            timeout = None if self._wakes_at == math.inf else max(0.0, self._wakes_at - now)
+            with contextlib.suppress(queue.Empty):
+                self._calls.get(timeout=timeout)
+        self._wakes_at = -math.inf
 
 
 T = TypeVar("T")

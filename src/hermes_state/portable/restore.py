@@ -23,6 +23,7 @@ from hermes_state.engine.sqlite import driver, filesystem
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.engine.sqlite.errors import to_store_error
 from hermes_state.engine.sqlite.file_guard import SQLITE_SUFFIXES
+from hermes_state.engine.sqlite.reader_pool import read_only_uri
 from hermes_state.portable.backup.archive_format import (
     STORE_NAME,
     extract,
@@ -186,6 +187,7 @@ class Restore:
         if not self.accepts_settings:
             remove_users(self._work / STORE_NAME, self._new_users)
         _mark_unsent_ambiguous(self._work / STORE_NAME)
+        self._keep_records(store)
         moved, dated_folder = self.in_the_way(), None
         if moved:
             dated_folder = _dated_folder(self._folder)
@@ -202,6 +204,16 @@ class Restore:
         sync_folder(self._folder)
         names = [self.target_of(name) for name in self._manifest.files]
         return RestoreReport(self._folder, self._manifest, names, dated_folder, moved)
+
+    def _keep_records(self, store: Path) -> None:
+        """Continue with the present encryption keys of platforms, if there are any."""
+        try:
+            rows = _present_records(store) if store.exists() else []
+        except DriverError as error:  # it may be damaged
+            self._report_progress(f"encryption keys of the present history not kept: {error}")
+            return
+        if rows:
+            _replace_records(self._work / STORE_NAME, rows)
 
     def _move_to_dated_folder(self, name: str, dated_folder: Path) -> None:
         """Move a file to the dated folder; a file that will be replaced is linked instead.
@@ -282,12 +294,38 @@ def _unpack_shared_files(store: Path, folder: Path) -> None:
     """Write the media and the memory of a database that nodes shared to the folder."""
     try:
         with contextlib.closing(driver.connect(str(store), 10)) as connection:
-            if connection.execute(
-                "SELECT 1 FROM sqlite_master WHERE name = 'hermes_file'"
-            ).fetchone():
+            if _has_files(connection):
                 files.unpack(connection.execute, folder)
     except DriverError as error:
         raise to_store_error(error, store) from error
+
+
+def _present_records(store: Path) -> list[tuple[str, bytes, float]]:
+    """The records of platforms, with their times."""
+    with contextlib.closing(driver.connect(read_only_uri(store), 10, uri=True)) as connection:
+        if not _has_files(connection):
+            return []
+        prefix = (len(files.RECORD_PREFIX), files.RECORD_PREFIX)
+        return list(connection.execute(files.GET_RECORD_ROWS, prefix))
+
+
+def _replace_records(store: Path, rows: list[tuple[str, bytes, float]]) -> None:
+    """Replace the records of platforms: encryption keys of a backup are outdated."""
+    try:
+        with contextlib.closing(driver.connect(str(store), 10)) as connection:
+            if _has_files(connection):
+                connection.execute("BEGIN")
+                prefix = (len(files.RECORD_PREFIX), files.RECORD_PREFIX)
+                connection.execute(files.DELETE_RECORDS, prefix)
+                connection.executemany(files.ADD_FILE, rows)
+                connection.execute("COMMIT")
+    except DriverError as error:
+        raise to_store_error(error, store) from error
+
+
+def _has_files(connection: sqlite3.Connection) -> bool:
+    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'hermes_file'")
+    return found.fetchone() is not None
 
 
 def _dated_folder(folder: Path) -> Path:

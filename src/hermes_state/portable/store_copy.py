@@ -76,6 +76,11 @@ TABLES: Final = (
     CopiedTable("hermes_person_role", ("platform", "user_id")),
     CopiedTable("hermes_api_key", ("name",)),
     CopiedTable("hermes_file", ("name",), is_extended=True),
+    CopiedTable("hermes_scheduled_job", ("job_id",), identity=True),
+    CopiedTable("hermes_occurrence", ("occurrence_id",), identity=True),
+    CopiedTable("hermes_token_use", ("platform", "user_id", "day")),
+    CopiedTable("hermes_paused_place", ("session_key",)),
+    CopiedTable("hermes_api_request", ("request_id",), identity=True),
 )
 # Derived, or of running processes: not copied.
 LEFT_OUT: Final = frozenset(
@@ -84,7 +89,7 @@ LEFT_OUT: Final = frozenset(
         "hermes_draft", "hermes_change", "compression_locks", "session_turn_leases",
         "hermes_commit", "hermes_search_pending",
         "hermes_search_words", "hermes_search_term", "hermes_bound_place",
-        "hermes_ledger_note", "hermes_ledger_session",
+        "hermes_ledger_note", "hermes_open_question", "hermes_ledger_session",
     }
 )  # fmt: skip
 

@@ -90,6 +90,124 @@ FAILED_INDEX: Final = (
     "CREATE INDEX IF NOT EXISTS hermes_inbox_failed ON hermes_inbox(inbox_id)"
     " WHERE state = 'failed'"
 )
+SCHEDULE_TABLES: Final = (
+    # `requester` is the chat and user that asked for the job, as JSON; the run has their rights.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_scheduled_job (
+        job_id {identity},
+        name TEXT NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('job', 'reminder')),
+        prompt TEXT NOT NULL,
+        schedule TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        zone TEXT NOT NULL,
+        catch_up TEXT NOT NULL CHECK (catch_up IN ('once', 'all', 'skip')),
+        model TEXT NOT NULL,
+        target TEXT,
+        requester TEXT NOT NULL,
+        platform TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        role TEXT NOT NULL,
+        runs_left INTEGER,
+        state TEXT NOT NULL CHECK (state IN ('active', 'paused', 'done')),
+        reason TEXT NOT NULL,
+        next_at DOUBLE PRECISION,
+        is_held INTEGER NOT NULL DEFAULT 0,
+        failures INTEGER NOT NULL DEFAULT 0,
+        created_at DOUBLE PRECISION NOT NULL,
+        origin TEXT UNIQUE
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_scheduled_job_due ON hermes_scheduled_job(next_at)"
+    " WHERE state = 'active'",
+    """
+    CREATE TABLE IF NOT EXISTS hermes_occurrence (
+        occurrence_id {identity},
+        job_id BIGINT NOT NULL,
+        due_at DOUBLE PRECISION NOT NULL,
+        state TEXT NOT NULL CHECK (state IN
+            ('requested', 'waiting', 'running', 'done', 'failed', 'interrupted', 'skipped')),
+        is_manual INTEGER NOT NULL DEFAULT 0,
+        missed INTEGER NOT NULL DEFAULT 0,
+        inbox_id BIGINT,
+        session_id TEXT,
+        started_at DOUBLE PRECISION,
+        ended_at DOUBLE PRECISION,
+        tokens BIGINT NOT NULL DEFAULT 0,
+        dollars DOUBLE PRECISION NOT NULL DEFAULT 0,
+        error TEXT,
+        UNIQUE (job_id, due_at)
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_occurrence_requested ON hermes_occurrence(occurrence_id)"
+    " WHERE state = 'requested'",
+)
+BUDGET_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS hermes_token_use (
+        platform TEXT NOT NULL,
+        user_id TEXT NOT NULL,
+        day TEXT NOT NULL,
+        tokens BIGINT NOT NULL,
+        PRIMARY KEY (platform, user_id, day)
+    ) {clustered}
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_token_use_day ON hermes_token_use(day)",
+    "CREATE INDEX IF NOT EXISTS hermes_spending_day ON hermes_spending(day)",
+    # Places whose messages wait until a budget is free again.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_paused_place (
+        session_key TEXT PRIMARY KEY,
+        until_at DOUBLE PRECISION NOT NULL,
+        platform TEXT NOT NULL,
+        user_id TEXT NOT NULL
+    ) {clustered}
+    """,
+)
+API_REQUEST_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS hermes_api_request (
+        request_id {identity},
+        token TEXT NOT NULL UNIQUE,
+        message_id TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        chat_id TEXT NOT NULL,
+        follows BIGINT,
+        asked TEXT NOT NULL,
+        answered TEXT,
+        streamed TEXT,
+        plan TEXT NOT NULL,
+        session_id TEXT,
+        inbox_id BIGINT,
+        state TEXT NOT NULL CHECK (state IN ('open', 'answered', 'failed')),
+        retries INTEGER NOT NULL DEFAULT 0,
+        created_at DOUBLE PRECISION NOT NULL,
+        settled_at DOUBLE PRECISION,
+        UNIQUE (chat_id, follows)
+    )
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_api_request_answered"
+    " ON hermes_api_request(answered) WHERE answered IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS hermes_api_request_streamed"
+    " ON hermes_api_request(streamed) WHERE streamed IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS hermes_api_request_digest ON hermes_api_request(digest)",
+    "CREATE INDEX IF NOT EXISTS hermes_api_request_created ON hermes_api_request(created_at)",
+)
+QUESTION_TABLE: Final = """
+    CREATE TABLE IF NOT EXISTS hermes_open_question (
+        number {identity},
+        question_id TEXT NOT NULL UNIQUE,
+        session_key TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        text TEXT NOT NULL,
+        choices TEXT NOT NULL,
+        asked_at DOUBLE PRECISION NOT NULL,
+        expires_at DOUBLE PRECISION NOT NULL,
+        answer TEXT
+    )
+"""
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
@@ -97,6 +215,9 @@ MIGRATIONS: Final = (
     Migration(3, "superseded index", ("DROP INDEX IF EXISTS hermes_outbox_unsettled",)),
     Migration(4, "files that nodes share, places bound to a node", (FILE_TABLE, BOUND_TABLE)),
     Migration(5, "interruptions and failures of messages", (INTERRUPTION_TABLE, FAILED_INDEX)),
+    Migration(6, "scheduled jobs, budgets", (*SCHEDULE_TABLES, *BUDGET_TABLES)),
+    Migration(7, "requests of API clients", API_REQUEST_TABLES),
+    Migration(8, "questions of running turns", (QUESTION_TABLE,)),
 )
 
 

@@ -42,8 +42,12 @@ TOTALS = """
 """
 
 
+SUBAGENT: Final = "subagent"  # the source of delegated tasks
+TOTALS_WITH_TASKS = f"{TOTALS} WHERE id = ? OR (parent_session_id = ? AND source = ?)"
+
+
 class UsageTotals(NamedTuple):
-    """Tokens, requests and costs of all sessions."""
+    """Tokens, requests and costs of sessions."""
 
     input_tokens: int
     output_tokens: int
@@ -126,3 +130,8 @@ class UsageRepository(Repository):
     def totals(self) -> UsageTotals:
         """Totals over all sessions."""
         return UsageTotals._make(self.engine.read(lambda reader: reader.rows(TOTALS))[0])
+
+    def with_tasks(self, session_id: str) -> UsageTotals:
+        """Totals of a session and of the tasks that were delegated in it."""
+        values = (session_id, session_id, SUBAGENT)
+        return UsageTotals._make(self.engine.read(lambda r: r.rows(TOTALS_WITH_TASKS, values))[0])

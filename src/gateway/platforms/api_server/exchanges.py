@@ -8,20 +8,30 @@ They are answered with a note or with the turn.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from hermes_core.json_values import list_in, number_in, text_in
+from hermes_core.json_values import list_in, number_in, object_in, text_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from gateway.platforms.base import Memory
     from hermes_core.json_values import JsonObject
+    from hermes_state.delivery.stored_json import StoredFailure, StoredUsage
 
 MAX_ANSWERS: Final = 500
 INDEX_KEY: Final = "answers"
+
+
+class Answer(NamedTuple):
+    """The answer to a request."""
+
+    text: str
+    usage: StoredUsage | None = None  # of all model requests of the turn
+    failure: StoredFailure | None = None  # why there is no answer; the text describes it
 
 
 class StoredAnswer(NamedTuple):
@@ -32,6 +42,13 @@ class StoredAnswer(NamedTuple):
     text: str
     digest: str = ""  # of the request; empty if it is from before a restart
     created: int = 0
+    usage: StoredUsage | None = None
+    failure: StoredFailure | None = None
+
+    @property
+    def answer(self) -> Answer:
+        """The answer itself."""
+        return Answer(self.text, self.usage, self.failure)
 
 
 class AnswerCache:
@@ -86,6 +103,8 @@ def _answer(fields: JsonObject) -> StoredAnswer:
         text=text_in(fields, "text"),
         digest=text_in(fields, "digest"),
         created=number_in(fields, "created"),
+        usage=cast("StoredUsage | None", object_in(fields, "usage") or None),
+        failure=cast("StoredFailure | None", object_in(fields, "failure") or None),
     )
 
 
@@ -115,7 +134,7 @@ class Exchange:
         self.digest = digest  # of the request
         self.created = int(time.time())
         self._since = time.monotonic()
-        self.answer: str | None = None
+        self.answer: Answer | None = None
         self.is_asking = False  # the answer is a question of the agent: the turn continues
         self.finished = asyncio.Event()
         self._is_stopping = False
@@ -133,11 +152,19 @@ class Exchange:
             self._earlier, self._text = earlier, text
             self._notify()
 
-    def settle(self, text: str, *, is_asking: bool = False) -> None:
+    def text_with(self, answer: str) -> str:
+        """All text that a stream has when it ends with an answer."""
+        if answer.startswith(self._text):
+            return self._earlier + answer
+        return f"{self.written}\n\n{answer}"
+
+    def settle(self, answer: Answer, *, is_asking: bool = False) -> None:
         """Set the answer, or a question that has to be answered first."""
-        if not text.startswith(self._text):  # streamed text cannot be retracted
-            self._earlier = f"{self.written}\n\n"
-        self._text = self.answer = text
+        if answer.failure is None:
+            if not answer.text.startswith(self._text):  # streamed text cannot be retracted
+                self._earlier = f"{self.written}\n\n"
+            self._text = answer.text
+        self.answer = answer
         self.is_asking = is_asking
         if not is_asking:
             self.finished.set()
@@ -175,7 +202,8 @@ class Exchange:
         if left <= 0:
             raise AnswerTimeoutError
         try:
-            await asyncio.wait_for(changed.wait(), min(KEEP_ALIVE_SECONDS, left))
+            async with asyncio.timeout(min(KEEP_ALIVE_SECONDS, left)):
+                await changed.wait()
         except TimeoutError:
             return
 
@@ -183,16 +211,24 @@ class Exchange:
         """Wait until it is finished, at max_answers *seconds* since its start."""
         left = self._since + seconds - time.monotonic()
         try:
-            await asyncio.wait_for(self.finished.wait(), max(left, 0))
+            async with asyncio.timeout(max(left, 0)):
+                await self.finished.wait()
         except TimeoutError:
             return False
         return True
 
-    async def answered(self, seconds: float) -> str:
+    async def answered(self, seconds: float) -> Answer:
         """The complete answer."""
         async for _piece in self.pieces(seconds):
             continue
-        return self.answer or ""
+        return self.answer or Answer("")
+
+    async def begun(self, seconds: float) -> None:
+        """Wait for the first text or the answer, at most *seconds*."""
+        end = time.monotonic() + seconds
+        with contextlib.suppress(AnswerTimeoutError):
+            while self.answer is None and not self.written:
+                await self._wait(self._changed, end)
 
 
 class Exchanges:
@@ -259,10 +295,10 @@ class Exchanges:
         beside = self._beside.get(chat_id)
         return beside[0] if beside else self._active.get(chat_id)
 
-    def settle(self, exchange: Exchange, text: str, *, is_note: bool = False) -> None:
+    def settle(self, exchange: Exchange, answer: Answer, *, is_note: bool = False) -> None:
         """Settle a request; a note to the active request is a question of its turn."""
         is_asking = is_note and self._active.get(exchange.chat_id) is exchange
-        exchange.settle(text, is_asking=is_asking)
+        exchange.settle(answer, is_asking=is_asking)
         if not is_asking:
             self.drop(exchange)
 

@@ -9,6 +9,10 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from gateway.platforms.api_server import transcripts
+from gateway.platforms.api_server.errors import RequestError
+from gateway.platforms.api_server.unsupported import reject_trailing, reject_unsupported
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -18,16 +22,8 @@ MAX_NAME_CHARS: Final = 200
 MODEL_NAME: Final = "hermes"
 INSTRUCTION_ROLES: Final = frozenset({"system", "developer"})
 TEXT_PART_TYPES: Final = frozenset({"text", "input_text", "output_text"})
+DIGEST_PREFIX: Final = "2:"  # differs from digests of older releases
 EARLIER_HEADER: Final = "[Earlier messages, as supplied by the API client]"
-
-
-class RequestError(Exception):
-    """An invalid request."""
-
-    def __init__(self, message: str, code: str = "invalid_request", status: int = 400) -> None:
-        super().__init__(message)
-        self.code = code
-        self.status = status
 
 
 class ApiAttachment(NamedTuple):
@@ -59,22 +55,49 @@ OWNER_CALLER: Final = ApiCaller()
 class ApiRequest(NamedTuple):
     """A request."""
 
-    text: str
-    files: list[ApiAttachment]
+    earlier: list[ApiMessage]  # the transcript before the new messages
+    said: list[ApiMessage]  # the new messages of the user
+    instructions: str  # of the client, for the conversation
     session: str  # empty: none was named
     message_id: str
+    is_named: bool  # the client has chosen the message ID
     user: str
     model: str
     is_stream: bool
+    includes_usage: bool  # in a stream of chunks
     previous: str  # the ID of the previous response
     metadata: JsonObject
     file_bytes: int  # the part of the body that is files
+    retry: int  # the number of the client's own retry
     caller: ApiCaller
 
     @property
     def token(self) -> str:
         """The base of the IDs in answers; the same for the same message ID."""
         return token_of(self.message_id)
+
+    @property
+    def is_stateless(self) -> bool:
+        """Whether the client names no conversation: it is recognised by the transcript."""
+        return not self.session and not self.previous
+
+    @property
+    def said_text(self) -> str:
+        """The text of the new messages."""
+        return "\n\n".join(item.text for item in self.said if item.text)
+
+    def text(self, known: int) -> str:
+        """The message for the agent; earlier messages after the first *known* ones are quoted."""
+        return "\n\n".join([*_quoted(self.earlier[known:]), self.said_text])
+
+    def files(self, known: int) -> list[ApiAttachment]:
+        """The files of the messages after the first *known* ones."""
+        return [file for item in (*self.earlier[known:], *self.said) for file in item.files]
+
+    def digest(self) -> str:
+        """A hash of what is asked, whatever the form of the answer."""
+        start = f"{self.session}\n{self.previous}\n{self.instructions}"
+        return DIGEST_PREFIX + transcripts.chain((*self.earlier, *self.said), start)[-1]
 
 
 def token_of(message_id: str) -> str:
@@ -97,8 +120,6 @@ def parse_body(body: bytes) -> JsonObject:
 
 def read_completion(body: JsonObject, headers: Mapping[str, str]) -> ApiRequest:
     """A request to /v1/chat/completions."""
-    if body.get("n") not in {None, 1}:
-        raise RequestError("`n` must be 1.", "unsupported_value")
     transcript = _transcript(body.get("messages"), "messages")
     return _request(body, headers, transcript, "")
 
@@ -114,28 +135,31 @@ def read_response(body: JsonObject, headers: Mapping[str, str]) -> ApiRequest:
 def _request(
     body: JsonObject, headers: Mapping[str, str], given: list[ApiMessage], instructions: str
 ) -> ApiRequest:
+    reject_unsupported(body)
     metadata = body.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     named = _name(headers.get("idempotency-key") or metadata.get("message_id"), "Idempotency-Key")
     user, previous = _name(body.get("user"), "user"), _optional(body, "previous_response_id")
     session = _name(headers.get("x-hermes-session"), "X-Hermes-Session")
-    session = session or ("" if previous else user)
-    earlier, said = _split(given)
-    if session or previous:
-        earlier = []
-    if instructions:
-        earlier = [ApiMessage("system", instructions, []), *earlier]
+    options = body.get("stream_options")
+    system = [instructions, *(item.text for item in given if item.role in INSTRUCTION_ROLES)]
+    earlier, said = _split([item for item in given if item.role not in INSTRUCTION_ROLES])
+    retry = headers.get("x-stainless-retry-count", "")
     return ApiRequest(
-        "\n\n".join([*_quoted(earlier), *(item.text for item in said if item.text)]),
-        [file for item in (*earlier, *said) for file in item.files],
+        [] if session or previous else earlier,
+        said,
+        "\n\n".join(text for text in system if text.strip()),
         session,
         named or f"request-{uuid.uuid4().hex}",
+        bool(named),
         user,
         _optional(body, "model") or MODEL_NAME,
         body.get("stream") is True,
+        isinstance(options, dict) and options.get("include_usage") is True,
         previous,
         metadata,
         sum(_length(file) for item in given for file in item.files),
+        int(retry) if retry.isascii() and retry.isdigit() else 0,
         OWNER_CALLER,
     )
 
@@ -155,14 +179,14 @@ def _name(value: Any, what: str) -> str:
     name = "" if value is None else str(value).strip()
     if len(name) > MAX_NAME_CHARS or not name.isprintable():
         text = f"`{what}` must be at most {MAX_NAME_CHARS} printable characters."
-        raise RequestError(text, "invalid_value")
+        raise RequestError(text, "invalid_value", param=what)
     return name
 
 
 def _optional(body: JsonObject, name: str) -> str:
     value = body.get(name)
     if value is not None and not isinstance(value, str):
-        raise RequestError(f"`{name}` must be a string.", "invalid_type")
+        raise RequestError(f"`{name}` must be a string.", "invalid_type", param=name)
     return value or ""
 
 
@@ -171,15 +195,17 @@ def _optional(body: JsonObject, name: str) -> str:
 
 def _transcript(given: Any, name: str) -> list[ApiMessage]:
     if not isinstance(given, list) or not given:
-        raise RequestError(
-            f"`{name}` is required and must be a list of messages.", "missing_required_parameter"
-        )
-    matches = [
-        item for item in given if isinstance(item, dict) and isinstance(item.get("role"), str)
+        text = f"`{name}` is required and must be a list of messages."
+        raise RequestError(text, "missing_required_parameter", param=name)
+    items = [item for item in given if isinstance(item, dict)]
+    reject_trailing(items, name)
+    said = [
+        ApiMessage(role, *_content(item.get("content")))
+        for item in items
+        if isinstance(role := item.get("role"), str)
     ]
-    said = [ApiMessage(item["role"], *_content(item.get("content"))) for item in matches]
     if not any(item.role == "user" for item in said):
-        raise RequestError(f"`{name}` contains no user message.", "invalid_value")
+        raise RequestError(f"`{name}` contains no user message.", "invalid_value", param=name)
     return said
 
 
@@ -198,9 +224,8 @@ def _quoted(earlier: list[ApiMessage]) -> Iterator[str]:
         return
     yield EARLIER_HEADER
     for item in earlier:
-        who = "instructions" if item.role in INSTRUCTION_ROLES else item.role
         lines = item.text.splitlines() or [""]
-        yield "\n".join(f"> {line}" for line in (f"{who}: {lines[0]}", *lines[1:]))
+        yield "\n".join(f"> {line}" for line in (f"{item.role}: {lines[0]}", *lines[1:]))
 
 
 def _content(content: Any) -> tuple[str, list[ApiAttachment]]:

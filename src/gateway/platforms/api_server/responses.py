@@ -1,28 +1,39 @@
-"""API responses in the formats of OpenAI.
-
-Token counts are not available here: `usage` is omitted from chat completions and null in
-responses, as both allow.
-"""
+"""API responses in the formats of OpenAI."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from starlette.responses import JSONResponse
+
+from gateway.platforms.api_server.exchanges import Answer
+from gateway.platforms.api_server.failures import failure_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
 
+    from starlette.responses import Response
+
+    from gateway.platforms.api_server.exchanges import Exchange
+    from gateway.platforms.api_server.failures import ApiError
     from hermes_core.json_values import JsonData
+    from hermes_state.delivery.stored_json import StoredFailure, StoredUsage
 
 DONE_EVENT: Final = "data: [DONE]\n\n"
 KEEP_ALIVE_COMMENT: Final = ": keep-alive\n\n"
 ERROR_TYPES: Final = {
     401: "authentication_error",
-    404: "invalid_request_error",
-    503: "server_error",
-    504: "server_error",
+    402: "insufficient_quota",
+    429: "rate_limit_error",
+}
+FIRST_SERVER_STATUS: Final = 500
+NO_USAGE: Final[StoredUsage] = {
+    "input": 0,
+    "output": 0,
+    "cache_read": 0,
+    "cache_write": 0,
+    "reasoning": 0,
 }
 
 
@@ -34,53 +45,81 @@ class AnswerMetadata(NamedTuple):
     created: int
     previous: str = ""
     metadata: Mapping[str, JsonData] = {}
+    includes_usage: bool = False  # in a last chunk
 
 
-def error(status: int, message: str, code: str, headers: dict[str, str] | None = None) -> Any:
+def error(found: ApiError) -> Response:
     """An error response."""
-    return JSONResponse(error_body(status, message, code), status, headers)
+    return JSONResponse(error_body(found), found.status, found.headers)
 
 
-def error_body(status: int, message: str, code: str) -> dict[str, JsonData]:
+def error_body(found: ApiError) -> dict[str, JsonData]:
     """The body of an error."""
-    kind = ERROR_TYPES.get(status, "invalid_request_error")
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+    is_server = found.status >= FIRST_SERVER_STATUS
+    other = "server_error" if is_server else "invalid_request_error"
+    kind = ERROR_TYPES.get(found.status, other)
+    fields = {"message": found.message, "type": kind, "param": found.param, "code": found.code}
+    return {"error": fields}
 
 
 def models(name: str, created: int) -> dict[str, JsonData]:
     """The list of models: only the agent."""
-    model: dict[str, JsonData] = {
-        "id": name,
-        "object": "model",
-        "created": created,
-        "owned_by": name,
-    }
-    return {"object": "list", "data": [model]}
+    return {"object": "list", "data": [model(name, created)]}
+
+
+def model(name: str, created: int) -> dict[str, JsonData]:
+    """A model."""
+    return {"id": name, "object": "model", "created": created, "owned_by": name}
 
 
 # Chat completions
 
 
-def completion(shape: AnswerMetadata, text: str) -> dict[str, JsonData]:
+def completion(shape: AnswerMetadata, answer: Answer) -> dict[str, JsonData]:
     """A complete answer."""
     choice: dict[str, JsonData] = {
         "index": 0,
-        "message": {"role": "assistant", "content": text, "refusal": None},
+        "message": {"role": "assistant", "content": answer.text, "refusal": None},
         "logprobs": None,
         "finish_reason": "stop",
     }
-    return {**_completion(shape, "chat.completion"), "choices": [choice]}
+    return {
+        **_completion(shape, "chat.completion"),
+        "choices": [choice],
+        "usage": completion_usage(answer.usage),
+    }
 
 
 async def completion_events(
-    shape: AnswerMetadata, pieces: AsyncIterator[str]
+    shape: AnswerMetadata, exchange: Exchange, seconds: float
 ) -> AsyncIterator[str]:
-    """The events of a streamed answer."""
+    """The events of a streamed answer; after a failure the last one is an error."""
     yield _chunk(shape, {"role": "assistant", "content": ""}, None)
-    async for piece in pieces:
+    async for piece in exchange.pieces(seconds):
         yield _chunk(shape, {"content": piece}, None) if piece else KEEP_ALIVE_COMMENT
+    answer = exchange.answer
+    if answer is not None and answer.failure is not None:
+        yield sse_event(error_body(failure_error(answer.failure)), "error")
+        return
     yield _chunk(shape, {}, "stop")
+    if shape.includes_usage:
+        usage = completion_usage(answer.usage if answer else None)
+        chunk = _completion(shape, "chat.completion.chunk")
+        yield sse_event({**chunk, "choices": [], "usage": usage})
     yield DONE_EVENT
+
+
+def completion_usage(usage: StoredUsage | None) -> dict[str, JsonData]:
+    """The tokens of a turn; none of a command."""
+    used = usage or NO_USAGE
+    prompt = used["input"] + used["cache_read"] + used["cache_write"]
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": used["output"],
+        "total_tokens": prompt + used["output"],
+        "prompt_tokens_details": {"cached_tokens": used["cache_read"]},
+        "completion_tokens_details": {"reasoning_tokens": used["reasoning"]},
+    }
 
 
 def _completion(shape: AnswerMetadata, kind: str) -> dict[str, JsonData]:
@@ -99,7 +138,9 @@ def _chunk(shape: AnswerMetadata, delta: dict[str, JsonData], reason: str | None
         "logprobs": None,
         "finish_reason": reason,
     }
-    return sse_event({**_completion(shape, "chat.completion.chunk"), "choices": [choice]})
+    usage: dict[str, JsonData] = {"usage": None} if shape.includes_usage else {}
+    chunk = _completion(shape, "chat.completion.chunk")
+    return sse_event({**chunk, "choices": [choice], **usage})
 
 
 def sse_event(content: dict[str, JsonData], event: str = "") -> str:
@@ -110,15 +151,18 @@ def sse_event(content: dict[str, JsonData], event: str = "") -> str:
 # Responses
 
 
-def response(shape: AnswerMetadata, text: str | None) -> dict[str, JsonData]:
-    """A response; without a text it is in progress."""
-    output = [] if text is None else [_message(shape, text, "completed")]
+def response(shape: AnswerMetadata, answer: Answer | None) -> dict[str, JsonData]:
+    """A response; without an answer it is in progress."""
+    failure = answer.failure if answer else None
+    is_done = answer is not None and failure is None
+    output = [_message(shape, answer.text, "completed")] if answer and is_done else []
+    state = "completed" if is_done else "failed" if failure else "in_progress"
     return {
         "id": f"resp_{shape.token}",
         "object": "response",
         "created_at": shape.created,
-        "status": "in_progress" if text is None else "completed",
-        "error": None,
+        "status": state,
+        "error": _response_error(failure) if failure else None,
         "incomplete_details": None,
         "instructions": None,
         "metadata": shape.metadata,
@@ -130,16 +174,36 @@ def response(shape: AnswerMetadata, text: str | None) -> dict[str, JsonData]:
         "tool_choice": "auto",
         "tools": [],
         "top_p": None,
-        "usage": None,
+        "usage": response_usage(answer.usage) if answer else None,
     }
 
 
-async def response_events(shape: AnswerMetadata, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
-    """The events of a streamed response."""
+def _response_error(failure: StoredFailure) -> dict[str, JsonData]:
+    found = failure_error(failure)
+    return {"code": found.code, "message": found.message}
+
+
+def response_usage(usage: StoredUsage | None) -> dict[str, JsonData]:
+    """The tokens of a turn; none of a command."""
+    used = usage or NO_USAGE
+    prompt = used["input"] + used["cache_read"] + used["cache_write"]
+    return {
+        "input_tokens": prompt,
+        "input_tokens_details": {"cached_tokens": used["cache_read"]},
+        "output_tokens": used["output"],
+        "output_tokens_details": {"reasoning_tokens": used["reasoning"]},
+        "total_tokens": prompt + used["output"],
+    }
+
+
+async def response_events(
+    shape: AnswerMetadata, exchange: Exchange, seconds: float
+) -> AsyncIterator[str]:
+    """The events of a streamed response; after a failure the last one is an error."""
     number, texts = 0, []
     for number, item in enumerate(_opening(shape)):
         yield _event(item, number)
-    async for piece in pieces:
+    async for piece in exchange.pieces(seconds):
         if not piece:
             yield KEEP_ALIVE_COMMENT
             continue
@@ -147,7 +211,9 @@ async def response_events(shape: AnswerMetadata, pieces: AsyncIterator[str]) -> 
         number += 1
         kind = "response.output_text.delta"
         yield _event({"type": kind, **_where(shape), "delta": piece, "logprobs": []}, number)
-    for item in _closing(shape, "".join(texts)):
+    answer = exchange.answer or Answer("")
+    closing = _failing if answer.failure is not None else _closing
+    for item in closing(shape, answer._replace(text="".join(texts))):
         number += 1
         yield _event(item, number)
 
@@ -160,13 +226,22 @@ def _opening(shape: AnswerMetadata) -> Iterator[dict[str, JsonData]]:
     yield {"type": "response.content_part.added", **_where(shape), "part": _part("")}
 
 
-def _closing(shape: AnswerMetadata, text: str) -> Iterator[dict[str, JsonData]]:
+def _failing(shape: AnswerMetadata, answer: Answer) -> Iterator[dict[str, JsonData]]:
+    yield {"type": "response.failed", "response": response(shape, answer)}
+    if answer.failure is not None:
+        found = failure_error(answer.failure)
+        fields: dict[str, JsonData] = {"code": found.code, "message": found.message, "param": None}
+        yield {"type": "error", **fields, **error_body(found)}
+
+
+def _closing(shape: AnswerMetadata, answer: Answer) -> Iterator[dict[str, JsonData]]:
+    text = answer.text
     message = _message(shape, text, "completed")
     where = _where(shape)
     yield {"type": "response.output_text.done", **where, "text": text, "logprobs": []}
     yield {"type": "response.content_part.done", **where, "part": _part(text)}
     yield {"type": "response.output_item.done", "output_index": 0, "item": message}
-    yield {"type": "response.completed", "response": response(shape, text)}
+    yield {"type": "response.completed", "response": response(shape, answer)}
 
 
 def _where(shape: AnswerMetadata) -> dict[str, JsonData]:

@@ -31,6 +31,7 @@ from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendRe
 from gateway.platforms.cursors import Cursors
 from gateway.platforms.deduplication import idempotency_key
 from gateway.platforms.discord import results
+from gateway.platforms.discord.interactions import register_commands, view_of
 from gateway.platforms.discord.listener import (
     IDENTIFY_SECONDS,
     REQUEST_ERRORS,
@@ -74,6 +75,7 @@ class DiscordAdapter(ReportsProblem):
         reactions=True,
         files=True,
         threads=True,
+        buttons=True,
         idempotent=True,
         idempotent_seconds=NONCE_SECONDS,
         longest_text=MAX_TEXT_CHARS,
@@ -115,6 +117,7 @@ class DiscordAdapter(ReportsProblem):
             self._listener = await self._create_listener(receive)
         self._listener.use(session.client)
         await session.open(self._listener)
+        await register_commands(session.client, self._context.commands, self._context.memory)
         return session
 
     async def _create_listener(self, receive: Receive) -> DiscordListener:
@@ -173,6 +176,8 @@ class DiscordAdapter(ReportsProblem):
     async def send(self, outgoing: OutgoingMessage) -> SendResult:
         """Send a text or a file; the key is the nonce by which Discord deduplicates."""
         options: dict[str, Any] = {"nonce": idempotency_key(outgoing.key)[:MAX_NONCE_CHARS]}
+        if (view := view_of(outgoing.buttons)) is not None:
+            options["view"] = view
         try:
             channel = self._channel(outgoing.thread_id or outgoing.chat_id)
             if outgoing.reply_to:

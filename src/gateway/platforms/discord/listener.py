@@ -21,15 +21,16 @@ from yarl import URL
 
 from gateway.platforms.base import MessageEvent
 from gateway.platforms.deduplication import RecentItems
-from gateway.platforms.discord import results
+from gateway.platforms.discord import interactions, results
 from gateway.platforms.names import Platform
 from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS, OrderedQueues
 from gateway.platforms.reconnect import RECONNECT_BACKOFF
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import HermesError, PlatformDownError
+from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from gateway.platforms.base import Receive
     from gateway.platforms.cursors import Cursors
@@ -63,6 +64,12 @@ class DiscordEventHandler(Protocol):
     def messages_deleted(self, channel: int, message_ids: Iterable[int]) -> None:
         """Messages were deleted."""
 
+    def interaction_created(self, interaction: discord.Interaction) -> None:
+        """A command was typed, or a button pressed."""
+
+    def event_failed(self, name: str, data: object, error: Exception) -> None:
+        """An event cannot be read."""
+
     def guild_available(self, guild: discord.Guild) -> None:
         """The channels of a server are known."""
 
@@ -84,8 +91,17 @@ class DiscordClient(discord.Client):
         )
         # The constructor only accepts 30 s or more, which would block a send for that long.
         self.http.max_ratelimit_timeout = MAX_RATE_LIMIT_SECONDS
+        # An event that the library cannot read would end the connection.
+        parsers = self._connection.parsers
+        for name in parsers.keys() - {"READY"}:
+            parsers[name] = functools.partial(self._parse, name, parsers[name])
         self._identify_seconds = identify_seconds
         self.session_opened = asyncio.Event()
+
+    def _parse(self, name: str, parse: Callable[[Any], object], data: Any) -> None:
+        failure = attempt(Step(f"read {name} of Discord", lambda: parse(data)))
+        if failure is not None:
+            self.handler.event_failed(name, data, failure.error)
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
         """Wait before another session is opened."""
@@ -117,6 +133,10 @@ class DiscordClient(discord.Client):
     async def on_raw_bulk_message_delete(self, payload: discord.RawBulkMessageDeleteEvent) -> None:
         """Several messages, deleted at once."""
         self.handler.messages_deleted(payload.channel_id, sorted(payload.message_ids))
+
+    async def on_interaction(self, interaction: discord.Interaction) -> None:
+        """A command or a pressed button."""
+        self.handler.interaction_created(interaction)
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
         """A server whose data has arrived."""
@@ -263,6 +283,19 @@ class DiscordListener:
         for message_id in message_ids:
             self._enqueue(channel, functools.partial(self._receive_deletion, channel, message_id))
 
+    def interaction_created(self, interaction: discord.Interaction) -> None:
+        """Queue a command or a pressed button, after the messages before it."""
+        if interaction.channel_id is not None:
+            job = functools.partial(self._receive_interaction, interaction)
+            self._enqueue(interaction.channel_id, job)
+
+    def event_failed(self, name: str, data: object, error: Exception) -> None:
+        """Set aside an event that cannot be read."""
+        number = data.get("id") if isinstance(data, dict) else None
+        reason = f"{type(error).__name__}: {error}"
+        job = functools.partial(self._guard.set_aside, f"{name} {number}", data, reason)
+        self._queues.add("", job, job)
+
     def _queue_catch_up(self, channel: int) -> None:
         self._enqueue(channel, functools.partial(self._catch_up, channel))
 
@@ -308,6 +341,18 @@ class DiscordListener:
         await self._receive(
             MessageEvent("", source=source, message_id=str(message_id), is_deletion=True)
         )
+
+    async def _receive_interaction(self, interaction: discord.Interaction) -> None:
+        events: list[MessageEvent | None] = []
+
+        async def read() -> None:
+            source = await self._reader.source_of(interaction.user, interaction.channel)
+            events.append(event := interactions.event_of(interaction, source))
+            if event is not None:
+                await self._receive(event)
+
+        await self._guard.handle(f"interaction {interaction.id}", repr(interaction), read())
+        await interactions.confirm(interaction, events[0] if events else None)
 
     async def _receive_once(self, message: discord.Message) -> None:
         if message.id in self._received:

@@ -122,7 +122,9 @@ class DiscordMessageReader:
         ):
             return None
         text, is_named = self._text(message)
-        source = await self._source(message)
+        source = await self.source_of(author, message.channel, message.guild)
+        if source.thread_id is not None:
+            self._threads.add(str(message.id), source.thread_id)
         event = MessageEvent(
             text,
             MessageType.COMMAND if text.startswith("/") else MessageType.TEXT,
@@ -155,22 +157,26 @@ class DiscordMessageReader:
         full_text = "\n".join(filter(None, (text.strip(), *forwarded, *stickers)))
         return full_text, is_named
 
-    async def _source(self, message: discord.Message) -> SessionSource:
-        channel: Any = message.channel
+    async def source_of(
+        self,
+        user: discord.User | discord.Member,
+        channel: Any,
+        guild: discord.Guild | None = None,
+    ) -> SessionSource:
+        """The chat and the sender of a message or an interaction."""
         if isinstance(channel, discord.PartialMessageable):
             channel = await self._look_up(channel)
-        guild = message.guild or getattr(channel, "guild", None)
+        guild = guild or getattr(channel, "guild", None)
         source = SessionSource(
             Platform.DISCORD,
             str(channel.id),
             chat_name=getattr(channel, "name", None),
             chat_type="dm" if isinstance(channel, discord.DMChannel) else "channel",
-            user_id=str(message.author.id),
-            user_name=message.author.display_name,
+            user_id=str(user.id),
+            user_name=user.display_name,
             guild_id=str(guild.id) if guild else None,
         )
         if isinstance(channel, discord.Thread):
-            self._threads.add(str(message.id), str(channel.id))
             source.chat_type, source.thread_id = "thread", str(channel.id)
             source.chat_id = source.parent_chat_id = str(channel.parent_id)
         return source

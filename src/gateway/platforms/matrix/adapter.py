@@ -1,15 +1,16 @@
 """Matrix, as an ordinary account of any homeserver.
 
-Requires `MATRIX_HOMESERVER` and `MATRIX_ACCESS_TOKEN`; the server returns the account. Encrypted
-rooms are NOT supported: their messages are unreadable, which the log and a one-time notice in
-the room report. The bot sends everything unencrypted.
+Requires `MATRIX_HOMESERVER` and `MATRIX_ACCESS_TOKEN`; the server returns the account. Messages in
+encrypted rooms are decrypted, and everything sent there is encrypted.
 
 Under `platforms.matrix` in config.yaml:
 
-    auto_join       true: join rooms the bot is invited to; access control decides who is
-                    answered there
-    timeline_limit  50: messages of a room per sync; further ones are fetched by page
-    sync_seconds    30: timeout of long polling
+    auto_join         true: join rooms the bot is invited to; access control decides who is
+                      answered there
+    only_verified     false: send to the verified devices of encrypted rooms only
+    key_wait_seconds  600: how long a message waits for its key
+    timeline_limit    50: messages of a room per sync; further ones are fetched by page
+    sync_seconds      30: timeout of long polling
 
 A room of two members is a direct chat, as is one that the account lists under `m.direct`.
 Messages from before the first start or before the invitation are ignored. A text that is sent
@@ -24,27 +25,40 @@ import functools
 import json
 import logging
 from typing import TYPE_CHECKING, ClassVar, Final
-from urllib.parse import urlparse
 
 from aiohttp import ClientError, InvalidURL
-from nio import AsyncClient, AsyncClientConfig  # type: ignore[import-untyped] # it has no types
 
+from gateway import config_values
 from gateway.platforms import markdown
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
 from gateway.platforms.deduplication import idempotency_key
-from gateway.platforms.matrix import messages, results
-from gateway.platforms.matrix.listener import MatrixListener, MatrixRooms
+from gateway.platforms.matrix import files, results
+from gateway.platforms.matrix.client import MatrixClient
+from gateway.platforms.matrix.encryption.inbound import KEY_WAIT_SECONDS, EncryptedInbox
+from gateway.platforms.matrix.encryption.key_store import KeyStore, KeyStoreTakenError
+from gateway.platforms.matrix.encryption.machine import ENCRYPTED_TYPE
+from gateway.platforms.matrix.encryption.own_device import open_device
+from gateway.platforms.matrix.encryption.verification import Verifications
+from gateway.platforms.matrix.listener import MatrixListener
 from gateway.platforms.matrix.messages import MatrixMessageReader
+from gateway.platforms.matrix.rooms import MatrixRooms
 from gateway.platforms.problems import ConnectionProblems, ReportsProblem
 from gateway.platforms.quarantine import UpdateGuard
-from hermes_core.errors import PlatformDownError, PlatformRefusedError
+from hermes_core.errors import (
+    HermesError,
+    PlatformDownError,
+    PlatformError,
+    PlatformRefusedError,
+)
 
 if TYPE_CHECKING:
     from gateway.platforms.base import AdapterContext, Receive
+    from gateway.platforms.matrix.encryption.machine import EncryptionMachine
+    from gateway.platforms.matrix.files import UploadedFile
     from hermes_core.json_values import JsonData
 
-MAX_TEXT_CHARS: Final = 12_000  # four bytes per character still fit into an event
-MAX_CONTENT_BYTES: Final = 60_000  # bytes
+MAX_TEXT_CHARS: Final = 11_000  # four bytes per character, encrypted, still fit into an event
+MAX_CONTENT_BYTES: Final = 46_000  # of 65,536 of an event: encryption adds a third
 EDIT_FALLBACK_CHARS: Final = 200  # for clients without support for edits
 
 
@@ -74,17 +88,15 @@ def edit_content(outgoing: OutgoingMessage, message_id: str) -> dict[str, JsonDa
     }
 
 
-def file_content(
-    outgoing: OutgoingMessage, name: str, mime: str, size: int, url: str
-) -> dict[str, JsonData]:
+def file_content(outgoing: OutgoingMessage, name: str, file: UploadedFile) -> dict[str, JsonData]:
     """The event content of an uploaded file; the text is its caption."""
     kind = {"image": "m.image", "audio": "m.audio", "video": "m.video"}
     content: dict[str, JsonData] = {
-        "msgtype": kind.get(mime.partition("/")[0], "m.file"),
+        "msgtype": kind.get(file.mime.partition("/")[0], "m.file"),
         "body": outgoing.text or name,
         "filename": name,
-        "url": url,
-        "info": {"mimetype": mime, "size": size},
+        **file.reference(),
+        "info": {"mimetype": file.mime, "size": file.size},
         "m.mentions": {},
     }
     relation = relation_content(outgoing)
@@ -117,8 +129,11 @@ def _text(text: str, *, is_plain: bool = False) -> dict[str, JsonData]:
 
 log = logging.getLogger(__name__)
 
-REQUEST_SECONDS: Final = 60
+REOPEN_SECONDS: Final = 1.0  # until the other program has finished
 TYPING_MILLISECONDS: Final = 10_000
+NOT_IN_ROOM: Final = SendResult(
+    False, error="the bot is not in this room", error_kind=ErrorKind.FORBIDDEN
+)
 NOT_CONNECTED: Final = SendResult(
     False, error="Matrix is not connected", error_kind=ErrorKind.TRANSIENT
 )
@@ -141,24 +156,31 @@ class MatrixAdapter(ReportsProblem):
         self.account = ""
         self._problems = ConnectionProblems("Matrix")
         self._context = context
-        self._client: AsyncClient | None = None
+        self._client: MatrixClient | None = None
+        self._rooms: MatrixRooms | None = None
+        self._machine: EncryptionMachine | None = None
+        self._listener: MatrixListener | None = None
         self._listen_task: asyncio.Task[None] | None = None
 
     async def connect(self, receive: Receive) -> None:
         """Look up the account and listen from where the last run stopped."""
         await self.disconnect()
         self._problems.clear_all()
-        self._client = client = _client(self._context)
+        secret = self._context.secret
+        self._client = client = MatrixClient(
+            secret("MATRIX_HOMESERVER"), secret("MATRIX_ACCESS_TOKEN")
+        )
         try:
-            listener = await self._create_listener(client)
-            await listener.begin()
+            await self._open(client)
         except (ClientError, OSError, TimeoutError) as error:
             reason = f"No response from the homeserver: {results.describe_exception(error)}"
             raise PlatformDownError(reason) from error
-        listen = functools.partial(listener.run, receive)
+        listen = functools.partial(self._listen, client, receive)
         self._listen_task = self._problems.start_listener(listen)
 
-    async def _create_listener(self, client: AsyncClient) -> MatrixListener:
+    async def _open(self, client: MatrixClient) -> None:
+        """Open the key store and create the listener."""
+        client.before_request = None
         try:
             answer = await client.whoami()
         except (InvalidURL, ValueError) as error:
@@ -166,17 +188,48 @@ class MatrixAdapter(ReportsProblem):
         if results.is_error(answer):
             raise results.platform_error(answer)
         client.user_id = self.account = str(answer.user_id)
+        await self._context.memory.keep("account", self.account)
+        if self._context.records is None:
+            raise PlatformRefusedError("Matrix requires a store for its encryption keys.")
+        store = KeyStore(self._context.records, self.account)
+        extra = self._context.config.extra
+        store.sends_to_all = not config_values.flag(extra.get("only_verified"), default=False)
+        machine = await open_device(client, store, self.account, answer.device_id)
+        rooms = MatrixRooms(client, self.account, await _direct_rooms(client))
+        self._rooms, self._machine = rooms, machine
+        self._listener = await self._create_listener(client, rooms, machine)
+        await self._listener.begin()
+
+    async def _create_listener(
+        self, client: MatrixClient, rooms: MatrixRooms, machine: EncryptionMachine
+    ) -> MatrixListener:
         named = await client.get_displayname(self.account)
         name = "" if results.is_error(named) else named.displayname or ""
-        listed = await client.list_direct_rooms()
-        chats = [] if results.is_error(listed) else listed.rooms.values()
-        direct = [item for chat in chats if isinstance(chat, list) for item in chat]
-        rooms = MatrixRooms(client, self.account, direct)
-        reader = MatrixMessageReader(client, self.account, name, rooms, self._context)
-        extra = self._context.config.extra
-        memory = self._context.memory
-        guard = UpdateGuard(self._context.quarantine)
-        return MatrixListener(client, rooms, reader, memory, self._problems, extra, guard)
+        context = self._context
+        extra = context.config.extra
+        verifications = Verifications(
+            client, machine, self.account, context.memory, context.is_owner, self.send_event
+        )
+        await verifications.clear()
+        seconds = config_values.number(extra.get("key_wait_seconds"), KEY_WAIT_SECONDS, minimum=1)
+        encrypted = EncryptedInbox(
+            machine, verifications, self.send_event, context.is_owner, seconds
+        )
+        reader = MatrixMessageReader(client, self.account, name, rooms, context, machine.decrypt)
+        guard = UpdateGuard(context.quarantine)
+        return MatrixListener(
+            client, rooms, reader, encrypted, context.memory, self._problems, extra, guard
+        )
+
+    async def _listen(self, client: MatrixClient, receive: Receive) -> None:
+        """Listen; if another program has changed the keys, with those."""
+        while self._listener is not None:
+            try:
+                await self._listener.run(receive)
+            except KeyStoreTakenError:
+                log.info("Matrix key store was changed by another program; reading it again")
+                await asyncio.sleep(REOPEN_SECONDS)
+                await self._open(client)
 
     async def disconnect(self) -> None:
         """Stop listening."""
@@ -203,20 +256,29 @@ class MatrixAdapter(ReportsProblem):
             return results.no_response(error)
         return result
 
+    async def send_event(self, room_id: str, kind: str, content: dict[str, JsonData]) -> SendResult:
+        """Send an event of a verification or a notice, to all devices."""
+        key = idempotency_key(room_id, kind, json.dumps(content, sort_keys=True))
+        try:
+            return await self._put(room_id, content, key, kind, is_for_all=True)
+        except (ClientError, TimeoutError) as error:
+            return results.no_response(error)
+
     async def _send_file(self, outgoing: OutgoingMessage) -> SendResult:
         path = outgoing.file
         if self._client is None or path is None:
             return NOT_CONNECTED
         try:
-            answer, mime, size = await messages.upload_file(self._client, path)
-        except (ClientError, TimeoutError) as error:
+            is_encrypted = await self._is_encrypted(outgoing.chat_id)
+            file = await files.upload_file(self._client, path, is_encrypted=is_encrypted)
+        except (ClientError, TimeoutError, PlatformError) as error:
             return results.no_response(error)._replace(may_have_arrived=False)
         except OSError as error:
             text = f"cannot read the file: {error}"
             return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
-        if results.is_error(answer):
-            return results.refusal(answer)._replace(may_have_arrived=False)
-        content = file_content(outgoing, path.name, mime, size, answer.content_uri)
+        if results.is_error(file.answer):
+            return results.refusal(file.answer)._replace(may_have_arrived=False)
+        content = file_content(outgoing, path.name, file)
         return await self._put(outgoing.chat_id, content, idempotency_key(outgoing.key))
 
     async def edit(self, outgoing: OutgoingMessage, message_id: str) -> SendResult:
@@ -229,14 +291,41 @@ class MatrixAdapter(ReportsProblem):
             return results.no_response(error)
 
     async def _put(
-        self, room_id: str, content: dict[str, JsonData], key: str, kind: str = "m.room.message"
+        self,
+        room_id: str,
+        content: dict[str, JsonData],
+        key: str,
+        kind: str = "m.room.message",
+        *,
+        is_for_all: bool = False,
     ) -> SendResult:
-        if self._client is None:
+        client, machine, rooms = self._client, self._machine, self._rooms
+        if client is None or machine is None or rooms is None:
             return NOT_CONNECTED
-        answer = await self._client.room_send(room_id, kind, content, tx_id=key)
+        try:
+            if await self._is_encrypted(room_id):
+                users = (await rooms.get(room_id)).members
+                if not users:
+                    return NOT_IN_ROOM
+                content = await machine.encrypt(
+                    room_id, users, kind, content, is_for_all=is_for_all
+                )
+                kind = ENCRYPTED_TYPE
+            answer = await client.room_send(room_id, kind, content, tx_id=key)
+        except HermesError as error:  # before anything was sent
+            return SendResult(False, error=str(error), error_kind=ErrorKind.TRANSIENT)
         if results.is_error(answer):
             return results.refusal(answer)
         return SendResult(True, message_id=answer.event_id)
+
+    async def _is_encrypted(self, room_id: str) -> bool:
+        """Whether a room is encrypted; one that was encrypted once always is."""
+        if self._machine is None or self._rooms is None:
+            raise PlatformDownError(str(NOT_CONNECTED.error))
+        store = self._machine.store
+        if room_id not in store.encrypted_rooms and (await self._rooms.get(room_id)).is_encrypted:
+            store.add_encrypted_room(room_id)
+        return room_id in store.encrypted_rooms
 
     async def typing(self, chat_id: str, thread_id: str | None = None) -> None:
         """Show the typing indicator."""
@@ -267,21 +356,8 @@ def make(context: AdapterContext) -> MatrixAdapter:
     return MatrixAdapter(context)
 
 
-def _client(context: AdapterContext) -> AsyncClient:
-    """A client without retries: the gateway decides when to retry."""
-    config = AsyncClientConfig(
-        max_limit_exceeded=0, max_timeouts=0, request_timeout=REQUEST_SECONDS
-    )
-    client = AsyncClient(_server_url(context.secret("MATRIX_HOMESERVER")), config=config)
-    client.access_token = context.secret("MATRIX_ACCESS_TOKEN")
-    return client
-
-
-def _server_url(configured: str) -> str:
-    address = (configured if "://" in configured else f"https://{configured}").rstrip("/")
-    result = urlparse(address)
-    if result.scheme not in {"http", "https"} or not result.hostname:
-        raise PlatformRefusedError(
-            "Invalid MATRIX_HOMESERVER. Use a URL such as https://matrix.example.org."
-        )
-    return address
+async def _direct_rooms(client: MatrixClient) -> list[str]:
+    """The rooms that the account lists as direct."""
+    listed = await client.list_direct_rooms()
+    chats = [] if results.is_error(listed) else listed.rooms.values()
+    return [item for chat in chats if isinstance(chat, list) for item in chat]

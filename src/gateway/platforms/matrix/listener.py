@@ -1,130 +1,42 @@
 """Listens to a Matrix server with /sync, without gaps.
 
-The token of a batch is stored once all its messages are received; after a failure the same batch
-is requested again. A limited timeline is completed from the room history first.
+Each room has a queue: a file that takes long to download, or a message that cannot be stored,
+holds up no other room. The token of a batch is stored once its messages and those of all earlier
+batches are received, and the keys in it are stored before the next batch is requested, because
+the server deletes them then. A limited timeline is completed from the room history first.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import itertools
 import json
 import logging
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import ClientError
 
 from gateway import config_values
 from gateway.platforms.matrix import results
+from gateway.platforms.matrix.encryption.key_store import KeyStoreTakenError
+from gateway.platforms.ordered_queues import OrderedQueues
 from gateway.platforms.problems import UNREACHABLE
 from gateway.platforms.reconnect import ReconnectDelay
 from hermes_core.errors import HermesError, PlatformRefusedError
+from hermes_core.isolate import attempt_async
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from nio import AsyncClient  # type: ignore[import-untyped] # it has no types
-
     from gateway.platforms.base import Memory, Receive
+    from gateway.platforms.matrix.client import MatrixClient
+    from gateway.platforms.matrix.encryption.inbound import EncryptedInbox
+    from gateway.platforms.matrix.encryption.undecrypted import WaitingEvent
     from gateway.platforms.matrix.messages import MatrixMessageReader
+    from gateway.platforms.matrix.rooms import MatrixRooms
     from gateway.platforms.problems import ConnectionProblems
     from gateway.platforms.quarantine import UpdateGuard
     from hermes_core.json_values import JsonObject, JsonValue
-
-PRESENT_MEMBERSHIPS: Final = ("join", "invite")
-ROOM_GONE_CODES: Final = (
-    "M_FORBIDDEN",
-    "M_NOT_FOUND",
-)  # the bot was removed from the room
-
-
-class MatrixRoom:
-    """The state of a room."""
-
-    def __init__(self, me: str) -> None:
-        self._me = me
-        self._name = ""
-        self._alias = ""
-        self.members: dict[str, str] = {}  # joined and invited users, with their display names
-        self.is_encrypted = False
-
-    def apply(self, event: JsonObject) -> None:
-        """Apply a state event."""
-        content = config_values.mapping(event.get("content"))
-        if "state_key" not in event:
-            return
-        match event.get("type"):
-            case "m.room.member":
-                self._apply_member(str(event["state_key"]), content)
-            case "m.room.name":
-                self._name = config_values.text(content.get("name"))
-            case "m.room.canonical_alias":
-                self._alias = config_values.text(content.get("alias"))
-            case "m.room.encryption":
-                self.is_encrypted = True
-
-    def _apply_member(self, user: str, content: JsonObject) -> None:
-        if content.get("membership") in PRESENT_MEMBERSHIPS:
-            self.members[user] = config_values.text(content.get("displayname")) or user
-        else:
-            self.members.pop(user, None)
-
-    @property
-    def name(self) -> str | None:
-        """The name of the room: its name, its alias, or its members."""
-        others = [name for user, name in sorted(self.members.items()) if user != self._me]
-        return self._name or self._alias or ", ".join(others[:3]) or None
-
-    def name_of(self, user: str) -> str:
-        """The display name of a user in the room."""
-        return self.members.get(user) or user
-
-    @property
-    def has_two_members(self) -> bool:
-        """Whether the room has at most two members, including invited ones."""
-        return 0 < len(self.members) <= 2
-
-
-class MatrixRooms:
-    """The rooms of an account."""
-
-    def __init__(self, client: AsyncClient, me: str, direct: Iterable[str] = ()) -> None:
-        self._client = client
-        self._me = me
-        self._direct = frozenset(direct)  # listed as direct by the account
-        self._known: dict[str, MatrixRoom] = {}
-
-    async def get(self, room_id: str) -> MatrixRoom:
-        """A room; its state is requested if it is unknown."""
-        if room_id not in self._known:
-            answer = await self._client.room_get_state(room_id)
-            room = MatrixRoom(self._me)
-            if results.is_error(answer):
-                if answer.status_code in ROOM_GONE_CODES:
-                    return room
-                raise results.platform_error(answer)
-            for event in answer.events:
-                room.apply(event)
-            self._known[room_id] = room
-        return self._known[room_id]
-
-    def apply(self, room_id: str, event: JsonObject) -> None:
-        """Apply a state event to a known room."""
-        if room_id in self._known:
-            self._known[room_id].apply(event)
-
-    def forget(self, room_id: str) -> None:
-        """Remove a room that the account has left."""
-        self._known.pop(room_id, None)
-
-    def kind(self, room_id: str, room: MatrixRoom) -> str:
-        """`dm` or `group`; a room with more people is a group, also if it is listed as direct."""
-        is_unknown = not room.members and room_id in self._direct
-        return "dm" if room.has_two_members or is_unknown else "group"
-
-    def is_direct(self, room_id: str) -> bool:
-        """Whether the account lists a room as direct: its messages are for the agent."""
-        return room_id in self._direct
-
 
 log = logging.getLogger(__name__)
 
@@ -134,6 +46,7 @@ TIMELINE_LIMIT: Final = 50
 PAGE_EVENTS: Final = 100
 MAX_PAGES: Final = 100  # of one room; older messages are skipped
 MAX_JOIN_ATTEMPTS: Final = 20
+MAX_OPEN_BATCHES: Final = 20  # batches whose messages are not all received
 PERMANENT_JOIN_CODES: Final = ("M_FORBIDDEN", "M_NOT_FOUND", "M_UNSUPPORTED_ROOM_VERSION")
 STATE_TYPES: Final[list[JsonValue]] = [
     "m.room.member",
@@ -145,6 +58,7 @@ EVENT_TYPES: Final[list[JsonValue]] = [
     "m.room.message",
     "m.room.encrypted",
     "m.room.redaction",
+    "m.key.verification.*",
     *STATE_TYPES,
 ]
 EMPTY_FILTER: Final[JsonObject] = {"types": []}
@@ -164,14 +78,23 @@ def sync_filter(limit: int) -> JsonObject:
     }
 
 
+class OpenBatch:
+    """A batch of events that are not all received."""
+
+    def __init__(self, token: str, rooms: set[str]) -> None:
+        self.token = token
+        self.rooms = rooms  # whose events are not received
+
+
 class MatrixListener:
     """Receives the messages in the rooms of an account."""
 
     def __init__(
         self,
-        client: AsyncClient,
+        client: MatrixClient,
         rooms: MatrixRooms,
         reader: MatrixMessageReader,
+        encrypted: EncryptedInbox,
         memory: Memory,
         problems: ConnectionProblems,
         extra: JsonObject,
@@ -182,61 +105,133 @@ class MatrixListener:
         self._me = str(client.user_id)
         self._rooms = rooms
         self._reader = reader
+        self._encrypted = encrypted
         self._memory = memory
         self._problems = problems
         self._limit = config_values.number(extra.get("timeline_limit"), TIMELINE_LIMIT, minimum=1)
         self._seconds = config_values.number(extra.get("sync_seconds"), SYNC_SECONDS, minimum=1)
         self._is_joining = config_values.flag(extra.get("auto_join"), default=True)
         self._invitations: dict[str, int] = {}  # with the number of attempts
-        self._since = ""
+        self._since = ""  # the position of the next request
+        self._stored = ""  # the position after a restart
+        self._queues = OrderedQueues("Matrix")
+        self._open: deque[OpenBatch] = deque()
+        self._progress = asyncio.Event()
+        self._storing = asyncio.Lock()
 
     async def begin(self) -> None:
         """Load the position of the last run; a first run starts at the newest event."""
         result = await self._memory.recall(f"invitations:{self._me}")
         self._invitations = dict.fromkeys(json.loads(result or "[]"), 0)
-        self._since = await self._memory.recall(f"since:{self._me}") or ""
+        self._since = self._stored = await self._memory.recall(f"since:{self._me}") or ""
         if self._since:
             return
         first = await self._sync("", 0)
+        await self._encrypted.receive(first)
         if await self._accept_invitations(first):
             first = await self._sync(first.next_batch, 0)  # after the history of the joined rooms
+            await self._encrypted.receive(first)
+        self._since = first.next_batch
         await self._store_position(first.next_batch)
 
     async def run(self, receive: Receive) -> None:
         """Sync until cancelled; less often if the server rejects the token."""
         delay = ReconnectDelay()
-        while True:
-            try:
-                await self._receive_batch(receive)
-                delay.reset()
-                self._problems.clear(TOKEN_VARIABLE)
-                self._problems.clear(UNREACHABLE)
-            except (ClientError, HermesError, OSError, TimeoutError) as error:
-                is_refused = isinstance(error, PlatformRefusedError)
-                if is_refused:
-                    self._problems.note(TOKEN_VARIABLE, str(error))
-                pause = delay.next_delay(is_refused=is_refused)
-                reason = results.describe_exception(error)
-                self._problems.note_failure(delay.failures, reason)
-                log.warning("Matrix sync failed: %s; retrying in %g s", reason, pause)
-                await asyncio.sleep(pause)
+        self._open.clear()
+        self._since = self._stored  # what an earlier run has not received is requested again
+        self._encrypted.start(functools.partial(self._receive_waiting, receive))
+        try:
+            while True:
+                try:
+                    await self._receive_batch(receive)
+                    delay.reset()
+                    self._problems.clear(TOKEN_VARIABLE)
+                    self._problems.clear(UNREACHABLE)
+                except KeyStoreTakenError:
+                    raise  # what is in memory is outdated
+                except (ClientError, HermesError, OSError, TimeoutError) as error:
+                    self._rooms.forget_all()
+                    await self._pause(delay, error)
+        finally:
+            await self._encrypted.stop()
+            await self._queues.close()
+            await attempt_async("store Matrix keys", self._encrypted.flush())
+
+    async def _pause(self, delay: ReconnectDelay, error: Exception) -> None:
+        is_refused = isinstance(error, PlatformRefusedError)
+        if is_refused:
+            self._problems.note(TOKEN_VARIABLE, str(error))
+        pause = delay.next_delay(is_refused=is_refused)
+        reason = results.describe_exception(error)
+        self._problems.note_failure(delay.failures, reason)
+        log.warning("Matrix sync failed: %s; retrying in %g s", reason, pause)
+        await asyncio.sleep(pause)
 
     async def _receive_batch(self, receive: Receive) -> None:
+        while len(self._open) >= MAX_OPEN_BATCHES:
+            self._progress.clear()
+            await self._progress.wait()
         batch = await self._sync(self._since, self._seconds)
-        for room_id, info in batch.rooms.join.items():
-            for event in await self._events(room_id, info):
-                work = self._receive_event(receive, room_id, event)
-                await self._guard.handle(str(event.get("event_id")), event, work)
+        rooms = {
+            room_id: await self._events(room_id, info) for room_id, info in batch.rooms.join.items()
+        }
         for room_id in batch.rooms.leave:
             self._rooms.forget(room_id)
         await self._accept_invitations(batch)
-        await self._store_position(batch.next_batch)
+        await self._encrypted.receive(batch)
+        self._open.append(opened := OpenBatch(batch.next_batch, set(rooms)))
+        self._since = batch.next_batch
+        for room_id, events in rooms.items():
+            for event in events:  # at once: an encrypted room gets no plain text from now on
+                self._rooms.apply(room_id, event)
+            job = functools.partial(self._receive_room, receive, room_id, deque(events), opened)
+            self._queues.add(room_id, job, job)
+        await self._store_finished()
+        for waiting in self._encrypted.take_readable():
+            self._receive_waiting(receive, waiting)
+
+    async def _receive_room(
+        self, receive: Receive, room_id: str, events: deque[JsonObject], batch: OpenBatch
+    ) -> None:
+        """Receive the events of a room in order; what is received is not repeated."""
+        while events:
+            event = events[0]
+            work = self._receive_event(receive, room_id, event)
+            await self._guard.handle(str(event.get("event_id")), event, work)
+            events.popleft()
+        batch.rooms.discard(room_id)
+        await self._store_finished()
 
     async def _receive_event(self, receive: Receive, room_id: str, event: JsonObject) -> None:
-        self._rooms.apply(room_id, event)
-        message = await self._reader.message(room_id, event)
-        if message is not None:
+        clear = await self._encrypted.read(room_id, event)
+        if clear is None:
+            return
+        message = await self._reader.message(room_id, clear)
+        if message is not None and not await self._encrypted.answer(message):
             await receive(message)
+        self._encrypted.waiting.remove(str(event.get("event_id")))
+
+    def _receive_waiting(self, receive: Receive, waiting: WaitingEvent) -> None:
+        """Receive an event whose key has arrived."""
+
+        async def job() -> None:
+            if waiting.event_id not in self._encrypted.waiting:
+                return  # it was in a batch that was requested again
+            work = self._receive_event(receive, waiting.room_id, waiting.event)
+            await self._guard.handle(waiting.event_id, waiting.event, work)
+            await self._encrypted.flush()
+
+        self._queues.add(waiting.room_id, job, job)
+
+    async def _store_finished(self) -> None:
+        """Store the position of the last batch before the first open one."""
+        async with self._storing:
+            finished = list(itertools.takewhile(lambda batch: not batch.rooms, self._open))
+            if finished:
+                await self._store_position(finished[-1].token)
+            for _batch in finished:
+                self._open.popleft()
+        self._progress.set()
 
     async def _sync(self, since: str, seconds: int) -> Any:
         self._client.next_batch = ""  # the position of the library is not what was received
@@ -253,12 +248,15 @@ class MatrixListener:
         return answer
 
     async def _store_position(self, token: str) -> None:
-        if token != self._since:
+        if token != self._stored:
+            await self._encrypted.flush()
             await self._memory.keep(f"since:{self._me}", token)
-            self._since = token
+            self._stored = token
 
     async def _events(self, room_id: str, info: Any) -> list[JsonObject]:
         """The events of a room since the last batch, oldest first."""
+        if info.timeline.limited:
+            self._rooms.forget(room_id)  # the state of the batch lacks members
         for event in info.state:
             self._rooms.apply(room_id, event.source)
         events = [item.source for item in info.timeline.events]

@@ -2,79 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import mimetypes
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import urlparse
-
-from aiohttp import ClientError
-from nio import Api  # type: ignore[import-untyped] # it has no types
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway import config_values
 from gateway.platforms import incoming_files
 from gateway.platforms.base import MessageEvent, MessageType
-from gateway.platforms.deduplication import idempotency_key
-from gateway.platforms.matrix import results
+from gateway.platforms.matrix import files, results
+from gateway.platforms.matrix.encryption.machine import ENCRYPTED_TYPE
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
-from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nio import AsyncClient
+    from collections.abc import Awaitable, Callable
 
     from gateway.platforms.base import AdapterContext
-    from gateway.platforms.matrix.listener import MatrixRoom, MatrixRooms
+    from gateway.platforms.matrix.client import MatrixClient
+    from gateway.platforms.matrix.files import MatrixFile
+    from gateway.platforms.matrix.rooms import MatrixRoom, MatrixRooms
     from hermes_core.json_values import JsonObject
-    from hermes_core.media_store import MediaStore, StoredFile
+
+    # Decrypts an event of a room; None if its key is missing.
+    Decrypt = Callable[[str, JsonObject], Awaitable[JsonObject | None]]
 
 log = logging.getLogger(__name__)
-
-DOWNLOAD_TIMEOUT_SECONDS: Final = 120.0
-DEFAULT_MIME: Final = "application/octet-stream"
-
-
-async def store_file(client: AsyncClient, store: MediaStore, file: MatrixFile) -> StoredFile | None:
-    """Download and store a file; None if that fails."""
-    try:
-        data = await _download(client, file, store.max_bytes)
-        return await asyncio.to_thread(store.keep, data, file.name, file.mime)
-    except (ClientError, TimeoutError, UsageError) as error:
-        log.warning("file download failed: %s", results.describe_exception(error))
-        return None
-
-
-async def _download(client: AsyncClient, file: MatrixFile, largest: int) -> bytes:
-    """The bytes of a file, read up to the limit."""
-    if not file.url.startswith("mxc://"):
-        raise UsageError("the file is encrypted or has no URL")
-    incoming_files.check_size(file.size, largest)
-    place = urlparse(file.url)
-    method, path = Api.download(place.netloc, place.path.strip("/"), access_token="-")  # noqa: S106
-    headers = {"Authorization": f"Bearer {client.access_token}"}
-    path = path.partition("?")[0]
-    response: Any = await client.send(method, path, None, headers, None, DOWNLOAD_TIMEOUT_SECONDS)
-    async with response:
-        if response.status != 200:
-            raise UsageError(f"the homeserver returned HTTP {response.status}")
-        return await incoming_files.read_limited(response.content, largest)
-
-
-async def upload_file(client: AsyncClient, path: Path) -> tuple[Any, str, int]:
-    """Upload a file; the response, MIME type and size."""
-    data = await asyncio.to_thread(path.read_bytes)
-    mime = mimetypes.guess_type(path.name)[0] or DEFAULT_MIME
-
-    def provide(_limits: int, _timeouts: int) -> bytes:
-        return data
-
-    async with asyncio.timeout(DOWNLOAD_TIMEOUT_SECONDS):
-        answer, _keys = await client.upload(provide, mime, path.name, filesize=len(data))
-    return answer, mime, len(data)
-
 
 MEDIA_TYPES: Final = {
     "m.image": MessageType.PHOTO,
@@ -89,15 +41,6 @@ FILE_MESSAGE_TYPES: Final = frozenset(MEDIA_TYPES.values()) - {MessageType.LOCAT
 VOICE_KEYS: Final = ("org.matrix.msc3245.voice", "m.voice")
 TEXT_MSGTYPES: Final = ("m.text", "m.emote")
 QUOTE_FALLBACK: Final = re.compile(r"\A(?:>.*(?:\n|\Z))+\n?")
-
-
-class MatrixFile(NamedTuple):
-    """The file of a message."""
-
-    url: str  # empty if it is encrypted
-    name: str
-    mime: str
-    size: int
 
 
 class MatrixMessage(NamedTuple):
@@ -124,7 +67,7 @@ def read_event(event: JsonObject) -> MatrixMessage | None:
     kind = _kind(content)
     if event.get("type") != "m.room.message" or kind is None:
         return None
-    result = file_in(content) if kind in FILE_MESSAGE_TYPES else None
+    result = files.file_in(content) if kind in FILE_MESSAGE_TYPES else None
     reply = _answered(relation)
     text = _caption(content) if result else _body(content)
     return MatrixMessage(
@@ -179,18 +122,6 @@ def _mentioned(content: JsonObject) -> frozenset[str]:
     return frozenset(map(str, users)) if isinstance(users, list) else frozenset()
 
 
-def file_in(content: JsonObject) -> MatrixFile:
-    """The file of a message."""
-    info = config_values.mapping(content.get("info"))
-    name = config_values.text(content.get("filename")) or config_values.text(content.get("body"))
-    return MatrixFile(
-        config_values.text(content.get("url")),
-        name or "file",
-        config_values.text(info.get("mimetype")),
-        config_values.number(info.get("size"), 0),
-    )
-
-
 def _caption(content: JsonObject) -> str:
     """The caption of a file; a body that only repeats the file name is not one."""
     name, body = (
@@ -219,26 +150,24 @@ def without_mention(text: str, me: str, name: str) -> tuple[str, bool]:
     return (result.strip() if is_named else text), is_named
 
 
-ENCRYPTION_NOTICE: Final = "I cannot read encrypted messages. Please use a room without encryption."
-
-
 class MatrixMessageReader:
     """Converts events for one account."""
 
     def __init__(
         self,
-        client: AsyncClient,
+        client: MatrixClient,
         me: str,
         name: str,
         rooms: MatrixRooms,
         context: AdapterContext,
+        decrypt: Decrypt,
     ) -> None:
         self._client = client
         self._me = me
         self._name = name
         self._rooms = rooms
         self._media = context.media
-        self._memory = context.memory
+        self._decrypt = decrypt
 
     async def message(self, room_id: str, event: JsonObject) -> MessageEvent | None:
         """The message of an event; None for other events and own messages."""
@@ -247,9 +176,6 @@ class MatrixMessageReader:
             return None
         if event.get("type") == "m.room.redaction":
             return _deletion(room_id, sender, event)
-        if event.get("type") == "m.room.encrypted":
-            await self._report_encryption(room_id)
-            return None
         sent = read_event(event)
         is_empty = sent is not None and not sent.text.strip() and sent.file is None
         if sent is None or is_empty or not sent.message_id:
@@ -301,6 +227,8 @@ class MatrixMessageReader:
             log.info("replied-to message is unavailable: %s", results.describe_response(answer))
             return
         source = answer.event.source
+        if source.get("type") == ENCRYPTED_TYPE:
+            source = await self._decrypt(room_id, source) or source
         content = config_values.mapping(source.get("content"))
         created.reply_to_text = config_values.text(content.get("body")) or None
         created.is_addressed = created.is_addressed or source.get("sender") == self._me
@@ -308,21 +236,8 @@ class MatrixMessageReader:
     async def _fetch(self, created: MessageEvent, sent: MatrixMessage) -> None:
         if sent.file is None:
             return
-        result = await store_file(self._client, self._media, sent.file)
+        result = await files.store_file(self._client, self._media, sent.file)
         if result is None:
             incoming_files.add_note(created, sent.file.name)
         else:
             incoming_files.attach(created, result, created.message_type)
-
-    async def _report_encryption(self, room_id: str) -> None:
-        """Report an encrypted room once, in the room and in the log."""
-        name = f"encrypted:{self._me}:{room_id}"
-        if await self._memory.recall(name):
-            return
-        log.warning("room %s is encrypted: its messages are unreadable", room_id)
-        content = {"msgtype": "m.notice", "body": ENCRYPTION_NOTICE, "m.mentions": {}}
-        key = idempotency_key(name)
-        answer = await self._client.room_send(room_id, "m.room.message", content, tx_id=key)
-        if results.is_error(answer):
-            log.warning("encryption notice not sent: %s", results.describe_response(answer))
-        await self._memory.keep(name, "said")

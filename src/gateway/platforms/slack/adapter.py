@@ -38,7 +38,7 @@ from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS
 from gateway.platforms.problems import ConnectionProblems, ReportsProblem
 from gateway.platforms.quarantine import UpdateGuard
 from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
-from gateway.platforms.slack import mrkdwn, results
+from gateway.platforms.slack import interactions, mrkdwn, results
 from gateway.platforms.slack.listener import (
     APP_TOKEN_VARIABLE,
     BOT_TOKEN_VARIABLE,
@@ -80,7 +80,12 @@ class SlackAdapter(ReportsProblem):
     """An app in a workspace."""
 
     abilities: ClassVar = Abilities(
-        edit=True, reactions=True, files=True, threads=True, longest_text=MAX_TEXT_CHARS
+        edit=True,
+        reactions=True,
+        files=True,
+        threads=True,
+        buttons=True,
+        longest_text=MAX_TEXT_CHARS,
     )
 
     def __init__(
@@ -242,6 +247,8 @@ def make(context: AdapterContext) -> SlackAdapter:
 def _message(outgoing: OutgoingMessage, text: str, **facts: Any) -> dict[str, Any]:
     """The request parameters; link previews are off, because fetching a URL can leak data."""
     where = {"channel": outgoing.chat_id, "thread_ts": outgoing.thread_id}
+    if outgoing.buttons:
+        facts["blocks"] = interactions.blocks(text, outgoing.buttons)
     return {**where, "text": text, "unfurl_links": False, "unfurl_media": False, **facts}
 
 

@@ -11,7 +11,7 @@ import functools
 import json
 import logging
 import time
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict, cast
 
 from aiohttp import ClientError, WSMsgType
 from slack_sdk.errors import SlackApiError, SlackClientError
@@ -23,9 +23,11 @@ from gateway.platforms.ordered_queues import MAX_QUEUED_JOBS, OrderedQueues
 from gateway.platforms.problems import UNREACHABLE
 from gateway.platforms.reconnect import RECONNECT_BACKOFF
 from gateway.platforms.slack import messages, results
+from gateway.platforms.slack.interactions import interaction_in, read_interaction
 from gateway.platforms.slack.messages import SlackMessage
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
-from hermes_core.json_values import list_in
+from hermes_core.isolate import Step, attempt
+from hermes_core.json_values import list_in, without_lone_surrogates
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession, ClientWebSocketResponse
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from gateway.platforms.problems import ConnectionProblems
     from gateway.platforms.quarantine import UpdateGuard
     from gateway.platforms.reconnect import ReconnectDelay
+    from gateway.platforms.slack.interactions import Interaction
     from gateway.platforms.slack.messages import SlackMessageReader
     from hermes_core.backoff import Backoff
     from hermes_core.json_values import JsonObject
@@ -50,13 +53,22 @@ HEARTBEAT_SECONDS: Final = 20.0
 MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
 
 
+class Envelope(TypedDict, total=False):
+    """A frame that Slack sends: a greeting, an event, or the request to reconnect."""
+
+    type: str
+    envelope_id: str
+    reason: str
+    payload: JsonObject
+
+
 class SlackEventHandler(Protocol):
     """Receives the envelopes of a socket; its methods do not block."""
 
     def connection_opened(self) -> None:
         """A connection was opened; earlier messages may have to be fetched."""
 
-    def take(self, envelope: JsonObject) -> bool:
+    def take(self, envelope: Envelope) -> bool:
         """Take an envelope; whether to acknowledge it at once instead of once it is stored."""
 
 
@@ -128,7 +140,7 @@ class SlackSocket:
         if websocket is None:
             return False
         async for frame in websocket:
-            envelope = _read(frame.data) if frame.type is WSMsgType.TEXT else {}
+            envelope: Envelope = _read(frame.data) if frame.type is WSMsgType.TEXT else {}
             if envelope.get("type") == "disconnect":
                 log.info("Slack requested a reconnect: %s", envelope.get("reason"))
                 if not self._delay.is_stable:
@@ -157,7 +169,7 @@ class SlackSocket:
 
 async def _wait_for_hello(websocket: ClientWebSocketResponse) -> None:
     """Wait for the hello message; close the connection if it does not arrive."""
-    hello: JsonObject = {}
+    hello: Envelope = {}
     try:
         async with asyncio.timeout(HELLO_SECONDS):
             hello = _read((await websocket.receive()).data)
@@ -170,12 +182,14 @@ async def _wait_for_hello(websocket: ClientWebSocketResponse) -> None:
         raise PlatformDownError("Slack opened a connection without a hello message")
 
 
-def _read(data: Any) -> JsonObject:
+def _read(data: Any) -> Envelope:
     try:
         result = json.loads(data) if isinstance(data, str) else None
     except ValueError:
         result = None
-    return result if isinstance(result, dict) else {}
+    if isinstance(result, dict) and "\\ud" in data.lower():
+        result = without_lone_surrogates(result)  # they cannot be stored
+    return cast("Envelope", result) if isinstance(result, dict) else {}
 
 
 BOT_TOKEN_VARIABLE: Final = "SLACK_BOT_TOKEN"  # noqa: S105 - the name of a variable
@@ -245,8 +259,25 @@ class SlackListener:
         """Queue a job; dropped messages are not acknowledged and are fetched later."""
         self._queues.add(channel, job, functools.partial(self._catch_up_again, channel))
 
-    def take(self, envelope: JsonObject) -> bool:
-        """Queue the message of an envelope; True if there is none or it was received before."""
+    def take(self, envelope: Envelope) -> bool:
+        """Queue the message of an envelope; True if there is none or it was received before.
+
+        An envelope that cannot be read is set aside: Slack would send it again.
+        """
+        queued: list[bool] = []
+        step = Step("read a Slack envelope", lambda: queued.append(self._take(envelope)))
+        failure = attempt(step)
+        if failure is not None:
+            self._enqueue("", functools.partial(self._set_aside, envelope, failure.error))
+            return False
+        return queued[0]
+
+    async def _set_aside(self, envelope: Envelope, error: Exception) -> None:
+        name = str(envelope["envelope_id"])
+        await self._guard.set_aside(name, envelope, f"{type(error).__name__}: {error}")
+        await self._socket.acknowledge(name)
+
+    def _take(self, envelope: Envelope) -> bool:
         name = str(envelope["envelope_id"])
         payload = config_values.mapping(envelope.get("payload"))
         is_event = envelope.get("type") == "events_api"
@@ -254,6 +285,11 @@ class SlackListener:
         if deletion is not None and deletion.source is not None:
             job = functools.partial(self._receive_deletion, name, deletion)
             self._enqueue(deletion.source.chat_id, job)
+            return False
+        interaction = interaction_in(str(envelope.get("type")), payload, name)
+        if interaction is not None:
+            job = functools.partial(self._receive_interaction, name, interaction)
+            self._enqueue(interaction.place.channel, job)
             return False
         sent = messages.message_in(payload) if is_event else None
         if sent is None or sent.key in self._received_keys:
@@ -273,6 +309,27 @@ class SlackListener:
     async def _receive_deletion(self, envelope_id: str, deletion: MessageEvent) -> None:
         await self._receive(deletion)
         await self._socket.acknowledge(envelope_id)
+
+    async def _receive_interaction(self, envelope_id: str, interaction: Interaction) -> None:
+        """Receive a command or a pressed button; then the buttons of the message go."""
+        work = self._read_interaction(interaction)
+        await self._guard.handle(interaction.interaction_id, interaction._asdict(), work)
+        await self._socket.acknowledge(envelope_id)
+        if interaction.is_press:
+            try:
+                await self._web.chat_update(
+                    channel=interaction.place.channel,
+                    ts=interaction.place.ts,
+                    text=interaction.message_text or "…",
+                    blocks=[],
+                )
+            except REQUEST_ERRORS as error:
+                log.info("Slack buttons not removed: %s", results.describe_error(error))
+
+    async def _read_interaction(self, interaction: Interaction) -> None:
+        event = await read_interaction(interaction, self._reader)
+        if event is not None:
+            await self._receive(event)
 
     async def _receive_once(self, sent: SlackMessage) -> None:
         if sent.key in self._received_keys:

@@ -204,7 +204,7 @@ class SlackMessageReader:
         mentioned = list(dict.fromkeys(mrkdwn.MENTION_PATTERN.findall(written)))[:MAX_NAME_LOOKUPS]
         names = {item: await self._user(item) for item in mentioned}
         text = mrkdwn.plain_text(written, lambda item: names.get(item, item))
-        source = await self._source(sent)
+        source = await self.source_of(sent)
         is_answer = sent.message.get("parent_user_id") == self._me
         event = MessageEvent(
             text,
@@ -219,7 +219,8 @@ class SlackMessageReader:
         await self._files.add(event, sent.message.get("files"))
         return event if event.text or event.media_urls or is_named else None
 
-    async def _source(self, sent: SlackMessage) -> SessionSource:
+    async def source_of(self, sent: SlackMessage) -> SessionSource:
+        """The chat and the sender of a message."""
         kind, name = await self._channel(sent)
         thread = config_values.text(sent.message.get("thread_ts"))
         thread = "" if thread == sent.ts else thread

@@ -32,7 +32,7 @@ from aiogram.exceptions import (
     TelegramNotFound,
     TelegramUnauthorizedError,
 )
-from aiogram.types import Update, User
+from aiogram.types import BotCommand, CallbackQuery, Message, Update, User
 from aiogram.utils.token import TokenValidationError
 from pydantic import ValidationError
 
@@ -40,7 +40,7 @@ from gateway import config_values
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
 from gateway.platforms.problems import ConnectionProblems, ReportsProblem
 from gateway.platforms.quarantine import UpdateGuard
-from gateway.platforms.telegram.messages import UPDATE_TYPES, TelegramFiles, read_update
+from gateway.platforms.telegram.messages import UPDATE_TYPES, TelegramFiles, read_press, read_update
 from gateway.platforms.telegram.results import TokenRedactor
 from gateway.platforms.telegram.sender import MAX_CHUNK_CHARS, TelegramSender
 from gateway.platforms.telegram.updates import (
@@ -62,6 +62,7 @@ ROUTE_OWNER: Final = "telegram"
 POLL_SECONDS: Final = 30
 FIRST_START_GRACE_SECONDS: Final = 600
 REQUEST_SECONDS: Final = 20
+MAX_MENU_CHARS: Final = 256
 UNAUTHORIZED_TEXT: Final = (
     "Telegram rejected the token. Send /token to @BotFather to see the right one, or /newbot to "
     "create a bot, and set TELEGRAM_BOT_TOKEN."
@@ -80,6 +81,7 @@ class TelegramAdapter(ReportsProblem):
         reactions=True,
         files=True,
         threads=True,
+        buttons=True,
         longest_text=MAX_CHUNK_CHARS,
     )
 
@@ -121,7 +123,20 @@ class TelegramAdapter(ReportsProblem):
             await self.disconnect()
             raise PlatformDownError(f"Telegram: {self._clean(error)}") from None
         self._sender = TelegramSender(bot, self._clean)
+        await self._set_menu(bot)
         log.info("Telegram connected: @%s", me.username)
+
+    async def _set_menu(self, bot: Bot) -> None:
+        """Set the command menu of the bot; it also works without one."""
+        commands = [
+            BotCommand(command=item.name, description=item.help[:MAX_MENU_CHARS])
+            for item in self._context.commands
+        ]
+        try:
+            if commands:
+                await bot.set_my_commands(commands, request_timeout=REQUEST_SECONDS)
+        except AiogramError as error:
+            log.warning("Telegram command menu not set: %s", self._clean(error))
 
     async def _first_start(self) -> int:
         """When this bot was first started."""
@@ -228,9 +243,24 @@ class _UpdateHandler:
             log.warning("Telegram update %s is unreadable: %s: %s", *what)
             await self._guard.set_aside(str(what[0]), raw, f"{what[1]}: {what[2]}")
             return
+        if update.callback_query is not None:
+            await self._press(update.callback_query)
+            return
         event = await read_update(update, self._me, self._files, self._since)
         if event is not None:
             await self._receive(event)
+
+    async def _press(self, query: CallbackQuery) -> None:
+        """Receive the command of a button; then the buttons of the message go."""
+        event = read_press(query)
+        if event is not None:
+            await self._receive(event)
+        try:
+            await query.answer(request_timeout=REQUEST_SECONDS)
+            if isinstance(query.message, Message):
+                await query.message.edit_reply_markup(request_timeout=REQUEST_SECONDS)
+        except AiogramError as error:  # it may have been pressed twice, or long ago
+            log.info("Telegram buttons not removed: %s", type(error).__name__)
 
 
 def _webhook(context: AdapterContext) -> TelegramWebhook | None:

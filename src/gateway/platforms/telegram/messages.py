@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import aiohttp
 from aiogram.exceptions import AiogramError
+from aiogram.types import Message
 
 from gateway.platforms import incoming_files
-from gateway.platforms.base import MessageEvent, MessageType
+from gateway.platforms.base import MessageEvent, MessageType, pressed
 from gateway.platforms.names import Platform
 from gateway.routing.sources import SessionSource
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     from aiogram import Bot
-    from aiogram.types import Message, MessageEntity, Update, User
+    from aiogram.types import CallbackQuery, MessageEntity, Update, User
 
     from gateway.platforms.telegram.results import TokenRedactor
     from hermes_core.media_store import MediaStore, StoredFile
@@ -86,7 +87,8 @@ class TelegramFiles:
         """Download and store a file; OSError if the local disk fails."""
         try:
             data = await self._download_with_retry(file)
-            stored = await asyncio.to_thread(self._media.keep, data, file.name, file.mime)
+            name = "" if file.kind is MessageType.PHOTO else file.name  # a photo has none
+            stored = await asyncio.to_thread(self._media.keep, data, name, file.mime)
         except UsageError:
             return DownloadResult(None, TOO_LARGE_NOTE)
         except _DownloadError as error:
@@ -124,7 +126,8 @@ class _DownloadError(Exception):
     """Telegram did not deliver the file."""
 
 
-UPDATE_TYPES: Final = ("message", "edited_message", "channel_post", "edited_channel_post")
+MESSAGE_UPDATES: Final = ("message", "edited_message", "channel_post", "edited_channel_post")
+UPDATE_TYPES: Final = (*MESSAGE_UPDATES, "callback_query")
 CHAT_TYPES: Final = {"private": "dm", "group": "group", "supergroup": "group"}
 UTF16: Final = "utf-16-le"  # Telegram counts offsets in UTF-16 units
 
@@ -143,7 +146,7 @@ async def read_update(
     name, message = next(
         (
             (update_type, result)
-            for update_type in UPDATE_TYPES
+            for update_type in MESSAGE_UPDATES
             if (result := getattr(update, update_type)) is not None
         ),
         ("", None),
@@ -160,6 +163,24 @@ async def read_update(
     event.is_edit = is_edit
     await _add_file(event, message, files)
     return event if event.text or event.media_urls else None
+
+
+def read_press(query: CallbackQuery) -> MessageEvent | None:
+    """The command of a pressed button; the one who presses it is the sender."""
+    if query.message is None or query.data is None:
+        return None
+    chat = query.message.chat
+    thread = _thread(query.message) if isinstance(query.message, Message) else None
+    source = SessionSource(
+        Platform.TELEGRAM,
+        str(chat.id),
+        chat_name=chat.title or chat.full_name or None,
+        chat_type=CHAT_TYPES.get(chat.type, "channel"),
+        user_id=str(query.from_user.id),
+        user_name=query.from_user.full_name,
+        thread_id=thread,
+    )
+    return pressed(query.data, source, query.id)
 
 
 def _event(message: Message, me: User) -> MessageEvent:

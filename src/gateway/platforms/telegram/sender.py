@@ -15,13 +15,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from aiogram.exceptions import AiogramError, TelegramMigrateToChat
 from aiogram.methods import (
     EditMessageText,
+    SendAudio,
     SendChatAction,
     SendDocument,
     SendMessage,
     SendPhoto,
     SetMessageReaction,
 )
-from aiogram.types import FSInputFile, Message, ReactionTypeEmoji, ReplyParameters
+from aiogram.types import (
+    FSInputFile,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    Message,
+    ReactionTypeEmoji,
+    ReplyParameters,
+)
 
 from gateway.outbound.chunks import split_text, utf16_length
 from gateway.platforms.base import ErrorKind, SendResult
@@ -30,7 +38,7 @@ from gateway.platforms.markdown import parse_tree, split_lines
 from gateway.platforms.telegram.results import failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from aiogram import Bot
@@ -38,7 +46,7 @@ if TYPE_CHECKING:
     from aiogram.types import ReactionTypeUnion
     from markdown_it.tree import SyntaxTreeNode
 
-    from gateway.platforms.base import OutgoingMessage
+    from gateway.platforms.base import Button, OutgoingMessage
     from gateway.platforms.telegram.results import TokenRedactor
 
 INLINE_TAGS: Final = {"strong": "b", "em": "i", "s": "s"}
@@ -160,6 +168,8 @@ MAX_TEXT_UNITS: Final = 4096  # UTF-16 units, as shown
 MAX_CAPTION_UNITS: Final = 1024
 MAX_PHOTO_BYTES: Final = 10 * 1024 * 1024
 PHOTO_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/webp"})
+AUDIO_TYPES: Final = frozenset({"audio/mpeg", "audio/mp4"})  # with a player in Telegram
+SHORT_LABEL_CHARS: Final = 16
 SEND_SECONDS: Final = 30
 FILE_SECONDS: Final = 300
 UNCHANGED_ERROR: Final = "message is not modified"  # an edit without changes is a success
@@ -196,7 +206,9 @@ class TelegramSender:
         result = SendResult(False, error="empty text", error_kind=ErrorKind.BAD_FORMAT)
         for place in range(first, len(parts)):
             reply_to = outgoing.reply_to if place == 0 else None
-            result = await self._send_text(outgoing._replace(text=parts[place], reply_to=reply_to))
+            buttons = outgoing.buttons if place == len(parts) - 1 else ()
+            part = outgoing._replace(text=parts[place], reply_to=reply_to, buttons=buttons)
+            result = await self._send_text(part)
             if not result.success:
                 if place:
                     self._partial.add((outgoing.key, outgoing.text), str(place))
@@ -205,7 +217,12 @@ class TelegramSender:
 
     async def _send_text(self, outgoing: OutgoingMessage) -> SendResult:
         def method(form: FormattedText) -> TelegramMethod[Any]:
-            return SendMessage(text=form.text, parse_mode=form.mode, **_target(outgoing))
+            return SendMessage(
+                text=form.text,
+                parse_mode=form.mode,
+                reply_markup=_keyboard(outgoing.buttons),
+                **_target(outgoing),
+            )
 
         return await self._send_formatted(outgoing.text, method)
 
@@ -243,16 +260,16 @@ class TelegramSender:
 
     async def _send_file(self, outgoing: OutgoingMessage, file: Path) -> SendResult:
         """Send a file with its caption; a text that is too long is sent before it."""
-        is_photo = await asyncio.to_thread(_is_photo, file)
-        if is_photo is None:
+        kind = await asyncio.to_thread(_kind_of, file)
+        if kind is None:
             return SendResult(False, None, f"file not found: {file.name}", ErrorKind.NOT_FOUND)
         if utf16_length(render_html(outgoing.text).shown) > MAX_CAPTION_UNITS:
             sent = await self._send_parts(outgoing)
             if not sent.success:
                 return sent
             outgoing = outgoing._replace(text="", reply_to=sent.message_id)
-        if is_photo:
-            result = await self._send_as("photo", outgoing, file)
+        if kind != "document":
+            result = await self._send_as(kind, outgoing, file)
             if result.error_kind not in {ErrorKind.BAD_FORMAT, ErrorKind.TOO_LONG}:
                 return result
         return await self._send_as("document", outgoing, file)
@@ -263,6 +280,8 @@ class TelegramSender:
             facts = {"caption": caption, "parse_mode": form.mode, **_target(outgoing)}
             if kind == "photo":
                 return SendPhoto(photo=sent, **facts)
+            if kind == "audio":
+                return SendAudio(audio=sent, **facts)
             return SendDocument(document=sent, **facts)
 
         return await self._send_formatted(outgoing.text, method, FILE_SECONDS)
@@ -307,12 +326,25 @@ class TelegramSender:
             log.info("Telegram %s failed: %s", type(method).__name__, result.error)
 
 
-def _is_photo(file: Path) -> bool | None:
-    """Whether a file is sent as a photo; None if it does not exist."""
+def _keyboard(buttons: Sequence[Button]) -> InlineKeyboardMarkup | None:
+    """The buttons below a message, two in a row unless their labels are long."""
+    if not buttons:
+        return None
+    keys = [InlineKeyboardButton(text=item.label, callback_data=item.data) for item in buttons]
+    per_row = 2 if max(len(item.label) for item in buttons) <= SHORT_LABEL_CHARS else 1
+    rows = [keys[first : first + per_row] for first in range(0, len(keys), per_row)]
+    return InlineKeyboardMarkup(inline_keyboard=rows)
+
+
+def _kind_of(file: Path) -> str | None:
+    """How a file is sent: `photo`, `audio` or `document`; None if it does not exist."""
     if not file.is_file():
         return None
     mime = mimetypes.guess_type(file.name)[0]
-    return mime in PHOTO_TYPES and file.stat().st_size <= MAX_PHOTO_BYTES
+    if mime in AUDIO_TYPES:
+        return "audio"
+    is_photo = mime in PHOTO_TYPES and file.stat().st_size <= MAX_PHOTO_BYTES
+    return "photo" if is_photo else "document"
 
 
 def _sendable(text: str) -> str:

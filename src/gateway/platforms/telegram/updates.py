@@ -1,12 +1,15 @@
 """Receives Telegram updates by long polling or a webhook.
 
 Telegram drops updates below the `offset` of a request and delivers the others again, so the
-offset advances only past updates that are stored.
+offset advances only past updates that are stored. Each chat has its own queue: a file that takes
+long to download, or a message that cannot be stored, holds up no other chat.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import hmac
 import json
 import logging
@@ -25,6 +28,7 @@ from aiogram.methods import TelegramMethod
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from gateway.platforms.ordered_queues import OrderedQueues
 from gateway.platforms.problems import UNREACHABLE
 from gateway.platforms.reconnect import ReconnectDelay
 from gateway.platforms.request_body import BodyTimeoutError, BodyTooLargeError, read_body
@@ -102,6 +106,16 @@ class TelegramWebhook:
         return PlainTextResponse("ok")
 
 
+def _chat_of(update: dict[str, Any]) -> str:
+    """The chat of an update, as far as it can be read."""
+    for name in UPDATE_TYPES:
+        message = update.get(name)
+        chat = message.get("chat") if isinstance(message, dict) else None
+        if isinstance(chat, dict):
+            return str(chat.get("id"))
+    return ""
+
+
 def _read(body: bytes) -> dict[str, Any] | None:
     try:
         update = json.loads(body)
@@ -113,6 +127,7 @@ def _read(body: bytes) -> dict[str, Any] | None:
 POLL_BACKOFF: Final = Backoff(1.0, 60.0)
 POLLING_PROBLEM: Final = "polling"
 MAX_CONFLICTS: Final = 3
+OPEN_POLL_SECONDS: Final = 1.0  # between requests while an update is not stored
 TOKEN_ERRORS: Final = (TelegramUnauthorizedError, TelegramNotFound)
 EXTRA_TIMEOUT_SECONDS: Final = 15  # on top of the polling timeout
 POLLING_CONFLICT: Final = (
@@ -138,7 +153,10 @@ class RawUpdates(TelegramMethod[list[dict[str, Any]]]):
 
 
 class UpdatePoller:
-    """Polls for updates until cancelled."""
+    """Polls for updates until cancelled.
+
+    At most one response of updates is open, because each request starts at the oldest one.
+    """
 
     def __init__(
         self,
@@ -155,23 +173,33 @@ class UpdatePoller:
         self._wait_seconds = wait_seconds
         self._problems = problems
         self._delay = ReconnectDelay(backoff)
-        self._next: int | None = None  # the first unacknowledged update
+        self._queues = OrderedQueues("Telegram", backoff)
+        self._open: dict[int, asyncio.Event] = {}  # updates that are not stored, by their IDs
+        self._latest = -1  # the last update that was received
+        self._stored: set[int] = set()  # which the request that is open may return again
         self._conflicts = 0  # in a row
         self._last_warning = ""
 
     async def run(self) -> None:
         """Poll until cancelled."""
-        while True:
-            try:
-                updates = await self._poll()
-            except (AiogramError, OSError, ValueError) as error:
-                await self._handle_error(error)
-                continue
-            self._conflicts = 0
-            self._problems.clear(POLLING_PROBLEM)
-            self._problems.clear(UNREACHABLE)
-            if await self._handle_updates(updates):
+        try:
+            while True:
+                try:
+                    updates = await self._poll()
+                except (AiogramError, OSError, ValueError) as error:
+                    await self._handle_error(error)
+                    continue
+                self._conflicts = 0
+                self._problems.clear(POLLING_PROBLEM)
+                self._problems.clear(UNREACHABLE)
                 self._recover()
+                self._enqueue(updates)
+                await self._wait_for_stored()
+        finally:
+            await self._queues.close()
+            self._latest = self._first_open() - 1
+            self._open.clear()
+            self._stored.clear()
 
     async def _handle_error(self, error: Exception) -> None:
         """Log the error and wait; longer if Telegram rejects the bot."""
@@ -189,20 +217,38 @@ class UpdatePoller:
         await asyncio.sleep(max(pause, retry_after))
 
     async def _poll(self) -> list[dict[str, Any]]:
-        method = RawUpdates(offset=self._next, timeout=self._wait_seconds)
-        return await self._bot(method, request_timeout=self._wait_seconds + EXTRA_TIMEOUT_SECONDS)
+        first = self._first_open()
+        self._stored = {item for item in self._stored if item >= first}
+        seconds = 0 if self._open else self._wait_seconds  # Telegram returns open ones at once
+        method = RawUpdates(offset=first or None, timeout=seconds)
+        return await self._bot(method, request_timeout=seconds + EXTRA_TIMEOUT_SECONDS)
 
-    async def _handle_updates(self, updates: list[dict[str, Any]]) -> bool:
-        """Handle updates in order; False after the first that was not stored."""
+    def _enqueue(self, updates: list[dict[str, Any]]) -> None:
+        """Handle new updates, those of a chat in order."""
         for update in updates:
-            try:
-                await self._handle(update)
-            except (OSError, HermesError) as error:
-                self._warn(f"message not stored, expecting redelivery: {error}")
-                await asyncio.sleep(self._delay.next_delay())
-                return False
-            self._next = int(update["update_id"]) + 1
-        return True
+            update_id = int(update["update_id"])
+            if update_id not in self._open and update_id not in self._stored:
+                self._open[update_id] = asyncio.Event()
+                self._latest = max(self._latest, update_id)
+                job = functools.partial(self._store, update_id, update)
+                self._queues.add(_chat_of(update), job, job)
+
+    async def _store(self, update_id: int, update: dict[str, Any]) -> None:
+        await self._handle(update)
+        self._open.pop(update_id).set()
+        self._stored.add(update_id)
+
+    def _first_open(self) -> int:
+        """The first update that is not stored."""
+        return min(self._open, default=self._latest + 1)
+
+    async def _wait_for_stored(self) -> None:
+        """Wait until the oldest update is stored, but look for new ones after a while."""
+        if self._open:
+            oldest = self._open[min(self._open)]
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(OPEN_POLL_SECONDS):
+                    await oldest.wait()
 
     def _describe(self, error: Exception) -> str:
         if isinstance(error, TelegramConflictError):

@@ -55,18 +55,18 @@ def verify(
     """The signature of a delivery; None if it is missing, invalid or expired."""
     header = headers.get(HERMES_HEADER)
     parts = _parts(header or "")
-    if "v2" in parts:
-        delivery_id, moment = headers.get(DELIVERY_HEADER, ""), parts.get("t", "")
+    if parts.v2 is not None:
+        delivery_id, moment = headers.get(DELIVERY_HEADER, ""), parts.t
         if not _is_current(moment, now) or not DELIVERY_ID_PATTERN.fullmatch(delivery_id):
             return None
         signed = f"{moment}.{route.name}.{delivery_id}.".encode() + body
         expected = _digest(route.secret, signed)
-        is_right = _is_same(parts["v2"], expected)
+        is_right = _is_same(parts.v2, expected)
         return VerifiedSignature(expected, delivery_id) if is_right else None
     if not is_signed(headers, body, route.secret, now, needs_timestamp=route.needs_timestamp):
         return None
     if header is not None:
-        return VerifiedSignature(_digest(route.secret, f"{parts['t']}.".encode() + body))
+        return VerifiedSignature(_digest(route.secret, f"{parts.t}.".encode() + body))
     digest = _digest(route.secret, body)
     return VerifiedSignature(digest, replay_seconds=UNSTAMPED_REPLAY_SECONDS)
 
@@ -80,8 +80,8 @@ def body_signatures(
     """
     found = []
     parts = _parts(headers.get(HERMES_HEADER, ""))
-    stamped = _digest(secret, f"{parts.get('t', '')}.".encode() + body)
-    if _is_same(parts.get("v1", ""), stamped):
+    stamped = _digest(secret, f"{parts.t}.".encode() + body)
+    if _is_same(parts.v1, stamped):
         found.append(VerifiedSignature(stamped))
     if _is_same(headers.get(GITHUB_HEADER, ""), github_signature(secret, body)):
         seconds = UNSTAMPED_REPLAY_SECONDS
@@ -110,13 +110,21 @@ def is_signed(
 
 def _has_valid_timestamp(found: str, body: bytes, secret: str, now: float) -> bool:
     parts = _parts(found)
-    moment = parts.get("t", "")
-    expected = _digest(secret, f"{moment}.".encode() + body)
-    return _is_same(parts.get("v1", ""), expected) and _is_current(moment, now)
+    expected = _digest(secret, f"{parts.t}.".encode() + body)
+    return _is_same(parts.v1, expected) and _is_current(parts.t, now)
 
 
-def _parts(header: str) -> dict[str, str]:
-    return dict(part.strip().partition("=")[::2] for part in header.split(","))
+class SignatureParts(NamedTuple):
+    """The parts of a header with a signature: the time, and a digest for each version."""
+
+    t: str = ""
+    v1: str = ""
+    v2: str | None = None
+
+
+def _parts(header: str) -> SignatureParts:
+    pairs = (part.strip().partition("=")[::2] for part in header.split(","))
+    return SignatureParts(**{name: text for name, text in pairs if name in SignatureParts._fields})
 
 
 def _is_current(moment: str, now: float) -> bool:
@@ -199,13 +207,14 @@ def _url(deliver: Any, label: str) -> str:
         return ""
     if not isinstance(deliver, dict) or set(deliver) != {"url"}:
         raise PlatformRefusedError(f"{label}.deliver may only contain `url`.")
+    text = str(deliver["url"])
     try:
-        url = httpx2.URL(str(deliver["url"]))
+        url = httpx2.URL(text)
     except httpx2.InvalidURL:
         url = httpx2.URL("")
     if url.scheme not in {"http", "https"} or not url.host:
         raise PlatformRefusedError(f"{label}.deliver.url must be an http(s):// URL.")
-    return str(deliver["url"])
+    return text
 
 
 def _number(value: Any, label: str) -> int:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
+    from tui_gateway.protocol import ActiveSessions
 
 EXAMPLES = """\
 examples:
@@ -88,7 +89,8 @@ def _status(arguments: argparse.Namespace, out: CommandOutput) -> int:
             out.hint("The daemon is not running. `hermes` starts it when needed.")
         return 0
     connection = client.connect_to(record, lambda *_: None)
-    sessions = connection.call("session.active_list")["sessions"]
+    answer: ActiveSessions = connection.call("session.active_list")
+    sessions = answer["sessions"]
     connection.close()
     if arguments.json:
         facts = {"url": record.url, "pid": record.pid, "version": record.version}

@@ -7,7 +7,7 @@ import os
 import ssl
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from hermes_core.atomic_files import write_atomically
 from hermes_core.errors import HermesError
@@ -47,6 +47,12 @@ def find_running(home: Path) -> InstanceRecord:
     return result
 
 
+class LinkAnswer(TypedDict):
+    """The answer of `POST /api/auth/links`."""
+
+    url: str
+
+
 def request_link(found: InstanceRecord) -> str:
     """Request a single-use link."""
     import httpx2 as httpx  # noqa: PLC0415 - only to ask
@@ -58,7 +64,8 @@ def request_link(found: InstanceRecord) -> str:
             headers = {"Authorization": f"Bearer {found.token}"}
             answer = client.post(f"{found.url}/api/auth/links", headers=headers)
             answer.raise_for_status()
-            return str(answer.json()["url"])
+            link: LinkAnswer = answer.json()
+            return str(link["url"])
     except (httpx.HTTPError, ValueError, KeyError) as error:
         raise DashboardNotRespondingError(
             f"The dashboard at {found.url} (PID {found.pid}) is not responding: {error}"

@@ -102,21 +102,107 @@ ACTIONS: Final = (
 )
 
 
+MATRIX_ACTIONS: Final = (
+    GatewayAction(
+        "status",
+        "show the device, its keys and messages that cannot be read",
+        "matrix",
+        "status",
+        ("matrix status", "matrix status --json"),
+        has_json=True,
+    ),
+    GatewayAction(
+        "verify", "confirm the emoji of a verification", "matrix", "verify", ("matrix verify",)
+    ),
+    GatewayAction(
+        "cross-sign",
+        "sign the device with new cross-signing keys",
+        "matrix",
+        "cross_sign",
+        ("matrix cross-sign",),
+    ),
+    GatewayAction(
+        "reset",
+        "start with a new device, e.g. after the keys were lost",
+        "matrix",
+        "reset",
+        ("matrix reset",),
+    ),
+)
+MATRIX_KEY_ACTIONS: Final = (
+    GatewayAction(
+        "export",
+        "write the room keys to an encrypted file",
+        "matrix",
+        "export_keys",
+        ("matrix keys export keys.txt",),
+    ),
+    GatewayAction(
+        "import",
+        "read room keys from an encrypted file",
+        "matrix",
+        "import_keys",
+        ("matrix keys import keys.txt",),
+    ),
+)
+MATRIX_EXAMPLES: Final = """\
+examples:
+  hermes gateway matrix status                 show the device and its keys
+  hermes gateway matrix verify                 confirm the emoji of a verification
+  hermes gateway matrix keys export keys.txt   write the room keys to a file
+"""
+MATRIX_KEYS_EXAMPLES: Final = """\
+examples:
+  hermes gateway matrix keys export keys.txt
+  hermes gateway matrix keys import keys.txt
+"""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes gateway`."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for action in ACTIONS:
-        lines = "\n".join(f"  hermes gateway {example}" for example in action.examples)
-        child = add_command(
-            actions,
-            action.name,
-            action.purpose,
-            examples=f"examples:\n{lines}\n",
-            run=_runner(action),
-        )
-        _add_arguments(child, action.name)
-        if action.has_json:
-            add_json_option(child)
+        _add_arguments(_add_action(actions, action), action.name)
+    matrix = add_command(
+        actions, "matrix", "manage encryption keys on Matrix", examples=MATRIX_EXAMPLES
+    )
+    matrix_actions = matrix.add_subparsers(title="actions", metavar="ACTION", required=True)
+    for action in MATRIX_ACTIONS:
+        _add_matrix_arguments(_add_action(matrix_actions, action), action.name)
+    keys = add_command(
+        matrix_actions, "keys", "export and import room keys", examples=MATRIX_KEYS_EXAMPLES
+    )
+    key_actions = keys.add_subparsers(title="actions", metavar="ACTION", required=True)
+    for action in MATRIX_KEY_ACTIONS:
+        _add_matrix_arguments(_add_action(key_actions, action), action.name)
+
+
+def _add_action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], action: GatewayAction
+) -> argparse.ArgumentParser:
+    lines = "\n".join(f"  hermes gateway {example}" for example in action.examples)
+    child = add_command(
+        actions,
+        action.name,
+        action.purpose,
+        examples=f"examples:\n{lines}\n",
+        run=_runner(action),
+    )
+    if action.has_json:
+        add_json_option(child)
+    return child
+
+
+def _add_matrix_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    if name == "verify":
+        parser.add_argument("--yes", action="store_true", help="the emoji are the same")
+        parser.add_argument("--no", action="store_true", help="the emoji differ")
+    elif name == "reset":
+        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    elif name in {"export", "import"}:
+        parser.add_argument("file", metavar="FILE", help="file of room keys")
+    if name == "export":
+        parser.add_argument("--force", action="store_true", help="replace an existing file")
 
 
 def _add_arguments(parser: argparse.ArgumentParser, name: str) -> None:

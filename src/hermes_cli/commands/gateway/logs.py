@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gateway.outbound import direct_send
 from gateway.process.config_loader import config_of_home
 from hermes_cli import history
+from hermes_conversation.slash_commands import hand_off
 from hermes_core import human_format, log_file, paths
 from hermes_core.errors import UsageError
 from hermes_core.json_values import list_in
@@ -255,10 +256,5 @@ def handoff(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Request the hand-off of a conversation to a chat."""
     with history.open_for_writing() as db:
         session_id = db.resolve_resume_session_id(db.lookup.resolve(arguments.session))
-        if not db.request_handoff(session_id, arguments.platform.lower()):
-            raise UsageError(f"A hand-off of {session_id} is already pending.")
-    out.text(
-        f"Handed off {session_id} to {arguments.platform}; "
-        "the gateway will pick it up once it is running."
-    )
+        out.text(f"{session_id}: {hand_off(db, session_id, arguments.platform.lower())}")
     return 0

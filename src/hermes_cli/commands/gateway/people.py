@@ -25,11 +25,9 @@ examples:
   hermes people set telegram:42 --role owner  give a person your rights
   hermes people remove telegram:42            revoke a person's access
 """
-ACTION_EXAMPLES: Final = {
-    "list": "examples:\n  hermes people list\n  hermes people list --json\n",
-    "set": "examples:\n  hermes people set telegram:42 --role member\n",
-    "remove": "examples:\n  hermes people remove telegram:42\n",
-}
+LIST_EXAMPLES: Final = "examples:\n  hermes people list\n  hermes people list --json\n"
+SET_EXAMPLES: Final = "examples:\n  hermes people set telegram:42 --role member\n"
+REMOVE_EXAMPLES: Final = "examples:\n  hermes people remove telegram:42\n"
 COLUMNS: Final = (
     TableColumn("person", style="cyan"),
     TableColumn("name", flexible=True),
@@ -46,11 +44,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json_option(parser)
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=False)
     list_parser = add_command(
-        actions, "list", "list people and their roles", examples=ACTION_EXAMPLES["list"], run=show
+        actions, "list", "list people and their roles", examples=LIST_EXAMPLES, run=show
     )
     add_json_option(list_parser)
     set_parser = add_command(
-        actions, "set", "set the role of a person", examples=ACTION_EXAMPLES["set"], run=set_role
+        actions, "set", "set the role of a person", examples=SET_EXAMPLES, run=set_role
     )
     set_parser.add_argument("person", metavar="PERSON", help="PLATFORM:USER, as listed, or a name")
     set_parser.add_argument(
@@ -60,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         actions,
         "remove",
         "revoke a person's access",
-        examples=ACTION_EXAMPLES["remove"],
+        examples=REMOVE_EXAMPLES,
         run=remove,
     )
     remove_parser.add_argument(

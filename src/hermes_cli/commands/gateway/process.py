@@ -171,9 +171,9 @@ def _print_process(
         out.text(f"  {name}  {platform.get('state')}{why}")
     for problem in problems:
         out.styled(("  ! ", "yellow"), (problem, ""))
-    turns = runtime_status.get("turns") or {}
-    if turns.get("running"):
-        running = human_format.plural(int(turns["running"]), "turn")
+    turns = runtime_status.get("turns")
+    if turns and turns.get("running"):
+        running = human_format.plural(turns["running"], "turn")
         oldest = f"the longest for {turns['oldest_seconds']:.0f} s"
         silent = f"up to {turns['silent_seconds']:.0f} s without progress"
         out.text(f"{running} running, {oldest}, {silent}.")

@@ -51,9 +51,9 @@ SETUP_STEPS: Final = {
     "matrix": (
         "Create an account for the agent on a homeserver and add to .env:",
         "  MATRIX_HOMESERVER=https://matrix.example.org",
-        "Save the access token of the account:",
+        "Log in as the account once, for Hermes only, and save the access token of that login:",
         "  hermes config set keys.matrix",
-        "Encrypted rooms are not supported.",
+        "After the first start, `hermes gateway matrix status` shows its encryption keys.",
     ),
     "discord": (
         "Create an application with a bot in the Discord developer portal, enable its message",

@@ -15,6 +15,7 @@ from hermes_core.config.file import ConfigFile
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from hermes_agent.providers.selection import ModelChoice
     from hermes_cli.output import CommandOutput
@@ -42,27 +43,27 @@ MAX_SHOWN_CHARACTERS = 160
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    purposes = {
-        "list": ("list the selected and the local models", "list --json", print_list),
-        "get": ("download the small built-in model", "get smollm2", download),
-        "use": ("set the default model", "use openrouter:NAME", use),
-        "test": ("send one short question to a model", "test http://127.0.0.1:8080/v1#NAME", test),
-    }
-    children = {
-        name: add_command(
+    purposes: tuple[tuple[str, str, str, Callable[..., int]], ...] = (
+        ("list", "list the selected and the local models", "list --json", print_list),
+        ("get", "download the small built-in model", "get smollm2", download),
+        ("use", "set the default model", "use openrouter:NAME", use),
+        ("test", "send one short question to a model", "test http://127.0.0.1:8080/v1#NAME", test),
+    )
+    list_parser, get_parser, use_parser, test_parser = (
+        add_command(
             actions, name, purpose, examples=f"examples:\n  hermes models {words}\n", run=run
         )
-        for name, (purpose, words, run) in purposes.items()
-    }
-    add_json_option(children["list"])
-    children["get"].add_argument(
+        for name, purpose, words, run in purposes
+    )
+    add_json_option(list_parser)
+    get_parser.add_argument(
         "name", metavar="NAME", choices=[built_in.MODEL_NAME], help=built_in.MODEL_NAME
     )
-    children["get"].add_argument(
+    get_parser.add_argument(
         "--again", action="store_true", help="download even if it is already installed"
     )
-    children["use"].add_argument("name", metavar="NAME", help="model, e.g. anthropic:NAME")
-    children["test"].add_argument(
+    use_parser.add_argument("name", metavar="NAME", help="model, e.g. anthropic:NAME")
+    test_parser.add_argument(
         "name",
         metavar="NAME",
         nargs="?",

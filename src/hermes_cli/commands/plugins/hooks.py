@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, NamedTuple
 
 import hermes_plugin_host
 from hermes_cli import history
@@ -88,7 +88,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json_option(test_parser)
 
 
-class ListedHook(TypedDict):
+class ListedHook(NamedTuple):
     """A hook in JSON output."""
 
     name: str
@@ -106,24 +106,21 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     for hook in HOOKS:
         callbacks = manager.callbacks(hook.name)
         rows.append(
-            {
-                "name": hook.name,
-                "facts": sorted(hook.facts),
-                "moment": hook.moment,
-                "returns": hook.returns,
-                "plugins": [callback.plugin for callback in callbacks],
-                "last_error": next((c.last_error for c in callbacks if c.last_error), ""),
-            }
+            ListedHook(
+                name=hook.name,
+                facts=sorted(hook.facts),
+                moment=hook.moment,
+                returns=hook.returns,
+                plugins=[callback.plugin for callback in callbacks],
+                last_error=next((c.last_error for c in callbacks if c.last_error), ""),
+            )
         )
     if arguments.json:
-        out.json(rows)
+        out.json([row._asdict() for row in rows])
         return 0
     out.table(
         LIST_COLUMNS,
-        [
-            (row["name"], ", ".join(row["plugins"]), row["last_error"], row["moment"])
-            for row in rows
-        ],
+        [(row.name, ", ".join(row.plugins), row.last_error, row.moment) for row in rows],
     )
     return 0
 

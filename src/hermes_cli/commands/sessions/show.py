@@ -151,8 +151,9 @@ def _part_text(part: object) -> str:
         return part
     if not isinstance(part, dict):
         return str(part)
-    if isinstance(part.get("text"), str):
-        return str(part["text"])
+    text = part.get("text")
+    if isinstance(text, str):
+        return text
     kind = str(part.get("type") or "object")
     return f"[{kind.removesuffix('_url').removeprefix('input_')}]"
 

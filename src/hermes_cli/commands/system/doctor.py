@@ -11,7 +11,7 @@ from hermes_cli.parser import add_json_option
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.config.file import ConfigFile
-from hermes_core.errors import StoreError
+from hermes_core.errors import StoreError, UsageError
 from hermes_core.paths import config_path, hermes_home, state_db_path
 from hermes_state import SessionDB
 from hermes_state.store_settings import history_exists
@@ -85,6 +85,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     checks += check_command_analysis()
     checks += health.examine(state_db_path())
     checks += check_chats()
+    checks += check_original_jobs()
     failed = any(check.status == "failed" for check in checks)
     if arguments.json:
         out.json({"ok": not failed, "checks": [as_dict(check) for check in checks]})
@@ -166,6 +167,20 @@ def check_chats() -> list[CheckResult]:
             return _chats(db) if db.engine.columns.has_own_tables else []
     except StoreError:
         return []  # the checks of the store report it
+
+
+def check_original_jobs() -> list[CheckResult]:
+    """Report scheduled jobs of hermes-agent that were not taken over."""
+    from hermes_cli.commands.schedules import original  # noqa: PLC0415 - `--help` does without
+
+    if not original.jobs_path().exists():
+        return []
+    try:
+        text = original.summary()
+    except UsageError as error:
+        return [CheckResult("scheduled jobs", "warning", str(error))]
+    advice = "`hermes cron import` takes them over; nothing of hermes-agent is changed"
+    return [CheckResult("scheduled jobs", "warning", text, advice)] if text else []
 
 
 def _chats(db: SessionDB) -> list[CheckResult]:

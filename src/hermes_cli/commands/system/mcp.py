@@ -11,6 +11,7 @@ from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from hermes_cli.output import CommandOutput
 
@@ -19,6 +20,8 @@ examples:
   hermes mcp add                 install the MCP library
   hermes mcp serve               let other agents list, search and read conversations
   hermes mcp serve --allow-send  also let them send messages to chats
+  hermes mcp serve --http 127.0.0.1:8650
+                                 serve over HTTP to clients with a key of `hermes api-keys`
 
 Configure `hermes mcp serve` as a stdio server in the other agent.
 """
@@ -34,6 +37,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     serve_parser.add_argument(
         "--allow-send", action="store_true", help="also allow sending messages to chats"
     )
+    serve_parser.add_argument(
+        "--allow-approve",
+        action="store_true",
+        help="also allow answering questions of running turns, such as approvals",
+    )
+    serve_parser.add_argument(
+        "--http", metavar="HOST:PORT", help="serve over HTTP; callers need a key"
+    )
     add_command(
         actions,
         "add",
@@ -43,16 +54,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def serve(arguments: argparse.Namespace, _out: CommandOutput) -> int:
-    """Serve on stdio until it is closed."""
+def serve(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Serve on stdio until it is closed, or over HTTP until the process is stopped."""
     if not SDK.is_usable():
         raise UsageError("The MCP library is not installed. Run `hermes mcp add`.")
-    from gateway import mcp_server  # noqa: PLC0415 - the library is slow to load
+    from gateway.mcp_server import server  # noqa: PLC0415 - the library is slow to load
+    from gateway.process.config_loader import Secrets  # noqa: PLC0415 - as above
 
-    db = history.open_for_writing() if arguments.allow_send else history.open_for_reading()
-    with db:
-        mcp_server.build_server(db, may_send=arguments.allow_send).run("stdio")
+    address = _address(arguments.http) if arguments.http is not None else None
+    options = server.McpOptions(arguments.allow_send, arguments.allow_approve)
+    with history.open_for_writing() if any(options) else history.open_for_reading() as db:
+        if address is None:
+            server.build_server(db, options).run("stdio")
+            return 0
+        key = Secrets()("API_SERVER_KEY")
+        try:
+            server.serve_http(db, options, address, key, _announce(out))
+        except (OSError, OverflowError) as error:
+            raise UsageError(f"Cannot listen on {arguments.http}: {error}") from error
     return 0
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit():
+        raise UsageError(f"invalid address {text!r}: use HOST:PORT, e.g. 127.0.0.1:8650")
+    return host.strip("[]"), int(port)
+
+
+def _announce(out: CommandOutput) -> Callable[[str], object]:
+    return lambda url: out.text(f"Serving MCP at {url}. Press Ctrl+C to stop.")
 
 
 def add(_arguments: argparse.Namespace, out: CommandOutput) -> int:

@@ -41,6 +41,23 @@ STORAGE_SETTINGS: Final = (
         maximum=600,
     ),
     Setting(
+        "media.max_mb",
+        "int",
+        5000,
+        "Size of the folder with files of chat messages, in MB. The gateway deletes the oldest "
+        "files beyond it, but none of the last day; 0 means no limit.",
+        minimum=0,
+        maximum=10_000_000,
+    ),
+    Setting(
+        "media.keep_days",
+        "int",
+        0,
+        "Days that files of chat messages are kept; 0 keeps them.",
+        minimum=0,
+        maximum=36500,
+    ),
+    Setting(
         "store.trash_days",
         "int",
         30,

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import random
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast
 from zlib import crc32
 
 import psycopg
@@ -217,8 +217,17 @@ def describe(url: str) -> str:
     return f"postgresql://{host}{port}/{parts.get('dbname') or ''}"
 
 
-def _parts(url: str) -> dict[str, object]:
+class ConnectionParts(TypedDict, total=False):
+    """The parts of a connection string that are shown."""
+
+    host: str
+    service: str
+    port: str | int
+    dbname: str
+
+
+def _parts(url: str) -> ConnectionParts:
     try:
-        return dict(conninfo_to_dict(url))
+        return cast("ConnectionParts", conninfo_to_dict(url))
     except psycopg.Error as error:
         raise ConfigError(f"store.url cannot be used: {error}") from error

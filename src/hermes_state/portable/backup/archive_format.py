@@ -9,7 +9,7 @@ import os
 import re
 import zipfile
 from dataclasses import asdict, dataclass, field
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final, TypedDict
 
 from hermes_core.errors import PortableFileError
 from hermes_core.paths import FILE_MODE
@@ -33,6 +33,13 @@ MAX_FILE_BYTES: Final = 1 << 40
 RESULT_FIELDS: Final = frozenset({"path", "reused_bytes"})
 
 
+class FileFacts(TypedDict):
+    """Size and checksum of a file in a backup."""
+
+    bytes: int
+    sha256: str
+
+
 @dataclass
 class BackupManifest:
     """Content of a backup; `path` and `reused_bytes` are results of the run, not stored."""
@@ -43,7 +50,7 @@ class BackupManifest:
     sessions: int
     messages: int
     with_secrets: bool = False
-    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    files: dict[str, FileFacts] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     path: str = ""
     reused_bytes: int = 0

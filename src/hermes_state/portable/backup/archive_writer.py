@@ -13,7 +13,7 @@ import os
 import struct
 import zipfile
 import zlib
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from hermes_core.atomic_files import sync_folder
 from hermes_core.errors import PortableFileError
@@ -35,6 +35,8 @@ except ImportError:
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from hermes_state.portable.backup.archive_format import FileFacts
 
 COMPRESSION_LEVEL: Final = 1
 DEFLATE_ERROR: Final[type[Exception]] = deflate.error  # type: ignore[assignment]
@@ -72,9 +74,7 @@ class ArchiveWriter:
         _publish(temporary, path)
         sync_folder(path.parent)
 
-    def _add(
-        self, archive: zipfile.ZipFile, raw: IO[bytes], name: str, source: Path
-    ) -> dict[str, Any]:
+    def _add(self, archive: zipfile.ZipFile, raw: IO[bytes], name: str, source: Path) -> FileFacts:
         """Append a compressed file; returns its facts for the manifest.
 
         `zipfile` cannot append compressed data, so the data is written here, and `zipfile`

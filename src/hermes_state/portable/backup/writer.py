@@ -29,7 +29,13 @@ from hermes_state.engine.sqlite.errors import to_store_error
 from hermes_state.engine.sqlite.file_guard import SQLITE_SUFFIXES
 from hermes_state.engine.sqlite.filesystem import disk_full_text
 from hermes_state.engine.sqlite.reader_pool import read_only_uri
-from hermes_state.files import DELETE_FILE, GET_FILE, UNLOCKS_FILE
+from hermes_state.files import (
+    DELETE_FILE,
+    DELETE_RECORDS,
+    GET_FILE,
+    RECORD_PREFIX,
+    UNLOCKS_FILE,
+)
 from hermes_state.portable.backup.archive_format import (
     SECRETS_NAME,
     SETTINGS_NAME,
@@ -103,7 +109,7 @@ def write_backup(
     home = engine.path.parent
     try:
         with work_folder(path.parent, WORK_PREFIX, os.path.realpath(engine.path)) as work:
-            snapshot = _take_snapshot(engine, work, path, watcher)
+            snapshot = _take_snapshot(engine, work, path, watcher, with_secrets=with_secrets)
             watcher.begin("checking the copy …")
             manifest = inspect(snapshot, watcher)
             manifest.created_at = engine.clock.now()
@@ -141,14 +147,18 @@ def _pack(
     manifest.reused_bytes = writer.reused_bytes
 
 
-def _take_snapshot(engine: Engine, work: Path, target: Path, watcher: BackupWatcher) -> Path:
+def _take_snapshot(
+    engine: Engine, work: Path, target: Path, watcher: BackupWatcher, *, with_secrets: bool
+) -> Path:
     """A consistent copy of the store: that of a killed run if the store is unchanged, or a new one.
 
     The state of the files is read before the copy begins, so that a later change is noticed.
     """
-    snapshot, record = work / "snapshot.db", work / "snapshot.json"
+    kind = "snapshot-with-secrets" if with_secrets else "snapshot"
+    snapshot, record = work / f"{kind}.db", work / f"{kind}.json"
     if not engine.database.is_file:
-        return _copy_database(engine, snapshot, watcher)
+        _copy_database(engine, snapshot, watcher)
+        return snapshot if with_secrets else _remove_records(snapshot)
     files_state = _files_state(engine.path)
     if files_state is not None and snapshot.exists() and _read_record(record) == files_state:
         return snapshot
@@ -156,9 +166,23 @@ def _take_snapshot(engine: Engine, work: Path, target: Path, watcher: BackupWatc
     for suffix in SQLITE_SUFFIXES:
         snapshot.with_name(snapshot.name + suffix).unlink(missing_ok=True)
     _copy_store(engine, snapshot, target, watcher)
+    if not with_secrets:
+        _remove_records(snapshot)
     if files_state is not None:
         _sync(snapshot)
         write_atomically(record, json.dumps(files_state))
+    return snapshot
+
+
+def _remove_records(snapshot: Path) -> Path:
+    """Delete the records of platforms from a copy, which contain private keys."""
+    try:
+        with contextlib.closing(driver.connect(str(snapshot), 10)) as connection:
+            if _value(connection, "SELECT 1 FROM sqlite_master WHERE name = 'hermes_file'"):
+                connection.execute("PRAGMA secure_delete = ON")
+                connection.execute(DELETE_RECORDS, (len(RECORD_PREFIX), RECORD_PREFIX))
+    except sqlite3.Error as error:
+        raise to_store_error(error, snapshot) from error
     return snapshot
 
 

@@ -1,0 +1,185 @@
+"""Budgets per day in tokens and dollars: for each person, and for all of them together.
+
+What exceeds a budget waits: messages in the inbox, scheduled jobs before their next run. It
+continues when the next day begins in the configured time zone, or when the budget is raised.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_core import time_zones
+from hermes_core.config.file import ConfigFile
+from hermes_core.schedules.local_times import local_time, moment_of
+from hermes_state.schedules.rows import RunUsage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from zoneinfo import ZoneInfo
+
+    from gateway.routing.sources import SessionSource
+    from hermes_core.config.file import Settings
+    from hermes_state import SessionDB
+    from hermes_state.delivery.stored_json import ReplyTarget
+
+log = logging.getLogger(__name__)
+
+NOTICE: Final = (
+    "{reason} {what} from {when} on, or as soon as the budget is raised. Nothing is lost."
+)
+REREAD_SECONDS: Final = 2.0
+MESSAGES_WAIT: Final = "Your messages wait and are answered"
+JOBS_WAIT: Final = "Your scheduled jobs wait and run"
+
+
+class UserKey(NamedTuple):
+    """A person on a platform."""
+
+    platform: str
+    user_id: str
+
+
+class Limits(NamedTuple):
+    """Limits per day; 0 means no limit."""
+
+    user_dollars: float = 0.0
+    user_tokens: int = 0
+    all_dollars: float = 0.0
+    all_tokens: int = 0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Limits:
+        """The limits in the settings."""
+        return cls(
+            settings.get_float("gateway.user_dollars_per_day"),
+            settings.get_int("gateway.user_tokens_per_day"),
+            settings.get_float("gateway.dollars_per_day"),
+            settings.get_int("gateway.tokens_per_day"),
+        )
+
+
+class ExceededBudget(NamedTuple):
+    """A budget that is used up, and when the next day begins."""
+
+    reason: str
+    until: float
+
+
+class BudgetExceededError(Exception):
+    """The turn of a message has to wait for a budget."""
+
+    def __init__(self, exceeded: ExceededBudget) -> None:
+        super().__init__(exceeded.reason)
+        self.exceeded = exceeded
+
+
+class Budgets:
+    """What was used today, compared with the limits."""
+
+    def __init__(self, db: SessionDB, read_limits: Callable[[], Limits], zone: ZoneInfo) -> None:
+        self._db = db
+        self._read_limits = read_limits  # read again while something waits
+        self._zone = zone
+        self._limits = read_limits()
+        self._read_at = time.monotonic()
+
+    @classmethod
+    def of(cls, db: SessionDB, settings: Settings) -> Budgets:
+        """The budgets in the settings."""
+        zone = time_zones.find_zone(settings.get_str("display.timezone"))
+        return cls(db, _configured_limits, zone)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether any limit is set."""
+        return any(self._limits)
+
+    def exceeded(self, user: UserKey) -> ExceededBudget | None:
+        """The budget that a person has to wait for; None if there is none."""
+        if not self.is_limited:
+            return None
+        reason = self._reason(user, self._today())
+        if reason and time.monotonic() - self._read_at >= REREAD_SECONDS:  # it may be raised
+            self._limits, self._read_at = self._read_limits(), time.monotonic()
+            reason = self._reason(user, self._today())
+        return ExceededBudget(reason, self._tomorrow()) if reason else None
+
+    def _reason(self, user: UserKey, day: str) -> str:
+        limits, chats = self._limits, self._db.chats
+        if limits.user_dollars and chats.spending(*user, day=day) >= limits.user_dollars:
+            return f"Your daily budget of ${limits.user_dollars:g} is used up."
+        if limits.user_tokens and chats.tokens(*user, day=day) >= limits.user_tokens:
+            return f"Your daily budget of {limits.user_tokens:,} tokens is used up."
+        if limits.all_dollars and chats.spending_of_all(day) >= limits.all_dollars:
+            return f"The daily budget of ${limits.all_dollars:g} for all people is used up."
+        if limits.all_tokens and chats.tokens_of_all(day) >= limits.all_tokens:
+            return f"The daily budget of {limits.all_tokens:,} tokens for all people is used up."
+        return ""
+
+    def add(self, user: UserKey, usage: RunUsage) -> None:
+        """Record what a turn has used, if a limit is set."""
+        limits, day = self._limits, self._today()
+        if usage.dollars > 0 and (limits.user_dollars or limits.all_dollars):
+            self._db.chats.add_spending(*user, day=day, dollars=usage.dollars)
+        if usage.tokens > 0 and (limits.user_tokens or limits.all_tokens):
+            self._db.chats.add_tokens(*user, day=day, tokens=usage.tokens)
+
+    def notify(
+        self,
+        user: UserKey,
+        exceeded: ExceededBudget,
+        platform: str,
+        target: ReplyTarget,
+        what: str,
+    ) -> None:
+        """Send a notice to a chat, once per person and day."""
+        when = datetime.fromtimestamp(exceeded.until, self._zone).strftime("%Y-%m-%d %H:%M %Z")
+        self._db.outbox.add(
+            f"budget:{user.platform}:{user.user_id}:{self._today()}",
+            platform=platform,
+            target=target,
+            payload={"text": NOTICE.format(reason=exceeded.reason, what=what, when=when)},
+        )
+
+    def release(self) -> bool:
+        """Release the chats and jobs whose budget is free again; whether there were any."""
+        free = [
+            place
+            for place in self._db.paused_places.all()
+            if self.exceeded(UserKey(place.platform, place.user_id)) is None
+        ]
+        for place in free:
+            self._db.paused_places.release(place.session_key)
+            log.info("messages of %s no longer wait for a budget", place.session_key)
+        return bool(free)
+
+    def _today(self) -> str:
+        return local_time(self._db.clock.now(), self._zone).date().isoformat()
+
+    def _tomorrow(self) -> float:
+        today, midnight = local_time(self._db.clock.now(), self._zone).date(), datetime.min.time()
+        return moment_of(datetime.combine(today + timedelta(days=1), midnight), self._zone)
+
+
+def _configured_limits() -> Limits:
+    return Limits.of(ConfigFile.of_home().settings())
+
+
+def user_key(source: SessionSource) -> UserKey:
+    """The person of a message, by whom usage is counted."""
+    return UserKey(source.platform.value, source.user_id or source.chat_id)
+
+
+def usage_of(db: SessionDB, session_id: str) -> RunUsage:
+    """Tokens and dollars of a conversation and its sub-agents; cached tokens count as well."""
+    totals = db.usage.with_tasks(session_id)
+    tokens = (
+        totals.input_tokens
+        + totals.output_tokens
+        + totals.cache_read_tokens
+        + totals.cache_write_tokens
+    )
+    return RunUsage(int(tokens), float(totals.cost_usd))

@@ -1,0 +1,1 @@
+"""End-to-end encryption: the keys of the bot's device, and what is done with them."""

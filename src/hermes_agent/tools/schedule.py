@@ -1,0 +1,90 @@
+"""`schedule` sets reminders and scheduled jobs; all but listing them needs approval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from hermes_agent.permissions.command_review import CommandReview
+from hermes_agent.permissions.verdicts import RiskFinding
+from hermes_agent.tools.arguments import (
+    ToolError,
+    choice,
+    number,
+    parameter,
+    reporting_errors,
+    schema,
+    text,
+)
+from hermes_agent.tools.base import Tool, success
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from hermes_agent.tools.base import ToolContext
+    from hermes_core.json_values import JsonObject
+
+SCHEDULE_TOOL: Final = "schedule"
+ACTIONS: Final = ("list", "add", "remind", "remove")
+DESCRIPTION: Final = (
+    "Set reminders and scheduled jobs for the user. `remind` sends a text at a time, `add` runs a "
+    "prompt as a task of its own and sends the answer, `list` shows them, `remove` deletes one. "
+    "Schedules: 'in 20 minutes', 'tomorrow 9:00', 'every weekday 8:00', 'every 2 hours', "
+    "'2026-12-24 18:00', '0 8 * * 1-5'."
+)
+MAX_NUMBER: Final = 2**62
+
+
+class SchedulesJobs(Protocol):
+    """The scheduled jobs of the person of a conversation."""
+
+    def add(self, kind: str, schedule: str, prompt: str) -> JsonObject:
+        """Store a reminder or a job; what was stored."""
+
+    def list(self) -> list[JsonObject]:
+        """The jobs of the person."""
+
+    def remove(self, job_id: int) -> JsonObject:
+        """Delete a job of the person."""
+
+
+def schedule_tool(jobs: SchedulesJobs) -> Tool:
+    """The tool."""
+    return Tool(
+        SCHEDULE_TOOL,
+        DESCRIPTION,
+        schema(
+            "action",
+            action=parameter("string", enum=list(ACTIONS)),
+            schedule=parameter("string", "when, for add and remind"),
+            text=parameter("string", "the prompt, or the text of the reminder"),
+            number=parameter("integer", "of the job, for remove"),
+        ),
+        reporting_errors(lambda arguments, _context: _run(jobs, arguments)),
+        is_parallel=False,
+    )
+
+
+def _run(jobs: SchedulesJobs, arguments: JsonObject) -> str:
+    action = choice(arguments, "action", ACTIONS)
+    try:
+        if action == "list":
+            return success(jobs=jobs.list())
+        if action == "remove":
+            return success(removed=jobs.remove(number(arguments, "number", 0, 0, MAX_NUMBER)))
+        kind = "reminder" if action == "remind" else "job"
+        return success(added=jobs.add(kind, text(arguments, "schedule"), text(arguments, "text")))
+    except UsageError as error:
+        raise ToolError(str(error)) from error
+
+
+def review_call(arguments: JsonObject, context: ToolContext) -> tuple[str, CommandReview]:
+    """How a call is shown, and whether it needs approval."""
+    del context
+    action = str(arguments.get("action"))
+    if action == "list":
+        return "schedule list", CommandReview((), True)
+    if action == "remove":
+        finding = RiskFinding("schedule", "removes a scheduled job")
+        return f"schedule remove {arguments.get('number')}", CommandReview((finding,), True)
+    shown = f"schedule {action} {arguments.get('schedule')!r}: {arguments.get('text')}"
+    reason = "sets a reminder" if action == "remind" else "schedules a job that runs without you"
+    return shown, CommandReview((RiskFinding("schedule", reason),), True)

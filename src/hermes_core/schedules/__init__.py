@@ -1,0 +1,1 @@
+"""Schedules: expressions, the rules they become, and what is due after a downtime."""

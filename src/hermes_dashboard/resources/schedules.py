@@ -1,0 +1,148 @@
+"""Scheduled jobs and their runs.
+
+A page may pause, continue, run and delete jobs, which grants nothing. Jobs are created and
+changed in a terminal or a chat.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import HTTPException, Query, Response
+
+from hermes_conversation import scheduled_jobs
+from hermes_core.errors import UsageError
+from hermes_dashboard.models.schedules import (
+    JobNumber,
+    ScheduledJobs,
+    ScheduledJobView,
+    ScheduledRun,
+    ScheduledRuns,
+)
+from hermes_dashboard.models.text import problems
+from hermes_dashboard.routes import ResourceRouter
+from hermes_state.schedules.rows import JobTotals
+
+if TYPE_CHECKING:
+    from hermes_dashboard.context import DashboardContext
+    from hermes_state import SessionDB
+    from hermes_state.schedules.rows import Occurrence, ScheduledJob
+
+
+def router(context: DashboardContext) -> ResourceRouter:
+    """The routes of scheduled jobs."""
+    routes = ResourceRouter("/api/schedules", tag="schedules")
+    _add_lists(routes, context.db)
+    _add_changes(routes, context.db)
+    return routes
+
+
+def _add_lists(routes: ResourceRouter, db: SessionDB) -> None:
+    @routes.get("", response_model=ScheduledJobs, responses=problems(503))
+    def list_jobs(*, with_done: bool = False) -> ScheduledJobs:
+        """All scheduled jobs and reminders, with their next occurrences and costs."""
+        totals = db.schedules.totals()
+        jobs = db.schedules.all(with_done=with_done)
+        return ScheduledJobs(items=[_view(db, job, totals.get(job.job_id)) for job in jobs])
+
+    @routes.get("/runs", response_model=ScheduledRuns, responses=problems(503))
+    def list_runs(
+        job: JobNumber | None = None, limit: Annotated[int, Query(ge=1, le=500)] = 50
+    ) -> ScheduledRuns:
+        """Runs of one job or of all, the latest first, with state, cost and conversation."""
+        return ScheduledRuns(items=[_run(each) for each in db.schedules.history(job, limit)])
+
+
+def _add_changes(routes: ResourceRouter, db: SessionDB) -> None:
+    @routes.post(
+        "/{number}/pause", response_model=ScheduledJobView, responses=problems(404, 409, 503)
+    )
+    def pause(number: JobNumber) -> ScheduledJobView:
+        """Pause a job."""
+        job = _find(db, number)
+        if not db.schedules.pause(number, "paused on the dashboard"):
+            raise HTTPException(409, f"Job {number} is not active: it is {job.state}.")
+        return _view(db, _find(db, number))
+
+    @routes.post(
+        "/{number}/resume", response_model=ScheduledJobView, responses=problems(404, 409, 503)
+    )
+    def resume(number: JobNumber) -> ScheduledJobView:
+        """Continue a paused job with its next occurrence."""
+        job = _find(db, number)
+        try:
+            is_resumed = scheduled_jobs.resume_job(db, job)
+        except UsageError as error:
+            raise HTTPException(409, str(error)) from error
+        if not is_resumed:
+            raise HTTPException(409, f"Job {number} is not paused: it is {job.state}.")
+        return _view(db, _find(db, number))
+
+    @routes.post(
+        "/{number}/run",
+        status_code=202,
+        response_model=ScheduledRun,
+        responses=problems(404, 503),
+    )
+    def run_now(number: JobNumber) -> ScheduledRun:
+        """Request a run now; the gateway runs it."""
+        occurrence = db.schedules.request_run(number)
+        if occurrence is None:
+            raise _missing(number)
+        return _run(occurrence)
+
+    @routes.delete(
+        "/{number}", status_code=204, response_class=Response, responses=problems(404, 503)
+    )
+    def remove(number: JobNumber) -> None:
+        """Delete a job; its conversations and finished runs are kept."""
+        if not db.schedules.remove(number):
+            raise _missing(number)
+
+
+def _missing(number: int) -> HTTPException:
+    return HTTPException(404, f"No scheduled job {number}.")
+
+
+def _find(db: SessionDB, number: int) -> ScheduledJob:
+    job = db.schedules.get(number)
+    if job is None:
+        raise _missing(number)
+    return job
+
+
+def _view(db: SessionDB, job: ScheduledJob, totals: JobTotals | None = None) -> ScheduledJobView:
+    totals = totals or db.schedules.totals().get(job.job_id, JobTotals())
+    return ScheduledJobView(
+        number=job.job_id,
+        name=job.name,
+        kind=job.kind,
+        prompt=job.prompt,
+        schedule=job.schedule,
+        time_zone=job.zone,
+        catch_up=job.catch_up,
+        model=job.model,
+        to=scheduled_jobs.describe_target(job.target),
+        person=f"{job.platform}:{job.user_id}",
+        role=job.role,
+        state=job.state,
+        reason=job.reason,
+        waits_for_budget=job.is_held,
+        runs_left=job.runs_left,
+        failures=job.failures,
+        next=scheduled_jobs.next_occurrences(job, db.clock.now()),
+        created_at=job.created_at,
+        runs=totals.runs,
+        failed_runs=totals.failed,
+        tokens=totals.tokens,
+        dollars=totals.dollars,
+        last_state=totals.last_state,
+        last_at=totals.last_at,
+    )
+
+
+def _run(occurrence: Occurrence) -> ScheduledRun:
+    facts = occurrence._asdict()
+    facts |= {"id": facts.pop("occurrence_id"), "job": facts.pop("job_id")}
+    del facts["inbox_id"]
+    return ScheduledRun(**facts)

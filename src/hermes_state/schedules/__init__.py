@@ -1,0 +1,1 @@
+"""Scheduled jobs and their occurrences."""
