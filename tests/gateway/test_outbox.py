@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gateway.outbound.sender import DUPLICATE_NOTE
+from gateway.outbound.sender import DUPLICATE_NOTE, OutboxSender
 from gateway.platforms.base import Abilities, ErrorKind, SendResult
 from hermes_core.media_store import MediaStore
 from support.gateways import running_gateway
@@ -56,6 +57,40 @@ def stored_reply(db: SessionDB, outbox_id: int) -> StoredReply:
     reply = db.chats.reply(outbox_id)
     assert reply is not None
     return reply
+
+
+class SlowAdapter(FaultyAdapter):
+    """An adapter whose first message is on its way until the test lets it arrive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_arrive = asyncio.Event()
+        self.sent: list[str] = []
+
+    async def send(self, outgoing: OutgoingMessage) -> SendResult:
+        self.attempts += 1
+        await self.may_arrive.wait()
+        self.sent.append(outgoing.text)
+        return SendResult(True, outgoing.text)
+
+
+async def test_a_reply_that_waits_for_an_earlier_one_is_sent_before_the_sender_stops(
+    db: SessionDB,
+) -> None:
+    slow = SlowAdapter()
+    sender = OutboxSender(db, "telegram", slow)
+
+    def add(text: str) -> None:
+        db.outbox.add(text, platform="telegram", target={"chat_id": "1"}, payload={"text": text})
+
+    add("first")
+    running = asyncio.create_task(sender.run())
+    await async_wait_until(lambda: slow.attempts)
+    add("second")
+    sender.stop()
+    slow.may_arrive.set()
+    await running
+    assert slow.sent == ["first", "second"]
 
 
 class RefusingAdapter(FaultyAdapter):

@@ -78,6 +78,8 @@ class OutboxSender:
                 self.wake()
             if reply is not None:
                 await self._send(reply)
+                # At the end of the process, too, the next reply of the chat is due now.
+                has_more = has_more or self._is_stopping
                 if has_more:
                     continue
             if self._is_stopping:
