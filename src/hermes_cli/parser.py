@@ -56,6 +56,9 @@ COMMANDS = (
         "manage conversations",
     ),
     CommandEntry(
+        "import", "hermes_cli.commands.imports.command", "import conversations of other agents"
+    ),
+    CommandEntry(
         "achievements", "hermes_cli.commands.achievements.command", "show earned achievements"
     ),
     CommandEntry(

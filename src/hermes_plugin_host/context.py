@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes_achievements.catalogue import Achievement
+    from hermes_import.sources import AgentSource
     from hermes_plugin_host.manifest import PluginManifest
 
 log = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ class Registrations:
     tools: list[PluginTool] = field(default_factory=list)
     achievements: list[Achievement] = field(default_factory=list)
     platforms: list[ChatPlatform] = field(default_factory=list)
+    agent_sources: list[AgentSource] = field(default_factory=list)
 
 
 class PluginContext:
@@ -136,6 +138,13 @@ class PluginContext:
         self.registered.platforms.append(
             ChatPlatform(name, label or name, make, tuple(requires_env))
         )
+
+    def register_agent_source(self, source: AgentSource) -> None:
+        """Add an agent whose history `hermes import` can read.
+
+        *source* implements the protocol in `hermes_import.sources`.
+        """
+        self.registered.agent_sources.append(source)
 
     def register_achievement(self, **fields: Any) -> None:
         """Add an achievement; docs/reference/achievements.md describes the fields."""

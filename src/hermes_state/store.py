@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from hermes_state.delivery.people import PeopleRepository
     from hermes_state.delivery.routes import RouteRepository
     from hermes_state.files import FileRepository
+    from hermes_state.imports.repository import ImportRepository
     from hermes_state.messages.feed import FeedRepository
     from hermes_state.messages.pages import TranscriptRepository
     from hermes_state.repository import PurgeHook
@@ -91,6 +92,7 @@ class SessionDB(OriginalNames):
         "delivery.paused_places", "PausedPlaceRepository"
     )
     schedules: Lazy[ScheduleRepository] = Lazy("schedules.repository", "ScheduleRepository")
+    imports: Lazy[ImportRepository] = Lazy("imports.repository", "ImportRepository")
     files: Lazy[FileRepository] = Lazy("files", "FileRepository")
     facets: Lazy[FacetRepository] = Lazy("sessions.facets", "FacetRepository")
     pages: Lazy[PageRepository] = Lazy("sessions.pages", "PageRepository")

@@ -81,6 +81,9 @@ TABLES: Final = (
     CopiedTable("hermes_token_use", ("platform", "user_id", "day")),
     CopiedTable("hermes_paused_place", ("session_key",)),
     CopiedTable("hermes_api_request", ("request_id",), identity=True),
+    CopiedTable("hermes_import_unit", ("agent", "unit_id")),
+    CopiedTable("hermes_imported_session", ("session_id",)),
+    CopiedTable("hermes_imported_usage", ("usage_key",)),
 )
 # Derived, or of running processes: not copied.
 LEFT_OUT: Final = frozenset(

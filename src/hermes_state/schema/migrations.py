@@ -208,6 +208,42 @@ QUESTION_TABLE: Final = """
         answer TEXT
     )
 """
+IMPORT_TABLES: Final = (
+    # Files of other agents, or conversations in their databases, and how far they were read.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_import_unit (
+        agent TEXT NOT NULL,
+        unit_id TEXT NOT NULL,
+        revision TEXT NOT NULL,
+        position BIGINT NOT NULL,
+        state TEXT NOT NULL,
+        unknown TEXT NOT NULL,
+        read_at DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (agent, unit_id)
+    ) {clustered}
+    """,
+    # Rows stay when a conversation is deleted here: it is not imported again.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_imported_session (
+        session_id TEXT PRIMARY KEY,
+        agent TEXT NOT NULL,
+        native_id TEXT NOT NULL,
+        path TEXT NOT NULL,
+        imported_at DOUBLE PRECISION NOT NULL,
+        last_record_at DOUBLE PRECISION NOT NULL,
+        UNIQUE (agent, native_id)
+    ) {clustered}
+    """,
+    "CREATE INDEX IF NOT EXISTS hermes_imported_session_native"
+    " ON hermes_imported_session(native_id)",
+    # Requests whose usage is counted, where it is not recorded with a message.
+    """
+    CREATE TABLE IF NOT EXISTS hermes_imported_usage (
+        usage_key {blob} PRIMARY KEY,
+        session_id TEXT NOT NULL
+    ) {clustered}
+    """,
+)
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
@@ -218,6 +254,7 @@ MIGRATIONS: Final = (
     Migration(6, "scheduled jobs, budgets", (*SCHEDULE_TABLES, *BUDGET_TABLES)),
     Migration(7, "requests of API clients", API_REQUEST_TABLES),
     Migration(8, "questions of running turns", (QUESTION_TABLE,)),
+    Migration(9, "conversations imported from other agents", IMPORT_TABLES),
 )
 
 

@@ -61,7 +61,7 @@ COUNT_COPIES = """
 LAST_ID = "SELECT max(id) FROM messages WHERE session_id = ?"
 FIRST_USER_CONTENTS = """
     SELECT content FROM messages
-    WHERE session_id = ? AND role = 'user' AND coalesce(active, 1) = 1
+    WHERE session_id = ? AND role = 'user' AND (coalesce(active, 1) = 1 OR compacted = 1)
         AND coalesce(finish_reason, '') <> 'deleted' ORDER BY id LIMIT 20
 """
 SESSION_FACTS = "SELECT started_at, ended_at, tool_call_count FROM sessions WHERE id = ?"

@@ -1,0 +1,1 @@
+"""Commands for histories of other agents."""

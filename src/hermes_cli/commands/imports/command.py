@@ -1,0 +1,151 @@
+"""`hermes import`: import conversations of other agents."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import hermes_plugin_host
+from hermes_cli.commands.imports.display import print_found, print_report
+from hermes_cli.filters import TIME_FORMATS, parse_time
+from hermes_cli.output import confirm
+from hermes_cli.parser import add_json_option
+from hermes_conversation.purge_hook import keep_facts
+from hermes_core import human_format
+from hermes_core.config.probe import may_be_set
+from hermes_import.importer import AgentImport, ImportOptions
+from hermes_import.registry import SourceRegistry
+from hermes_state import SessionDB
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import CommandOutput
+    from hermes_import.importer import ImportReport, Progress
+    from hermes_import.registry import FoundHistory
+
+PATIENCE_SECONDS: Final = 1.0
+EXAMPLES: Final = """\
+examples:
+  hermes import                            show what is on this machine, and choose
+  hermes import --yes                      import all of it
+  hermes import claude-code                import new conversations of one agent
+  hermes import codex /mnt/old-laptop/ada  from a home folder of another machine
+  hermes import chatgpt-export.zip         from an export of a web service
+  hermes import --dry-run --since 30d      show what would be imported
+  hermes import --follow                   keep importing while other agents work
+
+Repeat it at any time: only new messages are imported, and what you deleted here stays deleted.
+The files of other agents are never changed.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "agent", nargs="?", metavar="AGENT", help="agent to import from, or a file to import"
+    )
+    parser.add_argument(
+        "path",
+        nargs="?",
+        type=Path,
+        metavar="PATH",
+        help="folder of the agent, or a home folder that contains it",
+    )
+    parser.add_argument(
+        "--since", type=parse_time, metavar="WHEN", help=f"changed since: {TIME_FORMATS}"
+    )
+    parser.add_argument(
+        "--project", type=Path, metavar="FOLDER", help="only conversations in this folder"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would be imported, change nothing"
+    )
+    parser.add_argument("--yes", action="store_true", help="import without asking")
+    add_json_option(parser)
+    parser.set_defaults(run=run)
+
+
+def registry_of_home() -> SourceRegistry:
+    """The agents whose histories can be imported, those of enabled plugins included."""
+    if not may_be_set("plugins.enabled"):
+        return SourceRegistry()
+    plugins = hermes_plugin_host.active().plugins.values()
+    return SourceRegistry(
+        source for plugin in plugins for source in plugin.registered.agent_sources
+    )
+
+
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Import, or show what can be imported."""
+    found = _find(arguments)
+    if not found:
+        out.text("No histories of other agents found on this machine.")
+        out.hint("Give a folder if they are elsewhere: hermes import claude-code /path/to/.claude")
+        return 0
+    with SessionDB(purge_hook=keep_facts) as db:
+        is_chosen = bool(arguments.agent) or arguments.yes or arguments.dry_run
+        if not is_chosen and not _choose(db, found, arguments, out):
+            return 0
+        reports = [_import(db, each, arguments, out) for each in found]
+    if arguments.json:
+        out.json([_facts(report) for report in reports])
+    else:
+        print_report(reports, out, is_dry_run=arguments.dry_run)
+    return 1 if any(report.failures for report in reports) else 0
+
+
+def _find(arguments: argparse.Namespace) -> list[FoundHistory]:
+    registry = registry_of_home()
+    if arguments.agent is None:
+        return registry.found_in(Path.home(), os.environ)
+    if arguments.agent in registry.names:
+        if arguments.path is not None:
+            return [registry.found_at(arguments.agent, arguments.path.expanduser().absolute())]
+        source = registry.get(arguments.agent)
+        found = registry.found_in(Path.home(), os.environ)
+        return [each for each in found if each.source.name == source.name]
+    return [registry.recognize(arguments.agent)]
+
+
+def _choose(
+    db: SessionDB, found: list[FoundHistory], arguments: argparse.Namespace, out: CommandOutput
+) -> bool:
+    """Show what was found; whether to import it."""
+    facts = print_found(db, found, out, is_json=arguments.json)
+    if arguments.json or not out.is_watched:
+        if not arguments.json:
+            out.hint("Import all of it: hermes import --yes. One agent: hermes import NAME.")
+        return False
+    if not any(each.new for each in facts):
+        out.text("Everything is imported.")
+        return False
+    return confirm("Import what is new?", out, is_confirmed=False)
+
+
+def _import(
+    db: SessionDB, found: FoundHistory, arguments: argparse.Namespace, out: CommandOutput
+) -> ImportReport:
+    project: Path | None = arguments.project
+    options = ImportOptions(
+        since=arguments.since or 0.0,
+        project=project.expanduser().absolute() if project else None,
+        is_dry_run=arguments.dry_run,
+    )
+    began = time.monotonic()
+
+    def show(progress: Progress) -> None:
+        if time.monotonic() - began > PATIENCE_SECONDS:
+            done, total = map(human_format.size, (progress.read_bytes, progress.of_bytes))
+            out.progress(f"Importing from {found.source.label}: {done} of {total}")
+
+    report = AgentImport(db, found.source, options, show).run(found.units())
+    out.progress("")
+    return report
+
+
+def _facts(report: ImportReport) -> dict[str, object]:
+    return {**asdict(report), "unknown": dict(report.unknown)}

@@ -1,0 +1,102 @@
+"""Shows histories of other agents, and what was imported from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_cli.output import TableColumn
+from hermes_core import human_format
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_cli.output import CommandOutput
+    from hermes_import.importer import ImportReport
+    from hermes_import.registry import FoundHistory
+    from hermes_state import SessionDB
+
+COLUMNS: Final = (
+    TableColumn("agent", style="cyan"),
+    TableColumn("place", flexible=True),
+    TableColumn("conversations", right=True),
+    TableColumn("size", right=True, optional=True),
+    TableColumn("new or changed", right=True),
+)
+
+
+class HistoryFacts(NamedTuple):
+    """The history of an agent as it is listed."""
+
+    agent: str
+    label: str
+    places: list[str]
+    conversations: int
+    size_bytes: int
+    new: int
+
+
+def print_found(
+    db: SessionDB, found: Sequence[FoundHistory], out: CommandOutput, *, is_json: bool
+) -> list[HistoryFacts]:
+    """List the histories on this machine."""
+    facts = [_facts(db, each) for each in found]
+    if is_json:
+        out.json([each._asdict() for each in facts])
+        return facts
+    out.table(
+        COLUMNS,
+        [
+            (
+                each.agent,
+                ", ".join(each.places),
+                human_format.number(each.conversations),
+                human_format.size(each.size_bytes),
+                human_format.number(each.new),
+            )
+            for each in facts
+        ],
+    )
+    return facts
+
+
+def _facts(db: SessionDB, found: FoundHistory) -> HistoryFacts:
+    known = db.imports.units(found.source.name)
+    units = list(found.units())
+    new = [
+        unit
+        for unit in units
+        if (before := known.get(unit.unit_id)) is None or before.revision != unit.revision
+    ]
+    return HistoryFacts(
+        found.source.name,
+        found.source.label,
+        [str(root) for root in found.roots],
+        sum(unit.conversations for unit in units),
+        sum(unit.size_bytes for unit in units),
+        sum(unit.conversations for unit in new),
+    )
+
+
+def print_report(reports: Sequence[ImportReport], out: CommandOutput, *, is_dry_run: bool) -> None:
+    """Print what was imported, what was not, and why."""
+    verb = "would import" if is_dry_run else "imported"
+    for report in reports:
+        new = human_format.plural(report.new, "conversation")
+        more = f", {report.extended} extended" if report.extended else ""
+        messages = human_format.plural(report.messages, "message")
+        out.text(f"{report.agent}: {verb} {new}{more} with {messages}.")
+        _print_omissions(report, out)
+
+
+def _print_omissions(report: ImportReport, out: CommandOutput) -> None:
+    if report.deleted:
+        what = human_format.plural(report.deleted, "conversation")
+        out.text(f"  {what} not imported: deleted here.")
+    if report.other_project:
+        out.text(
+            f"  {human_format.plural(report.other_project, 'file')} of other projects skipped."
+        )
+    for kind, count in report.unknown.most_common():
+        out.text(f"  {human_format.plural(count, 'record')} of unknown kind '{kind}' not imported.")
+    for path, error in report.failures.items():
+        out.note(f"  not read: {path}: {error}")

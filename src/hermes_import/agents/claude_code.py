@@ -1,0 +1,343 @@
+"""Claude Code: one JSON-lines file per conversation, one line per content block.
+
+A line repeats the usage of its whole request, so blocks are joined by message and request.
+A fork repeats the records of its origin under the same UUIDs. Sub-agents have files of their
+own, linked by a `.meta.json` beside each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hermes_core.json_values import number_in, object_in, objects_in, text_in
+from hermes_import.contents import FAILED, INTERRUPTED, joined, title_of, tool_call, tool_result
+from hermes_import.files import existing, file_unit, start_of, walk
+from hermes_import.json_lines import JsonLines, check_before
+from hermes_import.times import seconds_of
+from hermes_state.imports.rows import (
+    ConversationKind,
+    ImportedConversation,
+    ImportedMessage,
+    ImportedPart,
+    ImportedUsage,
+    UnitState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from hermes_core.json_values import JsonObject, JsonValue
+    from hermes_core.messages import ToolCallDict
+    from hermes_import.sources import Unit
+
+SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+MESSAGES_PER_PART: Final = 500
+HEAD_BYTES: Final = 1 << 16
+MAX_OUTPUT_BYTES: Final = 1 << 20
+SYNTHETIC: Final = "<synthetic>"
+INTERRUPTION: Final = "[Request interrupted by user"
+# Texts in user records that the program wrote, not the user.
+NOT_PROMPTS: Final = ("<command-", "<local-command-", "<task-notification>", INTERRUPTION)
+# Records about the program, not the conversation. Lines that begin like this are not parsed.
+IGNORED: Final = frozenset(
+    {"api-request", "api-request-shape", "api-request-blob", "attachment", "atis-latch", "mode",
+     "tools-used", "queue-operation", "last-prompt", "agent-name", "file-history-snapshot",
+     "progress", "permission-mode", "cost-state"}
+)  # fmt: skip
+FIRST_TYPE: Final = re.compile(rb'\{"type":"([a-z-]+)"')
+ATTACHMENT: Final = re.compile(rb'\{"parentUuid":(?:null|"[^"]*"),"isSidechain":(?:true|false),'
+                               rb'(?:"agentId":"[^"]*",)?"attachment":')  # fmt: skip
+FIRST_TIME: Final = re.compile(rb'"type":"queue-operation"[^\n]*?"timestamp":"([^"]+)"')
+SAVED_OUTPUT: Final = re.compile(r"Full output saved to: .*?/tool-results/([\w.-]+)")
+
+
+class ClaudeCode:
+    """The history of Claude Code."""
+
+    name = "claude-code"
+    label = "Claude Code"
+
+    def roots(self, home: Path, environ: Mapping[str, str]) -> list[Path]:
+        folder = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+        return existing([folder / "projects"])
+
+    def root_at(self, path: Path) -> Path | None:
+        candidates = [path / "projects", path if path.name == "projects" else path / "projects"]
+        return next(iter(existing(candidates)), None)
+
+    def units(self, root: Path) -> Iterator[Unit]:
+        for entry in walk(root, SUFFIXES):
+            unit = file_unit(Path(entry.path))
+            if unit is not None:
+                yield unit
+
+    def in_order(self, units: list[Unit]) -> list[Unit]:
+        # By the time at which the program was started: a fork after its origin.
+        return sorted(units, key=lambda unit: (_created_at(unit), unit.unit_id))
+
+    def read(self, unit: Unit, before: UnitState | None) -> ClaudeReading:
+        return ClaudeReading(unit, start_of(unit, before))
+
+    def watched(self, root: Path) -> list[Path]:
+        return [root]
+
+
+def _created_at(unit: Unit) -> float:
+    if "subagents" in unit.path.parts:
+        return unit.modified_at
+    try:
+        with unit.path.open("rb") as file:
+            found = FIRST_TIME.search(file.read(HEAD_BYTES))
+    except OSError:
+        return unit.modified_at
+    return seconds_of(found[1].decode(), unit.modified_at) if found else unit.modified_at
+
+
+class ClaudeReading:
+    """One pass over a file, from the start of the last prompt that was read before."""
+
+    def __init__(self, unit: Unit, start: UnitState) -> None:
+        self._unit = unit
+        self.unknown: Counter[str] = Counter(start.unknown)
+        self._lines = JsonLines(unit.path, self.unknown, start.position)
+        self._prompt_position = start.position
+        self._about = dict(start.state)
+        self._group: list[ImportedMessage] = []  # an answer and the results of its calls
+        self._answer: Answer | None = None
+        self._tool_names: dict[str, str] = {}
+        self._messages: list[ImportedMessage] = []
+        if "subagents" in unit.path.parts and not self._about:
+            self._read_meta()
+
+    def _read_meta(self) -> None:
+        path = self._unit.path.with_name(self._unit.path.name.split(".", 1)[0] + ".meta.json")
+        try:
+            meta = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            meta = {}
+        self._about["title"] = title_of(text_in(meta, "description"))
+        self._about["parent"] = self._unit.path.parent.parent.name
+
+    def parts(self) -> Iterator[ImportedPart]:
+        for line in self._lines.raw():
+            if (found := FIRST_TYPE.match(line)) and found[1].decode() in IGNORED:
+                continue
+            if ATTACHMENT.match(line):
+                continue
+            record = self._lines.parse(line)
+            if record is None:
+                continue
+            self._read_record(record, len(line))
+            if len(self._messages) >= MESSAGES_PER_PART:
+                yield self._part(is_last=False)
+        self._flush()
+        if self._about.get("started_at"):
+            yield self._part(is_last=True)
+
+    def state(self) -> UnitState:
+        position = self._prompt_position
+        check = check_before(self._unit.path, position)
+        return UnitState(
+            self._unit.revision, position, {**self._about, "check": check}, self.unknown
+        )
+
+    def _part(self, *, is_last: bool) -> ImportedPart:
+        messages, self._messages = self._messages, []
+        about = self._about
+        is_subagent = "parent" in about
+        conversation = ImportedConversation(
+            self._unit.path.name.split(".", 1)[0],
+            seconds_of(about["started_at"]),
+            ConversationKind.SUBAGENT if is_subagent else ConversationKind.MAIN,
+            text_in(about, "parent") or None,
+            text_in(about, "title") or None,
+            text_in(about, "cwd") or None,
+            text_in(about, "branch") or None,
+            text_in(about, "model") or None,
+        )
+        return ImportedPart(conversation, messages, is_last=is_last)
+
+    def _read_record(self, record: JsonObject, size: int) -> None:
+        kind = record.get("type")
+        if kind in ("user", "assistant"):
+            self._note_place(record)
+            message = object_in(record, "message")
+            if kind == "assistant":
+                self._read_answer(record, message)
+            else:
+                self._read_user(record, message, size)
+        elif kind in {"custom-title", "summary"}:
+            title = text_in(record, "customTitle") or text_in(record, "summary")
+            self._about["title"] = title_of(title) or self._about.get("title")
+        elif kind == "system":
+            if record.get("subtype") == "api_error":
+                self._finish(FAILED)
+        elif kind not in IGNORED:
+            self.unknown[str(kind)] += 1
+
+    def _note_place(self, record: JsonObject) -> None:
+        about = self._about
+        if "started_at" not in about:
+            about["started_at"] = seconds_of(record.get("timestamp"), self._unit.modified_at)
+            about["cwd"], about["branch"] = record.get("cwd"), record.get("gitBranch")
+
+    def _read_answer(self, record: JsonObject, message: JsonObject) -> None:
+        model = text_in(message, "model")
+        if model == SYNTHETIC and not record.get("isApiErrorMessage"):
+            return
+        key = f"{text_in(message, 'id')}:{text_in(record, 'requestId')}"
+        if self._answer is None or self._answer.key != key:
+            self._flush()
+            at = seconds_of(record.get("timestamp"))
+            self._answer = Answer(key, at, model, object_in(message, "usage"))
+        if model != SYNTHETIC:
+            self._about.setdefault("model", model)
+        self._answer.add(message, self._tool_names)
+
+    def _read_user(self, record: JsonObject, message: JsonObject, size: int) -> None:
+        content = message.get("content")
+        blocks = objects_in(message, "content") if isinstance(content, list) else []
+        at, key = seconds_of(record.get("timestamp")), text_in(record, "uuid")
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        for number, block in enumerate(results):
+            self._group.append(self._result(block, at, f"{key}:{number}" if number else key))
+        if results or record.get("isMeta"):
+            return
+        text = content if isinstance(content, str) else _text_of(blocks)
+        if text.startswith(NOT_PROMPTS):
+            if text.startswith(INTERRUPTION):
+                self._finish(INTERRUPTED)
+            return
+        self._flush()
+        is_summary = bool(record.get("isCompactSummary"))
+        if not is_summary:
+            self._prompt_position = self._lines.position - size - 1
+        self._messages.append(
+            ImportedMessage(
+                key,
+                "user",
+                _with_images(blocks) or text,
+                at,
+                is_summary=is_summary,
+                is_copy=is_summary,
+            )
+        )
+
+    def _result(self, block: JsonObject, at: float, key: str) -> ImportedMessage:
+        call_id = text_in(block, "tool_use_id")
+        content = block.get("content")
+        text = content if isinstance(content, str) else _text_of(objects_in(block, "content"))
+        if "<persisted-output>" in text[:100]:
+            text = self._saved_output(text)
+        return ImportedMessage(
+            key,
+            "tool",
+            tool_result(text, is_error=bool(block.get("is_error"))),
+            at,
+            tool_call_id=call_id,
+            tool_name=self._tool_names.get(call_id),
+            finish_reason=FAILED if block.get("is_error") else None,
+        )
+
+    def _saved_output(self, text: str) -> str:
+        """The output that was too long for its record, from its own file."""
+        found = SAVED_OUTPUT.search(text)
+        if found is None:
+            return text
+        session = self._unit.path.name.split(".", 1)[0]
+        path = self._unit.path.parent / session / "tool-results" / found[1]
+        try:
+            with path.open("rb") as file:
+                return file.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace")
+        except OSError:
+            return text
+
+    def _finish(self, reason: str) -> None:
+        if self._answer is not None:
+            self._answer.finish_reason = reason
+        elif self._messages and self._messages[-1].role == "assistant":
+            self._messages[-1] = self._messages[-1]._replace(finish_reason=reason)
+
+    def _flush(self) -> None:
+        """Add the current answer and the results of its calls to the messages."""
+        if self._answer is not None:
+            self._messages.append(self._answer.message())
+        self._messages += self._group
+        self._answer, self._group = None, []
+
+
+class Answer:
+    """An answer of the model, made from the records of its blocks."""
+
+    def __init__(self, key: str, at: float, model: str, usage: JsonObject) -> None:
+        self.key = key
+        self._at = at
+        self._model = model
+        self._usage = usage
+        self._texts: list[str] = []
+        self._thoughts: list[str] = []
+        self._calls: list[ToolCallDict] = []
+        self.finish_reason: str | None = None
+
+    def add(self, message: JsonObject, tool_names: dict[str, str]) -> None:
+        """Add the blocks of a record."""
+        self._usage = object_in(message, "usage") or self._usage
+        self.finish_reason = text_in(message, "stop_reason") or self.finish_reason
+        for block in objects_in(message, "content"):
+            kind = block.get("type")
+            if kind == "text":
+                self._texts.append(text_in(block, "text"))
+            elif kind == "thinking":
+                self._thoughts.append(text_in(block, "thinking"))
+            elif kind in ("tool_use", "server_tool_use"):
+                call_id, name = text_in(block, "id"), text_in(block, "name")
+                tool_names[call_id] = name
+                self._calls.append(tool_call(call_id, name, block.get("input")))
+
+    def message(self) -> ImportedMessage:
+        """The complete message."""
+        is_call = self._model != SYNTHETIC
+        return ImportedMessage(
+            self.key,
+            "assistant",
+            joined(self._texts),
+            self._at,
+            self._calls,
+            reasoning=joined(self._thoughts) or None,
+            finish_reason=self.finish_reason if is_call else FAILED,
+            usage=self._tokens() if is_call else None,
+        )
+
+    def _tokens(self) -> ImportedUsage:
+        usage = self._usage
+        return ImportedUsage(
+            self._model,
+            number_in(usage, "input_tokens"),
+            number_in(usage, "output_tokens"),
+            number_in(usage, "cache_read_input_tokens"),
+            number_in(usage, "cache_creation_input_tokens"),
+            number_in(object_in(usage, "output_tokens_details"), "thinking_tokens"),
+        )
+
+
+def _text_of(blocks: list[JsonObject]) -> str:
+    return joined([text_in(block, "text") for block in blocks])
+
+
+def _with_images(blocks: list[JsonObject]) -> list[object] | None:
+    """The parts of a prompt with pictures; None for one without."""
+    if not any(block.get("type") == "image" for block in blocks):
+        return None
+    return [_part_of(block) for block in blocks]
+
+
+def _part_of(block: JsonObject) -> JsonValue:
+    source = object_in(block, "source")
+    if block.get("type") != "image" or source.get("type") != "base64":
+        return {"type": "text", "text": text_in(block, "text")}
+    url = f"data:{text_in(source, 'media_type')};base64,{text_in(source, 'data')}"
+    return {"type": "image_url", "image_url": {"url": url}}

@@ -1,0 +1,46 @@
+"""Builds messages in the format of the history from those of other agents."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from hermes_core.errors import TitleError
+from hermes_core.messages import MAX_TITLE_CHARACTERS, sanitize_title
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_core.json_values import JsonValue
+    from hermes_core.messages import ToolCallDict
+
+INTERRUPTED: Final = "interrupted"  # the finish reason of an answer that the user stopped
+FAILED: Final = "error"  # the finish reason of an answer that a provider's error ended
+
+
+def tool_call(call_id: str, name: str, arguments: JsonValue) -> ToolCallDict:
+    """A tool call; arguments that are not JSON text become it."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+
+
+def tool_result(text: str, *, is_error: bool = False, exit_code: int | None = None) -> str:
+    """The content of a tool result; a failure is JSON, as the tools of Hermes report it."""
+    if exit_code:
+        return json.dumps({"output": text, "exit_code": exit_code}, ensure_ascii=False)
+    return json.dumps({"error": text}, ensure_ascii=False) if is_error else text
+
+
+def joined(texts: Sequence[str]) -> str:
+    """The texts of the parts of a message as one."""
+    return "\n\n".join(text for text in texts if text)
+
+
+def title_of(text: str | None) -> str | None:
+    """A title that fits; None if nothing is left."""
+    if not text:
+        return None
+    try:
+        return sanitize_title(text)
+    except TitleError:
+        return sanitize_title(text[: MAX_TITLE_CHARACTERS - 1].rstrip() + "…")

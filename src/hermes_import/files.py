@@ -1,0 +1,58 @@
+"""Units that are files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_import.json_lines import check_before
+from hermes_import.sources import Unit
+from hermes_state.imports.rows import UnitState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def existing(paths: list[Path]) -> list[Path]:
+    """The paths that exist."""
+    return [path for path in paths if path.exists()]
+
+
+def file_unit(path: Path, created_at: float = 0.0) -> Unit | None:
+    """The unit of a file; None if it does not exist any more."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return Unit(
+        str(path),
+        path,
+        f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}",
+        status.st_size,
+        status.st_mtime,
+        created_at or status.st_mtime,
+    )
+
+
+def walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
+    """The files below a folder whose names end with one of the suffixes, in order of names."""
+    try:
+        with os.scandir(folder) as scan:
+            entries = sorted(scan, key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from walk(Path(entry.path), suffixes)
+        elif entry.name.endswith(suffixes) and entry.is_file():
+            yield entry
+
+
+def start_of(unit: Unit, before: UnitState | None) -> UnitState:
+    """Where to begin with a file: at the earlier position, unless the file was replaced."""
+    if before is None or before.position > unit.size_bytes:
+        return UnitState("")
+    if check_before(unit.path, before.position) != before.state.get("check", ""):
+        return UnitState("")
+    return before

@@ -1,0 +1,206 @@
+"""Imports what is new in the history of an agent."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_core.isolate import Failure, attempt_each
+from hermes_state.imports.rows import StoredUnit
+from hermes_state.imports.storing import session_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from hermes_import.sources import AgentSource, Unit
+    from hermes_state import SessionDB
+    from hermes_state.imports.rows import ImportedPart, PartResult, UnitState
+
+log = logging.getLogger(__name__)
+
+BATCH_MESSAGES: Final = 1000  # per transaction: about a tenth of a second
+BATCH_PARTS: Final = 200
+
+
+class ImportOptions(NamedTuple):
+    """What to import."""
+
+    since: float = 0.0  # only units that were changed after this time
+    project: Path | None = None  # only conversations in this folder or below it
+    is_dry_run: bool = False
+    live_seconds: float = 0.0  # a conversation with a record so recently is still open
+
+
+class Progress(NamedTuple):
+    """How far an import is."""
+
+    agent: str
+    units: int
+    of_units: int
+    read_bytes: int
+    of_bytes: int
+
+
+@dataclass
+class ImportReport:
+    """The result of an import from one agent."""
+
+    agent: str
+    units: int = 0
+    unchanged: int = 0
+    new: int = 0
+    extended: int = 0
+    messages: int = 0
+    copies: int = 0
+    deleted: int = 0  # conversations that the user has deleted here
+    other_project: int = 0
+    unknown: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, str] = field(default_factory=dict)  # by path
+
+
+class Batch:
+    """Parts that are stored in one transaction."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[str, ImportedPart, bool]] = []
+        self.units: list[StoredUnit] = []
+        self._messages = 0
+
+    def add(self, path: str, part: ImportedPart, *, is_live: bool) -> None:
+        """Add a part."""
+        self.parts.append((path, part, is_live))
+        self._messages += len(part.messages)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to store it."""
+        return self._messages >= BATCH_MESSAGES or len(self.units) >= BATCH_PARTS
+
+
+class AgentImport:
+    """An import from one agent."""
+
+    def __init__(
+        self,
+        db: SessionDB,
+        source: AgentSource,
+        options: ImportOptions | None = None,
+        on_progress: Callable[[Progress], object] | None = None,
+    ) -> None:
+        self._db = db
+        self._source = source
+        self._options = options or ImportOptions()
+        self._on_progress = on_progress
+        self._batch = Batch()
+        self._new: set[str] = set()
+        self._extended: set[str] = set()
+        self.report = ImportReport(source.name)
+
+    def run(self, units: Iterable[Unit]) -> ImportReport:
+        """Import the units that are new or have changed."""
+        known = self._db.imports.units(self._source.name)
+        changed = self._source.in_order(self._changed(units, known))
+        total = sum(unit.size_bytes for unit in changed)
+        done = 0
+        for number, unit in enumerate(changed):
+            self._note(number, len(changed), done, total)
+            self._read(unit, known.get(unit.unit_id))
+            done += unit.size_bytes
+        self._store()
+        if self._new and not self._options.is_dry_run:
+            self._db.imports.link()
+        self._note(len(changed), len(changed), done, total)
+        self.report.new, self.report.extended = len(self._new), len(self._extended)
+        return self.report
+
+    def _changed(self, units: Iterable[Unit], known: dict[str, UnitState]) -> list[Unit]:
+        changed = []
+        for unit in units:
+            before = known.get(unit.unit_id)
+            if before is not None and before.revision == unit.revision:
+                self.report.unchanged += 1
+            elif unit.modified_at >= self._options.since:
+                changed.append(unit)
+        return changed
+
+    def _note(self, units: int, of_units: int, done: int, of_bytes: int) -> None:
+        if self._on_progress is not None:
+            self._on_progress(Progress(self._source.name, units, of_units, done, of_bytes))
+
+    def _read(self, unit: Unit, before: UnitState | None) -> None:
+        """Read a unit; one that cannot be read is reported, and the others are imported."""
+        self.report.units += 1
+        reading = self._source.read(unit, before)
+        is_complete, is_other = True, False
+        latest: dict[str, float] = {}
+        for part in attempt_each(f"import {unit.path}", reading.parts()):
+            if isinstance(part, Failure):
+                self.report.failures[str(unit.path)] = str(part.error)
+                is_complete = False
+            elif self._is_wanted(part):
+                self._add(unit, part, latest)
+            else:
+                is_other = True
+        self.report.unknown.update(reading.unknown - Counter(before.unknown if before else {}))
+        self.report.other_project += is_other
+        if is_complete and not is_other:
+            self._batch.units.append(StoredUnit(unit.unit_id, reading.state()))
+        if self._batch.is_full:
+            self._store()
+
+    def _is_wanted(self, part: ImportedPart) -> bool:
+        project = self._options.project
+        if project is None:
+            return True
+        cwd = part.conversation.cwd
+        return cwd is not None and Path(cwd).is_relative_to(project)
+
+    def _add(self, unit: Unit, part: ImportedPart, latest: dict[str, float]) -> None:
+        native_id = part.conversation.native_id
+        times = (message.at for message in part.messages)
+        latest[native_id] = max(latest.get(native_id, 0.0), *times, 0.0)
+        live_since = self._db.clock.now() - self._options.live_seconds
+        self._batch.add(str(unit.path), part, is_live=latest[native_id] > live_since)
+        if self._batch.is_full:
+            self._store()
+
+    def _store(self) -> None:
+        batch, self._batch = self._batch, Batch()
+        if self._options.is_dry_run:
+            self._count_only(batch)
+            return
+        if not batch.parts and not batch.units:
+            return
+        for result in self._db.imports.store(self._source.name, batch.parts, batch.units):
+            self._count(result)
+
+    def _count_only(self, batch: Batch) -> None:
+        known = {each.session_id for each in self._db.imports.all()}
+        for _path, part, _is_live in batch.parts:
+            keys = [message.key for message in part.messages]
+            messages = self._db.imports.unknown_messages(self._source.name, keys)
+            session_id = session_id_of(self._source.name, part.conversation.native_id)
+            self.report.messages += messages
+            if session_id not in known:
+                self._new.add(session_id)
+            elif messages:
+                self._extended.add(session_id)
+
+    def _count(self, result: PartResult) -> None:
+        report = self.report
+        report.messages += result.messages
+        report.copies += result.copies
+        report.deleted += result.is_deleted
+        if result.is_new:
+            self._new.add(result.session_id)
+        elif result.messages and result.session_id not in self._new:
+            self._extended.add(result.session_id)
+
+
+def found_units(source: AgentSource, roots: Iterable[Path]) -> Iterator[Unit]:
+    """All units of an agent."""
+    for root in roots:
+        yield from source.units(root)

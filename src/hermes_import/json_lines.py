@@ -1,0 +1,119 @@
+"""Reads JSON lines that another program may be writing: in bytes, from a position.
+
+A last line without an end is read if it is complete JSON; otherwise it is left for the next
+time. Lines that are not JSON are counted.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator
+    from io import BufferedIOBase
+    from pathlib import Path
+
+    from hermes_core.json_values import JsonObject
+
+CHUNK_BYTES: Final = 1 << 20
+CHECK_BYTES: Final = 256
+ZSTD_SUFFIX: Final = ".zst"
+GZIP_SUFFIX: Final = ".gz"
+UNREADABLE: Final = "(not JSON)"
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether a file is compressed; it is then read as a whole."""
+    return path.suffix in {ZSTD_SUFFIX, GZIP_SUFFIX}
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[BufferedIOBase]:
+    """Open a file, decompressing it if its name says that it is compressed."""
+    if path.suffix == GZIP_SUFFIX:
+        with gzip.open(path) as file:
+            yield file
+    elif path.suffix == ZSTD_SUFFIX:
+        from hermes_import.zstd import open_zstd  # noqa: PLC0415 - rarely needed
+
+        with open_zstd(path) as file:
+            yield file
+    else:
+        with path.open("rb") as file:
+            yield file
+
+
+def check_before(path: Path, position: int) -> str:
+    """A digest of what stands before a position, to notice that a file was replaced."""
+    if position == 0 or is_compressed(path):
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, position - CHECK_BYTES))
+        return hashlib.blake2b(file.read(min(position, CHECK_BYTES)), digest_size=8).hexdigest()
+
+
+class JsonLines:
+    """The lines of a file from a position; `position` is behind the last line read."""
+
+    def __init__(self, path: Path, unknown: Counter[str], position: int = 0) -> None:
+        self._path = path
+        self._unknown = unknown
+        self.position = 0 if is_compressed(path) else position
+
+    def raw(self) -> Iterator[bytes]:
+        """The lines without their ends; empty ones are left out."""
+        rest = b""
+        with open_bytes(self._path) as file:
+            if self.position:
+                file.seek(self.position)
+            while chunk := file.read(CHUNK_BYTES):
+                lines = (rest + chunk).split(b"\n")
+                rest = lines.pop()
+                for line in lines:
+                    self.position += len(line) + 1
+                    if line:
+                        yield line
+        if rest and _is_json(rest):
+            self.position += len(rest)
+            yield rest
+
+    def parse(self, line: bytes) -> JsonObject | None:
+        """The object of a line; None if it is not one, which is counted."""
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            value = _lenient(line)
+        if isinstance(value, dict):
+            return value
+        self._unknown[UNREADABLE] += 1
+        return None
+
+    def __iter__(self) -> Iterator[JsonObject]:
+        for line in self.raw():
+            value = self.parse(line)
+            if value is not None:
+                yield value
+
+
+def _lenient(line: bytes) -> object:
+    """The value of a line with invalid UTF-8 or lone surrogates; None if it is not JSON."""
+    import json  # noqa: PLC0415 - rarely needed
+
+    try:
+        return json.loads(line.decode("utf-8", "replace"))
+    except ValueError:
+        return None
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return False
+    return True

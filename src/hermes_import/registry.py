@@ -1,0 +1,90 @@
+"""The agents whose histories can be imported."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_core.errors import UsageError
+from hermes_import.importer import found_units
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from hermes_import.sources import AgentSource, Unit
+
+# The module of each agent, and its class.
+BUILT_IN: Final = {
+    "claude-code": ("claude_code", "ClaudeCode"),
+}
+
+
+class FoundHistory(NamedTuple):
+    """The history of an agent on this machine."""
+
+    source: AgentSource
+    roots: tuple[Path, ...]
+
+    def units(self) -> Iterator[Unit]:
+        """Everything that can be read."""
+        return found_units(self.source, self.roots)
+
+
+class SourceRegistry:
+    """The agents by name: the built-in ones and those of plugins."""
+
+    def __init__(self, added: Iterable[AgentSource] = ()) -> None:
+        self._added = {source.name: source for source in added}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all agents."""
+        return [*BUILT_IN, *(name for name in self._added if name not in BUILT_IN)]
+
+    def get(self, name: str) -> AgentSource:
+        """The agent with a name; UsageError if there is none."""
+        if name in self._added:
+            return self._added[name]
+        if name not in BUILT_IN:
+            known = ", ".join(self.names)
+            raise UsageError(f"Unknown agent '{name}'. Known agents: {known}.")
+        module, class_name = BUILT_IN[name]
+        source: AgentSource = getattr(
+            importlib.import_module(f"hermes_import.agents.{module}"), class_name
+        )()
+        return source
+
+    def found_in(self, home: Path, environ: Mapping[str, str]) -> list[FoundHistory]:
+        """The histories in a home folder."""
+        found = []
+        for name in self.names:
+            source = self.get(name)
+            roots = source.roots(home, environ)
+            if roots:
+                found.append(FoundHistory(source, tuple(roots)))
+        return found
+
+    def found_at(self, name: str, path: Path) -> FoundHistory:
+        """The history of an agent in its own folder, or in a home folder."""
+        source = self.get(name)
+        if not path.exists():
+            raise UsageError(f"{path} does not exist.")
+        root = source.root_at(path)
+        roots = [root] if root is not None else source.roots(path, {})
+        if not roots:
+            raise UsageError(f"{path} has no history of {source.label}.")
+        return FoundHistory(source, tuple(roots))
+
+    def recognize(self, text: str) -> FoundHistory:
+        """The history in a file or folder whose agent is not given."""
+        path = Path(text).expanduser().absolute()
+        if not path.exists():
+            known = ", ".join(self.names)
+            raise UsageError(f"'{text}' is neither an agent nor a file. Agents: {known}.")
+        for name in self.names:
+            source = self.get(name)
+            root = source.root_at(path)
+            if root is not None:
+                return FoundHistory(source, (root,))
+        raise UsageError(f"{path}: not a history of a known agent. Name the agent before the path.")

@@ -1,0 +1,120 @@
+"""What was imported from other agents, and how far."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from hermes_state.imports import storing
+from hermes_state.imports.rows import ImportedSession, UnitState
+from hermes_state.portable.importer import link_pending
+from hermes_state.repository import Repository
+from hermes_state.sessions import rows as sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes_state.engine.transaction import Tx
+    from hermes_state.imports.rows import ImportedPart, PartResult, StoredUnit
+
+UNITS = "SELECT unit_id, revision, position, state, unknown FROM hermes_import_unit WHERE agent = ?"
+SAVE_UNIT = """
+    INSERT INTO hermes_import_unit (agent, unit_id, revision, position, state, unknown, read_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (agent, unit_id) DO UPDATE SET revision = excluded.revision,
+        position = excluded.position, state = excluded.state, unknown = excluded.unknown,
+        read_at = excluded.read_at
+"""
+SESSIONS = f"SELECT {', '.join(ImportedSession._fields)} FROM hermes_imported_session"  # noqa: S608
+COUNTS = "SELECT agent, count(*), max(imported_at) FROM hermes_imported_session GROUP BY agent"
+# Conversations without a new record for some time, whose end is not announced yet.
+IDLE_SESSIONS = """
+    SELECT i.session_id, i.last_record_at FROM hermes_imported_session i
+    JOIN sessions s ON s.id = i.session_id
+    WHERE s.ended_at IS NULL AND i.last_record_at < ?
+"""
+NATIVE = "SELECT session_id FROM hermes_imported_session WHERE native_id = ?"
+HAS_TABLE: Final = "hermes_imported_session"
+
+
+class ImportRepository(Repository):
+    """Storing conversations of other agents."""
+
+    def units(self, agent: str) -> dict[str, UnitState]:
+        """How far each unit of an agent was read."""
+        if HAS_TABLE not in self.engine.columns.tables:
+            return {}
+        rows = self.engine.read(lambda reader: reader.rows(UNITS, (agent,)))
+        return {
+            unit_id: UnitState(revision, position, json.loads(state), json.loads(unknown))
+            for unit_id, revision, position, state, unknown in rows
+        }
+
+    def store(
+        self,
+        agent: str,
+        parts: Sequence[tuple[str, ImportedPart, bool]],
+        units: Sequence[StoredUnit] = (),
+    ) -> list[PartResult]:
+        """Store parts of conversations in one transaction.
+
+        Each part has the path that it was read from, and whether more of the conversation is
+        expected soon. Messages that are stored already, here or in another conversation, are
+        not stored or counted again. *units* are those that are completely read with them.
+        """
+
+        def store(tx: Tx) -> list[PartResult]:
+            results = [
+                storing.PartStorage(tx, self.ids, agent, path, part).store(is_live=is_live)
+                for path, part, is_live in parts
+            ]
+            now = tx.clock.now()
+            for unit_id, state in units:
+                values = (state.revision, state.position, json.dumps(dict(state.state)))
+                unknown = json.dumps(dict(state.unknown))
+                tx.execute(SAVE_UNIT, (agent, unit_id, *values, unknown, now))
+            return results
+
+        return self.engine.write_upkeep(store)
+
+    def unknown_messages(self, agent: str, keys: Sequence[str]) -> int:
+        """How many of these records are not stored yet."""
+        uids = [storing.identity(agent, key) for key in keys]
+        known = self.engine.read(lambda reader: storing.known_rows(reader, uids))
+        return sum(1 for uid in uids if uid not in known)
+
+    def link(self) -> int:
+        """Link conversations whose parent was imported after them."""
+        return self.engine.write_upkeep(link_pending)
+
+    def end_idle(self, before: float) -> list[str]:
+        """End the conversations without a record since *before*; returns them."""
+
+        def end(tx: Tx) -> list[str]:
+            ended = []
+            for session_id, at in tx.rows(IDLE_SESSIONS, (before,)):
+                if sessions.end(tx, self.ids.new(), session_id, storing.IDLE, ended_at=at):
+                    ended.append(session_id)
+            return ended
+
+        if not self.engine.read(lambda reader: reader.row(IDLE_SESSIONS, (before,))):
+            return []
+        return self.engine.write(end)
+
+    def all(self) -> list[ImportedSession]:
+        """Where every imported conversation came from."""
+        rows = self.engine.read(lambda reader: reader.rows(SESSIONS))
+        return [ImportedSession._make(row) for row in rows]
+
+    def of_session(self, session_id: str) -> ImportedSession | None:
+        """Where a conversation came from; None if it was not imported."""
+        if HAS_TABLE not in self.engine.columns.tables:
+            return None
+        sql = f"{SESSIONS} WHERE session_id = ?"
+        row = self.engine.read(lambda reader: reader.row(sql, (session_id,)))
+        return ImportedSession._make(row) if row else None
+
+    def counts(self) -> dict[str, tuple[int, float]]:
+        """Number of imported conversations by agent, and when the last one was imported."""
+        rows = self.engine.read(lambda reader: reader.rows(COUNTS))
+        return {agent: (count, at) for agent, count, at in rows}

@@ -1,0 +1,121 @@
+"""What an import stores: units that were read, conversations, messages, token usage."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hermes_core.json_values import JsonValue
+    from hermes_core.messages import Content, ToolCallDict
+
+
+class ConversationKind(StrEnum):
+    """What a conversation is in its agent."""
+
+    MAIN = "main"
+    FORK = "fork"
+    SUBAGENT = "subagent"
+
+
+class ImportedUsage(NamedTuple):
+    """Tokens and cost of one request to a model.
+
+    Input tokens exclude those read from a cache; output tokens include reasoning.
+    """
+
+    model: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = None  # as the agent states it
+    key: str = ""  # identity of the request, if the usage is not that of a message
+    is_call: bool = True  # False for an amount that belongs to no single request
+
+
+class ImportedMessage(NamedTuple):
+    """A message of another agent.
+
+    *key* identifies the record within its agent: copies of it in a fork have the same.
+    """
+
+    key: str
+    role: str
+    content: Content
+    at: float
+    tool_calls: Sequence[ToolCallDict] = ()
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    reasoning: str | None = None
+    finish_reason: str | None = None
+    usage: ImportedUsage | None = None
+    is_summary: bool = False  # a summary that replaces everything before it
+    is_copy: bool = False  # repeats or sums up other messages, so that it is not counted
+    may_change: bool = False  # the agent may still add to the record
+
+
+class ImportedConversation(NamedTuple):
+    """What is known of a conversation besides its messages."""
+
+    native_id: str
+    started_at: float
+    kind: ConversationKind = ConversationKind.MAIN
+    parent_id: str | None = None  # its native ID
+    title: str | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    model: str | None = None
+    is_archived: bool = False
+
+
+class ImportedPart(NamedTuple):
+    """A part of a conversation, as read from its agent, in order."""
+
+    conversation: ImportedConversation
+    messages: Sequence[ImportedMessage] = ()
+    usage: Sequence[ImportedUsage] = ()
+    ended_at: float | None = None  # the agent recorded the end of the conversation
+    is_last: bool = False  # nothing more is known of the conversation now
+    inherits: tuple[str, str] | None = None  # native ID and last record key of copied history
+
+
+class UnitState(NamedTuple):
+    """How far a unit of an agent's history was read."""
+
+    revision: str
+    position: int = 0  # the byte at which the next read begins
+    state: Mapping[str, JsonValue] = MappingProxyType({})  # of the reader, at this position
+    unknown: Mapping[str, int] = MappingProxyType({})  # records not understood, by kind
+
+
+class StoredUnit(NamedTuple):
+    """A unit, and how far it was read."""
+
+    unit_id: str
+    state: UnitState
+
+
+class PartResult(NamedTuple):
+    """What storing a part changed."""
+
+    session_id: str
+    is_new: bool = False
+    messages: int = 0
+    copies: int = 0
+    is_deleted: bool = False  # the user has deleted the conversation here
+
+
+class ImportedSession(NamedTuple):
+    """Where a conversation came from."""
+
+    session_id: str
+    agent: str
+    native_id: str
+    path: str
+    imported_at: float
+    last_record_at: float

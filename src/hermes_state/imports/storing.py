@@ -1,0 +1,378 @@
+"""Stores a part of another agent's conversation: what is new of it, once."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_core.messages import preview
+from hermes_state.imports.rows import ConversationKind, PartResult
+from hermes_state.ledger.repository import record_change
+from hermes_state.messages import edits
+from hermes_state.messages.append import INSERT_UID
+from hermes_state.messages.rows import (
+    encode_content,
+    insert_statement,
+    to_utf8_text,
+    tool_call_count,
+    written_columns,
+)
+from hermes_state.portable.import_extras import PARENT_NAME, save_extra
+from hermes_state.sessions import index, trash, usage
+from hermes_state.sessions import rows as sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hermes_core.ids import MessageIds
+    from hermes_core.json_values import JsonObject
+    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.values import SqlValue
+    from hermes_state.imports.rows import (
+        ImportedMessage,
+        ImportedPart,
+        ImportedUsage,
+    )
+
+IDLE: Final = "idle"  # the end reason of a conversation without further records
+SUBAGENT_SOURCE: Final = usage.SUBAGENT
+LOOKUP_ROWS: Final = 200
+
+FIND_SESSION = "SELECT session_id FROM hermes_imported_session WHERE agent = ? AND native_id = ?"
+INSERT_SESSION = """
+    INSERT INTO hermes_imported_session
+        (session_id, agent, native_id, path, imported_at, last_record_at)
+    VALUES (?, ?, ?, ?, ?, ?)
+"""
+TOUCH_SESSION = """
+    UPDATE hermes_imported_session SET path = ?, last_record_at = max(last_record_at, ?)
+    WHERE session_id = ?
+"""
+IS_USABLE = """
+    SELECT NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = s.id)
+    FROM sessions s WHERE s.id = ?
+"""
+KNOWN_ROWS = """
+    SELECT h.uid, h.message_id, m.session_id FROM hermes_message h
+    JOIN messages m ON m.id = h.message_id WHERE h.uid IN ({places})
+"""
+UPDATE_ROW = """
+    UPDATE messages SET content = ?, tool_calls = ?, reasoning = ?, finish_reason = ?
+    WHERE id = ? AND (content IS DISTINCT FROM ? OR tool_calls IS DISTINCT FROM ?)
+"""
+OLD_CALLS = "SELECT tool_calls FROM messages WHERE id = ?"
+COUNT_ROWS = """
+    UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
+        tool_call_count = coalesce(tool_call_count, 0) + ? WHERE id = ?
+"""
+LIVE_ROWS = "SELECT id FROM messages WHERE session_id = ? AND coalesce(active, 1) = 1"
+INSERT_USAGE_KEY = """
+    INSERT INTO hermes_imported_usage (usage_key, session_id) VALUES (?, ?) ON CONFLICT DO NOTHING
+"""
+END_SILENTLY = """
+    UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL
+"""
+LAST_RECORD = "SELECT last_record_at FROM hermes_imported_session WHERE session_id = ?"
+UNCOUNT_COPIES = """
+    UPDATE hermes_session_index SET lifetime_messages = lifetime_messages - ? WHERE session_id = ?
+"""
+SET_TITLE = "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL"
+
+
+class Known(NamedTuple):
+    """A message that is stored already."""
+
+    row_id: int
+    session_id: str
+
+
+def identity(agent: str, key: str) -> bytes:
+    """The identity of a record of another agent, as messages of the history have it."""
+    data = f"{agent}:{key}".encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def session_id_of(agent: str, native_id: str) -> str:
+    """The ID that a conversation of another agent has here."""
+    return f"{agent}-{native_id}"
+
+
+@functools.cache
+def _known_rows_sql(count: int) -> str:
+    return KNOWN_ROWS.format(places=", ".join("?" * count))
+
+
+def known_rows(tx: Reader, keys: Sequence[bytes]) -> dict[bytes, Known]:
+    """The stored messages among those with these identities."""
+    found: dict[bytes, Known] = {}
+    for start in range(0, len(keys), LOOKUP_ROWS):
+        some = keys[start : start + LOOKUP_ROWS]
+        for uid, row_id, session_id in tx.rows(_known_rows_sql(len(some)), some):
+            found[bytes(uid)] = Known(row_id, session_id)
+    return found
+
+
+class PartStorage:
+    """Storing one part within a transaction."""
+
+    def __init__(self, tx: Tx, ids: MessageIds, agent: str, path: str, part: ImportedPart) -> None:
+        self._tx = tx
+        self._ids = ids
+        self._agent = agent
+        self._path = path
+        self._part = part
+        self._conversation = part.conversation
+        self._session_id = session_id_of(agent, part.conversation.native_id)
+        self._added = self._copies = self._calls = self._inherited = 0
+        self._last_row = 0
+        self._last_at = 0.0
+        self._preview = ""
+        self._spent: list[ImportedUsage] = []
+
+    def store(self, *, is_live: bool) -> PartResult:
+        """Store what is new; a conversation that is not *is_live* has ended."""
+        known_as = self._tx.value(FIND_SESSION, (self._agent, self._conversation.native_id))
+        is_new = known_as is None
+        if known_as is not None:
+            self._session_id = known_as
+            if not self._tx.value(IS_USABLE, (known_as,)):
+                return PartResult(known_as, is_deleted=True)
+        else:
+            self._create()
+        self._set_title()
+        self._append(self._part.messages)
+        self._add_usage()
+        if self._part.is_last:
+            self._end(is_new=is_new, is_live=is_live)
+        new = self._added - self._copies
+        return PartResult(self._session_id, is_new, new, self._copies + self._inherited)
+
+    def _create(self) -> None:
+        tx, about = self._tx, self._conversation
+        markers: JsonObject = {}
+        parent = self._parent_session()
+        if about.kind is ConversationKind.FORK:
+            markers["_branched_from"] = parent or about.parent_id or ""
+        elif about.kind is ConversationKind.SUBAGENT:
+            markers["_delegate_from"] = parent or about.parent_id or ""
+        is_subagent = about.kind is ConversationKind.SUBAGENT
+        facts: dict[str, SqlValue] = {
+            "source": SUBAGENT_SOURCE if is_subagent else self._agent,
+            "model": about.model,
+            "model_config": json.dumps(markers) if markers else None,
+            "parent_session_id": parent,
+            "started_at": about.started_at,
+            "cwd": to_utf8_text(about.cwd),
+            "git_branch": to_utf8_text(about.git_branch),
+            "archived": 1 if about.is_archived else None,
+        }
+        sessions.create(tx, self._session_id, facts)
+        if parent is None and about.parent_id is not None:
+            target = session_id_of(self._agent, about.parent_id)
+            save_extra(tx, self._session_id, PARENT_NAME, target)
+        now = tx.clock.now()
+        row = (self._session_id, self._agent, about.native_id, self._path, now, about.started_at)
+        tx.execute(INSERT_SESSION, row)
+        if self._part.inherits is not None:
+            self._inherit(*self._part.inherits)
+
+    def _parent_session(self) -> str | None:
+        """The session of the parent, if it is here."""
+        if self._conversation.parent_id is None:
+            return None
+        parent = self._tx.value(FIND_SESSION, (self._agent, self._conversation.parent_id))
+        if parent is None or not self._tx.value(sessions.EXISTS, (parent,)):
+            return None
+        return str(parent)
+
+    def _inherit(self, native_id: str, last_key: str) -> None:
+        """Copy the history that a fork continues without repeating it."""
+        parent = self._tx.value(FIND_SESSION, (self._agent, native_id))
+        last = known_rows(self._tx, [identity(self._agent, last_key)])
+        if parent is None or not last:
+            return
+        through = next(iter(last.values())).row_id
+        count = edits.copy_rows(self._tx, parent, self._session_id, through)
+        self._tx.execute(COUNT_ROWS, (count, 0, self._session_id))
+        self._inherited = count
+        index.reindex(self._tx, self._session_id)
+
+    def _set_title(self) -> None:
+        title = to_utf8_text(self._conversation.title)
+        if not title or self._tx.value(
+            "SELECT title FROM sessions WHERE id = ?", (self._session_id,)
+        ):
+            return
+        name, number = title, 2
+        while self._tx.value(trash.TITLE_TAKEN, (name,)):
+            name, number = f"{title} #{number}", number + 1
+        self._tx.execute(SET_TITLE, (name, self._session_id))
+
+    def _append(self, messages: Sequence[ImportedMessage]) -> None:
+        uids = [identity(self._agent, message.key) for message in messages]
+        known = known_rows(self._tx, uids)
+        new = [
+            (message, uid)
+            for message, uid in zip(messages, uids, strict=True)
+            if not self._is_here(message, known.get(uid))
+        ]
+        if not new:
+            return
+        if self._tx.value("SELECT ended_at FROM sessions WHERE id = ?", (self._session_id,)):
+            sessions.reopen(self._tx, self._ids.new(), self._session_id)
+        for message, uid in new:
+            self._insert(message, uid, known)
+        self._count()
+
+    def _is_here(self, message: ImportedMessage, known: Known | None) -> bool:
+        """Whether a message is in this conversation; what the agent added to it is stored."""
+        if known is None or known.session_id != self._session_id:
+            return False
+        if message.may_change:
+            content, calls = encode_content(message.content), _calls_text(message)
+            reasoning = to_utf8_text(message.reasoning)
+            values = (content, calls, reasoning, message.finish_reason)
+            change = (*values, known.row_id, content, calls)
+            before = tool_call_count(self._tx.value(OLD_CALLS, (known.row_id,)))
+            if self._tx.execute(UPDATE_ROW, change).rowcount:
+                more = len(message.tool_calls) - before
+                self._tx.execute(COUNT_ROWS, (0, more, self._session_id))
+                index.reindex(self._tx, self._session_id)
+                record_change(self._tx, self._session_id)
+        return True
+
+    def _insert(self, message: ImportedMessage, uid: bytes, known: dict[bytes, Known]) -> None:
+        tx, original = self._tx, known.get(uid)
+        if original is not None:  # of another conversation, which this one continues
+            uid = hashlib.blake2b(uid + self._session_id.encode(), digest_size=16).digest()
+            here = known_rows(tx, [uid])
+            if here:
+                return
+            self._adopt(original.session_id)
+        if message.is_summary:
+            edits.set_state(
+                tx,
+                [row[0] for row in tx.rows(LIVE_ROWS, (self._session_id,))],
+                active=0,
+                compacted=1,
+            )
+        values = _columns(message)
+        names = tuple([name for name in tx.prepared(written_columns) if name in values])
+        parameters = (self._session_id, *[values[name] for name in names])
+        row_id = tx.insert(insert_statement(names), parameters, "id")
+        tx.execute(INSERT_UID, (uid, row_id))
+        known.setdefault(uid, Known(row_id, self._session_id))
+        if original is not None or message.is_copy:
+            origin = edits.NO_ORIGIN if original is None else original.row_id
+            first = tx.value(edits.SELECT_ORIGIN, (origin,)) if origin else None
+            tx.execute(edits.INSERT_COPY, (row_id, origin if first is None else first))
+            self._copies += 1
+        elif message.usage is not None:
+            self._spent.append(message.usage)
+        self._added += 1
+        self._calls += len(message.tool_calls)
+        self._last_row = row_id
+        self._last_at = max(self._last_at, message.at)
+        if not self._preview and message.role == "user" and not message.is_summary:
+            self._preview = to_utf8_text(preview(message.content)) or ""
+
+    def _adopt(self, parent: str) -> None:
+        """Note which conversation this one continues, if its agent does not say so."""
+        if self._copies or self._conversation.parent_id is not None:
+            return
+        markers = json.dumps({"_branched_from": parent})
+        self._tx.execute(
+            "UPDATE sessions SET parent_session_id = ?, model_config = ?"
+            " WHERE id = ? AND parent_session_id IS NULL",
+            (parent, markers, self._session_id),
+        )
+        index.update_family_positions(self._tx, self._session_id)
+
+    def _count(self) -> None:
+        tx, session_id = self._tx, self._session_id
+        if not self._added:
+            return
+        tx.execute(COUNT_ROWS, (self._added, self._calls, session_id))
+        if tx.columns.stamps_activity:
+            tx.execute(
+                "UPDATE sessions SET last_activity_at = ? WHERE id = ?", (self._last_at, session_id)
+            )
+        added = index.Appended(
+            self._last_row, self._last_at, self._added, self._calls, self._preview
+        )
+        index.record_append(tx, session_id, added)
+        if any(message.is_summary for message in self._part.messages):
+            index.reindex(tx, session_id)  # fewer rows are in the model's context
+        if self._copies:
+            tx.execute(UNCOUNT_COPIES, (self._copies, session_id))
+        tx.execute(TOUCH_SESSION, (self._path, self._last_at, session_id))
+
+    def _add_usage(self) -> None:
+        for each in self._part.usage:
+            key = identity(self._agent, f"usage:{each.key}")
+            if self._tx.execute(INSERT_USAGE_KEY, (key, self._session_id)).rowcount:
+                self._spent.append(each)
+        for values in _by_model(self._spent):
+            usage.update(self._tx, self._session_id, values, absolute=False)
+
+    def _end(self, *, is_new: bool, is_live: bool) -> None:
+        """End the conversation, unless more is expected of it soon.
+
+        One that had ended before it was imported has its end recorded but not announced.
+        """
+        tx, ended_at = self._tx, self._part.ended_at
+        if is_live and ended_at is None:
+            return
+        at = ended_at or tx.value(LAST_RECORD, (self._session_id,))
+        if is_new and not is_live:
+            tx.execute(END_SILENTLY, (at, IDLE, self._session_id))
+        else:
+            sessions.end(tx, self._ids.new(), self._session_id, IDLE, ended_at=at)
+
+
+def _calls_text(message: ImportedMessage) -> str | None:
+    return json.dumps(message.tool_calls, default=str) if message.tool_calls else None
+
+
+def _columns(message: ImportedMessage) -> dict[str, SqlValue]:
+    """The values of a row; columns without a value are left out."""
+    values: dict[str, SqlValue] = {
+        "role": message.role,
+        "content": encode_content(message.content),
+        "tool_calls": _calls_text(message),
+        "tool_call_id": message.tool_call_id,
+        "tool_name": message.tool_name,
+        "reasoning": to_utf8_text(message.reasoning),
+        "finish_reason": message.finish_reason,
+        "timestamp": message.at,
+        "observed": 0,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _by_model(spent: Iterable[ImportedUsage]) -> list[dict[str, SqlValue]]:
+    """The sums of token usage of each model, as columns of a session."""
+    sums: dict[str, dict[str, float]] = {}
+    for each in spent:
+        total = sums.setdefault(each.model, {})
+        for name, amount in (
+            ("input_tokens", each.input_tokens),
+            ("output_tokens", each.output_tokens),
+            ("cache_read_tokens", each.cache_read_tokens),
+            ("cache_write_tokens", each.cache_write_tokens),
+            ("reasoning_tokens", each.reasoning_tokens),
+            ("api_call_count", int(each.is_call)),
+            ("actual_cost_usd", each.cost_usd),
+        ):
+            if amount is not None:
+                total[name] = total.get(name, 0) + amount
+    return [_usage_columns(model, total) for model, total in sums.items()]
+
+
+def _usage_columns(model: str, total: dict[str, float]) -> dict[str, SqlValue]:
+    columns: dict[str, SqlValue] = {**total, "model": to_utf8_text(model)}
+    if "actual_cost_usd" in total:
+        columns |= {"cost_status": "reported", "cost_source": "agent"}
+    return columns
