@@ -6,15 +6,21 @@ import os
 import shutil
 import socket
 import subprocess
+import threading
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hermes_agent.permissions.grants import Grants
 from hermes_agent.sandbox.runner import find_sandbox
+from hermes_agent.tools.jobs import Jobs
 from hermes_core.config.file import ConfigFile
 from security.conftest import SECRET, START_UP_FILE, CanaryHome, run_in_mode
 from support.agent_conversation import open_conversation, tool_call_step
+
+if TYPE_CHECKING:
+    from hermes_agent.tools.jobs import CommandJob
 
 MODES = ("plan", "workspace", "full")
 
@@ -282,6 +288,24 @@ def test_a_start_up_file_that_did_not_exist_is_not_created(
     assert (canary.home / "new").exists()
     assert not (canary.home / path).exists(), result
     assert "restored" in result["sandbox"]
+
+
+def test_the_end_of_another_command_does_not_unprotect_start_up_files(
+    canary: CanaryHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands of one answer run in parallel: one may end while the next one starts."""
+    start = Jobs.start
+
+    def start_while_another_ends(jobs: Jobs, *arguments: Any) -> CommandJob:
+        another = threading.Thread(target=jobs.restore_files)
+        another.start()
+        another.join(timeout=0.5)
+        return start(jobs, *arguments)
+
+    monkeypatch.setattr(Jobs, "start", start_while_another_ends)
+    (canary.workspace / "write.sh").write_text("touch ~/.zprofile\n")
+    (result,) = run_in_mode(canary, "full", "sh write.sh")
+    assert not (canary.home / ".zprofile").exists(), result
 
 
 def test_a_link_in_place_of_a_settings_folder_plants_no_start_up_file(canary: CanaryHome) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import time
+import threading
 from typing import TYPE_CHECKING, Any
 
 from hermes_tui.prompt import Prompt
@@ -30,11 +30,14 @@ if TYPE_CHECKING:
     Open = Callable[..., HermesApp]
 
 
-def lose(app: HermesApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make all calls fail, as after too many daemon crashes."""
+def lose(
+    app: HermesApp, monkeypatch: pytest.MonkeyPatch, after: threading.Event | None = None
+) -> None:
+    """Make all calls fail, as after too many daemon crashes; not before *after*."""
 
     def call(method: str, **_params: Any) -> Any:
-        time.sleep(0.5)
+        if after is not None:
+            after.wait()
         raise RpcError(CRASHED, f"connection lost: {method}")
 
     monkeypatch.setattr(app.conversation, "call", call)
@@ -90,10 +93,12 @@ async def test_an_unsent_message_returns_to_the_input(
     app = opened("[{say: Now.}]")
     async with app.run_test(size=SIZE) as pilot:
         prompt = app.query_one(Prompt)
+        is_typed = threading.Event()
         with monkeypatch.context() as lost:
-            lose(app, lost)
+            lose(app, lost, after=is_typed)
             await submit(pilot, "hello")
             await pilot.press(*"more")
+            is_typed.set()
             await wait_for(pilot, lambda: prompt.text == "hello\nmore")
             await wait_for(pilot, lambda: is_idle(app))
             assert user_texts(app) == []

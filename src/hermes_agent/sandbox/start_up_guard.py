@@ -35,7 +35,7 @@ class StartUpGuard:
     def restore(self) -> list[str]:
         """Move aside what was created since; its paths."""
         restored: list[str] = []
-        for path, first in self._missing.items():
+        for path, first in list(self._missing.items()):
             created = first if first.is_symlink() else path  # a link can be filled later
             if os.path.lexists(created) and str(created) not in restored:
                 attempt(Step("move a start-up file aside", functools.partial(_move, created)))

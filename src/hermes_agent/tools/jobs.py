@@ -87,6 +87,7 @@ class OutputBuffer:
 
 
 GRACE_SECONDS = 2.0
+GUARD_SECONDS = 2.0  # for which the end waits for a command that is being started
 POLL_SECONDS = 0.05
 SANDBOX_END_SECONDS = 0.2
 DRAIN_SECONDS = 0.3  # how long we listen to what a command left running
@@ -193,8 +194,9 @@ class CommandJob:
 class Jobs:
     """All commands that run for one agent. Closing it ends every one of them.
 
-    `close` may be called at any moment, twice, from a signal handler too: it waits for no
-    lock of this object, and whoever starts a command looks afterwards whether it was called.
+    `close` may be called at any moment, twice, from a signal handler too: it waits only a
+    moment for the lock of this object, and whoever starts a command looks afterwards whether
+    it was called.
     """
 
     def __init__(
@@ -211,6 +213,7 @@ class Jobs:
         self._watchdog = Watchdog()
         self._git_guard = GitGuard()
         self._start_up_guard = StartUpGuard()
+        self._guards_lock = threading.RLock()  # of both guards
         self._is_closed = False
         self._shell = shutil.which("bash") or "/bin/sh"
 
@@ -323,23 +326,36 @@ class Jobs:
         """The process that ends the rest should we be killed; None before the first command."""
         return self._watchdog.pid
 
-    def watch_start_up_files(self, policy: SandboxPolicy) -> None:
-        """Record before a command which start-up files are missing."""
-        self._start_up_guard.begin(policy.protected)
+    def start_watched(
+        self, command: str, cwd: Path, policy: SandboxPolicy | None, workspace: Path
+    ) -> tuple[CommandJob, list[str]]:
+        """Start a command, and watch the files that it must not change.
 
-    def watch_repositories(self, workspace: Path) -> None:
-        """Record the hooks of the repositories before a command."""
-        self._git_guard.begin(workspace, keeps=any(job.is_running for job in self.all()))
+        Returns it, and the files that an earlier command changed and that were restored. The
+        watch and the start are one step: a parallel command that ends would end the watch.
+        """
+        with self._guards_lock:
+            restored = self._restore()
+            self._watch(policy, workspace)
+            return self.start(command, cwd, policy), restored
 
-    def forget_repositories(self) -> None:
-        """The user allowed a command to change hooks."""
-        self._git_guard = GitGuard()
+    def _watch(self, policy: SandboxPolicy | None, workspace: Path) -> None:
+        if policy is not None:
+            self._start_up_guard.begin(policy.protected)
+        if policy is None or not policy.protects_git:
+            self._git_guard = GitGuard()  # the user allowed a command to change hooks
+        else:
+            self._git_guard.begin(workspace, keeps=any(job.is_running for job in self.all()))
 
     def restore_files(self) -> list[str]:
         """Undo changes of hooks and new start-up files since the last command; their paths.
 
         After the last running command the user may change them again.
         """
+        with self._guards_lock:
+            return self._restore()
+
+    def _restore(self) -> list[str]:
         is_over = not any(job.is_running for job in self.all())
         restored = self._git_guard.restore() + self._start_up_guard.restore()
         if is_over:
@@ -357,7 +373,12 @@ class Jobs:
         """End everything that is left."""
         self._is_closed = True
         self._end_all(self.all(), grace_seconds)
-        self.restore_files()
+        has_lock = self._guards_lock.acquire(timeout=GUARD_SECONDS)
+        try:
+            self._restore()
+        finally:
+            if has_lock:
+                self._guards_lock.release()
         self._watchdog.close()
         self._namespace.close()
         self._proxy.close()

@@ -106,8 +106,7 @@ def _terminal(
         return failure("Interrupted before it started.", output="", exit_code=INTERRUPTED_EXIT_CODE)
     jobs.settle()
     policy = limits.policy(command, cwd, context)
-    restored = _watch(jobs, policy, context)
-    job = jobs.start(command, cwd, policy)
+    job, restored = jobs.start_watched(command, cwd, policy, context.cwd)
     if flag(arguments, "background"):
         jobs.follow(job)
         return success(job=job.id, pid=job.pid)
@@ -121,8 +120,8 @@ def _terminal(
             reason = f"The sandbox denied this: the command {denial.reason}."
             return success(**result, sandbox=reason)
         policy = limits.policy(command, cwd, context, denial)
-        _watch(jobs, policy, context)
-        result = _wait_for(jobs, jobs.start(command, cwd, policy), seconds, context)
+        job, _ = jobs.start_watched(command, cwd, policy, context.cwd)
+        result = _wait_for(jobs, job, seconds, context)
         restored = jobs.restore_files()
     return _result(result, restored)
 
@@ -131,18 +130,6 @@ def _result(facts: dict[str, JsonData], restored: list[str]) -> str:
     if not restored:
         return success(**facts)
     return success(**facts, sandbox=RESTORED.format(files=", ".join(restored)))
-
-
-def _watch(jobs: Jobs, policy: SandboxPolicy | None, context: ToolContext) -> list[str]:
-    """Watch files during a command; those that an earlier one changed, and were restored."""
-    restored = jobs.restore_files()
-    if policy is not None:
-        jobs.watch_start_up_files(policy)
-    if policy is None or not policy.protects_git:
-        jobs.forget_repositories()
-    else:
-        jobs.watch_repositories(context.cwd)
-    return restored
 
 
 def _wait_for(
