@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ def text_in(value: JsonObject, name: str, default: str = "") -> str:
 def number_in(value: JsonObject, name: str, default: int = 0) -> int:
     """The whole number in a field; *default* if it has none."""
     field = value.get(name)
-    is_number = isinstance(field, (int, float)) and not isinstance(field, bool)
-    return int(field) if is_number and isinstance(field, (int, float)) else default
+    if type(field) is int:
+        return field
+    return int(field) if isinstance(field, float) and isfinite(field) else default
 
 
 def object_in(value: JsonObject, name: str) -> JsonObject:

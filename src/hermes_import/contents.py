@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.errors import TitleError
 from hermes_core.messages import MAX_TITLE_CHARACTERS, sanitize_title
+from hermes_state.imports.json_text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,15 +20,15 @@ FAILED: Final = "error"  # the finish reason of an answer that a provider's erro
 
 def tool_call(call_id: str, name: str, arguments: JsonValue) -> ToolCallDict:
     """A tool call; arguments that are not JSON text become it."""
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    text = arguments if isinstance(arguments, str) else json_text(arguments)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
 
 
 def tool_result(text: str, *, is_error: bool = False, exit_code: int | None = None) -> str:
     """The content of a tool result; a failure is JSON, as the tools of Hermes report it."""
     if exit_code:
-        return json.dumps({"output": text, "exit_code": exit_code}, ensure_ascii=False)
-    return json.dumps({"error": text}, ensure_ascii=False) if is_error else text
+        return json_text({"output": text, "exit_code": exit_code})
+    return json_text({"error": text}) if is_error else text
 
 
 def joined(texts: Sequence[str]) -> str:

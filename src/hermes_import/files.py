@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_import.json_lines import check_before
+from hermes_import.json_lines import HEAD_BYTES, HEAD_KEY, head_of
 from hermes_import.sources import Unit
 from hermes_state.imports.rows import UnitState
 
@@ -51,8 +51,8 @@ def walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
 
 def start_of(unit: Unit, before: UnitState | None) -> UnitState:
     """Where to begin with a file: at the earlier position, unless the file was replaced."""
-    if before is None or before.position > unit.size_bytes:
+    if before is None or not before.position or before.position > unit.size_bytes:
         return UnitState("")
-    if check_before(unit.path, before.position) != before.state.get("check", ""):
-        return UnitState("")
-    return before
+    with unit.path.open("rb") as file:
+        is_same = head_of(file.read(HEAD_BYTES)) == before.state.get(HEAD_KEY)
+    return before if is_same else UnitState("")

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_core.json_values import JsonObject
+    from hermes_state.imports.rows import UnitState
 
 CHUNK_BYTES: Final = 1 << 20
-CHECK_BYTES: Final = 256
+HEAD_BYTES: Final = 256
+HEAD_KEY: Final = "head"  # of the digest in the state of a unit
 ZSTD_SUFFIX: Final = ".zst"
 GZIP_SUFFIX: Final = ".gz"
 UNREADABLE: Final = "(not JSON)"
@@ -49,30 +51,31 @@ def open_bytes(path: Path) -> Iterator[BufferedIOBase]:
             yield file
 
 
-def check_before(path: Path, position: int) -> str:
-    """A digest of what stands before a position, to notice that a file was replaced."""
-    if position == 0 or is_compressed(path):
-        return ""
-    with path.open("rb") as file:
-        file.seek(max(0, position - CHECK_BYTES))
-        return hashlib.blake2b(file.read(min(position, CHECK_BYTES)), digest_size=8).hexdigest()
+def head_of(data: bytes) -> str:
+    """A digest of the first bytes of a file, to notice that it was replaced."""
+    return hashlib.blake2b(data[:HEAD_BYTES], digest_size=8).hexdigest()
 
 
 class JsonLines:
-    """The lines of a file from a position; `position` is behind the last line read."""
+    """The lines of a file after those that were read before.
 
-    def __init__(self, path: Path, unknown: Counter[str], position: int = 0) -> None:
+    `position` is behind the last line, `head` the digest of the first bytes.
+    """
+
+    def __init__(self, path: Path, unknown: Counter[str], start: UnitState) -> None:
         self._path = path
         self._unknown = unknown
-        self.position = 0 if is_compressed(path) else position
+        self.position = 0 if is_compressed(path) else start.position
+        self.head = str(start.state.get(HEAD_KEY, ""))
 
     def raw(self) -> Iterator[bytes]:
         """The lines without their ends; empty ones are left out."""
         rest = b""
         with open_bytes(self._path) as file:
-            if self.position:
-                file.seek(self.position)
+            file.seek(self.position)
             while chunk := file.read(CHUNK_BYTES):
+                if not self.head:
+                    self.head = head_of(chunk)
                 lines = (rest + chunk).split(b"\n")
                 rest = lines.pop()
                 for line in lines:

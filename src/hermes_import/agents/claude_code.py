@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, INTERRUPTED, joined, title_of, tool_call, tool_result
 from hermes_import.files import existing, file_unit, start_of, walk
-from hermes_import.json_lines import JsonLines, check_before
+from hermes_import.json_lines import HEAD_KEY, JsonLines
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ConversationKind,
@@ -48,9 +48,10 @@ IGNORED: Final = frozenset(
      "tools-used", "queue-operation", "last-prompt", "agent-name", "file-history-snapshot",
      "progress", "permission-mode", "cost-state"}
 )  # fmt: skip
-FIRST_TYPE: Final = re.compile(rb'\{"type":"([a-z-]+)"')
-ATTACHMENT: Final = re.compile(rb'\{"parentUuid":(?:null|"[^"]*"),"isSidechain":(?:true|false),'
-                               rb'(?:"agentId":"[^"]*",)?"attachment":')  # fmt: skip
+IGNORED_BYTES: Final = frozenset(kind.encode() for kind in IGNORED)
+TYPE_FIRST: Final = b'{"type":"'
+ATTACHMENT: Final = b'"attachment":{'
+ATTACHMENT_BYTES: Final = 200  # it begins before that
 FIRST_TIME: Final = re.compile(rb'"type":"queue-operation"[^\n]*?"timestamp":"([^"]+)"')
 SAVED_OUTPUT: Final = re.compile(r"Full output saved to: .*?/tool-results/([\w.-]+)")
 
@@ -97,14 +98,22 @@ def _created_at(unit: Unit) -> float:
     return seconds_of(found[1].decode(), unit.modified_at) if found else unit.modified_at
 
 
+def _is_ignored(line: bytes) -> bool:
+    """Whether a line is a record about the program, without parsing it."""
+    if line.startswith(TYPE_FIRST):
+        start = len(TYPE_FIRST)
+        return line[start : line.find(b'"', start)] in IGNORED_BYTES
+    return line.find(ATTACHMENT, 0, ATTACHMENT_BYTES) > 0
+
+
 class ClaudeReading:
     """One pass over a file, from the start of the last prompt that was read before."""
 
     def __init__(self, unit: Unit, start: UnitState) -> None:
         self._unit = unit
         self.unknown: Counter[str] = Counter(start.unknown)
-        self._lines = JsonLines(unit.path, self.unknown, start.position)
-        self._prompt_position = start.position
+        self._lines = JsonLines(unit.path, self.unknown, start)
+        self._prompt_position = self._lines.position
         self._about = dict(start.state)
         self._group: list[ImportedMessage] = []  # an answer and the results of its calls
         self._answer: Answer | None = None
@@ -124,9 +133,7 @@ class ClaudeReading:
 
     def parts(self) -> Iterator[ImportedPart]:
         for line in self._lines.raw():
-            if (found := FIRST_TYPE.match(line)) and found[1].decode() in IGNORED:
-                continue
-            if ATTACHMENT.match(line):
+            if _is_ignored(line):
                 continue
             record = self._lines.parse(line)
             if record is None:
@@ -139,11 +146,8 @@ class ClaudeReading:
             yield self._part(is_last=True)
 
     def state(self) -> UnitState:
-        position = self._prompt_position
-        check = check_before(self._unit.path, position)
-        return UnitState(
-            self._unit.revision, position, {**self._about, "check": check}, self.unknown
-        )
+        state = {**self._about, HEAD_KEY: self._lines.head}
+        return UnitState(self._unit.revision, self._prompt_position, state, self.unknown)
 
     def _part(self, *, is_last: bool) -> ImportedPart:
         messages, self._messages = self._messages, []

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def insert_sql(table: str, columns: Sequence[str]) -> str:
+    """The statement that inserts a row with these columns."""
+    places = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})"  # noqa: S608 - own names
+
+
 class Reader:
     """A connection for reading; `columns` describes the opened file."""
 
@@ -95,6 +101,13 @@ class Tx(Reader):
     def insert(self, sql: str, parameters: Sequence[Any], key: str) -> int:
         """Insert one row; returns the number that the database gave its column *key*."""
         return int(self.value(f"{sql} RETURNING {key}", parameters))
+
+    def insert_many(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], key: str
+    ) -> list[int]:
+        """Insert rows; returns the numbers that the database gave their columns *key*."""
+        sql = insert_sql(table, columns)
+        return [self.insert(sql, row, key) for row in rows]
 
     def wake(self, topic: str) -> None:
         """Tell other nodes, once this is committed, that there is something to do for them."""

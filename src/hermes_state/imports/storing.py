@@ -8,16 +8,16 @@ import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.messages import preview
+from hermes_state.engine.transaction import insert_sql
+from hermes_state.imports.json_text import json_text
 from hermes_state.imports.rows import ConversationKind, PartResult
 from hermes_state.ledger.repository import record_change
 from hermes_state.messages import edits
 from hermes_state.messages.append import INSERT_UID
 from hermes_state.messages.rows import (
     encode_content,
-    insert_statement,
     to_utf8_text,
     tool_call_count,
-    written_columns,
 )
 from hermes_state.portable.import_extras import PARENT_NAME, save_extra
 from hermes_state.sessions import index, trash, usage
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 IDLE: Final = "idle"  # the end reason of a conversation without further records
 SUBAGENT_SOURCE: Final = usage.SUBAGENT
 LOOKUP_ROWS: Final = 200
+COLUMNS: Final = (
+    "session_id", "role", "content", "tool_calls", "tool_call_id", "tool_name", "reasoning",
+    "finish_reason", "timestamp", "observed",
+)  # fmt: skip
 
 FIND_SESSION = "SELECT session_id FROM hermes_imported_session WHERE agent = ? AND native_id = ?"
 INSERT_SESSION = """
@@ -67,17 +71,22 @@ COUNT_ROWS = """
     UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
         tool_call_count = coalesce(tool_call_count, 0) + ? WHERE id = ?
 """
-LIVE_ROWS = "SELECT id FROM messages WHERE session_id = ? AND coalesce(active, 1) = 1"
+COMPACT_ROWS = """
+    UPDATE messages SET active = 0, compacted = 1
+    WHERE session_id = ? AND coalesce(active, 1) = 1
+"""
 INSERT_USAGE_KEY = """
     INSERT INTO hermes_imported_usage (usage_key, session_id) VALUES (?, ?) ON CONFLICT DO NOTHING
 """
 END_SILENTLY = """
     UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL
 """
+ENDED_AT = "SELECT ended_at FROM sessions WHERE id = ?"
 LAST_RECORD = "SELECT last_record_at FROM hermes_imported_session WHERE session_id = ?"
 UNCOUNT_COPIES = """
     UPDATE hermes_session_index SET lifetime_messages = lifetime_messages - ? WHERE session_id = ?
 """
+NUMBERED_TITLES = "SELECT count(*) FROM sessions WHERE title >= ? AND title < ?"
 SET_TITLE = "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL"
 
 
@@ -86,6 +95,14 @@ class Known(NamedTuple):
 
     row_id: int
     session_id: str
+
+
+class NewRow(NamedTuple):
+    """A message to be stored, its identity here, and what it is a copy of."""
+
+    message: ImportedMessage
+    uid: bytes
+    original: Known | None = None
 
 
 def identity(agent: str, key: str) -> bytes:
@@ -142,7 +159,9 @@ class PartStorage:
         else:
             self._create()
         self._set_title()
-        self._append(self._part.messages)
+        self._append(self._part.messages, is_new=is_new)
+        if is_new:
+            self._index()
         self._add_usage()
         if self._part.is_last:
             self._end(is_new=is_new, is_live=is_live)
@@ -168,7 +187,12 @@ class PartStorage:
             "git_branch": to_utf8_text(about.git_branch),
             "archived": 1 if about.is_archived else None,
         }
-        sessions.create(tx, self._session_id, facts)
+        known = {name: value for name, value in facts.items() if value is not None}
+        columns = ["id", *(name for name in known if tx.columns.session_has(name))]
+        tx.execute(
+            insert_sql("sessions", columns), [{**known, "id": self._session_id}[n] for n in columns]
+        )
+        tx.execute(sessions.NEXT_EPOCH, (self._session_id,))  # if the ID was purged before
         if parent is None and about.parent_id is not None:
             target = session_id_of(self._agent, about.parent_id)
             save_extra(tx, self._session_id, PARENT_NAME, target)
@@ -197,7 +221,6 @@ class PartStorage:
         count = edits.copy_rows(self._tx, parent, self._session_id, through)
         self._tx.execute(COUNT_ROWS, (count, 0, self._session_id))
         self._inherited = count
-        index.reindex(self._tx, self._session_id)
 
     def _set_title(self) -> None:
         title = to_utf8_text(self._conversation.title)
@@ -205,30 +228,43 @@ class PartStorage:
             "SELECT title FROM sessions WHERE id = ?", (self._session_id,)
         ):
             return
-        name, number = title, 2
-        while self._tx.value(trash.TITLE_TAKEN, (name,)):
-            name, number = f"{title} #{number}", number + 1
+        name = title
+        if self._tx.value(trash.TITLE_TAKEN, (name,)):
+            number = 2 + self._tx.value(NUMBERED_TITLES, (f"{title} #", f"{title} $"))
+            while self._tx.value(trash.TITLE_TAKEN, (name,)):
+                name, number = f"{title} #{number}", number + 1
         self._tx.execute(SET_TITLE, (name, self._session_id))
 
-    def _append(self, messages: Sequence[ImportedMessage]) -> None:
+    def _append(self, messages: Sequence[ImportedMessage], *, is_new: bool) -> None:
         uids = [identity(self._agent, message.key) for message in messages]
         known = known_rows(self._tx, uids)
-        new = [
-            (message, uid)
-            for message, uid in zip(messages, uids, strict=True)
-            if not self._is_here(message, known.get(uid))
-        ]
+        new: dict[bytes, NewRow] = {}
+        for message, uid in zip(messages, uids, strict=True):
+            original = known.get(uid)
+            if original is None:
+                new.setdefault(uid, NewRow(message, uid))
+            elif not self._is_here(
+                message, original
+            ):  # of another conversation, which this one continues
+                here = hashlib.blake2b(uid + self._session_id.encode(), digest_size=16).digest()
+                new[uid] = NewRow(message, here, original)
+        self._drop_stored_copies(new)
         if not new:
             return
-        if self._tx.value("SELECT ended_at FROM sessions WHERE id = ?", (self._session_id,)):
+        if not is_new and self._tx.value(ENDED_AT, (self._session_id,)):
             sessions.reopen(self._tx, self._ids.new(), self._session_id)
-        for message, uid in new:
-            self._insert(message, uid, known)
-        self._count()
+        self._insert(list(new.values()))
+        self._count(is_new=is_new)
 
-    def _is_here(self, message: ImportedMessage, known: Known | None) -> bool:
+    def _drop_stored_copies(self, new: dict[bytes, NewRow]) -> None:
+        """Leave out the copies that this conversation has already."""
+        copies = {row.uid: uid for uid, row in new.items() if row.original is not None}
+        for stored in known_rows(self._tx, list(copies)):
+            del new[copies[stored]]
+
+    def _is_here(self, message: ImportedMessage, known: Known) -> bool:
         """Whether a message is in this conversation; what the agent added to it is stored."""
-        if known is None or known.session_id != self._session_id:
+        if known.session_id != self._session_id:
             return False
         if message.may_change:
             content, calls = encode_content(message.content), _calls_text(message)
@@ -243,40 +279,47 @@ class PartStorage:
                 record_change(self._tx, self._session_id)
         return True
 
-    def _insert(self, message: ImportedMessage, uid: bytes, known: dict[bytes, Known]) -> None:
-        tx, original = self._tx, known.get(uid)
-        if original is not None:  # of another conversation, which this one continues
-            uid = hashlib.blake2b(uid + self._session_id.encode(), digest_size=16).digest()
-            here = known_rows(tx, [uid])
-            if here:
-                return
-            self._adopt(original.session_id)
-        if message.is_summary:
-            edits.set_state(
-                tx,
-                [row[0] for row in tx.rows(LIVE_ROWS, (self._session_id,))],
-                active=0,
-                compacted=1,
-            )
-        values = _columns(message)
-        names = tuple([name for name in tx.prepared(written_columns) if name in values])
-        parameters = (self._session_id, *[values[name] for name in names])
-        row_id = tx.insert(insert_statement(names), parameters, "id")
-        tx.execute(INSERT_UID, (uid, row_id))
-        known.setdefault(uid, Known(row_id, self._session_id))
+    def _insert(self, rows: list[NewRow]) -> None:
+        """Insert rows; a summary replaces what is in the model's context before it."""
+        start = 0
+        for position, row in enumerate(rows):
+            if row.message.is_summary:
+                self._insert_rows(rows[start:position])
+                self._tx.execute(COMPACT_ROWS, (self._session_id,))
+                start = position
+        self._insert_rows(rows[start:])
+
+    def _insert_rows(self, rows: list[NewRow]) -> None:
+        if not rows:
+            return
+        tx, session_id = self._tx, self._session_id
+        values = [(session_id, *_values(row.message)) for row in rows]
+        row_ids = tx.insert_many("messages", COLUMNS, values, "id")
+        tx.many(INSERT_UID, [(row.uid, row_id) for row, row_id in zip(rows, row_ids, strict=True)])
+        for row, row_id in zip(rows, row_ids, strict=True):
+            self._note(row, row_id)
+        self._last_row = row_ids[-1]
+
+    def _note(self, row: NewRow, row_id: int) -> None:
+        message, original = row.message, row.original
         if original is not None or message.is_copy:
-            origin = edits.NO_ORIGIN if original is None else original.row_id
-            first = tx.value(edits.SELECT_ORIGIN, (origin,)) if origin else None
-            tx.execute(edits.INSERT_COPY, (row_id, origin if first is None else first))
-            self._copies += 1
+            self._note_copy(row_id, original)
         elif message.usage is not None:
             self._spent.append(message.usage)
         self._added += 1
         self._calls += len(message.tool_calls)
-        self._last_row = row_id
         self._last_at = max(self._last_at, message.at)
         if not self._preview and message.role == "user" and not message.is_summary:
             self._preview = to_utf8_text(preview(message.content)) or ""
+
+    def _note_copy(self, row_id: int, original: Known | None) -> None:
+        origin = edits.NO_ORIGIN
+        if original is not None:
+            self._adopt(original.session_id)
+            first = self._tx.value(edits.SELECT_ORIGIN, (original.row_id,))
+            origin = original.row_id if first is None else first
+        self._tx.execute(edits.INSERT_COPY, (row_id, origin))
+        self._copies += 1
 
     def _adopt(self, parent: str) -> None:
         """Note which conversation this one continues, if its agent does not say so."""
@@ -290,15 +333,24 @@ class PartStorage:
         )
         index.update_family_positions(self._tx, self._session_id)
 
-    def _count(self) -> None:
+    def _index(self) -> None:
+        """Add a new conversation to the session index, with all of its rows."""
+        index.reindex(self._tx, self._session_id)
+        if self._conversation.parent_id is not None:
+            index.update_family_positions(self._tx, self._session_id)
+        if self._last_row and not self._tx.is_behind:
+            self._tx.covered = max(self._tx.covered, self._last_row)
+
+    def _count(self, *, is_new: bool) -> None:
         tx, session_id = self._tx, self._session_id
-        if not self._added:
-            return
         tx.execute(COUNT_ROWS, (self._added, self._calls, session_id))
         if tx.columns.stamps_activity:
             tx.execute(
                 "UPDATE sessions SET last_activity_at = ? WHERE id = ?", (self._last_at, session_id)
             )
+        tx.execute(TOUCH_SESSION, (self._path, self._last_at, session_id))
+        if is_new:
+            return
         added = index.Appended(
             self._last_row, self._last_at, self._added, self._calls, self._preview
         )
@@ -307,7 +359,6 @@ class PartStorage:
             index.reindex(tx, session_id)  # fewer rows are in the model's context
         if self._copies:
             tx.execute(UNCOUNT_COPIES, (self._copies, session_id))
-        tx.execute(TOUCH_SESSION, (self._path, self._last_at, session_id))
 
     def _add_usage(self) -> None:
         for each in self._part.usage:
@@ -333,23 +384,22 @@ class PartStorage:
 
 
 def _calls_text(message: ImportedMessage) -> str | None:
-    return json.dumps(message.tool_calls, default=str) if message.tool_calls else None
+    return json_text(message.tool_calls) if message.tool_calls else None  # type: ignore[arg-type]
 
 
-def _columns(message: ImportedMessage) -> dict[str, SqlValue]:
-    """The values of a row; columns without a value are left out."""
-    values: dict[str, SqlValue] = {
-        "role": message.role,
-        "content": encode_content(message.content),
-        "tool_calls": _calls_text(message),
-        "tool_call_id": message.tool_call_id,
-        "tool_name": message.tool_name,
-        "reasoning": to_utf8_text(message.reasoning),
-        "finish_reason": message.finish_reason,
-        "timestamp": message.at,
-        "observed": 0,
-    }
-    return {name: value for name, value in values.items() if value is not None}
+def _values(message: ImportedMessage) -> tuple[SqlValue, ...]:
+    """The values of a row, in the order of COLUMNS after the session."""
+    return (
+        message.role,
+        encode_content(message.content),
+        _calls_text(message),
+        message.tool_call_id,
+        message.tool_name,
+        to_utf8_text(message.reasoning),
+        message.finish_reason,
+        message.at,
+        0,
+    )
 
 
 def _by_model(spent: Iterable[ImportedUsage]) -> list[dict[str, SqlValue]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_state.engine.transaction import Reader, Tx
+from hermes_state.engine.transaction import Reader, Tx, insert_sql
 from hermes_state.sessions.index import before_commit, catch_up
 
 if TYPE_CHECKING:
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 
 MAX_MAPPED_BYTES: Final = 1 << 40
+# The last number of a table, also if its row was deleted.
+LAST_NUMBER: Final = """
+    SELECT max(coalesce((SELECT max({key}) FROM {table}), 0),
+               coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0))
+"""
 
 
 class SqliteReader(Reader):
@@ -74,6 +79,16 @@ class SqliteTx(SqliteReader, Tx):
     def insert(self, sql: str, parameters: Sequence[Any], key: str) -> int:
         """Insert one row; returns its row ID."""
         return int(self.connection.execute(sql, parameters).lastrowid or 0)
+
+    def insert_many(
+        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], key: str
+    ) -> list[int]:
+        """Insert rows under the next numbers, which no other program gives while this writes."""
+        last = self.value(LAST_NUMBER.format(table=table, key=key), (table,))
+        numbers = range(last + 1, last + 1 + len(rows))
+        numbered = ((number, *row) for number, row in zip(numbers, rows, strict=True))
+        self.many(insert_sql(table, (key, *columns)), numbered)
+        return list(numbers)
 
     @property
     def is_open(self) -> bool:
