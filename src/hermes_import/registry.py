@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # The module of each agent, and its class.
 BUILT_IN: Final = {
     "claude-code": ("claude_code", "ClaudeCode"),
+    "codex": ("codex", "Codex"),
 }
 
 

@@ -51,7 +51,7 @@ class Imported:
         rows = db.engine.read(lambda reader: reader.dicts("SELECT * FROM sessions"))
         names = {each.session_id: each.native_id for each in db.imports.all()}
         self.sessions = {names[row["id"]]: row for row in rows if row["id"] in names}
-        self.names = names
+        self.names, self.agent = names, agent
         self.rows = [
             row
             for row in db.engine.read(lambda reader: reader.dicts(OWN_ROWS))
@@ -85,6 +85,8 @@ class Imported:
     def count(self, role: str, native_id: str | None = None) -> int:
         return sum(
             row["role"] == role
+            # An answer of Codex that consists of tool calls is not counted as a message there.
+            and bool(row["content"] or self.agent != "codex")
             and (native_id is None or self.names[row["session_id"]] == native_id)
             for row in self.rows
         )

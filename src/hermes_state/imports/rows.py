@@ -81,7 +81,7 @@ class ImportedPart(NamedTuple):
     usage: Sequence[ImportedUsage] = ()
     ended_at: float | None = None  # the agent recorded the end of the conversation
     is_last: bool = False  # nothing more is known of the conversation now
-    inherits: tuple[str, str] | None = None  # native ID and last record key of copied history
+    inherits: tuple[str, Sequence[str]] | None = None  # see `PartStorage._inherit`
 
 
 class UnitState(NamedTuple):

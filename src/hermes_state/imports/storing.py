@@ -211,14 +211,18 @@ class PartStorage:
             return None
         return str(parent)
 
-    def _inherit(self, native_id: str, last_key: str) -> None:
-        """Copy the history that a fork continues without repeating it."""
+    def _inherit(self, native_id: str, keys: Sequence[str]) -> None:
+        """Copy the history that a fork continues without repeating it.
+
+        It ends with the first of *keys* that is stored: a record may not be a message.
+        """
         parent = self._tx.value(FIND_SESSION, (self._agent, native_id))
-        last = known_rows(self._tx, [identity(self._agent, last_key)])
-        if parent is None or not last:
+        uids = [identity(self._agent, key) for key in keys]
+        known = known_rows(self._tx, uids)
+        last = next((known[uid] for uid in uids if uid in known), None)
+        if parent is None or last is None:
             return
-        through = next(iter(last.values())).row_id
-        count = edits.copy_rows(self._tx, parent, self._session_id, through)
+        count = edits.copy_rows(self._tx, parent, self._session_id, last.row_id)
         self._tx.execute(COUNT_ROWS, (count, 0, self._session_id))
         self._inherited = count
 
