@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 BUILT_IN: Final = {
     "claude-code": ("claude_code", "ClaudeCode"),
     "codex": ("codex", "Codex"),
+    "gemini": ("gemini", "Gemini"),
+    "pi": ("pi", "Pi"),
+    "copilot": ("copilot", "Copilot"),
+    "qwen": ("qwen", "Qwen"),
 }
 
 

@@ -9,33 +9,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, INTERRUPTED, joined, title_of, tool_call, tool_result
-from hermes_import.files import existing, file_unit, start_of, walk
-from hermes_import.json_lines import HEAD_KEY, JsonLines
+from hermes_import.line_files import LineFiles, LineReading
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ConversationKind,
     ImportedConversation,
     ImportedMessage,
-    ImportedPart,
     ImportedUsage,
-    UnitState,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from hermes_core.json_values import JsonObject, JsonValue
     from hermes_core.messages import ToolCallDict
     from hermes_import.sources import Unit
+    from hermes_state.imports.rows import UnitState
 
-SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-MESSAGES_PER_PART: Final = 500
 HEAD_BYTES: Final = 1 << 16
 MAX_OUTPUT_BYTES: Final = 1 << 20
 SYNTHETIC: Final = "<synthetic>"
@@ -56,37 +48,6 @@ FIRST_TIME: Final = re.compile(rb'"type":"queue-operation"[^\n]*?"timestamp":"([
 SAVED_OUTPUT: Final = re.compile(r"Full output saved to: .*?/tool-results/([\w.-]+)")
 
 
-class ClaudeCode:
-    """The history of Claude Code."""
-
-    name = "claude-code"
-    label = "Claude Code"
-
-    def roots(self, home: Path, environ: Mapping[str, str]) -> list[Path]:
-        folder = Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude")
-        return existing([folder / "projects"])
-
-    def root_at(self, path: Path) -> Path | None:
-        candidates = [path / "projects", path if path.name == "projects" else path / "projects"]
-        return next(iter(existing(candidates)), None)
-
-    def units(self, root: Path) -> Iterator[Unit]:
-        for entry in walk(root, SUFFIXES):
-            unit = file_unit(Path(entry.path))
-            if unit is not None:
-                yield unit
-
-    def in_order(self, units: list[Unit]) -> list[Unit]:
-        # By the time at which the program was started: a fork after its origin.
-        return sorted(units, key=lambda unit: (_created_at(unit), unit.unit_id))
-
-    def read(self, unit: Unit, before: UnitState | None) -> ClaudeReading:
-        return ClaudeReading(unit, start_of(unit, before))
-
-    def watched(self, root: Path) -> list[Path]:
-        return [root]
-
-
 def _created_at(unit: Unit) -> float:
     if "subagents" in unit.path.parts:
         return unit.modified_at
@@ -98,74 +59,47 @@ def _created_at(unit: Unit) -> float:
     return seconds_of(found[1].decode(), unit.modified_at) if found else unit.modified_at
 
 
-def _is_ignored(line: bytes) -> bool:
-    """Whether a line is a record about the program, without parsing it."""
-    if line.startswith(TYPE_FIRST):
-        start = len(TYPE_FIRST)
-        return line[start : line.find(b'"', start)] in IGNORED_BYTES
-    return line.find(ATTACHMENT, 0, ATTACHMENT_BYTES) > 0
-
-
-class ClaudeReading:
-    """One pass over a file, from the start of the last prompt that was read before."""
+class ClaudeReading(LineReading):
+    """One pass over a file."""
 
     def __init__(self, unit: Unit, start: UnitState) -> None:
-        self._unit = unit
-        self.unknown: Counter[str] = Counter(start.unknown)
-        self._lines = JsonLines(unit.path, self.unknown, start)
-        self._prompt_position = self._lines.position
-        self._about = dict(start.state)
+        super().__init__(unit, start)
         self._group: list[ImportedMessage] = []  # an answer and the results of its calls
         self._answer: Answer | None = None
         self._tool_names: dict[str, str] = {}
-        self._messages: list[ImportedMessage] = []
-        if "subagents" in unit.path.parts and not self._about:
+        if "subagents" in unit.path.parts and not self.about:
             self._read_meta()
 
     def _read_meta(self) -> None:
-        path = self._unit.path.with_name(self._unit.path.name.split(".", 1)[0] + ".meta.json")
         try:
-            meta = json.loads(path.read_bytes())
+            meta = json.loads(self.unit.path.with_name(f"{self.stem}.meta.json").read_bytes())
         except (OSError, ValueError):
             meta = {}
-        self._about["title"] = title_of(text_in(meta, "description"))
-        self._about["parent"] = self._unit.path.parent.parent.name
+        self.about["title"] = title_of(text_in(meta, "description"))
+        self.about["parent"] = self.unit.path.parent.parent.name
 
-    def parts(self) -> Iterator[ImportedPart]:
-        for line in self._lines.raw():
-            if _is_ignored(line):
-                continue
-            record = self._lines.parse(line)
-            if record is None:
-                continue
-            self._read_record(record, len(line))
-            if len(self._messages) >= MESSAGES_PER_PART:
-                yield self._part(is_last=False)
-        self._flush()
-        if self._about.get("started_at"):
-            yield self._part(is_last=True)
+    def is_ignored(self, line: bytes) -> bool:
+        if line.startswith(TYPE_FIRST):
+            start = len(TYPE_FIRST)
+            return line[start : line.find(b'"', start)] in IGNORED_BYTES
+        return line.find(ATTACHMENT, 0, ATTACHMENT_BYTES) > 0
 
-    def state(self) -> UnitState:
-        state = {**self._about, HEAD_KEY: self._lines.head}
-        return UnitState(self._unit.revision, self._prompt_position, state, self.unknown)
-
-    def _part(self, *, is_last: bool) -> ImportedPart:
-        messages, self._messages = self._messages, []
-        about = self._about
-        is_subagent = "parent" in about
-        conversation = ImportedConversation(
-            self._unit.path.name.split(".", 1)[0],
+    def conversation(self) -> ImportedConversation | None:
+        about = self.about
+        if "started_at" not in about:
+            return None
+        return ImportedConversation(
+            self.stem,
             seconds_of(about["started_at"]),
-            ConversationKind.SUBAGENT if is_subagent else ConversationKind.MAIN,
+            ConversationKind.SUBAGENT if "parent" in about else ConversationKind.MAIN,
             text_in(about, "parent") or None,
             text_in(about, "title") or None,
             text_in(about, "cwd") or None,
             text_in(about, "branch") or None,
             text_in(about, "model") or None,
         )
-        return ImportedPart(conversation, messages, is_last=is_last)
 
-    def _read_record(self, record: JsonObject, size: int) -> None:
+    def read_record(self, record: JsonObject) -> None:
         kind = record.get("type")
         if kind in ("user", "assistant"):
             self._note_place(record)
@@ -173,21 +107,23 @@ class ClaudeReading:
             if kind == "assistant":
                 self._read_answer(record, message)
             else:
-                self._read_user(record, message, size)
+                self._read_user(record, message)
         elif kind in {"custom-title", "summary"}:
             title = text_in(record, "customTitle") or text_in(record, "summary")
-            self._about["title"] = title_of(title) or self._about.get("title")
+            self.about["title"] = title_of(title) or self.about.get("title")
         elif kind == "system":
             if record.get("subtype") == "api_error":
-                self._finish(FAILED)
+                self._end_answer(FAILED)
         elif kind not in IGNORED:
             self.unknown[str(kind)] += 1
 
     def _note_place(self, record: JsonObject) -> None:
-        about = self._about
-        if "started_at" not in about:
-            about["started_at"] = seconds_of(record.get("timestamp"), self._unit.modified_at)
-            about["cwd"], about["branch"] = record.get("cwd"), record.get("gitBranch")
+        if "started_at" not in self.about:
+            self.about |= {
+                "started_at": seconds_of(record.get("timestamp"), self.unit.modified_at),
+                "cwd": record.get("cwd"),
+                "branch": record.get("gitBranch"),
+            }
 
     def _read_answer(self, record: JsonObject, message: JsonObject) -> None:
         model = text_in(message, "model")
@@ -195,14 +131,14 @@ class ClaudeReading:
             return
         key = f"{text_in(message, 'id')}:{text_in(record, 'requestId')}"
         if self._answer is None or self._answer.key != key:
-            self._flush()
+            self.finish()
             at = seconds_of(record.get("timestamp"))
             self._answer = Answer(key, at, model, object_in(message, "usage"))
         if model != SYNTHETIC:
-            self._about.setdefault("model", model)
+            self.about.setdefault("model", model)
         self._answer.add(message, self._tool_names)
 
-    def _read_user(self, record: JsonObject, message: JsonObject, size: int) -> None:
+    def _read_user(self, record: JsonObject, message: JsonObject) -> None:
         content = message.get("content")
         blocks = objects_in(message, "content") if isinstance(content, list) else []
         at, key = seconds_of(record.get("timestamp")), text_in(record, "uuid")
@@ -214,13 +150,13 @@ class ClaudeReading:
         text = content if isinstance(content, str) else _text_of(blocks)
         if text.startswith(NOT_PROMPTS):
             if text.startswith(INTERRUPTION):
-                self._finish(INTERRUPTED)
+                self._end_answer(INTERRUPTED)
             return
-        self._flush()
+        self.finish()
         is_summary = bool(record.get("isCompactSummary"))
         if not is_summary:
-            self._prompt_position = self._lines.position - size - 1
-        self._messages.append(
+            self.begin_turn()
+        self.messages.append(
             ImportedMessage(
                 key,
                 "user",
@@ -252,25 +188,24 @@ class ClaudeReading:
         found = SAVED_OUTPUT.search(text)
         if found is None:
             return text
-        session = self._unit.path.name.split(".", 1)[0]
-        path = self._unit.path.parent / session / "tool-results" / found[1]
+        path = self.unit.path.parent / self.stem / "tool-results" / found[1]
         try:
             with path.open("rb") as file:
                 return file.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace")
         except OSError:
             return text
 
-    def _finish(self, reason: str) -> None:
+    def _end_answer(self, reason: str) -> None:
         if self._answer is not None:
             self._answer.finish_reason = reason
-        elif self._messages and self._messages[-1].role == "assistant":
-            self._messages[-1] = self._messages[-1]._replace(finish_reason=reason)
+        else:
+            self.finish_last(reason)
 
-    def _flush(self) -> None:
+    def finish(self) -> None:
         """Add the current answer and the results of its calls to the messages."""
         if self._answer is not None:
-            self._messages.append(self._answer.message())
-        self._messages += self._group
+            self.messages.append(self._answer.message())
+        self.messages += self._group
         self._answer, self._group = None, []
 
 
@@ -345,3 +280,18 @@ def _part_of(block: JsonObject) -> JsonValue:
         return {"type": "text", "text": text_in(block, "text")}
     url = f"data:{text_in(source, 'media_type')};base64,{text_in(source, 'data')}"
     return {"type": "image_url", "image_url": {"url": url}}
+
+
+class ClaudeCode(LineFiles):
+    """The history of Claude Code."""
+
+    name = "claude-code"
+    label = "Claude Code"
+    home_folder = ".claude"
+    variable = "CLAUDE_CONFIG_DIR"
+    reading = ClaudeReading
+    folders = ("projects",)
+
+    def in_order(self, units: list[Unit]) -> list[Unit]:
+        """Files by the time at which the program was started: a fork after its origin."""
+        return sorted(units, key=lambda unit: (_created_at(unit), unit.unit_id))

@@ -8,35 +8,26 @@ what is new and points into the file of its origin.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, INTERRUPTED, joined, tool_call, tool_result
-from hermes_import.files import existing, file_unit, start_of, walk
-from hermes_import.json_lines import HEAD_KEY, JsonLines
-from hermes_import.sources import by_creation
+from hermes_import.line_files import LineFiles, LineReading
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ConversationKind,
     ImportedConversation,
     ImportedMessage,
-    ImportedPart,
     ImportedUsage,
-    UnitState,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from hermes_core.json_values import JsonObject
     from hermes_core.messages import ToolCallDict
     from hermes_import.sources import Unit
+    from hermes_state.imports.rows import UnitState
 
-SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-FOLDERS: Final = ("sessions", "archived_sessions")
-MESSAGES_PER_PART: Final = 500
+UUID_CHARACTERS: Final = 36
 MAX_INHERITED_KEYS: Final = 2000  # records between a fork and the last message before it
 NAME_TIME: Final = re.compile(r"rollout-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)")
 # Texts in user items that the program wrote, not the user.
@@ -50,91 +41,28 @@ RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
 KNOWN_ITEMS: Final = frozenset({"web_search_call", "ghost_snapshot", "compaction", "other"})
 
 
-class Codex:
-    """The history of Codex CLI."""
-
-    name = "codex"
-    label = "Codex CLI"
-
-    def roots(self, home: Path, environ: Mapping[str, str]) -> list[Path]:
-        folder = Path(environ.get("CODEX_HOME") or home / ".codex")
-        return [folder] if existing([folder / name for name in FOLDERS]) else []
-
-    def root_at(self, path: Path) -> Path | None:
-        return path if existing([path / name for name in FOLDERS]) else None
-
-    def units(self, root: Path) -> Iterator[Unit]:
-        for folder in FOLDERS:
-            for entry in walk(root / folder, SUFFIXES):
-                unit = file_unit(Path(entry.path), _created_at(entry.name))
-                if unit is not None:
-                    yield unit
-
-    def in_order(self, units: list[Unit]) -> list[Unit]:
-        return by_creation(units)
-
-    def read(self, unit: Unit, before: UnitState | None) -> CodexReading:
-        return CodexReading(unit, start_of(unit, before))
-
-    def watched(self, root: Path) -> list[Path]:
-        return existing([root / name for name in FOLDERS])
-
-
-def _created_at(name: str) -> float:
-    found = NAME_TIME.match(name)
-    return seconds_of(f"{found[1]}T{found[2]}:{found[3]}:{found[4]}") if found else 0.0
-
-
-class CodexReading:
-    """One pass over a file, from the start of the last turn that was read before."""
+class CodexReading(LineReading):
+    """One pass over a file."""
 
     def __init__(self, unit: Unit, start: UnitState) -> None:
-        self._unit = unit
-        self.unknown: Counter[str] = Counter(start.unknown)
-        self._lines = JsonLines(unit.path, self.unknown, start)
-        self._about = dict(start.state)
-        self._index = number_in(self._about, "index")  # of lines, where records have no ordinal
-        self._turn = (self._lines.position, self._index)
-        self._messages: list[ImportedMessage] = []
-        self._usage: list[ImportedUsage] = []
+        super().__init__(unit, start)
         self._answer: Response | None = None
         self._prompt: tuple[str, str, float] | None = None  # an item whose event is to come
         self._calls: dict[str, str] = {}
         self._exit_codes: dict[str, int] = {}
-        self._total = number_in(self._about, "total")
-        self._has_records = bool(self._about.get("has_records"))
         self._counted: list[ImportedUsage] = []  # by token counts, for files without records
 
-    def parts(self) -> Iterator[ImportedPart]:
-        for line in self._lines.raw():
-            record = self._lines.parse(line)
-            if record is not None:
-                self._read_record(record, len(line))
-            self._index += 1
-            if len(self._messages) >= MESSAGES_PER_PART:
-                yield self._part(is_last=False)
+    def finish(self) -> None:
+        self._flush_prompt()
         self._flush()
-        if self._about.get("id"):
-            yield self._part(is_last=True)
+        if not self.about.get("has_records"):
+            self.usage += self._counted
 
-    def state(self) -> UnitState:
-        position, index = self._turn
-        state = {
-            **self._about,
-            HEAD_KEY: self._lines.head,
-            "index": index,
-            "total": self._total,
-            "has_records": self._has_records,
-        }
-        return UnitState(self._unit.revision, position, state, self.unknown)
-
-    def _part(self, *, is_last: bool) -> ImportedPart:
-        messages, self._messages = self._messages, []
-        usage, self._usage = self._usage, []
-        if is_last and not self._has_records:
-            usage, self._counted = self._counted, []
-        about = self._about
-        conversation = ImportedConversation(
+    def conversation(self) -> ImportedConversation | None:
+        about = self.about
+        if not about.get("id"):
+            return None
+        return ImportedConversation(
             text_in(about, "id"),
             seconds_of(about.get("started_at")),
             ConversationKind(text_in(about, "kind")),
@@ -142,28 +70,26 @@ class CodexReading:
             cwd=text_in(about, "cwd") or None,
             git_branch=text_in(about, "branch") or None,
             model=text_in(about, "model") or None,
-            is_archived="archived_sessions" in self._unit.path.parts,
+            is_archived="archived_sessions" in self.unit.path.parts,
         )
-        base = text_in(about, "base_thread")
-        end = number_in(about, "base_end")
-        keys = [f"{base}:{n}" for n in range(end - 1, max(-1, end - MAX_INHERITED_KEYS), -1)]
-        inherits = (base, keys) if base else None
-        return ImportedPart(conversation, messages, usage, is_last=is_last, inherits=inherits)
 
-    def _read_record(self, record: JsonObject, size: int) -> None:
+    def inherited(self) -> tuple[str, list[str]] | None:
+        base, end = text_in(self.about, "base_thread"), number_in(self.about, "base_end")
+        first = max(-1, end - MAX_INHERITED_KEYS)
+        return (base, [f"{base}:{n}" for n in range(end - 1, first, -1)]) if base else None
+
+    def read_record(self, record: JsonObject) -> None:
         kind, payload = record.get("type"), object_in(record, "payload")
-        at = seconds_of(record.get("timestamp"))
-        ordinal = record.get("ordinal")
-        key = f"{text_in(self._about, 'id')}:{self._index if ordinal is None else ordinal}"
+        at, key = seconds_of(record.get("timestamp")), self._key(record)
         if kind == "session_meta":
             self._read_meta(payload, at)
         elif kind == "turn_context":
-            self._about.setdefault("model", text_in(payload, "model"))
-            self._about["current_model"] = text_in(payload, "model")
+            self.about.setdefault("model", text_in(payload, "model"))
+            self.about["current_model"] = text_in(payload, "model")
         elif kind == "response_item":
             self._read_item(payload, at, key)
         elif kind == "event_msg":
-            self._read_event(payload, at, key, size)
+            self._read_event(payload, at, key)
         elif kind == "token_usage_record":
             self._flush()
             self._read_usage(payload)
@@ -171,12 +97,17 @@ class CodexReading:
             self._flush()
             text = text_in(payload, "message")
             summary = ImportedMessage(key, "user", text, at, is_summary=True, is_copy=True)
-            self._messages.append(summary)
+            self.messages.append(summary)
         elif kind not in IGNORED:
             self.unknown[str(kind)] += 1
 
+    def _key(self, record: JsonObject) -> str:
+        """The identity of a record; older versions do not number them."""
+        place = record.get("ordinal", f"@{self.line_position}")
+        return f"{text_in(self.about, 'id')}:{place}"
+
     def _read_meta(self, payload: JsonObject, at: float) -> None:
-        about = self._about
+        about = self.about
         if about.get("id"):
             return  # a fork of an older version repeats that of its origin
         base = object_in(payload, "history_base")
@@ -189,7 +120,7 @@ class CodexReading:
         elif forked:
             kind, parent = ConversationKind.FORK, forked
         about |= {
-            "id": text_in(payload, "id") or self._unit.path.name.split(".", 1)[0][-36:],
+            "id": text_in(payload, "id") or self.stem[-UUID_CHARACTERS:],
             "started_at": seconds_of(payload.get("timestamp"), at),
             "cwd": text_in(payload, "cwd"),
             "branch": text_in(object_in(payload, "git"), "branch"),
@@ -213,7 +144,7 @@ class CodexReading:
             self._response(key, at).calls.append(tool_call(call_id, name, arguments))
         elif kind in RESULTS:
             self._flush()
-            self._messages.append(self._result(item, at, key))
+            self.messages.append(self._result(item, at, key))
         elif kind not in KNOWN_ITEMS:
             self.unknown[f"response_item/{kind}"] += 1
 
@@ -251,54 +182,47 @@ class CodexReading:
             finish_reason=FAILED if code else None,
         )
 
-    def _read_event(self, event: JsonObject, at: float, key: str, size: int) -> None:
+    def _read_event(self, event: JsonObject, at: float, key: str) -> None:
         kind, item = event.get("type"), object_in(event, "item")
         if kind == "task_started":
             self._flush()
-            self._turn = (self._lines.position - size - 1, self._index)
+            self.begin_turn()
         elif kind == "user_message" or item.get("type") == "UserMessage":
             self._flush()
             text = text_in(event, "message") or joined(_texts(item, "content"))
             self._prompt = None
-            self._messages.append(ImportedMessage(key, "user", text, at))
+            self.messages.append(ImportedMessage(key, "user", text, at))
         elif item.get("type") == "CommandExecution":
             self._exit_codes[text_in(item, "id")] = number_in(item, "exit_code")
         elif kind == "exec_command_end":
             self._exit_codes[text_in(event, "call_id")] = number_in(event, "exit_code")
         elif kind == "turn_aborted":
             self._flush()
-            self._finish(INTERRUPTED)
+            self.finish_last(INTERRUPTED)
         elif kind in ("error", "stream_error"):
             self._flush()
-            self._finish(FAILED)
+            self.finish_last(FAILED)
         elif kind == "token_count":
             self._count(object_in(event, "info"))
 
-    def _finish(self, reason: str) -> None:
-        for position in range(len(self._messages) - 1, -1, -1):
-            if self._messages[position].role == "assistant":
-                changed = self._messages[position]._replace(finish_reason=reason)
-                self._messages[position] = changed
-                return
-
     def _read_usage(self, payload: JsonObject) -> None:
-        self._has_records = True
+        self.about["has_records"] = True
         key = text_in(payload, "response_id") or text_in(payload, "turn_id")
-        self._usage.append(self._tokens(object_in(payload, "usage"), key))
+        self.usage.append(self._tokens(object_in(payload, "usage"), key))
 
     def _count(self, info: JsonObject) -> None:
         """Count the usage of a response from its token count, unless it repeats the last one."""
         total = number_in(object_in(info, "total_token_usage"), "total_tokens")
-        if total > self._total:
-            self._total = total
-            key = f"{text_in(self._about, 'id')}:{total}"
+        if total > number_in(self.about, "total"):
+            self.about["total"] = total
+            key = f"{text_in(self.about, 'id')}:{total}"
             self._counted.append(self._tokens(object_in(info, "last_token_usage"), key))
 
     def _tokens(self, usage: JsonObject, key: str) -> ImportedUsage:
         cached = number_in(usage, "cached_input_tokens")
         written = number_in(usage, "cache_write_input_tokens")
         return ImportedUsage(
-            text_in(self._about, "current_model"),
+            text_in(self.about, "current_model"),
             max(0, number_in(usage, "input_tokens") - cached - written),
             number_in(usage, "output_tokens"),
             cached,
@@ -310,13 +234,13 @@ class CodexReading:
     def _flush_prompt(self) -> None:
         if self._prompt is not None:
             key, text, at = self._prompt
-            self._messages.append(ImportedMessage(key, "user", text, at))
+            self.messages.append(ImportedMessage(key, "user", text, at))
             self._prompt = None
 
     def _flush(self) -> None:
         """Add the current response to the messages."""
         if self._answer is not None:
-            self._messages.append(self._answer.message())
+            self.messages.append(self._answer.message())
             self._answer = None
 
 
@@ -345,3 +269,19 @@ class Response:
 
 def _texts(item: JsonObject, name: str) -> list[str]:
     return [text for part in objects_in(item, name) if (text := text_in(part, "text"))]
+
+
+class Codex(LineFiles):
+    """The history of Codex CLI."""
+
+    name = "codex"
+    label = "Codex CLI"
+    home_folder = ".codex"
+    variable = "CODEX_HOME"
+    reading = CodexReading
+    folders = ("sessions", "archived_sessions")
+
+    def created_at(self, name: str) -> float:
+        """The time in the name of a file."""
+        found = NAME_TIME.match(name)
+        return seconds_of(f"{found[1]}T{found[2]}:{found[3]}:{found[4]}") if found else 0.0

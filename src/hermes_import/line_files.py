@@ -1,0 +1,158 @@
+"""Histories that consist of files of JSON lines, one conversation each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from hermes_import.files import existing, file_unit, start_of, walk
+from hermes_import.json_lines import HEAD_KEY, JsonLines
+from hermes_import.sources import by_creation
+from hermes_state.imports.rows import ImportedPart, UnitState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from hermes_core.json_values import JsonObject
+    from hermes_import.sources import Unit
+    from hermes_state.imports.rows import (
+        ImportedConversation,
+        ImportedMessage,
+        ImportedUsage,
+    )
+
+MESSAGES_PER_PART: Final = 500
+ENDINGS: Final = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+
+
+class LineFiles:
+    """The history of an agent in folders of its own folder."""
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    home_folder: ClassVar[str]  # of the agent, in a home folder
+    variable: ClassVar[str] = ""  # of the environment, which names another folder
+    folders: ClassVar[tuple[str, ...]]
+    endings: ClassVar[tuple[str, ...]] = ENDINGS
+    reading: ClassVar[type[LineReading]]
+
+    def roots(self, home: Path, environ: Mapping[str, str]) -> list[Path]:
+        """The agent's folder."""
+        named = environ.get(self.variable) if self.variable else None
+        root = self.root_at(Path(named) if named else home / self.home_folder)
+        return [] if root is None else [root]
+
+    def root_at(self, path: Path) -> Path | None:
+        """*path*, if it is a folder of the agent."""
+        return path if self.watched(path) else None
+
+    def units(self, root: Path) -> Iterator[Unit]:
+        """All files."""
+        for folder in self.folders:
+            for entry in walk(root / folder, self.endings):
+                unit = file_unit(Path(entry.path), self.created_at(entry.name))
+                if unit is not None:
+                    yield unit
+
+    def created_at(self, name: str) -> float:
+        """When a file was created, by its name; 0 if that does not say it."""
+        del name
+        return 0.0
+
+    def in_order(self, units: list[Unit]) -> list[Unit]:
+        """Files in the order of their creation."""
+        return by_creation(units)
+
+    def read(self, unit: Unit, before: UnitState | None) -> LineReading:
+        """Read a file from the last turn that was read before."""
+        return self.reading(unit, start_of(unit, before))
+
+    def watched(self, root: Path) -> list[Path]:
+        """The folders with files."""
+        return existing([root / folder for folder in self.folders])
+
+
+class LineReading:
+    """One pass over a file, from the start of the last turn that was read before.
+
+    `about` is what is known of the conversation; it is kept for the next pass.
+    `line_position` is where the current line begins.
+    """
+
+    def __init__(self, unit: Unit, start: UnitState) -> None:
+        self.unit = unit
+        self.unknown: Counter[str] = Counter(start.unknown)
+        self.about: JsonObject = dict(start.state)
+        self.messages: list[ImportedMessage] = []
+        self.usage: list[ImportedUsage] = []
+        self._lines = JsonLines(unit.path, self.unknown, start)
+        self._turn_position = self._lines.position
+        self.line_position = self._lines.position
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without its endings."""
+        return self.unit.path.name.split(".", 1)[0]
+
+    def parts(self) -> Iterator[ImportedPart]:
+        """The conversation in parts."""
+        is_ignored, read_record, parse = self.is_ignored, self.read_record, self._lines.parse
+        for line in self._lines.raw():
+            if is_ignored(line):
+                continue
+            record = parse(line)
+            if record is None:
+                continue
+            self.line_position = self._lines.position - len(line) - 1
+            read_record(record)
+            if len(self.messages) >= MESSAGES_PER_PART:
+                yield from self._part(is_last=False)
+        self.finish()
+        yield from self._part(is_last=True)
+
+    def _part(self, *, is_last: bool) -> Iterator[ImportedPart]:
+        conversation = self.conversation()
+        if conversation is None:
+            return
+        messages, self.messages = self.messages, []
+        usage, self.usage = self.usage, []
+        inherits = self.inherited()
+        yield ImportedPart(conversation, messages, usage, is_last=is_last, inherits=inherits)
+
+    def state(self) -> UnitState:
+        """Where the next pass begins."""
+        state = {**self.about, HEAD_KEY: self._lines.head}
+        return UnitState(self.unit.revision, self._turn_position, state, self.unknown)
+
+    def begin_turn(self) -> None:
+        """The next pass begins with the current line, if no later turn begins before that."""
+        self._turn_position = max(0, self.line_position)
+
+    def finish_last(self, reason: str) -> None:
+        """Set the finish reason of the last answer."""
+        for position in range(len(self.messages) - 1, -1, -1):
+            if self.messages[position].role == "assistant":
+                changed = self.messages[position]._replace(finish_reason=reason)
+                self.messages[position] = changed
+                return
+
+    def is_ignored(self, line: bytes) -> bool:
+        """Whether a line is not worth parsing."""
+        del line
+        return False
+
+    def read_record(self, record: JsonObject) -> None:
+        """Read a record."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Add what is incomplete at the end of the file."""
+
+    def conversation(self) -> ImportedConversation | None:
+        """What is known of the conversation; None if it has not begun."""
+        raise NotImplementedError
+
+    def inherited(self) -> tuple[str, list[str]] | None:
+        """The history that the conversation continues without repeating it."""
+        return None
