@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 BATCH_MESSAGES: Final = 1000  # per transaction: about a tenth of a second
 BATCH_PARTS: Final = 200
+FEW_UNITS: Final = 20
 
 
 class ImportOptions(NamedTuple):
@@ -101,7 +102,9 @@ class AgentImport:
 
     def run(self, units: Iterable[Unit]) -> ImportReport:
         """Import the units that are new or have changed."""
-        known = self._db.imports.units(self._source.name)
+        units = list(units)
+        unit_ids = [unit.unit_id for unit in units] if len(units) < FEW_UNITS else None
+        known = self._db.imports.units(self._source.name, unit_ids)
         changed = self._source.in_order(self._changed(units, known))
         total = sum(unit.size_bytes for unit in changed)
         done = 0

@@ -12,7 +12,7 @@ from hermes_import.sources import by_creation
 from hermes_state.imports.rows import ImportedPart, UnitState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from hermes_core.json_values import JsonObject
     from hermes_import.sources import Unit
@@ -48,12 +48,23 @@ class LineFiles:
         return path if self.watched(path) else None
 
     def units(self, root: Path) -> Iterator[Unit]:
-        """All files."""
-        for folder in self.folders:
-            for entry in walk(root / folder, self.endings):
-                unit = file_unit(Path(entry.path), self.created_at(entry.name))
+        """All files with conversations."""
+        for folder in self.watched(root):
+            yield from self.units_at(root, (Path(e.path) for e in walk(folder, self.endings)))
+
+    def units_at(self, root: Path, paths: Iterable[Path]) -> Iterator[Unit]:
+        """Those of the files that have conversations."""
+        del root
+        for path in paths:
+            if path.name.endswith(self.endings) and self.has_conversation(path):
+                unit = file_unit(path, self.created_at(path.name))
                 if unit is not None:
                     yield unit
+
+    def has_conversation(self, path: Path) -> bool:
+        """Whether a file is one of conversations."""
+        del path
+        return True
 
     def created_at(self, name: str) -> float:
         """When a file was created, by its name; 0 if that does not say it."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from hermes_state.imports.rows import ImportedPart, UnitState
@@ -73,6 +73,10 @@ class AgentSource(Protocol):
 
     def read(self, unit: Unit, before: UnitState | None) -> UnitReading:
         """Read a unit; *before* is how far it was read earlier."""
+        ...
+
+    def units_at(self, root: Path, paths: Iterable[Path]) -> Iterator[Unit]:
+        """The units to which changed files belong."""
         ...
 
     def watched(self, root: Path) -> list[Path]:

@@ -13,6 +13,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from hermes_core import __version__, background_process, paths
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.probe import may_be_set
 from hermes_core.errors import HermesError
 from hermes_core.instance_record import DAEMON, InstanceRecord
 from hermes_core.isolate import Step, attempt
@@ -21,6 +23,8 @@ from tui_gateway.client import connect_to
 from tui_gateway.frames import RpcError
 
 if TYPE_CHECKING:
+    from hermes_conversation.agent_imports import BackgroundFollower
+    from hermes_state import SessionDB
     from tui_gateway.client import EventCallback, RpcClient
     from tui_gateway.hub import Hub
     from tui_gateway.websocket_server import WebSocketServer
@@ -55,12 +59,26 @@ def serve(*, port: int = 0, is_permanent: bool) -> InstanceRecord | None:
             sockets.start()
             DAEMON.publish(record)
             atexit.register(hub.close_all, "tui_shutdown")  # in case the loop is not reached
+            follower = _start_follower(db) if is_permanent else None
             try:
                 _watch(hub, sockets, wake, is_permanent=is_permanent)
             finally:
+                if follower is not None:
+                    follower.stop()
                 hub.close_all("tui_shutdown")
                 sockets.stop()
         return record
+
+
+def _start_follower(db: SessionDB) -> BackgroundFollower | None:
+    """Follow other agents, if the settings ask for it."""
+    if not may_be_set("import.follow"):
+        return None
+    from hermes_conversation.agent_imports import BackgroundFollower  # noqa: PLC0415 - rarely set
+
+    follower = BackgroundFollower(db, ConfigFile.of_home().settings())
+    follower.start()
+    return follower
 
 
 def _watch(hub: Hub, sockets: WebSocketServer, wake: int, *, is_permanent: bool) -> None:

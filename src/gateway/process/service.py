@@ -39,6 +39,7 @@ from gateway.schedules.run_handler import RunContext, ScheduledRunHandler
 from gateway.schedules.scheduler import Scheduler
 from gateway.schedules.targets import JobTargets
 from gateway.supervision import Supervisor
+from hermes_conversation.agent_imports import BackgroundFollower
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt, run_all
@@ -115,6 +116,7 @@ class GatewayService:
         self._sending: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._delivery: Delivery | None = None
+        self._follower = BackgroundFollower(db, settings)
         self._stop_listening: Callable[[], None] = lambda: None
         # What a dead machine held is released soon after its timeout.
         timeout_seconds = db.engine.columns.process_timeout_seconds
@@ -351,6 +353,7 @@ class GatewayService:
         if may_be_set("plugins.enabled"):
             self._delivery = Delivery(self._db.boundaries, hermes_plugin_host.active())
             self._delivery.start()
+        self._follower.start()
         for name, reason in (refused or {}).items():
             self.connections.refuse(name, reason)
         self.connections.start(adapters, account_keys)
@@ -459,6 +462,7 @@ class GatewayService:
             task.cancel()
         await asyncio.gather(*self._sending, *self._tasks, return_exceptions=True)
         await asyncio.to_thread(self.conversations.close)
+        await asyncio.to_thread(self._follower.stop)
         if self._delivery is not None:
             await asyncio.to_thread(self._delivery.stop)
         await asyncio.to_thread(attempt, Step("write sessions.json", self._routes.export_if_due))

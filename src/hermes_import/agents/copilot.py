@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_core.json_values import JsonObject
-    from hermes_import.sources import Unit
 
 EVENTS: Final = "events.jsonl"
 KNOWN_PREFIXES: Final = (
@@ -199,6 +198,6 @@ class Copilot(LineFiles):
     reading = CopilotReading
     folders = ("session-state",)
 
-    def units(self, root: Path) -> Iterator[Unit]:
-        """The files of events."""
-        return (unit for unit in super().units(root) if unit.path.name.startswith(EVENTS))
+    def has_conversation(self, path: Path) -> bool:
+        """Whether a file is one of events."""
+        return path.name.startswith(EVENTS)

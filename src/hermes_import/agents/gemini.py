@@ -174,9 +174,9 @@ class Gemini(LineFiles):
     folders = ("tmp",)
     endings = (*ENDINGS, ".json")
 
-    def units(self, root: Path) -> Iterator[Unit]:
-        """The files of conversations; others in the folder are not read."""
-        return (unit for unit in super().units(root) if CHATS in unit.path.parts)
+    def has_conversation(self, path: Path) -> bool:
+        """Whether a file is in a folder of conversations."""
+        return CHATS in path.parts
 
     def in_order(self, units: list[Unit]) -> list[Unit]:
         """Sub-agents after the conversations that they belong to."""

@@ -40,11 +40,20 @@ HAS_TABLE: Final = "hermes_imported_session"
 class ImportRepository(Repository):
     """Storing conversations of other agents."""
 
-    def units(self, agent: str) -> dict[str, UnitState]:
-        """How far each unit of an agent was read."""
+    def units(self, agent: str, unit_ids: Sequence[str] | None = None) -> dict[str, UnitState]:
+        """How far the units of an agent were read: all of them, or some."""
         if HAS_TABLE not in self.engine.columns.tables:
             return {}
-        rows = self.engine.read(lambda reader: reader.rows(UNITS, (agent,)))
+        if unit_ids is None:
+            rows = self.engine.read(lambda reader: reader.rows(UNITS, (agent,)))
+        else:
+            rows = self.engine.read(
+                lambda reader: [
+                    row
+                    for unit_id in unit_ids
+                    for row in reader.rows(f"{UNITS} AND unit_id = ?", (agent, unit_id))
+                ]
+            )
         return {
             unit_id: UnitState(revision, position, json.loads(state), json.loads(unknown))
             for unit_id, revision, position, state, unknown in rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -13,11 +14,15 @@ from hermes_cli.commands.imports.display import print_found, print_report
 from hermes_cli.filters import TIME_FORMATS, parse_time
 from hermes_cli.output import confirm
 from hermes_cli.parser import add_json_option
+from hermes_conversation.agent_imports import follow_options, make_follower, registry_of_home
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
+from hermes_core.config.file import ConfigFile
 from hermes_core.config.probe import may_be_set
+from hermes_core.errors import UsageError
+from hermes_core.signals import stop_signals
 from hermes_import.importer import AgentImport, ImportOptions
-from hermes_import.registry import SourceRegistry
+from hermes_plugin_host.delivery import Delivery
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -64,23 +69,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be imported, change nothing"
     )
+    parser.add_argument(
+        "--follow", action="store_true", help="keep importing until stopped with Ctrl+C"
+    )
     parser.add_argument("--yes", action="store_true", help="import without asking")
     add_json_option(parser)
     parser.set_defaults(run=run)
 
 
-def registry_of_home() -> SourceRegistry:
-    """The agents whose histories can be imported, those of enabled plugins included."""
-    if not may_be_set("plugins.enabled"):
-        return SourceRegistry()
-    plugins = hermes_plugin_host.active().plugins.values()
-    return SourceRegistry(
-        source for plugin in plugins for source in plugin.registered.agent_sources
-    )
-
-
 def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Import, or show what can be imported."""
+    if arguments.follow:
+        return _follow(arguments, out)
     found = _find(arguments)
     if not found:
         out.text("No histories of other agents found on this machine.")
@@ -96,6 +96,39 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     else:
         print_report(reports, out, is_dry_run=arguments.dry_run)
     return 1 if any(report.failures for report in reports) else 0
+
+
+def _follow(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Import new messages of agents on this machine until a signal ends it."""
+    if arguments.path or arguments.dry_run or arguments.project or arguments.since:
+        raise UsageError("--follow imports everything on this machine: give at most an agent.")
+    options = follow_options(ConfigFile.of_home().settings())
+    if arguments.agent:
+        options = options._replace(names=(registry_of_home().get(arguments.agent).name,))
+
+    def show(report: ImportReport) -> None:
+        if arguments.json:
+            out.json_line(_facts(report))
+        elif report.new or report.messages or report.failures:
+            print_report([report], out, is_dry_run=False)
+        out.flush()
+
+    with SessionDB(purge_hook=keep_facts) as db:
+        follower = make_follower(db, options, show)
+        delivery = Delivery(db.boundaries, hermes_plugin_host.active())
+        if may_be_set("plugins.enabled"):
+            delivery.start()
+        for number in stop_signals():
+            signal.signal(number, lambda _number, _frame: follower.stop())
+        out.note("Following other agents. Press Ctrl+C to stop.")
+        is_ours = follower.run(Path.home(), os.environ)
+        delivery.stop()
+    if not is_ours:
+        raise UsageError(
+            "Another process follows other agents already: the gateway, `hermes serve`, or "
+            "another `hermes import --follow`."
+        )
+    return 0
 
 
 def _find(arguments: argparse.Namespace) -> list[FoundHistory]:

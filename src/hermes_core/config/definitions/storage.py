@@ -144,4 +144,26 @@ STORAGE_SETTINGS: Final = (
         "Time zone for all displayed times, e.g. Europe/Berlin; empty means the system's.",
         is_time_zone=True,
     ),
+    Setting(
+        "import.follow",
+        "bool",
+        False,
+        "Import conversations of other agents while they work, in the gateway and in "
+        "`hermes serve`.",
+    ),
+    Setting(
+        "import.idle_minutes",
+        "int",
+        30,
+        "Minutes without a new message after which a followed conversation of another agent "
+        "has ended.",
+        minimum=1,
+        maximum=10080,
+    ),
+    Setting(
+        "import.agents",
+        "list",
+        (),
+        "Agents to follow, e.g. claude-code and codex; empty: all that are found.",
+    ),
 )

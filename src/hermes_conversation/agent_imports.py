@@ -1,0 +1,78 @@
+"""Following the histories of other agents in a long-running process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hermes_plugin_host
+from hermes_core.config.probe import may_be_set
+from hermes_core.isolate import Step, attempt
+from hermes_import.registry import SourceRegistry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes_core.config.file import Settings
+    from hermes_import.follower import Follower, FollowOptions
+    from hermes_import.importer import ImportReport
+    from hermes_state import SessionDB
+
+
+def registry_of_home() -> SourceRegistry:
+    """The agents whose histories can be imported, those of enabled plugins included."""
+    if not may_be_set("plugins.enabled"):
+        return SourceRegistry()
+    plugins = hermes_plugin_host.active().plugins.values()
+    return SourceRegistry(
+        source for plugin in plugins for source in plugin.registered.agent_sources
+    )
+
+
+def follow_options(settings: Settings) -> FollowOptions:
+    """What to follow, by the settings."""
+    from hermes_import.follower import FollowOptions  # noqa: PLC0415 - loads the file watcher
+
+    minutes = settings.get_int("import.idle_minutes")
+    return FollowOptions(minutes * 60.0, tuple(settings.get_list("import.agents")))
+
+
+def make_follower(
+    db: SessionDB,
+    options: FollowOptions,
+    on_report: Callable[[ImportReport], object] = lambda _report: None,
+) -> Follower:
+    """A follower of all agents."""
+    from hermes_import.follower import Follower  # noqa: PLC0415 - loads the file watcher
+
+    return Follower(db, registry_of_home(), options, on_report)
+
+
+class BackgroundFollower:
+    """Follows other agents in a thread, if the setting `import.follow` asks for it."""
+
+    def __init__(self, db: SessionDB, settings: Settings) -> None:
+        self._follower: Follower | None = None
+        self._thread: threading.Thread | None = None
+        if settings.get_bool("import.follow"):
+            self._follower = make_follower(db, follow_options(settings))
+
+    def start(self) -> None:
+        """Start following."""
+        if self._follower is not None:
+            self._thread = threading.Thread(target=self._run, name="hermes-import", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        follower = self._follower
+        if follower is not None:
+            run = Step("follow other agents", lambda: follower.run(Path.home(), os.environ))
+            attempt(run)
+
+    def stop(self) -> None:
+        """Stop following, and wait for the current import."""
+        if self._follower is not None and self._thread is not None:
+            self._follower.stop()
+            self._thread.join()

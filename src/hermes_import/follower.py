@@ -1,0 +1,142 @@
+"""Imports what other agents write while they work, and ends their conversations.
+
+Changes are reported by the operating system; a poll behind it finds what was not reported.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from watchfiles import watch
+
+from hermes_core.instance_lock import hold_lock
+from hermes_core.isolate import Step, attempt
+from hermes_core.paths import hermes_home
+from hermes_import.importer import AgentImport, ImportOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from hermes_import.importer import ImportReport
+    from hermes_import.registry import FoundHistory, SourceRegistry
+    from hermes_import.sources import Unit
+    from hermes_state import SessionDB
+
+log = logging.getLogger(__name__)
+
+WAIT_MILLISECONDS: Final = 500  # for further changes, before those so far are read
+CHECK_MILLISECONDS: Final = 1000
+POLL_SECONDS: Final = 30.0
+FIND_SECONDS: Final = 60.0  # until agents that were installed meanwhile are found
+LOCK_NAME: Final = "import.lock"
+
+
+class FollowOptions(NamedTuple):
+    """What to follow."""
+
+    idle_seconds: float = 1800.0  # a conversation without records for so long has ended
+    names: tuple[str, ...] = ()  # of agents; empty for all
+
+
+class Follower:
+    """Watches the histories of other agents."""
+
+    def __init__(
+        self,
+        db: SessionDB,
+        registry: SourceRegistry,
+        options: FollowOptions,
+        on_report: Callable[[ImportReport], object] = lambda _report: None,
+    ) -> None:
+        self._db = db
+        self._registry = registry
+        self._options = options
+        self._on_report = on_report
+        self._found: list[FoundHistory] = []
+        self._stop = threading.Event()
+        self._found_at = self._polled_at = 0.0
+
+    def stop(self) -> None:
+        """Let `run` return soon; from any thread."""
+        self._stop.set()
+
+    def run(self, home: Path, environ: Mapping[str, str]) -> bool:
+        """Import and follow until stopped; False if another process does it."""
+        with hold_lock(hermes_home() / "run" / LOCK_NAME) as is_ours:
+            if not is_ours:
+                return False
+            while not self._stop.is_set():
+                self._find(home, environ)
+                self._import_all()
+                self._watch()
+        return True
+
+    def _find(self, home: Path, environ: Mapping[str, str]) -> None:
+        self._found_at = time.monotonic()
+        names = self._options.names
+        found = self._registry.found_in(home, environ)
+        self._found = [each for each in found if not names or each.source.name in names]
+
+    def _watch(self) -> None:
+        """Import changes until it is time to look for other agents."""
+        folders = self._folders()
+        if not folders:
+            self._stop.wait(FIND_SECONDS)
+            return
+        for changes in watch(
+            *folders,
+            debounce=WAIT_MILLISECONDS,
+            step=100,
+            rust_timeout=CHECK_MILLISECONDS,
+            yield_on_timeout=True,
+            stop_event=self._stop,
+            raise_interrupt=False,
+            ignore_permission_denied=True,
+        ):
+            self._import_changes({Path(path) for _change, path in changes})
+            attempt(Step("end idle conversations", self._end_idle))
+            now = time.monotonic()
+            if now - self._polled_at > POLL_SECONDS:
+                self._import_all()
+            if now - self._found_at > FIND_SECONDS:
+                return
+
+    def _folders(self) -> dict[Path, tuple[FoundHistory, Path]]:
+        """The watched folders, each with its history and root."""
+        return {
+            folder: (found, root)
+            for found in self._found
+            for root in found.roots
+            for folder in found.source.watched(root)
+        }
+
+    def _import_changes(self, paths: set[Path]) -> None:
+        """Import the units that changed files belong to."""
+        for folder, (found, root) in self._folders().items():
+            changed = [path for path in paths if path.is_relative_to(folder)]
+            if changed:
+                self._import(found, found.source.units_at(root, changed))
+
+    def _import_all(self) -> None:
+        self._polled_at = time.monotonic()
+        for found in self._found:
+            self._import(found, found.units())
+
+    def _import(self, found: FoundHistory, units: Iterable[Unit]) -> None:
+        name = found.source.name
+        attempt(Step(f"import from {name}", lambda: self._import_units(found, units)))
+
+    def _import_units(self, found: FoundHistory, units: Iterable[Unit]) -> None:
+        options = ImportOptions(live_seconds=self._options.idle_seconds)
+        report = AgentImport(self._db, found.source, options).run(units)
+        if report.units:
+            self._on_report(report)
+
+    def _end_idle(self) -> None:
+        before = self._db.clock.now() - self._options.idle_seconds
+        for session_id in self._db.imports.end_idle(before):
+            log.info("imported conversation ended: %s", session_id)
