@@ -175,6 +175,7 @@ class Conversation:
         result = self.db.resolve_resume_session_id(self.db.lookup.resolve(text))
         if isinstance(self.history, ScopedHistory) and result not in self.history.ids():
             raise UsageError(f"No conversation of this chat matches {text!r}.")
+        result = self.db.imports.continue_here(result, self._options.source)
         if result == self.session_id:
             return result
         return self._switch_to(result, "resumed_other")

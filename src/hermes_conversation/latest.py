@@ -12,13 +12,13 @@ PAGE_SIZE: Final = 100
 
 
 def latest_session_in(db: SessionDB, folder: str) -> ListedSession | None:
-    """Its row, or None; conversations of subfolders do not count."""
+    """Its row, or None; those of subfolders and of other agents do not count."""
     offset = 0
     while rows := db.lists.sessions(
         limit=PAGE_SIZE, offset=offset, order_by_last_active=True, cwd_prefix=folder
     ):
-        result = next((row for row in rows if row.session.cwd == folder), None)
-        if result is not None:
-            return result
+        for row in rows:
+            if row.session.cwd == folder and db.imports.of_session(row.session.id) is None:
+                return row
         offset += len(rows)
     return None

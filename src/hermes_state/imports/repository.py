@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_state.imports import storing
 from hermes_state.imports.rows import ImportedSession, UnitState
+from hermes_state.messages.edits import EditRepository
 from hermes_state.portable.importer import link_pending
 from hermes_state.repository import Repository
 from hermes_state.sessions import rows as sessions
@@ -33,7 +34,14 @@ IDLE_SESSIONS = """
     JOIN sessions s ON s.id = i.session_id
     WHERE s.ended_at IS NULL AND i.last_record_at < ?
 """
-NATIVE = "SELECT session_id FROM hermes_imported_session WHERE native_id = ?"
+UNUSED_BRANCH = """
+    SELECT s.id FROM sessions s WHERE s.parent_session_id = ? AND s.source = ?
+        AND NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = s.id)
+        AND NOT EXISTS (
+            SELECT 1 FROM messages m WHERE m.session_id = s.id AND NOT EXISTS (
+                SELECT 1 FROM hermes_copy c WHERE c.message_id = m.id))
+    ORDER BY s.started_at DESC LIMIT 1
+"""
 HAS_TABLE: Final = "hermes_imported_session"
 
 
@@ -122,6 +130,18 @@ class ImportRepository(Repository):
         sql = f"{SESSIONS} WHERE session_id = ?"
         row = self.engine.read(lambda reader: reader.row(sql, (session_id,)))
         return ImportedSession._make(row) if row else None
+
+    def continue_here(self, session_id: str, source: str) -> str:
+        """The conversation in which an imported one is continued: a branch of it.
+
+        A branch without messages of its own is used again. Other conversations are continued
+        in place.
+        """
+        if self.of_session(session_id) is None:
+            return session_id
+        values = (session_id, source)
+        unused = self.engine.read(lambda reader: reader.value(UNUSED_BRANCH, values))
+        return str(unused or EditRepository(self.context).branch(session_id, source=source))
 
     def counts(self) -> dict[str, tuple[int, float]]:
         """Number of imported conversations by agent, and when the last one was imported."""

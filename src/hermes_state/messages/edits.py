@@ -226,17 +226,22 @@ def copy_rows(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> i
     return count
 
 
-def branch(tx: Tx, session_id: str, new_id: str, through_id: int | None) -> None:
-    """Create a conversation that starts with the rows of another one."""
+def branch(
+    tx: Tx, session_id: str, new_id: str, through_id: int | None, source: str | None = None
+) -> None:
+    """Create a conversation that starts with the rows of another one.
+
+    With *source* it is one of this program: the model of the other one is not used.
+    """
     parent = sessions.require(tx, session_id)
     config = decode_json(parent.model_config)
     markers: JsonObject = config if isinstance(config, dict) else {}
     markers.pop("_delegate_from", None)
     markers["_branched_from"] = session_id
     columns = {
-        "source": parent.source,
+        "source": source or parent.source,
         "user_id": parent.user_id,
-        "model": parent.model,
+        "model": None if source else parent.model,
         "model_config": json.dumps(markers),
         "system_prompt": parent.system_prompt,
         "parent_session_id": session_id,
@@ -361,12 +366,13 @@ class EditRepository(Repository):
         through_message_id: int | None = None,
         title: str | None = None,
         end_parent: bool = False,
+        source: str | None = None,
     ) -> str:
         """Start a second conversation from a point of this one; returns its ID."""
         new_id = new_session_id or new_session_id_for(self)
 
         def change(tx: Tx) -> None:
-            branch(tx, session_id, new_id, through_message_id)
+            branch(tx, session_id, new_id, through_message_id, source)
             if title is not None:
                 labels.set_title(tx, new_id, title, labels.USER)
             self._register_process(tx)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 EXACT = "SELECT id FROM sessions WHERE id = ?"
 BY_PREFIX = "SELECT id, title FROM sessions WHERE id >= ? AND id < ? ORDER BY id LIMIT 6"
 BY_TITLE = "SELECT id FROM sessions WHERE title = ?"
+BY_NATIVE_ID = """
+    SELECT i.session_id FROM hermes_imported_session i JOIN sessions s ON s.id = i.session_id
+    WHERE i.native_id = ? ORDER BY i.last_record_at DESC LIMIT 1
+"""
 BY_TITLE_PREFIX = """
     SELECT id, title FROM sessions WHERE title LIKE ? ESCAPE '\\' ORDER BY started_at DESC LIMIT 6
 """
@@ -29,11 +33,13 @@ LAST_STARTED = "SELECT id FROM sessions ORDER BY started_at DESC LIMIT 1"
 def resolve(reader: Reader, text: str) -> str:
     """The session identified by an ID, an ID prefix, a title, a title prefix, or 'last'.
 
+    An imported one is also identified by the ID that it has in its agent.
+
     A session in the trash is identified only by its full ID.
     """
     if text == "last":
         return _last(reader)
-    for sql in (EXACT, BY_TITLE):
+    for sql in (EXACT, BY_TITLE, *([BY_NATIVE_ID] if _has_imports(reader) else [])):
         session_id = reader.value(sql, (text,))
         if session_id is not None:
             return str(session_id)
@@ -50,6 +56,10 @@ def resolve(reader: Reader, text: str) -> str:
         if candidates:
             raise AmbiguousSessionError(_ambiguous(text, candidates))
     raise SessionNotFoundError(f"No session with ID or title '{text}'. See `hermes sessions list`.")
+
+
+def _has_imports(reader: Reader) -> bool:
+    return "hermes_imported_session" in reader.columns.tables
 
 
 def _is_trashed(reader: Reader, session_id: str) -> bool:

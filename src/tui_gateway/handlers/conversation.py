@@ -52,7 +52,9 @@ def switch_by_command(
         opened = _switch(peer, live, None, "new_session")
         return SwitchedConversation(opened, f"A new conversation: {opened.stored_session_id}")
     if command == "resume" and argument:
-        opened = _switch(peer, live, resolve_stored(peer, argument), "resumed_other")
+        stored = resolve_stored(peer, argument)
+        resolved = peer.hub.db.imports.continue_here(stored, "tui")
+        opened = _switch(peer, live, resolved, "resumed_other")
         name = opened.info.title or opened.stored_session_id
         count = human_format.plural(opened.message_count, "message")
         return SwitchedConversation(opened, f"Resumed {name} ({count})")

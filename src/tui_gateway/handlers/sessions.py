@@ -33,7 +33,8 @@ def create(peer: Dispatcher, params: RpcParams) -> object:
 
 
 def resume(peer: Dispatcher, params: RpcParams) -> object:
-    resolved = resolve_stored(peer, params.session_id)
+    stored = resolve_stored(peer, params.session_id)
+    resolved = peer.hub.db.imports.continue_here(stored, params.source or "tui")
     return {**fields_of(_open(peer, params, resolved)), "resumed": resolved}
 
 

@@ -1,0 +1,101 @@
+"""`hermes import` as a real command."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.claude_files import ClaudeFile
+from support.model_servers import model_argument, model_servers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> ClaudeFile:
+    return ClaudeFile(tmp_path / "ada").exchange("hello", "Hi.")
+
+
+def test_without_an_agent_it_lists_what_is_on_this_machine(
+    hermes: Hermes, file: ClaudeFile
+) -> None:
+    shown = hermes("import", HOME=str(file.home))
+    assert shown.code == 0
+    assert "claude-code" in shown.out
+    assert "hermes import --yes" in shown.out
+    (facts,) = json.loads(hermes("import", "--json", HOME=str(file.home)).out)
+    assert (facts["agent"], facts["conversations"], facts["new"]) == ("claude-code", 1, 1)
+    assert facts["places"] == [str(file.home / ".claude")]
+
+
+def test_all_that_is_found_is_imported_once(hermes: Hermes, file: ClaudeFile) -> None:
+    first = hermes("import", "--yes", HOME=str(file.home))
+    assert first.out == "claude-code: imported 1 conversation with 2 messages.\n"
+    again = hermes("import", "--yes", HOME=str(file.home))
+    assert again.out == "claude-code: imported 0 conversations with 0 messages.\n"
+    assert "hello" in hermes("sessions", "list", "--source", "claude-code").out
+
+
+def test_a_home_folder_of_another_machine_is_imported(hermes: Hermes, file: ClaudeFile) -> None:
+    for path in (file.home, file.home / ".claude"):
+        (report,) = json.loads(hermes("import", "claude-code", str(path), "--json").out)
+        assert report["failures"] == {}
+    assert "Hi." in hermes("sessions", "show", file.session_id).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["nothing"], "'nothing' is neither an agent nor a file. Agents: claude-code"),
+        (["claude-code", "/nowhere"], "/nowhere does not exist."),
+        (["claude-code", "{home}/empty"], "has no history of Claude Code."),
+        (["--follow", "--dry-run"], "--follow imports everything on this machine"),
+    ],
+)
+def test_what_cannot_be_imported_is_an_error_with_a_reason(
+    hermes: Hermes, file: ClaudeFile, arguments: list[str], text: str
+) -> None:
+    (file.home / "empty").mkdir()
+    finished = hermes("import", *[each.format(home=file.home) for each in arguments])
+    assert finished.code == 2
+    assert text in finished.err
+
+
+def test_a_dry_run_imports_nothing(hermes: Hermes, file: ClaudeFile) -> None:
+    shown = hermes("import", "--dry-run", HOME=str(file.home))
+    assert shown.out == "claude-code: would import 1 conversation with 2 messages.\n"
+    assert "hello" not in hermes("sessions", "list").out
+
+
+def test_only_recent_conversations_of_a_project_are_imported(
+    hermes: Hermes, file: ClaudeFile
+) -> None:
+    ClaudeFile(file.home, cwd="/home/ada/other").exchange("elsewhere", "Yes.")
+    home = {"HOME": str(file.home)}
+    assert "0 conversations" in hermes("import", "--yes", "--since", "2036-01-01", **home).out
+    only = hermes("import", "--yes", "--project", "/home/ada/other", **home).out
+    assert "imported 1 conversation" in only
+    assert "1 file of other projects skipped." in only
+
+
+def test_an_imported_conversation_is_continued_in_a_branch(
+    hermes: Hermes, file: ClaudeFile
+) -> None:
+    hermes("import", "--yes", HOME=str(file.home))
+    with model_servers() as serve:
+        server = serve("[{say: So it goes.}]")
+        arguments = ("-r", file.session_id, "-q", "go on", "--model", model_argument(server))
+        assert "So it goes." in hermes("chat", *arguments).out
+        texts = [message["content"] for message in server.requests[0]["messages"][1:]]
+    assert texts == ["hello", "Hi.", "go on"]
+    rows = json.loads(hermes("sessions", "list", "--json").out)["sessions"]
+    own = next(row for row in rows if row["source"] == "cli")
+    imported = next(row for row in rows if row["source"] == "claude-code")
+    assert (own["message_count"], imported["message_count"]) == (4, 2)
+    shown = hermes("sessions", "show", own["id"]).out
+    assert shown.index("hello") < shown.index("Hi.") < shown.index("go on")

@@ -1,0 +1,123 @@
+"""Following other agents while they work: what they write appears, and their conversations end."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_import.follower import Follower, FollowOptions
+from hermes_import.registry import SourceRegistry
+from hermes_state import SessionDB
+from support.claude_files import ClaudeFile
+from support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+IDLE_SECONDS = 600.0
+
+
+class SetClock:
+    """A clock that the test sets."""
+
+    def __init__(self, now: float) -> None:
+        self.time = now
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> SetClock:
+    return SetClock(ClaudeFile(tmp_path).now)
+
+
+@pytest.fixture
+def db(clock: SetClock, hermes_home: Path) -> Iterator[SessionDB]:
+    with SessionDB(clock=clock) as store:
+        yield store
+
+
+@contextmanager
+def following(db: SessionDB, home: Path) -> Iterator[Follower]:
+    follower = Follower(db, SourceRegistry(), FollowOptions(IDLE_SECONDS))
+    thread = threading.Thread(target=follower.run, args=(home, {}))
+    thread.start()
+    try:
+        yield follower
+    finally:
+        follower.stop()
+        thread.join()
+
+
+def session_of(db: SessionDB, file: ClaudeFile) -> dict[str, object]:
+    return dict(db.get_session(f"claude-code-{file.session_id}") or {})
+
+
+def events(db: SessionDB) -> list[str]:
+    return [event.kind for event in reversed(db.boundaries.recent())]
+
+
+def test_a_conversation_appears_grows_ends_when_idle_and_resumes(
+    db: SessionDB, clock: SetClock, tmp_path: Path
+) -> None:
+    home = tmp_path / "ada"
+    ClaudeFile(home, now=clock.now() - 2 * IDLE_SECONDS).exchange("long ago", "Yes.")
+    with following(db, home):
+        wait_until(lambda: len(db.lists.sessions()) == 1)
+        file = ClaudeFile(home).exchange("hello", "Hi.")
+        clock.time = file.now
+        wait_until(lambda: session_of(db, file).get("message_count") == 2)
+        assert session_of(db, file)["ended_at"] is None
+        file.exchange("and now?", "More.")
+        clock.time = file.now
+        wait_until(lambda: session_of(db, file)["message_count"] == 4)
+        assert events(db) == []
+        clock.time += IDLE_SECONDS + 1
+        wait_until(lambda: session_of(db, file)["ended_at"])
+        assert session_of(db, file)["ended_at"] == pytest.approx(file.now)
+        assert events(db) == ["idle"]
+        file.now = clock.time
+        file.exchange("I am back", "Welcome.")
+        clock.time = file.now
+        wait_until(lambda: session_of(db, file)["message_count"] == 6)
+        assert session_of(db, file)["ended_at"] is None
+        assert events(db) == ["idle", "resume"]
+
+
+def test_an_agent_that_is_installed_later_is_found(
+    db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_import.follower.FIND_SECONDS", 0.2)
+    home = tmp_path / "ada"
+    home.mkdir()
+    with following(db, home):
+        file = ClaudeFile(home).exchange("hello", "Hi.")
+        wait_until(lambda: session_of(db, file).get("message_count") == 2)
+
+
+def test_a_change_that_is_not_reported_is_found_by_polling(
+    db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_import.follower.POLL_SECONDS", 0.2)
+    monkeypatch.setattr(Follower, "_import_changes", lambda *_arguments: None)
+    file = ClaudeFile(tmp_path / "ada").exchange("hello", "Hi.")
+    with following(db, file.home):
+        wait_until(lambda: session_of(db, file).get("message_count") == 2)
+        file.exchange("and now?", "More.")
+        wait_until(lambda: session_of(db, file)["message_count"] == 4)
+
+
+def test_only_one_process_follows(db: SessionDB, tmp_path: Path) -> None:
+    file = ClaudeFile(tmp_path / "ada").exchange("hello", "Hi.")
+    with following(db, file.home):
+        wait_until(lambda: session_of(db, file).get("message_count") == 2)
+        second = Follower(db, SourceRegistry(), FollowOptions())
+        assert second.run(file.home, {}) is False
