@@ -93,7 +93,7 @@ def test_an_imported_conversation_is_continued_in_a_branch(
         assert "So it goes." in hermes("chat", *arguments).out
         texts = [message["content"] for message in server.requests[0]["messages"][1:]]
     assert texts == ["hello", "Hi.", "go on"]
-    rows = json.loads(hermes("sessions", "list", "--json").out)["sessions"]
+    rows = json.loads(hermes("sessions", "list", "--json").out)
     own = next(row for row in rows if row["source"] == "cli")
     imported = next(row for row in rows if row["source"] == "claude-code")
     assert (own["message_count"], imported["message_count"]) == (4, 2)
