@@ -57,6 +57,7 @@ class ImportReport:
     messages: int = 0
     copies: int = 0
     deleted: int = 0  # conversations that the user has deleted here
+    taken: int = 0  # conversations that are here already, not by an import
     other_project: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
     failures: dict[str, str] = field(default_factory=dict)  # by path
@@ -197,6 +198,7 @@ class AgentImport:
         report.messages += result.messages
         report.copies += result.copies
         report.deleted += result.is_deleted
+        report.taken += result.is_taken
         if result.is_new:
             self._new.add(result.session_id)
         elif result.messages and result.session_id not in self._new:

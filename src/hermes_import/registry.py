@@ -22,6 +22,10 @@ BUILT_IN: Final = {
     "pi": ("pi", "Pi"),
     "copilot": ("copilot", "Copilot"),
     "qwen": ("qwen", "Qwen"),
+    "claude-ai": ("web_exports", "ClaudeAi"),
+    "chatgpt": ("web_exports", "ChatGpt"),
+    "open-webui": ("web_exports", "OpenWebUi"),
+    "hermes-export": ("hermes_export", "HermesExport"),
 }
 
 

@@ -71,6 +71,8 @@ class ImportedConversation(NamedTuple):
     git_branch: str | None = None
     model: str | None = None
     is_archived: bool = False
+    source: str | None = None  # of a conversation of hermes-agent, which keeps its own
+    keeps_id: bool = False  # the native ID is its ID here, too
 
 
 class ImportedPart(NamedTuple):
@@ -108,6 +110,7 @@ class PartResult(NamedTuple):
     messages: int = 0
     copies: int = 0
     is_deleted: bool = False  # the user has deleted the conversation here
+    is_taken: bool = False  # a conversation with this ID did not come from an import
 
 
 class ImportedSession(NamedTuple):

@@ -141,7 +141,8 @@ class PartStorage:
         self._path = path
         self._part = part
         self._conversation = part.conversation
-        self._session_id = session_id_of(agent, part.conversation.native_id)
+        about = part.conversation
+        self._session_id = about.native_id if about.keeps_id else self._id_of(about.native_id)
         self._added = self._copies = self._calls = self._inherited = 0
         self._last_row = 0
         self._last_at = 0.0
@@ -156,6 +157,8 @@ class PartStorage:
             self._session_id = known_as
             if not self._tx.value(IS_USABLE, (known_as,)):
                 return PartResult(known_as, is_deleted=True)
+        elif self._tx.value(sessions.EXISTS, (self._session_id,)):
+            return PartResult(self._session_id, is_taken=True)
         else:
             self._create()
         self._set_title()
@@ -168,6 +171,9 @@ class PartStorage:
         new = self._added - self._copies
         return PartResult(self._session_id, is_new, new, self._copies + self._inherited)
 
+    def _id_of(self, native_id: str) -> str:
+        return session_id_of(self._agent, native_id)
+
     def _create(self) -> None:
         tx, about = self._tx, self._conversation
         markers: JsonObject = {}
@@ -178,7 +184,7 @@ class PartStorage:
             markers["_delegate_from"] = parent or about.parent_id or ""
         is_subagent = about.kind is ConversationKind.SUBAGENT
         facts: dict[str, SqlValue] = {
-            "source": SUBAGENT_SOURCE if is_subagent else self._agent,
+            "source": about.source or (SUBAGENT_SOURCE if is_subagent else self._agent),
             "model": about.model,
             "model_config": json.dumps(markers) if markers else None,
             "parent_session_id": parent,
@@ -194,7 +200,7 @@ class PartStorage:
         )
         tx.execute(sessions.NEXT_EPOCH, (self._session_id,))  # if the ID was purged before
         if parent is None and about.parent_id is not None:
-            target = session_id_of(self._agent, about.parent_id)
+            target = about.parent_id if about.keeps_id else self._id_of(about.parent_id)
             save_extra(tx, self._session_id, PARENT_NAME, target)
         now = tx.clock.now()
         row = (self._session_id, self._agent, about.native_id, self._path, now, about.started_at)

@@ -92,6 +92,9 @@ def _print_omissions(report: ImportReport, out: CommandOutput) -> None:
     if report.deleted:
         what = human_format.plural(report.deleted, "conversation")
         out.text(f"  {what} not imported: deleted here.")
+    if report.taken:
+        what = human_format.plural(report.taken, "conversation")
+        out.text(f"  {what} not imported: already in the history.")
     if report.other_project:
         out.text(
             f"  {human_format.plural(report.other_project, 'file')} of other projects skipped."
