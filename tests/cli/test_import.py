@@ -99,3 +99,15 @@ def test_an_imported_conversation_is_continued_in_a_branch(
     assert (own["message_count"], imported["message_count"]) == (4, 2)
     shown = hermes("sessions", "show", own["id"]).out
     assert shown.index("hello") < shown.index("Hi.") < shown.index("go on")
+
+
+def test_an_export_of_hermes_agent_is_imported_by_both_commands(
+    hermes: Hermes, tmp_path: Path
+) -> None:
+    path = tmp_path / "export.jsonl"
+    message = {"id": 1, "role": "user", "content": "hello", "timestamp": 1772366401.0}
+    session = {"id": "s1", "source": "cli", "started_at": 1772366400.0, "messages": [message]}
+    path.write_text(json.dumps(session) + "\n")
+    finished = hermes("sessions", "import", str(path))
+    assert finished.out == "hermes-export: imported 1 conversation with 1 message.\n"
+    assert "imported 0 conversations" in hermes("import", str(path)).out

@@ -86,16 +86,40 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         out.text("No histories of other agents found on this machine.")
         out.hint("Give a folder if they are elsewhere: hermes import claude-code /path/to/.claude")
         return 0
+    options = _options(arguments)
     with SessionDB(purge_hook=keep_facts) as db:
         is_chosen = bool(arguments.agent) or arguments.yes or arguments.dry_run
         if not is_chosen and not _choose(db, found, arguments, out):
             return 0
-        reports = [_import(db, each, arguments, out) for each in found]
-    if arguments.json:
+        reports = [_import(db, each, options, out) for each in found]
+    return _report(reports, options, out, is_json=arguments.json)
+
+
+def import_file(path: str, arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Import an export whose format is recognized."""
+    options = ImportOptions(is_dry_run=arguments.dry_run)
+    with SessionDB(purge_hook=keep_facts) as db:
+        reports = [_import(db, registry_of_home().recognize(path), options, out)]
+    return _report(reports, options, out, is_json=arguments.json)
+
+
+def _report(
+    reports: list[ImportReport], options: ImportOptions, out: CommandOutput, *, is_json: bool
+) -> int:
+    if is_json:
         out.json([_facts(report) for report in reports])
     else:
-        print_report(reports, out, is_dry_run=arguments.dry_run)
+        print_report(reports, out, is_dry_run=options.is_dry_run)
     return 1 if any(report.failures for report in reports) else 0
+
+
+def _options(arguments: argparse.Namespace) -> ImportOptions:
+    project: Path | None = arguments.project
+    return ImportOptions(
+        since=arguments.since or 0.0,
+        project=project.expanduser().absolute() if project else None,
+        is_dry_run=arguments.dry_run,
+    )
 
 
 def _follow(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -160,14 +184,8 @@ def _choose(
 
 
 def _import(
-    db: SessionDB, found: FoundHistory, arguments: argparse.Namespace, out: CommandOutput
+    db: SessionDB, found: FoundHistory, options: ImportOptions, out: CommandOutput
 ) -> ImportReport:
-    project: Path | None = arguments.project
-    options = ImportOptions(
-        since=arguments.since or 0.0,
-        project=project.expanduser().absolute() if project else None,
-        is_dry_run=arguments.dry_run,
-    )
     began = time.monotonic()
 
     def show(progress: Progress) -> None:

@@ -58,6 +58,10 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Import the file and print a report."""
     from dataclasses import asdict  # noqa: PLC0415 - slow to load
 
+    if _is_of_hermes_agent(arguments.file):
+        from hermes_cli.commands.imports import command  # noqa: PLC0415 - rarely needed
+
+        return command.import_file(arguments.file, arguments, out)
     with _opened(arguments.file) as file:
         name = "standard input" if arguments.file == STDIN else arguments.file
         report = _import(file, name, arguments, out)
@@ -66,6 +70,13 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     else:
         _print(report, out)
     return 0
+
+
+def _is_of_hermes_agent(name: str) -> bool:
+    """Whether a file was written by the `sessions export` of hermes-agent."""
+    from hermes_import.agents.hermes_export import HermesExport  # noqa: PLC0415 - see above
+
+    return name != STDIN and HermesExport().root_at(Path(name)) is not None
 
 
 def _opened(name: str) -> IO[bytes]:
