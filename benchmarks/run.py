@@ -14,6 +14,7 @@ import backups
 import chats
 import dashboard
 import databases
+import imports
 import lists
 import nodes
 import opening
@@ -50,6 +51,7 @@ BENCHMARKS: Final = {
     "memory": sessions_in_memory,
     "screens": screens,
     "opening": opening,
+    "imports": imports,
 }
 TABLE_HEAD: Final = ("figure", "value", "baseline", "ratio", "target", "")
 STATUS_TEXTS: Final = {True: "ok", False: "MISSED", None: ""}
