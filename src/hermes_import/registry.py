@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BUILT_IN: Final = {
     "claude-code": ("claude_code", "ClaudeCode"),
     "codex": ("codex", "Codex"),
+    "opencode": ("opencode", "OpenCode"),
 }
 
 
