@@ -19,6 +19,7 @@ BUILT_IN: Final = {
     "claude-code": ("claude_code", "ClaudeCode"),
     "codex": ("codex", "Codex"),
     "opencode": ("opencode", "OpenCode"),
+    "openclaw": ("openclaw", "OpenClaw"),
 }
 
 
