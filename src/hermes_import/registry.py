@@ -20,6 +20,7 @@ BUILT_IN: Final = {
     "codex": ("codex", "Codex"),
     "opencode": ("opencode", "OpenCode"),
     "openclaw": ("openclaw", "OpenClaw"),
+    "llm": ("llm", "Llm"),
 }
 
 
