@@ -21,6 +21,7 @@ BUILT_IN: Final = {
     "opencode": ("opencode", "OpenCode"),
     "openclaw": ("openclaw", "OpenClaw"),
     "llm": ("llm", "Llm"),
+    "goose": ("goose", "Goose"),
 }
 
 

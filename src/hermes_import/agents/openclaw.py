@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
-from hermes_import.contents import FAILED, INTERRUPTED, joined, title_of, tool_call, tool_result
+from hermes_import.contents import (
+    FAILED,
+    INTERRUPTED,
+    joined,
+    prompt_content,
+    title_of,
+    tool_call,
+    tool_result,
+)
 from hermes_import.databases import DatabaseSource, ListedConversation
 from hermes_import.files import existing
 from hermes_import.times import seconds_of
@@ -29,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from hermes_core.json_values import JsonObject, JsonValue
+    from hermes_core.json_values import JsonObject
     from hermes_core.messages import Content
     from hermes_import.sources import Unit
     from hermes_state.imports.foreign_database import ForeignDatabase
@@ -246,12 +254,9 @@ def _texts(message: JsonObject) -> list[str]:
 
 def _prompt_of(message: JsonObject) -> Content:
     text = joined(_texts(message))
-    images: list[JsonValue] = [
-        {"type": "image_url", "image_url": {"url": _data_url(block)}}
-        for block in objects_in(message, "content")
-        if block.get("type") == "image" and block.get("data")
-    ]
-    return [{"type": "text", "text": text}, *images] if images else text
+    blocks = objects_in(message, "content")
+    images = [_data_url(block) for block in blocks if block.get("type") == "image"]
+    return prompt_content(text, images)
 
 
 def _data_url(block: JsonObject) -> str:

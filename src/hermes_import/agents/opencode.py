@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, text_in
-from hermes_import.contents import FAILED, INTERRUPTED, joined, title_of, tool_call, tool_result
+from hermes_import.contents import (
+    FAILED,
+    INTERRUPTED,
+    joined,
+    prompt_content,
+    title_of,
+    tool_call,
+    tool_result,
+)
 from hermes_import.databases import DatabaseSource, ListedConversation, json_in
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
@@ -28,8 +36,8 @@ from hermes_state.imports.rows import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hermes_core.json_values import JsonObject, JsonValue
-    from hermes_core.messages import Content, ToolCallDict
+    from hermes_core.json_values import JsonObject
+    from hermes_core.messages import ToolCallDict
     from hermes_import.sources import Unit
     from hermes_state.imports.foreign_database import ForeignDatabase
 
@@ -185,7 +193,7 @@ class OpenCodeReading:
 
     def _read_prompt(self, key: str, data: JsonObject, parts: list[JsonObject]) -> None:
         texts: list[str] = []
-        images: list[JsonValue] = []
+        images: list[str] = []
         for part in parts:
             kind = part.get("type")
             if part.get("synthetic") or part.get("ignored"):
@@ -201,7 +209,7 @@ class OpenCodeReading:
         text = joined(texts)
         if not text and not images:
             return
-        content: Content = [{"type": "text", "text": text}, *images] if images else text
+        content = prompt_content(text, images)
         at = seconds_of(object_in(data, "time").get("created"))
         self._messages.append(
             ImportedMessage(key, "user", content, at, is_copy=self._is_copy(data))
@@ -329,9 +337,8 @@ def _cost_of(data: JsonObject) -> float | None:
     return float(cost) if isinstance(cost, (int, float)) and cost > 0 else None
 
 
-def _image_of(part: JsonObject) -> list[JsonValue]:
-    """The picture in a file part; other files are in texts that the program adds."""
+def _image_of(part: JsonObject) -> list[str]:
+    """The URL of the picture in a file part; other files are in texts that the program adds."""
     url = text_in(part, "url")
-    if not text_in(part, "mime").startswith("image/") or not url.startswith("data:"):
-        return []
-    return [{"type": "image_url", "image_url": {"url": url}}]
+    is_image = text_in(part, "mime").startswith("image/") and url.startswith("data:")
+    return [url] if is_image else []
