@@ -22,6 +22,7 @@ BUILT_IN: Final = {
     "openclaw": ("openclaw", "OpenClaw"),
     "llm": ("llm", "Llm"),
     "goose": ("goose", "Goose"),
+    "aider": ("aider", "Aider"),
 }
 
 
