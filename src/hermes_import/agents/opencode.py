@@ -24,6 +24,7 @@ from hermes_import.contents import (
 )
 from hermes_import.databases import DatabaseSource, ListedConversation, json_in
 from hermes_import.times import seconds_of
+from hermes_state.imports.foreign_database import file_state
 from hermes_state.imports.rows import (
     ConversationKind,
     ImportedConversation,
@@ -151,8 +152,8 @@ class OpenCodeReading:
     def _is_running(self, row: JsonObject, data: JsonObject) -> bool:
         if _is_finished(data):
             return False
-        silence = self._unit.path.stat().st_mtime - seconds_of(row.get("time_updated"))
-        return silence < ABANDONED_SECONDS
+        written = file_state(self._unit.path).written_at
+        return written - seconds_of(row.get("time_updated")) < ABANDONED_SECONDS
 
     def _part(self, about: JsonObject, *, is_last: bool) -> ImportedPart:
         messages, self._messages = self._messages, []

@@ -42,6 +42,11 @@ class FileState(NamedTuple):
     wal_size_bytes: int
     wal_modified_ns: int
 
+    @property
+    def written_at(self) -> float:
+        """When the database was written last, in seconds since 1970."""
+        return max(self.modified_ns, self.wal_modified_ns) / 1e9
+
 
 def file_state(path: Path) -> FileState:
     """The state of a database's files."""
