@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import orjson
 
 from hermes_core.errors import AgentDatabaseError
+from hermes_import.files import file_unit
 from hermes_import.sources import Unit, by_creation
 from hermes_state.imports.foreign_database import file_state, open_database
 from hermes_state.imports.rows import UnitState
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes_core.json_values import JsonObject
+    from hermes_core.json_values import JsonObject, JsonValue
     from hermes_import.sources import UnitReading
     from hermes_state.imports.foreign_database import FileState, ForeignDatabase
     from hermes_state.imports.rows import ImportedPart
@@ -67,7 +69,9 @@ class DatabaseSource:
                 yield from self._units_of(path)
             except AgentDatabaseError as error:
                 self._errors[str(path)] = error
-                yield Unit(str(path), path, "unreadable", 0, float("inf"))
+                unit = file_unit(path)
+                if unit is not None:
+                    yield unit
 
     def in_order(self, units: list[Unit]) -> list[Unit]:
         return by_creation(units)
@@ -153,13 +157,20 @@ class UnknownSchema:
         return UnitState(self._unit.revision, unknown=self.unknown)
 
 
+def parse_json(data: str | bytes) -> JsonValue:
+    """The value of JSON text; None if it is not JSON. Halves of characters are kept."""
+    try:
+        value: JsonValue = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        try:
+            value = json.loads(data)
+        except ValueError:
+            value = None
+    return value
+
+
 def json_in(row: JsonObject, name: str) -> JsonObject:
     """The object in a column with JSON text; an empty one if it is not one."""
     text = row.get(name)
-    if not isinstance(text, str):
-        return {}
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return {}
+    value = parse_json(text) if isinstance(text, str) else None
     return value if isinstance(value, dict) else {}

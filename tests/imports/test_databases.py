@@ -32,6 +32,7 @@ OPENCLAW = ".openclaw/agents/main/agent/openclaw-agent.sqlite"
 LLM = ".config/io.datasette.llm/logs.db"
 SESSION = "ses_e1dfc25fcffeDjnnuGwVev0fdI"  # of opencode, with three prompts
 TOKENS = {"input": 10, "output": 20, "reasoning": 3, "cache": {"read": 5, "write": 1}}
+TITLE = "SELECT title FROM sessions WHERE id = ?"
 
 
 class OpenCodeWriter:
@@ -234,6 +235,31 @@ def test_a_schema_without_a_column_is_read_and_one_without_a_table_is_reported(
         connection.execute("DROP TABLE part")
     report = import_from("opencode", home)
     assert (report.new, report.failures, dict(report.unknown)) == (0, {}, {"no table part": 1})
+
+
+def test_a_title_is_taken_when_the_agent_has_found_one(
+    db: SessionDB, import_from: Importing, sample_copy: Copying
+) -> None:
+    home = sample_copy("opencode")
+    writer = OpenCodeWriter(home / OPENCODE)
+    sql = "UPDATE session SET title = ?, time_updated = time_updated + 1 WHERE id = ?"
+    titles = ["New session - 2026-11-16T01:41:05.667Z", "Lamps"]
+    for title, expected in zip(titles, [None, "Lamps"], strict=True):
+        writer.connection.execute(sql, (title, SESSION))
+        import_from("opencode", home)
+        row = db.engine.read(lambda reader: reader.row(TITLE, (f"opencode-{SESSION}",)))
+        assert row is not None
+        assert row[0] == expected
+
+
+def test_half_of_a_character_does_not_stop_an_import(
+    db: SessionDB, import_from: Importing, sample_copy: Copying
+) -> None:
+    home = sample_copy("opencode")
+    OpenCodeWriter(home / OPENCODE).prompt("cut \ud83d")  # as JavaScript writes it
+    report = import_from("opencode", home)
+    assert (report.failures, dict(report.unknown)) == ({}, {})
+    assert "cut" in texts(db)[-1]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import (
     FAILED,
@@ -22,7 +20,7 @@ from hermes_import.contents import (
     tool_call,
     tool_result,
 )
-from hermes_import.databases import DatabaseSource, ListedConversation, json_in
+from hermes_import.databases import DatabaseSource, ListedConversation, json_in, parse_json
 from hermes_import.files import file_unit
 from hermes_import.json_lines import JsonLines
 from hermes_import.times import seconds_of
@@ -62,6 +60,7 @@ LEDGER: Final = (
 )  # fmt: skip
 MESSAGES_OF: Final = f"WHERE session_id = ? AND id > ? ORDER BY id LIMIT {MESSAGES_PER_PART}"
 LAST_MESSAGES: Final = "SELECT session_id, max(id), count(*) FROM messages GROUP BY session_id"
+UNNAMED: Final = frozenset({"New Chat", "CLI Session", "ACP Session", "New Session"})
 HIDDEN: Final = "hidden"  # sessions of the program itself
 SUBAGENT_TYPES: Final = frozenset({"sub_agent", "subagent"})
 CALLS: Final = frozenset({"toolRequest", "frontendToolRequest"})
@@ -164,9 +163,8 @@ class GooseReading:
         return self._database.select("messages", MESSAGE, MESSAGES_OF, found)
 
     def _read_row(self, row: JsonObject) -> list[ImportedMessage]:
-        try:
-            content = orjson.loads(text_in(row, "content_json"))
-        except orjson.JSONDecodeError:
+        content = parse_json(text_in(row, "content_json"))
+        if not isinstance(content, list):
             self.unknown["message (not JSON)"] += 1
             return []
         return self._reader.read(
@@ -197,11 +195,16 @@ def _conversation_of(session: JsonObject) -> ImportedConversation:
         text_in(session, "id"),
         seconds_of(session.get("created_at")),
         ConversationKind.SUBAGENT if is_subagent else ConversationKind.MAIN,
-        title=title_of(text_in(session, "name") or text_in(session, "description")),
+        title=_title_of(session),
         cwd=text_in(session, "working_dir") or None,
         model=text_in(model, "model_name") or None,
         is_archived=bool(session.get("archived_at")),
     )
+
+
+def _title_of(session: JsonObject) -> str | None:
+    name = text_in(session, "name") or text_in(session, "description")
+    return None if name in UNNAMED else title_of(name)
 
 
 def _ledger_usage(session_id: str, row: JsonObject) -> ImportedUsage:

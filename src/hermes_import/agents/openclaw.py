@@ -7,9 +7,8 @@ message begins a new context. Sub-agents and forks are known from the nodes of t
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-
-import orjson
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import (
@@ -21,7 +20,7 @@ from hermes_import.contents import (
     tool_call,
     tool_result,
 )
-from hermes_import.databases import DatabaseSource, ListedConversation
+from hermes_import.databases import DatabaseSource, ListedConversation, parse_json
 from hermes_import.files import existing
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
@@ -35,7 +34,6 @@ from hermes_state.imports.rows import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from hermes_core.json_values import JsonObject
     from hermes_core.messages import Content
@@ -72,7 +70,8 @@ class OpenClaw(DatabaseSource):
     tables = ("session_windows", "transcript_events")
 
     def roots(self, home: Path, environ: Mapping[str, str]) -> list[Path]:
-        return [root for root in [home / ".openclaw" / "agents"] if self.databases(root)]
+        folder = Path(environ.get("OPENCLAW_STATE_DIR") or home / ".openclaw")
+        return [folder / "agents"] if self.databases(folder / "agents") else []
 
     def root_at(self, path: Path) -> Path | None:
         for root in (path, path / "agents"):
@@ -199,10 +198,7 @@ class OpenClawReading:
             from hermes_import.zstd import decompress  # noqa: PLC0415 - rarely needed
 
             data = decompress(row["event_zstd"])
-        try:
-            event = orjson.loads(data or "")
-        except orjson.JSONDecodeError:
-            event = None
+        event = parse_json(data or "")
         if isinstance(event, dict):
             self._read_event(event, seconds_of(row["created_at"]))
         else:

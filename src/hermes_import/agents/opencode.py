@@ -60,6 +60,7 @@ LATEST: Final = "SELECT session_id, max(time_updated), count(*) FROM message GRO
 IGNORED: Final = frozenset(
     {"step-start", "step-finish", "snapshot", "patch", "compaction", "agent", "retry"}
 )
+UNNAMED: Final = re.compile(r"(?:New|Child) session - \d{4}-")  # until a model names it
 ABORTED: Final = "MessageAbortedError"
 SAVED_OUTPUT: Final = re.compile(r"Full output saved to: \S*?/tool-output/([\w.-]+)")
 
@@ -164,7 +165,7 @@ class OpenCodeReading:
             self._created_at,
             self._kind,
             text_in(about, "parent_id") or None,
-            title_of(text_in(about, "title")),
+            _title_of(text_in(about, "title")),
             text_in(about, "directory") or None,
             model=text_in(model, "id") or text_in(model, "modelID") or None,
             is_archived=bool(about.get("time_archived")),
@@ -326,6 +327,10 @@ class Answer:
             key=self._key,
         )
         return [spent] if any(spent[1:6]) and not self.is_copy else []
+
+
+def _title_of(text: str) -> str | None:
+    return None if UNNAMED.match(text) else title_of(text)
 
 
 def _is_finished(data: JsonObject) -> bool:
