@@ -36,6 +36,7 @@
             SessionDeletedError  the conversation of a turn was deleted meanwhile
         IllegalChangeError       the change is not allowed in the conversation's state
         NotSavedError            neither the database nor the journal accepted the data
+      AgentDatabaseError         the database of another agent cannot be read
 
 An error message says what happened and what to do; `exit_code` is the exit status of the
 command line.
@@ -199,3 +200,7 @@ class IllegalChangeError(StoreError):
 
 class NotSavedError(StoreError):
     """Neither the database nor the journal accepted the data."""
+
+
+class AgentDatabaseError(HermesError):
+    """The database of another agent cannot be read."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_core.json_values import JsonValue
-    from hermes_core.messages import ToolCallDict
+    from hermes_core.messages import Content, ToolCallDict
 
 INTERRUPTED: Final = "interrupted"  # the finish reason of an answer that the user stopped
 FAILED: Final = "error"  # the finish reason of an answer that a provider's error ended
@@ -34,6 +34,14 @@ def tool_result(text: str, *, is_error: bool = False, exit_code: int | None = No
 def joined(texts: Sequence[str]) -> str:
     """The texts of the parts of a message as one."""
     return "\n\n".join(text for text in texts if text)
+
+
+def prompt_content(text: str, image_urls: Sequence[str] = ()) -> Content:
+    """The content of a prompt: its text, or parts if it has pictures."""
+    if not image_urls:
+        return text
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in image_urls]
+    return [{"type": "text", "text": text}, *images]
 
 
 def title_of(text: str | None) -> str | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "agents"
 # The folder of each agent's sample.
 FOLDERS = {"claude-code": "claude"}
+OPENCLAW_REASONING = 17  # the sum of all `usage.reasoningTokens`
 
 # Copies are in the history of a fork, but counted only in the conversation they come from.
 OWN_ROWS = """
@@ -68,6 +69,13 @@ class Imported:
             return "subagent"
         return "fork" if "_branched_from" in markers else "main"
 
+    def native_id(self, name: str) -> str:
+        """The ID of a conversation; aider states only its start, to which a digest is added."""
+        if self.agent != "aider":
+            return name
+        start = name.replace("-", "").replace(":", "").replace(" ", "-")
+        return next(native_id for native_id in self.sessions if native_id.startswith(start))
+
     def tokens(self) -> dict[str, int]:
         names = ("input", "cache_read", "cache_write", "output", "reasoning")
         return {
@@ -110,7 +118,11 @@ def test_totals_equal_those_counted_by_another_reader(db: SessionDB, agent: str)
     assert found.count("assistant") == expected["assistant_messages"]
     assert found.tool_calls() == Counter(expected["tool_calls"])
     assert found.tool_errors() == expected["tool_errors"]
-    assert found.tokens() == expected["token_totals"]
+    tokens = found.tokens()
+    if agent == "openclaw":  # reasoning tokens, which its database states, are not counted there
+        assert tokens.pop("reasoning") == OPENCLAW_REASONING
+        expected["token_totals"].pop("reasoning")
+    assert tokens == expected["token_totals"]
     calls = sum(row["api_call_count"] for row in found.sessions.values())
     assert calls == expected["api_calls_with_usage"]
 
@@ -121,14 +133,14 @@ def test_each_conversation_has_its_prompts_place_and_parent(db: SessionDB, agent
     import_all(db, agent, folder)
     found = Imported(db, agent)
     for each in expected["detail"]:
-        native_id = each["id"]
+        native_id = found.native_id(each["id"])
         row = found.sessions[native_id]
         assert found.kind(native_id) == each["kind"]
         assert found.prompts(native_id) == each["user_messages"]
         assert found.count("assistant", native_id) == each["assistant_messages"]
         assert row["input_tokens"] == each["usage"]["input"]
         assert row["output_tokens"] == each["usage"]["output"]
-        if each["cwd"]:
+        if each["cwd"] and agent != "aider":  # there it is the folder of the file
             assert row["cwd"] == each["cwd"]
         if each["parent"]:
             assert row["parent_session_id"] == session_id_of(agent, each["parent"])
@@ -143,7 +155,8 @@ def test_each_conversation_has_its_prompts_place_and_parent(db: SessionDB, agent
             for message in found.rows
             if message["reasoning"] and found.names[message["session_id"]] == native_id
         ]
-        assert bool(thoughts) == bool(each["thinking_blocks"])
+        if agent != "llm":  # it stores that there was reasoning, but not the text
+            assert bool(thoughts) == bool(each["thinking_blocks"])
 
 
 @samples
