@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -397,6 +399,17 @@ async def test_a_rejected_reply_has_the_reason(
         setup.server.smtp.failures.append(response)
         result = await adapter.send(OutgoingMessage(ANN, "hi", "k1"))
     assert (result.error, result.error_kind, result.may_have_arrived) == (response, kind, False)
+
+
+def test_the_platform_needs_only_the_library_that_it_installs() -> None:
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(('aiohttp', 'aiogram', 'nio', 'discord'));"
+        "import gateway.platforms.email.adapter"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
 
 
 async def test_any_bytes_in_the_mailbox_do_not_stop_the_listener(setup: MailSetup) -> None:
