@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from imapclient import IMAPClient  # type: ignore[import-untyped] # it has no types
 
 from gateway.platforms.base import ErrorKind, MessageType, OutgoingMessage
+from gateway.platforms.email import listener
 from hermes_core.errors import PlatformDownError, PlatformRefusedError
 from support.adapters import PNG, RecordingInbox
 from support.mail_server import SERVER_NAME, compose
@@ -153,6 +155,26 @@ async def test_the_position_is_stored_only_after_a_message_was_received(setup: M
     async with setup.connected():
         await setup.inbox.wait_for(1)
     assert setup.inbox.texts == ["in vain"]
+
+
+async def test_the_server_reports_a_message_long_before_the_next_search(
+    setup: MailSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "FIRST_WAIT_SECONDS", 600.0)
+    async with setup.connected():
+        while not setup.inbox.events:  # the first ones may arrive before the wait
+            await setup.write("hello")
+            await asyncio.sleep(1)
+
+
+async def test_a_server_without_reports_is_searched_regularly(
+    setup: MailSetup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(IMAPClient, "has_capability", lambda _client, _name: False)
+    async with setup.connected():
+        await setup.write("hello")
+        await setup.inbox.wait_for(1)
+    assert setup.inbox.texts == ["hello"]
 
 
 async def test_a_restart_of_the_server_loses_nothing(
@@ -390,6 +412,7 @@ async def test_a_wrong_setting_is_refused_with_what_to_do(
         ("451 greylisted", ErrorKind.TRANSIENT),
         ("554 spam", ErrorKind.FORBIDDEN),
         ("552 too large", ErrorKind.TOO_LONG),
+        ("550 5.4.5 daily limit", ErrorKind.RATE_LIMITED),
     ],
 )
 async def test_a_rejected_reply_has_the_reason(

@@ -15,7 +15,7 @@ from gateway.platforms.email.bodies import unflow
 from gateway.platforms.email.html_text import html_to_text
 from gateway.platforms.email.messages import parse_mail
 from gateway.platforms.email.quotations import without_quotations, without_signature
-from gateway.platforms.email.replies import create_message
+from gateway.platforms.email.replies import create_mail
 from gateway.platforms.email.settings import EmailSettings, MailServer
 from gateway.platforms.email.threads import MailThreads, ThreadRecord, place_hash, reply_id
 
@@ -64,7 +64,7 @@ def test_any_headers_and_parts_are_parsed(
     parsed.body.text.encode()
     record = ThreadRecord("<r@x>", parsed.subject, "", "", tuple(parsed.references), 1, 0.0)
     outgoing = OutgoingMessage(ANN, parsed.body.text, "k", "<r@x>", parsed.message_id)
-    sent = create_message(SETTINGS, outgoing, record)
+    sent = create_mail(SETTINGS, outgoing, record).content
     assert set(sent.keys()) <= {
         "From", "To", "Date", "Message-ID", "Subject", "In-Reply-To", "References",
         "Auto-Submitted", "X-Auto-Response-Suppress", "X-Loop", "Content-Type",

@@ -29,7 +29,7 @@ from gateway.platforms.email.limits import MailLimits
 from gateway.platforms.email.listener import MailListener
 from gateway.platforms.email.messages import MailReader
 from gateway.platforms.email.position import PositionStore
-from gateway.platforms.email.replies import create_message
+from gateway.platforms.email.replies import create_mail
 from gateway.platforms.email.settings import read_settings
 from gateway.platforms.email.smtp import SmtpSender
 from gateway.platforms.email.threads import MailThreads
@@ -107,13 +107,13 @@ class EmailAdapter(ReportsProblem):
             return NOT_CONNECTED
         record = self._threads.get(outgoing.chat_id, outgoing.thread_id)
         try:
-            message = await asyncio.to_thread(create_message, self._settings, outgoing, record)
+            mail = await asyncio.to_thread(create_mail, self._settings, outgoing, record)
         except UsageError as error:
             return SendResult(False, error=str(error), error_kind=ErrorKind.NOT_FOUND)
         except OSError as error:
             text = f"cannot read the file: {error}"
             return SendResult(False, error=text, error_kind=ErrorKind.NOT_FOUND)
-        return await asyncio.to_thread(self._sender.send, message, str(message["To"]))
+        return await asyncio.to_thread(self._sender.send, mail)
 
 
 def make(context: AdapterContext) -> EmailAdapter:

@@ -66,7 +66,9 @@ class MailListener:
         self._problems = problems
         self._guard = guard
         self._backoff = backoff
-        self._waits = Backoff(FIRST_WAIT_SECONDS, float(settings.poll_seconds))
+        self._waits = Backoff(
+            FIRST_WAIT_SECONDS, max(FIRST_WAIT_SECONDS, float(settings.poll_seconds))
+        )
         self._thread = ThreadPoolExecutor(1, "mailbox")  # everything with the library
         self._mailbox: Mailbox | None = None
         self._position = MailPosition(0, 0, 0.0, 0.0)

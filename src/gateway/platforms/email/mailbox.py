@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
+import threading
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -58,7 +59,7 @@ class Mailbox:
         self._settings = settings
         self._client: Any = None
         self._has_idle = False
-        self._is_aborted = False
+        self._aborted = threading.Event()
         self.validity = 0
         self.next_uid = 1
 
@@ -68,7 +69,7 @@ class Mailbox:
         is_open = False
         try:
             self._client = self._connect(server)
-            if self._is_aborted:
+            if self._aborted.is_set():
                 raise PlatformDownError("The connection to the mailbox was closed.")
             self._client.login(self._settings.username, self._settings.password)
             self._open_folder()
@@ -150,7 +151,7 @@ class Mailbox:
         an earlier command is not found before the end of the wait.
         """
         if not self._has_idle:
-            time.sleep(seconds)
+            self._aborted.wait(seconds)
             self._client.noop()
             return False
         self._client.idle()
@@ -161,7 +162,7 @@ class Mailbox:
     def close(self) -> None:
         """End the connection."""
         try:
-            if self._client is not None and not self._is_aborted:
+            if self._client is not None and not self._aborted.is_set():
                 self._client.logout()
         except MAIL_ERRORS as error:
             log.debug("mailbox not closed cleanly: %s", error)
@@ -178,7 +179,7 @@ class Mailbox:
 
     def abort(self) -> None:
         """End a blocked method from another thread."""
-        self._is_aborted = True
+        self._aborted.set()
         client = self._client
         if client is None:
             return

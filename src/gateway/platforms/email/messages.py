@@ -112,7 +112,7 @@ class MailReader:
         refusal = authentication.refusal(mail.results, names, mail.sender) if names else ""
         if refusal:
             self.refused += 1
-            return f"sender not verified ({refusal})"
+            return f"sender not verified ({refusal}); {self.refused} since the start"
         return ""
 
     async def event(

@@ -6,7 +6,7 @@ import mimetypes
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.platforms.email.addresses import message_ids, parse_address
 from gateway.platforms.email.automatic_mail import LOOP_HEADER
@@ -26,9 +26,17 @@ SEVEN_BIT: Final = SMTP.clone(cte_type="7bit")  # not every server accepts more
 DEFAULT_MIME: Final = "application/octet-stream"
 
 
-def create_message(
+class OutgoingMail(NamedTuple):
+    """A message to send by SMTP."""
+
+    recipient: str
+    message_id: str
+    content: EmailMessage
+
+
+def create_mail(
     settings: EmailSettings, outgoing: OutgoingMessage, record: ThreadRecord | None
-) -> EmailMessage:
+) -> OutgoingMail:
     """The message to send; UsageError if the recipient is not an address.
 
     Header values are single lines: neither a subject nor a name can add a header.
@@ -40,9 +48,8 @@ def create_message(
     message["From"] = settings.address
     message["To"] = recipient
     message["Date"] = formatdate()
-    message["Message-ID"] = reply_id(
-        outgoing.key, outgoing.chat_id, outgoing.thread_id, settings.domain
-    )
+    message_id = reply_id(outgoing.key, outgoing.chat_id, outgoing.thread_id, settings.domain)
+    message["Message-ID"] = message_id
     answered, references = answered_messages(outgoing, record)
     message["Subject"] = _subject(outgoing, record, is_reply=bool(references))
     if answered:
@@ -56,7 +63,7 @@ def create_message(
     message.set_content(f"{text}\n")
     if outgoing.file is not None:
         _attach(message, outgoing)
-    return message
+    return OutgoingMail(recipient, message_id, message)
 
 
 def answered_messages(

@@ -11,18 +11,20 @@ from gateway.platforms.email.mailbox import connection_error, login_error, no_st
 from hermes_core.errors import PlatformDownError, PlatformError, PlatformRefusedError
 
 if TYPE_CHECKING:
-    from email.message import EmailMessage
-
+    from gateway.platforms.email.replies import OutgoingMail
     from gateway.platforms.email.settings import EmailSettings
 
 log = logging.getLogger(__name__)
 
 TIMEOUT_SECONDS: Final = 60.0
+SENDING_LIMIT: Final = "5.4.5"  # the enhanced status code of a daily limit
 STATUS_KINDS: Final = {
     421: ErrorKind.TRANSIENT,
     450: ErrorKind.TRANSIENT,
     451: ErrorKind.TRANSIENT,
     452: ErrorKind.RATE_LIMITED,
+    530: ErrorKind.TRANSIENT,  # a problem of the login: the reply stays due
+    535: ErrorKind.TRANSIENT,
     550: ErrorKind.NOT_FOUND,
     551: ErrorKind.NOT_FOUND,
     552: ErrorKind.TOO_LONG,
@@ -41,26 +43,26 @@ class SmtpSender:
         """Log in once; PlatformError if that fails."""
         _quit(self._connect())
 
-    def send(self, message: EmailMessage, recipient: str) -> SendResult:
+    def send(self, mail: OutgoingMail) -> SendResult:
         """Send a message; an error does not raise."""
         try:
             client = self._connect()
         except PlatformError as error:  # the reply stays due
             return SendResult(False, error=str(error), error_kind=ErrorKind.TRANSIENT)
         try:
-            result = self._transmit(client, message, recipient)
+            result = self._transmit(client, mail)
         finally:
             client.close()
         return result
 
-    def _transmit(self, client: smtplib.SMTP, message: EmailMessage, recipient: str) -> SendResult:
+    def _transmit(self, client: smtplib.SMTP, mail: OutgoingMail) -> SendResult:
         is_sending = False
         try:
-            for code, reply in (client.mail(self._settings.address), client.rcpt(recipient)):
+            for code, reply in (client.mail(self._settings.address), client.rcpt(mail.recipient)):
                 if code not in {250, 251}:
                     return rejection(code, reply)
             is_sending = True
-            code, reply = client.data(message.as_bytes())
+            code, reply = client.data(mail.content.as_bytes())
         except smtplib.SMTPResponseException as error:  # of the DATA command, before the content
             return rejection(error.smtp_code, error.smtp_error)
         except (smtplib.SMTPException, OSError) as error:
@@ -70,7 +72,7 @@ class SmtpSender:
         if code != 250:
             return rejection(code, reply)
         _quit(client)
-        return SendResult(True, message_id=str(message["Message-ID"]))
+        return SendResult(True, message_id=mail.message_id)
 
     def _connect(self) -> smtplib.SMTP:
         """A connection after the login; PlatformError if that fails."""
@@ -119,10 +121,12 @@ class SmtpSender:
 
 def rejection(code: int, reply: bytes | str) -> SendResult:
     """The result of a message that the server has rejected."""
+    text = _decoded(reply)
     default = ErrorKind.TRANSIENT if 400 <= code < 500 else ErrorKind.FORBIDDEN
-    return SendResult(
-        False, error=f"{code} {_decoded(reply)}", error_kind=STATUS_KINDS.get(code, default)
-    )
+    kind = STATUS_KINDS.get(code, default)
+    if code in {550, 554} and SENDING_LIMIT in text:
+        kind = ErrorKind.RATE_LIMITED
+    return SendResult(False, error=f"{code} {text}", error_kind=kind)
 
 
 def _decoded(reply: bytes | str) -> str:
