@@ -196,8 +196,9 @@ class MailListener:
             is_open = True
         finally:
             if not is_open:
-                mailbox.abort()
                 self._mailbox = None
+                mailbox.abort()
+                self._thread.submit(mailbox.close)
         return mailbox
 
     async def _call(self, method: Callable[..., Any], *arguments: object) -> Any:
@@ -210,7 +211,9 @@ class MailListener:
         mailbox, self._mailbox = self._mailbox, None
         if mailbox is not None:
             mailbox.abort()
-            await attempt_async("close mailbox", self._run(mailbox.close))
+            # The socket is closed also if this task is cancelled now.
+            closing = asyncio.shield(self._run(mailbox.close))
+            await attempt_async("close mailbox", closing)
 
     async def close(self) -> None:
         """End the connection, also while the thread waits for the server."""
