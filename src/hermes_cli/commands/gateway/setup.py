@@ -61,7 +61,8 @@ SETUP_STEPS: Final = {
         "Add its address to .env:",
         "  EMAIL_ADDRESS=hermes@example.org",
         "Add its servers to config.yaml under platforms.email: imap_host, smtp_host, authserv_id,",
-        "and your own address under allow_admin_from. See docs/how-to/chat-apps.md.",
+        "and your own address under allowed_users and allow_admin_from; see the guide",
+        "docs/how-to/chat-apps.md.",
     ),
     "discord": (
         "Create an application with a bot in the Discord developer portal, enable its message",
