@@ -37,8 +37,9 @@ page: setup  ## build the dashboard's page
 	@$(BIN)/python tools/set_up_page.py
 
 # Programs that tests use, as command=Debian package: injected I/O errors, a real terminal, a
-# real browser, searches in files, completion in other shells, certificates, a sandbox, a database.
-TOOLS := bwrap=bubblewrap fiu-run=fiu-utils tmux=tmux chromium-headless-shell=chromium-headless-shell rg=ripgrep strace=strace zsh=zsh fish=fish openssl=openssl pg_ctlcluster=postgresql
+# real browser, searches in files, completion in other shells, certificates, a sandbox, a database, a
+# mail server.
+TOOLS := bwrap=bubblewrap fiu-run=fiu-utils tmux=tmux chromium-headless-shell=chromium-headless-shell rg=ripgrep strace=strace zsh=zsh fish=fish openssl=openssl pg_ctlcluster=postgresql dovecot=dovecot-imapd
 
 system:  ## install the programs that tests use (Debian, as root)
 	@for tool in $(TOOLS); do \
@@ -134,7 +135,7 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade requirements/synapse.in -o requirements/synapse.lock
 	$(COMPILE) --upgrade requirements/clients.in -o requirements/clients.lock
 	$(COMPILE) --upgrade requirements/node.in -o requirements/node.lock
-	for name in telegram matrix discord slack; do \
+	for name in telegram matrix discord slack email; do \
 		$(COMPILE) --upgrade -c requirements/dev.lock requirements/$$name.in -o src/gateway/platforms/libraries/$$name.lock; done
 	$(COMPILE) --upgrade -c requirements/dev.lock requirements/mcp.in \
 		-o src/hermes_agent/mcp/requirements.lock

@@ -15,6 +15,7 @@ import hermes_plugin_host
 from hermes_state.engine.sqlite import driver
 from support import cpu_seconds, signals, worker_coverage
 from support.command_line import Hermes, run_hermes
+from support.mail_server import MailServer, running_mail_server
 from support.postgres import IS_ON_POSTGRES, PostgresServer, running_postgres
 from support.scheduling import GroupScheduling
 from support.synapse import Synapse, running_synapse
@@ -83,6 +84,13 @@ def hermes() -> Hermes:
 def synapse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Synapse]:
     """A real Matrix server, for the tests of the group `synapse`."""
     with running_synapse(tmp_path_factory.mktemp("synapse")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mail_server() -> Iterator[MailServer]:
+    """Real mail servers, for the tests of the group `mail`."""
+    with running_mail_server() as server:
         yield server
 
 

@@ -15,7 +15,7 @@ from hermes_state.imports.foreign_database import file_state, open_database
 from hermes_state.imports.rows import UnitState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from hermes_core.json_values import JsonObject, JsonValue
@@ -90,8 +90,25 @@ class DatabaseSource:
         native_id = unit.unit_id.removeprefix(f"{unit.path}#")
         return self.reading(database, unit, native_id, before)
 
+    def units_at(self, root: Path, paths: Iterable[Path]) -> Iterator[Unit]:
+        del paths  # a changed database does not say which of its conversations has changed
+        return self.units(root)
+
     def watched(self, root: Path) -> list[Path]:
-        return [root.parent]
+        del root
+        return []
+
+    def polled(self, root: Path) -> list[Path]:
+        return [
+            file
+            for path in self.databases(root)
+            for file in (path, path.with_name(f"{path.name}-wal"))
+        ]
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
 
     def _units_of(self, path: Path) -> list[Unit]:
         database = self._database(path)

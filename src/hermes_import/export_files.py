@@ -44,3 +44,11 @@ class ExportFiles:
         """None: an export does not change."""
         del root
         return []
+
+    def polled(self, root: Path) -> list[Path]:
+        """None."""
+        del root
+        return []
+
+    def close(self) -> None:
+        """Nothing is left open."""

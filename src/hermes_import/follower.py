@@ -5,6 +5,7 @@ Changes are reported by the operating system; a poll behind it finds what was no
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -19,7 +20,7 @@ from hermes_core.paths import hermes_home
 from hermes_import.importer import AgentImport, ImportOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from hermes_import.importer import ImportReport
     from hermes_import.registry import FoundHistory, SourceRegistry
@@ -83,21 +84,8 @@ class Follower:
 
     def _watch(self) -> None:
         """Import changes until it is time to look for other agents."""
-        folders = self._folders()
-        if not folders:
-            self._stop.wait(FIND_SECONDS)
-            return
-        for changes in watch(
-            *folders,
-            debounce=WAIT_MILLISECONDS,
-            step=100,
-            rust_timeout=CHECK_MILLISECONDS,
-            yield_on_timeout=True,
-            stop_event=self._stop,
-            raise_interrupt=False,
-            ignore_permission_denied=True,
-        ):
-            self._import_changes({Path(path) for _change, path in changes})
+        for paths in self._changes():
+            self._import_changes(paths)
             attempt(Step("end idle conversations", self._end_idle))
             now = time.monotonic()
             if now - self._polled_at > POLL_SECONDS:
@@ -105,21 +93,59 @@ class Follower:
             if now - self._found_at > FIND_SECONDS:
                 return
 
-    def _folders(self) -> dict[Path, tuple[FoundHistory, Path]]:
-        """The watched folders, each with its history and root."""
-        return {
-            folder: (found, root)
+    def _changes(self) -> Iterator[set[Path]]:
+        """The files that have changed, at least once a second, until stopped."""
+        folders, stamps = self._folders(), self._stamps()
+        while folders and not self._stop.is_set():
+            for changes in watch(
+                *folders,
+                debounce=WAIT_MILLISECONDS,
+                step=100,
+                rust_timeout=CHECK_MILLISECONDS,
+                yield_on_timeout=True,
+                stop_event=self._stop,
+                raise_interrupt=False,
+                ignore_permission_denied=True,
+            ):
+                before, stamps = stamps, self._stamps()
+                polled = {path for path, stamp in stamps.items() if before.get(path) != stamp}
+                yield {Path(path) for _change, path in changes} | polled
+        while not self._stop.wait(CHECK_MILLISECONDS / 1000):
+            before, stamps = stamps, self._stamps()
+            yield {path for path, stamp in stamps.items() if before.get(path) != stamp}
+
+    def _stamps(self) -> dict[Path, tuple[int, int]]:
+        """The size and the time of the last change of each polled file."""
+        stamps = {}
+        for found in self._found:
+            for root in found.roots:
+                for path in found.source.polled(root):
+                    with contextlib.suppress(OSError):
+                        status = path.stat()
+                        stamps[path] = (status.st_size, status.st_mtime_ns)
+        return stamps
+
+    def _folders(self) -> list[Path]:
+        return [
+            folder
             for found in self._found
             for root in found.roots
             for folder in found.source.watched(root)
-        }
+        ]
 
     def _import_changes(self, paths: set[Path]) -> None:
         """Import the units that changed files belong to."""
-        for folder, (found, root) in self._folders().items():
-            changed = [path for path in paths if path.is_relative_to(folder)]
-            if changed:
-                self._import(found, found.source.units_at(root, changed))
+        for found in self._found:
+            for root in found.roots:
+                source = found.source
+                folders, files = source.watched(root), set(source.polled(root))
+                changed = [
+                    path
+                    for path in paths
+                    if path in files or any(path.is_relative_to(folder) for folder in folders)
+                ]
+                if changed:
+                    self._import(found, source.units_at(root, changed))
 
     def _import_all(self) -> None:
         self._polled_at = time.monotonic()

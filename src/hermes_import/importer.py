@@ -113,6 +113,7 @@ class AgentImport:
             self._note(number, len(changed), done, total)
             self._read(unit, known.get(unit.unit_id))
             done += unit.size_bytes
+        self._source.close()
         self._store()
         if self._new and not self._options.is_dry_run:
             self._db.imports.link()

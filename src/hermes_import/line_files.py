@@ -83,6 +83,14 @@ class LineFiles:
         """The folders with files."""
         return existing([root / folder for folder in self.folders])
 
+    def polled(self, root: Path) -> list[Path]:
+        """None."""
+        del root
+        return []
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
 
 class LineReading:
     """One pass over a file, from the start of the last turn that was read before.

@@ -80,5 +80,13 @@ class AgentSource(Protocol):
         ...
 
     def watched(self, root: Path) -> list[Path]:
-        """The folders whose changes mean that there is something to read."""
+        """Folders in which a change, also deep inside, means that there is something to read."""
+        ...
+
+    def polled(self, root: Path) -> list[Path]:
+        """Files, in folders that are too large to watch, whose state is compared every second."""
+        ...
+
+    def close(self) -> None:
+        """Close what reading has opened."""
         ...

@@ -54,7 +54,7 @@ class MessageSender:
             await asyncio.sleep(random.uniform(0, 0.1))
 
 
-@pytest.fixture(params=["telegram", "matrix", "encrypted-matrix", "discord", "slack"])
+@pytest.fixture(params=["telegram", "matrix", "encrypted-matrix", "discord", "slack", "email"])
 async def chats(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[PlatformChats]:
     async with AsyncExitStack() as stack:
         if request.param == "matrix":
@@ -64,6 +64,9 @@ async def chats(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             synapse = request.getfixturevalue("synapse")
             started = platform_chats.on_encrypted_matrix(synapse, tmp_path / "app")
             yield await stack.enter_async_context(started)
+        elif request.param == "email":
+            mail_server = request.getfixturevalue("mail_server")
+            yield await stack.enter_async_context(platform_chats.on_email(mail_server))
         else:
             yield await stack.enter_async_context(getattr(platform_chats, f"on_{request.param}")())
 

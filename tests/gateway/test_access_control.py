@@ -61,6 +61,20 @@ def test_allow_lists_grant_users_and_groups_access_and_disable_pairing(db: Sessi
     assert access(db, {"TELEGRAM_ALLOWED_USERS": "*"}).decide(source("anybody")).is_allowed
 
 
+def test_addresses_of_email_are_listed_in_any_case_and_unknown_ones_get_no_reply(
+    db: SessionDB,
+) -> None:
+    extra = {"allowed_users": ["Ann@Example.org"], "allow_admin_from": "ANN@example.org"}
+    config = GatewayConfig(platforms={Platform.EMAIL: PlatformConfig(True, extra=extra)})
+    listed = AccessControl(db, config, {"EMAIL_ALLOWED_USERS": "Bob@example.org"})
+    ann = source("ann@example.org", platform=Platform.EMAIL)
+    assert listed.has_access(ann)
+    assert listed.role_of(ann) is Role.OWNER
+    assert listed.has_access(source("bob@example.org", platform=Platform.EMAIL))
+    unknown = AccessControl(db, GatewayConfig(platforms={Platform.EMAIL: PlatformConfig(True)}), {})
+    assert unknown.decide(source("eve@example.org", platform=Platform.EMAIL)) == (False, "")
+
+
 def test_no_code_is_sent_in_a_group_or_where_unknown_users_are_ignored(db: SessionDB) -> None:
     assert access(db).decide(source(chat_type="group")) == (False, "")
     ignoring = access(db, unauthorized_dm_behavior="ignore")

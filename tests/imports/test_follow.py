@@ -115,6 +115,20 @@ def test_a_change_that_is_not_reported_is_found_by_polling(
         wait_until(lambda: session_of(db, file)["message_count"] == 4)
 
 
+def test_a_file_in_a_folder_that_is_not_watched_is_looked_at_every_second(
+    db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_import.follower.POLL_SECONDS", 3600.0)
+    file = tmp_path / "ada" / "project" / ".aider.chat.history.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("\n# aider chat started at 2026-03-01 12:00:00\n\n#### hello  \n\nHi.\n")
+    with following(db, tmp_path / "ada"):
+        wait_until(lambda: len(db.lists.sessions()) == 1)
+        with file.open("a") as writing:
+            writing.write("\n# aider chat started at 2026-03-01 13:00:00\n\n#### again  \n\nYes.\n")
+        wait_until(lambda: len(db.lists.sessions()) == 2)
+
+
 def test_only_one_process_follows(db: SessionDB, tmp_path: Path) -> None:
     file = ClaudeFile(tmp_path / "ada").exchange("hello", "Hi.")
     with following(db, file.home):

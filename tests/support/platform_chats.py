@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from support import discord_server, slack_server, telegram_server
+from support.mail_server import PASSWORD, compose
 from support.matrix_client import ENCRYPTION, encrypted_user
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from support.mail_server import MailServer
     from support.matrix_client import EncryptedUser
     from support.synapse import MatrixUser, Synapse
 
@@ -178,6 +180,41 @@ class EncryptedMatrixChats(NamedTuple):
         """Matrix stores all events."""
 
 
+class MailChats(NamedTuple):
+    """Threads of users with a mailbox; a chat is an address and the ID of its first message."""
+
+    server: MailServer
+    address: str
+    chats: list[str]
+    variables: dict[str, str]
+    options: dict[str, Any]
+    sent_texts: list[str]
+    platform: str = "email"
+    is_idempotent: bool = False  # receivers may drop a second copy by its message ID
+
+    async def send_as_user(self, chat: str, text: str) -> None:
+        sender, _, root = chat.partition(":")
+        is_first = not any(sent.startswith(text.partition("-")[0]) for sent in self.sent_texts)
+        thread = {"Message_ID": root} if is_first else {"References": root}
+        message = compose(sender, self.address, text, **thread)
+        await asyncio.to_thread(self.server.send, message)
+        self.sent_texts.append(text)
+
+    async def answers(self, chat: str) -> list[str]:
+        sender, _, root = chat.partition(":")
+        return [
+            mail.text
+            for mail in self.server.smtp.received
+            if mail.recipient == sender and root in str(mail.content["References"])
+        ]
+
+    def deliveries(self) -> int:
+        return len(self.sent_texts)
+
+    def drop_unconfirmed(self) -> None:
+        """A mailbox keeps its messages."""
+
+
 @asynccontextmanager
 async def on_telegram() -> AsyncIterator[PlatformChats]:
     async with telegram_server.TelegramServer() as server:
@@ -230,3 +267,13 @@ async def on_encrypted_matrix(synapse: Synapse, folder: Path) -> AsyncIterator[P
             bot.join(room)
         variables = {"MATRIX_HOMESERVER": synapse.url, "MATRIX_ACCESS_TOKEN": bot.token}
         yield EncryptedMatrixChats(app, bot, rooms, variables, {"sync_seconds": 5}, [])
+
+
+@asynccontextmanager
+async def on_email(server: MailServer) -> AsyncIterator[PlatformChats]:
+    address = server.new_address()
+    name = address.partition("@")[0]
+    chats = [f"ann{number}@example.org:<{name}.{number}@mail.test>" for number in range(CHAT_COUNT)]
+    variables = {"EMAIL_ADDRESS": address, "EMAIL_PASSWORD": PASSWORD}
+    options = server.options(poll_seconds=5, messages_per_hour=0, thread_messages=0)
+    yield MailChats(server, address, chats, variables, options, [])

@@ -18,6 +18,7 @@ from support.postgres import IS_ON_POSTGRES
 GROUPS: Final = {
     "synapse": r"tests/gateway/test_(matrix(_\w+)?\.py|deletions\.py::.*matrix)"
     r"|.*test_platform_kills\.py::.*matrix\]",
+    "mail": r"tests/gateway/test_email\.py|.*test_platform_kills\.py::.*email\]",
     # Its library takes seconds to import, in each process that runs one of these tests.
     "telegram": r"tests/gateway/test_(telegram|live_reply)",
     "postgresql": r"tests/state/(.*\[postgresql|test_(store_copy|postgres))|tests/cli/test_store\b"

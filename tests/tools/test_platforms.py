@@ -32,6 +32,7 @@ LOCK_FILES = (
     "requirements/runtime.lock",
     "requirements/installer.lock",
     "src/gateway/platforms/libraries/discord.lock",
+    "src/gateway/platforms/libraries/email.lock",
     "src/gateway/platforms/libraries/matrix.lock",
     "src/gateway/platforms/libraries/slack.lock",
     "src/gateway/platforms/libraries/telegram.lock",

@@ -137,11 +137,9 @@ class AccessControl:
 
     def _listed(self, platform: Platform) -> set[str]:
         name = platform.value.upper()
-        return (
-            self._extra(platform, "allowed_users")
-            | _split(self._environment.get(f"{name}_ALLOWED_USERS"))
-            | _split(self._environment.get("GATEWAY_ALLOWED_USERS"))
-        )
+        variables = (f"{name}_ALLOWED_USERS", "GATEWAY_ALLOWED_USERS")
+        named = set().union(*(_split(self._environment.get(item)) for item in variables))
+        return self._extra(platform, "allowed_users") | _as_ids(platform, named)
 
     def _groups(self, platform: Platform) -> set[str]:
         name = f"{platform.value.upper()}_GROUP_ALLOWED_CHATS"
@@ -150,7 +148,8 @@ class AccessControl:
     def _extra(self, platform: Platform, name: str) -> set[str]:
         config = self._config.platforms.get(platform)
         value = config.extra.get(name) if config else None
-        return set(map(str, value)) if isinstance(value, list) else _split(value)
+        ids = set(map(str, value)) if isinstance(value, list) else _split(value)
+        return _as_ids(platform, ids)
 
     def _pairing_reply(self, source: SessionSource, user: str) -> str:
         """A pairing code for an unknown user in a direct chat; empty in groups or if disabled."""
@@ -160,6 +159,11 @@ class AccessControl:
         platform = source.platform.value
         code = self._db.pairings.request(platform, user, source.user_name or "")
         return PAIRING_REPLY.format(platform=platform, code=code) if code else ""
+
+
+def _as_ids(platform: Platform, names: set[str]) -> set[str]:
+    """Configured names as user IDs: addresses of e-mail are in lower case."""
+    return {name.lower() for name in names} if platform is Platform.EMAIL else names
 
 
 def _split(text: object) -> set[str]:

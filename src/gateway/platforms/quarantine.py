@@ -10,8 +10,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import ClientError
-
 from hermes_core.errors import HermesError, PlatformDownError
 from hermes_core.isolate import Failure, attempt_async
 
@@ -47,10 +45,11 @@ class UpdateGuard:
         if not isinstance(result, Failure):
             self._failures.pop(update_id, None)
             return
-        if isinstance(result.error, HermesError | OSError | ClientError):
+        if isinstance(result.error, HermesError | OSError):
             raise result.error
         if isinstance(result.error, self._request_errors):
-            raise PlatformDownError(str(result.error)) from result.error
+            reason = str(result.error) or type(result.error).__name__
+            raise PlatformDownError(reason) from result.error
         if len(self._failures) >= MAX_TRACKED:
             self._failures.clear()
         failures = self._failures[update_id] = self._failures.get(update_id, 0) + 1

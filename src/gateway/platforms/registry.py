@@ -29,6 +29,7 @@ LIBRARY_SIZES_MB: Final = {
     "matrix": (11, 44),
     "discord": (6, 23),
     "slack": (5, 19),
+    "email": (1, 1),
 }
 
 
@@ -94,6 +95,13 @@ BUILT_IN_PLATFORMS: Final = (
         "gateway.platforms.slack.adapter",
         "slack_sdk",
         ("SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"),
+    ),
+    PlatformEntry(
+        "email",
+        "E-mail",
+        "gateway.platforms.email.adapter",
+        "imapclient",
+        ("EMAIL_ADDRESS", "EMAIL_PASSWORD"),
     ),
     PlatformEntry(
         "webhook", "Signed HTTP", "gateway.platforms.webhook.adapter", secrets=("WEBHOOK_SECRET",)

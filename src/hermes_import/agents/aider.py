@@ -32,7 +32,7 @@ from hermes_state.imports.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from hermes_import.sources import Unit
 
@@ -86,8 +86,19 @@ class Aider:
     def read(self, unit: Unit, before: UnitState | None) -> AiderReading:
         return AiderReading(unit, start_of(unit, before))
 
+    def units_at(self, root: Path, paths: Iterable[Path]) -> Iterator[Unit]:
+        del paths
+        return self.units(root)
+
     def watched(self, root: Path) -> list[Path]:
-        return [root.parent]
+        del root
+        return []
+
+    def polled(self, root: Path) -> list[Path]:
+        return [root]
+
+    def close(self) -> None:
+        """Nothing is left open."""
 
 
 def _search(home: Path) -> list[Path]:

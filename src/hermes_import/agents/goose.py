@@ -101,9 +101,6 @@ class Goose(DatabaseSource):
             if unit is not None:
                 yield unit
 
-    def watched(self, root: Path) -> list[Path]:
-        return [root.parent if root.name == FILE else root]
-
     def read(self, unit: Unit, before: UnitState | None) -> UnitReading:
         if unit.path.suffix == OLD_SUFFIX:
             return GooseFileReading(unit, before)

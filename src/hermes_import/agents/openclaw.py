@@ -84,9 +84,6 @@ class OpenClaw(DatabaseSource):
             return existing([root])
         return sorted(root.glob(f"*/agent/{FILE}"))
 
-    def watched(self, root: Path) -> list[Path]:
-        return [path.parent for path in self.databases(root)]
-
     def listed(self, database: ForeignDatabase) -> list[ListedConversation]:
         last = dict(database.rows(LAST_SEQUENCES))
         found = []

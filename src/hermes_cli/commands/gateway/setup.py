@@ -55,6 +55,15 @@ SETUP_STEPS: Final = {
         "  hermes config set keys.matrix",
         "After the first start, `hermes gateway matrix status` shows its encryption keys.",
     ),
+    "email": (
+        "Create a mailbox for the agent alone, and save its password (often an app password):",
+        "  hermes config set keys.email",
+        "Add its address to .env:",
+        "  EMAIL_ADDRESS=hermes@example.org",
+        "Add its servers to config.yaml under platforms.email: imap_host, smtp_host, authserv_id,",
+        "and your own address under allowed_users and allow_admin_from; see the guide",
+        "docs/how-to/chat-apps.md.",
+    ),
     "discord": (
         "Create an application with a bot in the Discord developer portal, enable its message",
         "content intent, invite the bot, and save its token:",

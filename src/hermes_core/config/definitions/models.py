@@ -97,6 +97,15 @@ MODELS_SETTINGS: Final = (
         only_by_hand=True,
     ),
     Setting(
+        "keys.email",
+        "str",
+        "",
+        "Password of the agent's mailbox, often an app password.",
+        secret=True,
+        secret_variable="EMAIL_PASSWORD",
+        only_by_hand=True,
+    ),
+    Setting(
         "keys.discord",
         "str",
         "",

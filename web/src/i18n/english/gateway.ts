@@ -4,7 +4,7 @@ export const gateway = {
   lead: "Chat platforms, users and pending messages.",
   problems: "Not everything works",
   offTitle: "The gateway is not running",
-  off: "The gateway connects Hermes to Telegram, Matrix, Discord and Slack, and serves an HTTP API. Add a platform, then start it:",
+  off: "The gateway connects Hermes to Telegram, Matrix, Discord, Slack and e-mail, and serves an HTTP API. Add a platform, then start it:",
   offCommand: "hermes gateway start",
   running: (pid: number) => `Running (PID ${pid}), started`,
   platforms: "Platforms",

@@ -19,7 +19,7 @@ export const overview = {
   allAchievements: "All achievements",
   noUnlocks: "No achievements yet. Start a conversation to unlock the first ones.",
   gateway: "Chat apps",
-  gatewayOff: "The gateway is not running. To chat in Telegram, Matrix, Discord or Slack, start it:",
+  gatewayOff: "The gateway is not running. To chat in Telegram, Matrix, Discord, Slack or by e-mail, start it:",
   gatewayCommand: "hermes gateway start",
   waiting: (n: number) => (n === 1 ? "1 pending message" : `${n} pending messages`),
   health: "Health",

@@ -1,0 +1,133 @@
+"""HTML of messages as plain text: paragraphs, lists, links and quotations stay recognizable."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from html.parser import HTMLParser
+from typing import Final
+
+MAX_DEPTH: Final = 10  # of quotations
+VOID_TAGS: Final = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
+)
+HIDDEN_TAGS: Final = frozenset({"head", "script", "style", "template", "title", "noscript"})
+PARAGRAPH_TAGS: Final = frozenset(
+    {"p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "blockquote", "pre"}
+)
+LINE_TAGS: Final = frozenset({"div", "li", "tr", "section", "article", "header", "footer", "dt"})
+QUOTE_CLASSES: Final = ("gmail_quote", "yahoo_quoted", "moz-cite-prefix", "protonmail_quote")
+HIDDEN_STYLE: Final = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+TAG: Final = re.compile(r"<[^>]*>")
+
+
+def html_to_text(html: str) -> str:
+    """The text of an HTML document."""
+    parser = TextExtractor()
+    try:
+        parser.feed(html)
+        parser.close()
+    except (AssertionError, ValueError):  # of malformed declarations
+        return unescape(TAG.sub(" ", html)).strip()
+    return parser.text()
+
+
+class TextExtractor(HTMLParser):
+    """Collects the lines of a document; quoted lines start with `>`."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._lines: list[str] = []
+        self._line = ""
+        self._open: list[tuple[str, str]] = []  # tags, and what each of them changes
+        self._links: list[tuple[str, int]] = []  # URLs, and where their texts start
+
+    def text(self) -> str:
+        """The text so far."""
+        self._end_line()
+        text = "\n".join(self._lines)
+        return re.sub(r"\n(?:>+ ?\n|\n)*\n+", "\n\n", text).strip()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the start of an element."""
+        attributes = {name: value or "" for name, value in attrs}
+        if tag == "br":
+            self._end_line()
+        elif tag == "img" and not self._is_hidden:
+            self._add(attributes.get("alt", ""))
+        if tag in VOID_TAGS:
+            return
+        if tag in LINE_TAGS | PARAGRAPH_TAGS:
+            self._start_block(tag)
+        effect = _effect(tag, attributes)
+        self._open.append((tag, effect))
+        if tag == "li":
+            self._add("- ")
+        elif tag == "a" and not self._is_hidden:
+            self._links.append((attributes.get("href", ""), len(self._line)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note the end of an element; elements that were left open inside it end, too."""
+        if not any(name == tag for name, _effect in self._open):
+            return
+        if tag == "a" and self._links:
+            self._end_link(*self._links.pop())
+        if tag in LINE_TAGS | PARAGRAPH_TAGS:
+            self._end_line()
+        elif tag in {"td", "th"}:
+            self._add(" ")
+        while self._open.pop()[0] != tag:
+            pass
+        if tag in PARAGRAPH_TAGS:
+            self._lines.append(self._prefix)
+
+    def handle_data(self, data: str) -> None:
+        """Add text; white space counts only in preformatted text."""
+        if self._is_hidden:
+            return
+        if not any(tag == "pre" for tag, _effect in self._open):
+            self._add(re.sub(r"\s+", " ", data))
+            return
+        first, *others = data.split("\n")
+        self._line += first
+        for line in others:
+            self._end_line()
+            self._line = line
+
+    @property
+    def _is_hidden(self) -> bool:
+        return any(effect == "hidden" for _tag, effect in self._open)
+
+    @property
+    def _prefix(self) -> str:
+        depth = sum(effect == "quote" for _tag, effect in self._open)
+        return ">" * min(depth, MAX_DEPTH) + " " if depth else ""
+
+    def _add(self, text: str) -> None:
+        self._line += text.lstrip() if not self._line or self._line.endswith(" ") else text
+
+    def _start_block(self, tag: str) -> None:
+        if self._line.strip(" -"):
+            self._end_line()
+        if tag in PARAGRAPH_TAGS:
+            self._lines.append(self._prefix)
+
+    def _end_line(self) -> None:
+        self._lines.append(f"{self._prefix}{self._line.rstrip()}".rstrip(" "))
+        self._line = ""
+
+    def _end_link(self, url: str, start: int) -> None:
+        """Add the URL of a link whose text is not the URL."""
+        label = self._line[start:].strip()
+        is_shown = url.startswith(("http://", "https://")) and url.rstrip("/") != label.rstrip("/")
+        if is_shown and not self._is_hidden:
+            self._line += f" ({url})"
+
+
+def _effect(tag: str, attributes: dict[str, str]) -> str:
+    """What an element does to the text in it."""
+    if tag in HIDDEN_TAGS or HIDDEN_STYLE.search(attributes.get("style", "")):
+        return "hidden"
+    classes = attributes.get("class", "").split()
+    is_quote = tag == "blockquote" or any(name in classes for name in QUOTE_CLASSES)
+    return "quote" if is_quote else ""

@@ -1,0 +1,171 @@
+"""Messages of a mailbox as message events."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from email import policy
+from email.parser import BytesHeaderParser, BytesParser
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gateway.platforms import incoming_files
+from gateway.platforms.base import MessageEvent, MessageType
+from gateway.platforms.email import authentication
+from gateway.platforms.email.addresses import message_ids, parse_sender
+from gateway.platforms.email.automatic_mail import automatic_reason
+from gateway.platforms.email.bodies import MailBody, header_text, read_body
+from gateway.platforms.email.quotations import without_quotations, without_signature
+from gateway.platforms.names import Platform
+from gateway.routing.sources import SessionSource
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from email.message import Message
+
+    from gateway.platforms.base import AdapterContext
+    from gateway.platforms.email.mailbox import FetchedMail
+    from gateway.platforms.email.settings import EmailSettings
+    from gateway.platforms.email.threads import MailThread, MailThreads
+
+log = logging.getLogger(__name__)
+
+COMMAND_PREFIXES: Final = ("/", "!")
+FORWARD_PREFIXES: Final = ("fwd:", "fw:", "wg:", "tr:", "rv:")
+LARGE_NOTE: Final = "[The message is larger than {megabytes} MB: its attachments were left out.]"
+IDENTITY_HEADERS: Final = ("From", "To", "Date", "Subject")
+
+
+class ParsedMail(NamedTuple):
+    """A parsed message."""
+
+    message_id: str  # its own, or a hash of its content
+    sender: str | None  # None if there is not exactly one clear address
+    subject: str
+    references: list[str]  # the first message of the thread first
+    sent_at: float | None
+    body: MailBody
+    automatic: str  # why it is not answered; empty if a person seems to have written it
+    results: list[str]  # Authentication-Results headers, the topmost first
+
+
+def parse_mail(data: bytes, account: str) -> ParsedMail:
+    """Parse the bytes of a message; this never raises."""
+    try:
+        message: Message = BytesParser(policy=policy.compat32).parsebytes(data)
+    except (RecursionError, ValueError, LookupError):  # thousands of nested parts
+        message = BytesHeaderParser(policy=policy.compat32).parsebytes(data)
+    body = read_body(message)
+    sender = parse_sender([str(value) for value in message.get_all("From", [])])
+    own = message_ids(str(message.get("Message-ID") or ""))
+    references = message_ids(str(message.get("References") or ""))
+    answered = message_ids(str(message.get("In-Reply-To") or ""))[:1]
+    return ParsedMail(
+        own[0] if own else _identity(message, data),
+        sender,
+        header_text(message.get("Subject")),
+        [*references, *(item for item in answered if item not in references)],
+        _sent_at(message),
+        body,
+        automatic_reason(message, sender or "", account),
+        [str(value) for value in message.get_all("Authentication-Results", [])],
+    )
+
+
+def _identity(message: Message, data: bytes) -> str:
+    """The identity of a message without an ID: independent of headers that servers add."""
+    headers = "\0".join(str(message.get(name) or "") for name in IDENTITY_HEADERS)
+    separator = b"\r\n\r\n" if b"\r\n\r\n" in data else b"\n\n"
+    content = data.partition(separator)[2]
+    digest = hashlib.sha256(headers.encode("utf-8", "replace") + b"\0" + content)
+    return f"hash:{digest.hexdigest()}"
+
+
+def _sent_at(message: Message) -> float | None:
+    try:
+        return parsedate_to_datetime(str(message.get("Date") or "")).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError, OSError):
+        return None
+
+
+class MailReader:
+    """Creates message events; a message that is not answered has none."""
+
+    def __init__(
+        self, settings: EmailSettings, threads: MailThreads, context: AdapterContext
+    ) -> None:
+        self._settings = settings
+        self._threads = threads
+        self._media = context.media
+        self.refused = 0  # messages of senders that the server does not vouch for
+
+    def why_ignored(self, mail: ParsedMail) -> str:
+        """Why a message is not answered; empty if it is."""
+        if mail.automatic:
+            return f"automatic message ({mail.automatic})"
+        if mail.sender is None:
+            return "not exactly one sender address"
+        if not mail.body.text.strip() and not mail.body.files and not mail.subject:
+            return "empty message"
+        names = self._settings.authserv_ids
+        refusal = authentication.refusal(mail.results, names, mail.sender) if names else ""
+        if refusal:
+            self.refused += 1
+            return f"sender not verified ({refusal}); {self.refused} since the start"
+        return ""
+
+    async def event(
+        self, mail: ParsedMail, thread: MailThread, fetched: FetchedMail
+    ) -> MessageEvent:
+        """The message event of a message; its attachments are stored."""
+        sender = str(mail.sender)
+        created = MessageEvent(
+            _prompt_text(mail, thread),
+            source=SessionSource(
+                Platform.EMAIL,
+                sender,
+                chat_name=(thread.record.subject if thread.record else "") or mail.subject,
+                user_id=sender,
+                user_name=sender,
+                thread_id=thread.thread_id,
+            ),
+            message_id=mail.message_id,
+            reply_to_message_id=mail.references[-1] if mail.references else None,
+            timestamp=fetched.received_at,
+        )
+        if created.text.startswith(COMMAND_PREFIXES):
+            created.message_type = MessageType.COMMAND
+        if fetched.is_cut:
+            megabytes = fetched.size // 1_000_000
+            created.text = f"{created.text}\n{LARGE_NOTE.format(megabytes=megabytes)}".strip()
+        else:
+            await self._store_files(created, mail)
+        return created
+
+    async def _store_files(self, created: MessageEvent, mail: ParsedMail) -> None:
+        for file in mail.body.files:
+            try:
+                stored = await asyncio.to_thread(self._media.keep, file.data, file.name, file.mime)
+            except UsageError as error:  # it is too large
+                log.warning("attachment left out: %s", error)
+                incoming_files.add_note(created, file.name)
+            else:
+                incoming_files.attach(created, stored, incoming_files.message_type_of(stored.mime))
+
+
+def _prompt_text(mail: ParsedMail, thread: MailThread) -> str:
+    """The text for the model: what is new, with the subject in the first message of a thread.
+
+    The quoted part stays if the agent has not seen the earlier messages, or if it is forwarded.
+    """
+    is_forwarded = mail.subject.lower().startswith(FORWARD_PREFIXES)
+    if thread.is_continued and not is_forwarded:
+        text = without_quotations(mail.body.text)
+    else:
+        text = without_signature(mail.body.text)
+    if text.startswith(COMMAND_PREFIXES):
+        return text.partition("\n\n")[0].strip()
+    if thread.is_continued or not mail.subject:
+        return text
+    return f"Subject: {mail.subject}\n\n{text}".strip()
