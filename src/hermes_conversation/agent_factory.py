@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import hermes_plugin_host
 from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
@@ -262,6 +263,8 @@ def environment_without_secrets() -> dict[str, str]:
     # An unreadable file names no secrets; the gateway and `config check` report it.
     with contextlib.suppress(ConfigError):
         secret |= set(_named_secrets(ConfigFile.of_home().block("platforms")))
+    if may_be_set("plugins.enabled"):
+        secret |= hermes_plugin_host.active().secret_variables
     return {name: value for name, value in os.environ.items() if name not in secret}
 
 

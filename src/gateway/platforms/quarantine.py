@@ -10,8 +10,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import ClientError
-
 from hermes_core.errors import HermesError, PlatformDownError
 from hermes_core.isolate import Failure, attempt_async
 
@@ -38,7 +36,7 @@ class UpdateGuard:
         self, quarantine: Quarantine, request_errors: tuple[type[Exception], ...] = ()
     ) -> None:
         self._quarantine = quarantine
-        self._request_errors = request_errors  # of the platform's library
+        self._request_errors = request_errors  # of the platform's libraries
         self._failures: dict[str, int] = {}
 
     async def handle(self, update_id: str, content: object, work: Awaitable[None]) -> None:
@@ -47,7 +45,7 @@ class UpdateGuard:
         if not isinstance(result, Failure):
             self._failures.pop(update_id, None)
             return
-        if isinstance(result.error, HermesError | OSError | ClientError):
+        if isinstance(result.error, HermesError | OSError):
             raise result.error
         if isinstance(result.error, self._request_errors):
             raise PlatformDownError(str(result.error)) from result.error

@@ -125,7 +125,7 @@ class DiscordAdapter(ReportsProblem):
         await cursors.load(id_of_now())
         files = DiscordFiles(self._base_url, self._context.media)
         self._reader = DiscordMessageReader(int(self.account), files)
-        guard = UpdateGuard(self._context.quarantine, (discord.DiscordException,))
+        guard = UpdateGuard(self._context.quarantine, REQUEST_ERRORS)
         return DiscordListener(
             self._reader, cursors, receive, guard, self._backoff, self._max_queued
         )

@@ -216,7 +216,7 @@ class MatrixAdapter(ReportsProblem):
             machine, verifications, self.send_event, context.is_owner, seconds
         )
         reader = MatrixMessageReader(client, self.account, name, rooms, context, machine.decrypt)
-        guard = UpdateGuard(context.quarantine)
+        guard = UpdateGuard(context.quarantine, (ClientError,))
         return MatrixListener(
             client, rooms, reader, encrypted, context.memory, self._problems, extra, guard
         )

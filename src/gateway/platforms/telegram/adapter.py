@@ -34,6 +34,7 @@ from aiogram.exceptions import (
 )
 from aiogram.types import BotCommand, CallbackQuery, Message, Update, User
 from aiogram.utils.token import TokenValidationError
+from aiohttp import ClientError
 from pydantic import ValidationError
 
 from gateway import config_values
@@ -109,7 +110,7 @@ class TelegramAdapter(ReportsProblem):
             self.account = str(me.id)
             files = TelegramFiles(bot, self._context.media, self._clean)
             since = await self._first_start() - FIRST_START_GRACE_SECONDS
-            guard = UpdateGuard(self._context.quarantine)
+            guard = UpdateGuard(self._context.quarantine, (ClientError,))
             await self._listen(bot, _UpdateHandler(bot, me, receive, files, since, guard))
         except (TelegramUnauthorizedError, TelegramNotFound) as error:
             await self.disconnect()
