@@ -37,8 +37,8 @@ page: setup  ## build the dashboard's page
 	@$(BIN)/python tools/set_up_page.py
 
 # Programs that tests use, as command=Debian package: injected I/O errors, a real terminal, a
-# real browser, searches in files, completion in other shells, certificates, a sandbox, a database.
-TOOLS := bwrap=bubblewrap fiu-run=fiu-utils tmux=tmux chromium-headless-shell=chromium-headless-shell rg=ripgrep strace=strace zsh=zsh fish=fish openssl=openssl pg_ctlcluster=postgresql
+# real browser, searches in files, completion in other shells, certificates, a sandbox, a database, an IRC server.
+TOOLS := bwrap=bubblewrap fiu-run=fiu-utils tmux=tmux chromium-headless-shell=chromium-headless-shell rg=ripgrep strace=strace zsh=zsh fish=fish openssl=openssl pg_ctlcluster=postgresql ngircd=ngircd
 
 system:  ## install the programs that tests use (Debian, as root)
 	@for tool in $(TOOLS); do \

@@ -29,14 +29,16 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
     from support.command_line import Hermes
 
-GUIDE = Path(__file__).parents[2] / "docs/how-to/chat-apps.md"
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs/how-to/write-a-platform.md"
+CODE_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("is_broken", [False, True])
 def test_the_example_of_the_guide_works_and_a_broken_one_affects_no_other(
     hermes_home: Path, tmp_path: Path, *, is_broken: bool
 ) -> None:
-    (code,) = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    code = CODE_BLOCK.findall(GUIDE.read_text())[0]
     make_plugin(hermes_home, "folders", f"raise_here = 1 / {int(not is_broken)}\n{code}")
     folder = tmp_path / "questions"
     folder.mkdir()
@@ -70,6 +72,14 @@ def test_the_example_of_the_guide_works_and_a_broken_one_affects_no_other(
             assert (folder / "q1.taken").exists()
         finally:
             gateway.stop()
+
+
+def test_the_guide_quotes_the_plugin_as_it_is() -> None:
+    quotes = [block.split("\n", 1) for block in CODE_BLOCK.findall(GUIDE.read_text())[1:]]
+    assert len(quotes) >= 7
+    for first_line, code in quotes:
+        path = ROOT / first_line.removeprefix("# ")
+        assert code in path.read_text(), f"{path.name} has changed"
 
 
 ECHO_PLUGIN = """
