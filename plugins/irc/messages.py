@@ -35,7 +35,12 @@ class IrcMessageReader:
         self._trust_nicks = trust_nicks
 
     def read(self, line: IrcLine, message_id: str, nicks: Collection[str]) -> MessageEvent | None:
-        """The event of a PRIVMSG; None for one without text. *nicks* are those of the agent."""
+        """The event of a PRIVMSG; None for one without text and for one of another bot.
+
+        *nicks* are those of the agent.
+        """
+        if "bot" in line.tags:
+            return None
         target, text = line.params
         text = _plain_text(text)
         source = self._source(line, target)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 TLS_PORT: Final = 6697
 PLAIN_PORT: Final = 6667
 SECONDS_PER_LINE: Final = 2.0  # the rate that RFC 1459 allows
-NICK: Final = re.compile(r"[A-Za-z\[\]\\`_^{|}][A-Za-z0-9\[\]\\`_^{|}-]*")
+# Whatever a server may accept as a nick; not masks, several targets, servers or channels.
+NICK: Final = re.compile(r"[^\x00-\x20#&+!$:~@%*?,.0-9-][^\x00-\x20!$:@*?,.]*")
 CHANNEL: Final = re.compile(r"[#&+!][^\x00\x07\r\n ,:]+")
 
 

@@ -149,7 +149,7 @@ async def test_a_text_cannot_contain_commands_of_the_protocol(
         assert (await adapter.send(OutgoingMessage("ann", text, "k1"))).success
         texts = await ann.wait_for_texts(4)
         assert texts == ["one", "QUIT :pwned", "JOIN #evil", "DCC SEND x"]
-        for chat in ("ann\r\nQUIT", "ann,#team", "ann x", ":ann", "", "$*", "ann!a@b"):
+        for chat in ("ann\r\nQUIT", "ann,#team", "ann x", ":ann", "", "$*", "ann!a@b", "irc.test"):
             result = await adapter.send(OutgoingMessage(chat, "hello", "k2"))
             assert result.error_kind is ErrorKind.NOT_FOUND
         assert (await adapter.send(OutgoingMessage("ann", "still here", "k3"))).success

@@ -80,6 +80,14 @@ async def test_the_identity_of_a_sender_is_the_account(setup: IrcSetup, server: 
     assert (second.source.user_id, second.source.chat_id) == (None, "~ann")
 
 
+async def test_other_bots_are_not_answered(setup: IrcSetup, server: Irc3Server) -> None:
+    async with setup.connected():
+        server.write("@account=robot;bot :robot!r@test PRIVMSG hermes :hello")
+        server.write(":ann!a@test PRIVMSG hermes :hello?")
+        await setup.inbox.wait_for(1)
+    assert setup.inbox.texts == ["hello?"]
+
+
 async def test_a_reply_goes_only_to_a_nick_that_is_logged_in(
     setup: IrcSetup, server: Irc3Server
 ) -> None:
