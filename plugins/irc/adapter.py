@@ -123,13 +123,12 @@ class IrcAdapter(ReportsProblem):
         """Queue a message: in order within a chat, and again if it could not be stored."""
         message_id = line.tags.get("msgid") or uuid.uuid4().hex
         nicks = {self._settings.nick, self._connection.nick if self._connection else ""} - {""}
-        event = functools.partial(self._reader.read, line, message_id, nicks)
 
         async def read_and_receive() -> None:
             await self._note_nick(line)
-            message = event()
-            if message is not None:
-                await receive(message)
+            event = self._reader.read(line, message_id, nicks)
+            if event is not None:
+                await receive(event)
 
         async def job() -> None:
             await self._guard.handle(message_id, repr(line), read_and_receive())
