@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import hermes_plugin_host
 from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
@@ -21,7 +22,7 @@ from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import Toolbox
 from hermes_agent.tools.delegate import EXCLUDED_TOOLS, TaskDelegation
 from hermes_agent.tools.jobs import Jobs
-from hermes_agent.tools.schedule import SCHEDULE_TOOL, review_call, schedule_tool
+from hermes_agent.tools.schedule import SCHEDULE_TOOL, schedule_tool
 from hermes_agent.tools.send_file import send_file_tool
 from hermes_agent.tools.toolset import standard_tools
 from hermes_agent.turn_deadline import TurnLimits
@@ -35,6 +36,7 @@ from hermes_conversation.role_limits import (
     memory_of,
     prompter_of_role,
     reads_agents_file,
+    schedule_review,
     tools_of_role,
 )
 from hermes_conversation.scheduled_jobs import chat_requester, local_requester
@@ -134,7 +136,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     approvals = Approvals(
         _approval_mode(options, settings),
         is_sandboxed=find_sandbox().is_available,
-        call_reviews={**extensions.reviews(), SCHEDULE_TOOL: review_call},
+        call_reviews={**extensions.reviews(), SCHEDULE_TOOL: schedule_review(role)},
         # What the owner always allows is for the owner's conversations.
         grants=_kept_grants(db, options) if may(role, Right.APPROVE) else Grants(None),
         has_allowed_hosts=bool(hosts) and find_sandbox().name == "bubblewrap",
@@ -262,6 +264,8 @@ def environment_without_secrets() -> dict[str, str]:
     # An unreadable file names no secrets; the gateway and `config check` report it.
     with contextlib.suppress(ConfigError):
         secret |= set(_named_secrets(ConfigFile.of_home().block("platforms")))
+    if may_be_set("plugins.enabled"):
+        secret |= hermes_plugin_host.active().secret_variables
     return {name: value for name, value in os.environ.items() if name not in secret}
 
 

@@ -11,12 +11,15 @@ from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools.arguments import ToolError, resolve_path
 from hermes_agent.tools.base import failure
 from hermes_agent.tools.prompter import UNAVAILABLE, ApprovalAnswer
+from hermes_agent.tools.schedule import OWN_REMINDER, review_call, review_members_call
 from hermes_core import paths
 from hermes_core.roles import TOOL_RIGHTS, Right, Role, may, may_use_tool
+from hermes_core.terminal_text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from hermes_agent.permissions.approvals import ReviewCall
     from hermes_agent.sandbox.denials import Denial
     from hermes_agent.sandbox.policy import SandboxPolicy
     from hermes_agent.tools.base import Tool, ToolContext
@@ -29,25 +32,36 @@ PERSONAL_FOLDERS: Final = (
     "/home", "/root", "/Users", "/srv", "/mnt", "/media", "/var/tmp", "/var/lib", "/var/log",  # noqa: S108 - hidden, not used
     "/var/mail", "/var/www", "/var/backups",
 )  # fmt: skip
+AFFIRMATIVE_ANSWERS: Final = frozenset({"yes", "y", "ok", "okay", "👍"})
 GUEST_FOLDER: Final = "guest"
 OWNER_FOLDER: Final = "owner"
 OUTSIDE: Final = "{path} is outside of {folder}, the only folder with files in this conversation."
 
 
 class PrompterWithoutApprovals:
-    """Asks questions of the model, but approves nothing: only the owner may."""
+    """Asks questions of the model; people other than the owner approve own reminders only."""
 
     def __init__(self, prompter: Prompter) -> None:
         self._prompter = prompter
 
     def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
-        """Report that no person can approve this."""
-        del request
-        return ApprovalAnswer(UNAVAILABLE)
+        """Ask about an own reminder; report that no person can approve anything else."""
+        if set(request.pattern_keys) != {OWN_REMINDER}:
+            return ApprovalAnswer(UNAVAILABLE)
+        question = f"{request.description}: {one_line(request.command)}"
+        answer = self._prompter.clarify(question, ["Yes", "No"])
+        if answer.strip().rstrip(".!").casefold() in AFFIRMATIVE_ANSWERS:
+            return ApprovalAnswer("once")
+        return ApprovalAnswer("deny", reason=answer)
 
     def clarify(self, question: str, choices: list[str]) -> str:
         """Ask a question of the model; the answer."""
         return self._prompter.clarify(question, choices)
+
+
+def schedule_review(role: Role) -> ReviewCall:
+    """How calls of the tool `schedule` are reviewed in conversations of a role."""
+    return review_call if may(role, Right.APPROVE) else review_members_call
 
 
 class FolderLimits:

@@ -58,12 +58,14 @@ class PluginTool:
 
 @dataclass(frozen=True)
 class ChatPlatform:
-    """A chat platform: its adapter factory and the required variables."""
+    """A chat platform: its adapter factory and the variables with its secrets."""
 
     name: str
     label: str
     make: Callable[[Any], Any]
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()  # required
+    optional_secrets: tuple[str, ...] = ()
+    setup: str = ""
 
 
 @dataclass
@@ -128,15 +130,19 @@ class PluginContext:
         make: Callable[[Any], Any],
         label: str = "",
         requires_env: tuple[str, ...] = (),
+        optional_env: tuple[str, ...] = (),
+        setup: str = "",
     ) -> None:
         """Add a chat platform to the gateway.
 
         *make* gets the context described in docs/reference/plugins.md and returns an adapter.
+        Variables in *requires_env* must be set; those and *optional_env* are secrets, which the
+        commands of the agent do not get. *setup* is what `hermes gateway add` prints.
         """
         if not name.isidentifier() or name != name.lower():
             raise PluginError(f"invalid platform name {name!r}: use lower-case letters")
         self.registered.platforms.append(
-            ChatPlatform(name, label or name, make, tuple(requires_env))
+            ChatPlatform(name, label or name, make, tuple(requires_env), tuple(optional_env), setup)
         )
 
     def register_agent_source(self, source: AgentSource) -> None:

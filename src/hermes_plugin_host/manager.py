@@ -49,9 +49,15 @@ class Plugin:
 class PluginManager:
     """Loads the enabled plugins; a failing plugin does not affect the others."""
 
-    def __init__(self, enabled: tuple[str, ...], disabled: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        enabled: tuple[str, ...],
+        disabled: tuple[str, ...],
+        variables: Mapping[str, str] = os.environ,
+    ) -> None:
         self._enabled = set(enabled)
         self._disabled = set(disabled)
+        self._variables = variables
         self.plugins: dict[str, Plugin] = {}
         self._callbacks: dict[str, list[Callback]] = {}
 
@@ -59,9 +65,12 @@ class PluginManager:
     def of_home(cls) -> PluginManager:
         """The user's plugins, loaded."""
         try:
-            settings = ConfigFile.of_home().settings()
+            config = ConfigFile.of_home()
+            settings = config.settings()
             manager = cls(
-                settings.get_list("plugins.enabled"), settings.get_list("plugins.disabled")
+                settings.get_list("plugins.enabled"),
+                settings.get_list("plugins.disabled"),
+                config.variables(),
             )
         except ConfigError as error:
             log.warning("plugins not loaded: %s", error)
@@ -81,7 +90,7 @@ class PluginManager:
             return Plugin(found, "failed", found.problem)
         if found.key not in self._enabled:
             return Plugin(found, "available")
-        missing = [name for name in found.manifest.requires_env if not os.environ.get(name)]
+        missing = [name for name in found.manifest.requires_env if not self._variables.get(name)]
         if missing:
             return Plugin(found, "failed", f"missing environment variable {', '.join(missing)}")
         plugin = Plugin(found, "loaded")
@@ -111,6 +120,16 @@ class PluginManager:
     def enabled(self) -> frozenset[str]:
         """The keys of the enabled plugins, loaded or not."""
         return frozenset(self._enabled - self._disabled)
+
+    @property
+    def secret_variables(self) -> frozenset[str]:
+        """The environment variables with secrets of platforms."""
+        return frozenset(
+            name
+            for plugin in self.plugins.values()
+            for platform in plugin.registered.platforms
+            for name in (*platform.secrets, *platform.optional_secrets)
+        )
 
     def callbacks(self, hook: str) -> list[Callback]:
         """The callbacks of a hook, in the order of registration."""

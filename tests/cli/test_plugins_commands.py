@@ -62,7 +62,7 @@ def test_enabling_and_disabling_keeps_comments(hermes: Hermes, hermes_home: Path
     states = {
         row["name"]: row["state"] for row in json.loads(hermes("plugins", "list", "--json").out)
     }
-    assert states == {"boundary-log": "disabled", "misbehaving": "disabled"}
+    assert states == {"boundary-log": "disabled", "irc": "available", "misbehaving": "disabled"}
     assert "# the ones I trust" in config.read_text()
     assert hermes("config", "check").code == 0
 

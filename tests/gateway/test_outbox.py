@@ -119,7 +119,7 @@ async def test_a_refused_reply_is_given_up_after_one_attempt(
 class EditingAdapter(FaultyAdapter):
     """An adapter of a platform whose message for an edit is gone."""
 
-    abilities: ClassVar = Abilities(edit=True)
+    abilities: ClassVar = Abilities(edit=True, files=True)
 
     def __init__(self) -> None:
         super().__init__()
@@ -161,6 +161,17 @@ async def test_a_reply_whose_live_message_is_gone_is_a_new_message(
     async with running_gateway(db, tmp_path, adapters={"telegram": adapter}):
         await async_wait_until(lambda: adapter.texts)
     assert (adapter.edited, adapter.texts) == (["m1"], ["hi"])
+
+
+async def test_a_file_is_not_sent_where_the_platform_has_no_files(
+    db: SessionDB, tmp_path: Path
+) -> None:
+    adapter = FaultyAdapter()
+    payload: Any = {"text": "", "file": str(tmp_path / "menu.pdf")}
+    number = db.outbox.add("k1", platform="telegram", target={"chat_id": "1"}, payload=payload)
+    async with running_gateway(db, tmp_path, adapters={"telegram": adapter}):
+        await async_wait_until(lambda: stored_reply(db, number).state == "failed")
+    assert (adapter.attempts, stored_reply(db, number).error) == (0, "telegram cannot send files")
 
 
 async def test_a_file_of_another_machine_is_fetched_and_keeps_its_name(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.clock
 
 ADD_CALL = "{name: schedule, arguments: {action: add, schedule: daily 7:30, text: Read the news}}"
+REMIND_CALL = "{name: schedule, arguments: {action: remind, schedule: in 20 minutes, text: tea}}"
+REMOVE_CALL = "{name: schedule, arguments: {action: remove, number: 1}}"
 LIST_CALL = "{name: schedule, arguments: {action: list}}"
 
 
@@ -136,7 +138,57 @@ async def test_nothing_is_scheduled_in_plan_mode(
     assert db.schedules.all() == []
 
 
-async def test_a_member_cannot_schedule_through_the_agent_without_the_owner(
+@pytest.mark.parametrize("answer", ["yes", "Ok.", "/answer 1"])
+async def test_a_member_approves_an_own_reminder_of_the_agent(
+    answer: str, db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    answering(
+        f"[{{calls: [{REMIND_CALL}]}}, {{say: Done.}}, {{calls: [{REMOVE_CALL}]}}, {{say: Gone.}}]"
+    )
+    key = "agent:main:telegram:dm:bob"
+    async with running_gateway(db, tmp_path, config()) as service:
+        users = Users(service, db)
+        await users.send("bob", "remind me of tea")
+        await async_wait_until(lambda: service.questions.pending(key))
+        assert db.schedules.all() == []
+        await users.send("bob", answer)
+        await async_wait_until(lambda: "Done." in outbox_texts(db))
+        [job] = db.schedules.all()
+        await users.send("bob", "remove it")
+        await async_wait_until(lambda: service.questions.pending(key))
+        await users.send("bob", answer)
+        await async_wait_until(lambda: "Gone." in outbox_texts(db))
+    assert (job.kind, job.prompt, job.user_id, job.role) == ("reminder", "tea", "bob", "member")
+    assert job.target == {"platform": "telegram", "chat_id": "bob", "thread_id": None}
+    assert db.schedules.all() == []
+
+
+@pytest.mark.parametrize("answer", ["no", "yes, but at six", "/answer 2"])
+async def test_a_member_can_decline_an_own_reminder(
+    answer: str, db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    server = answering(f"[{{calls: [{REMIND_CALL}]}}, {{say: All right.}}]")
+    async with running_gateway(db, tmp_path, config()) as service:
+        users = Users(service, db)
+        await users.send("bob", "remind me of tea")
+        await async_wait_until(lambda: service.questions.pending("agent:main:telegram:dm:bob"))
+        await users.send("bob", answer)
+        await async_wait_until(lambda: "All right." in outbox_texts(db))
+    assert db.schedules.all() == []
+    assert "denied" in server.requests[1]["messages"][-1]["content"]
+
+
+async def test_a_member_sets_no_reminder_in_plan_mode(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    server = answering(f"[{{calls: [{REMIND_CALL}]}}, {{say: All right.}}]")
+    ConfigFile.of_home().set("agent.approvals", "plan")
+    async with running_gateway(db, tmp_path, config()) as service:
+        await Users(service, db).ask("bob", "remind me of tea")
+    assert "Plan mode" in server.requests[1]["messages"][-1]["content"]
+
+
+async def test_a_member_cannot_schedule_a_job_through_the_agent_without_the_owner(
     db: SessionDB, tmp_path: Path, answering: Any
 ) -> None:
     server = answering(f"[{{calls: [{ADD_CALL}]}}, {{say: Use /remind.}}]")

@@ -6,13 +6,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import hmac
 import json
 import os
-import random
-import socket
 import subprocess
 import time
 import urllib.error
@@ -23,6 +20,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import quote
 
 import pytest
+
+from support.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,7 +154,7 @@ class Synapse:
         if not (ENVIRONMENT / "bin" / "python").exists():
             pytest.skip(f"Synapse is not in {ENVIRONMENT}: `make synapse` installs it")
         self._folder = folder
-        self._port = _free_port()
+        self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         self._process: subprocess.Popen[bytes] | None = None
         fields = {"name": SERVER_NAME, "folder": folder, "port": self._port, "secret": SECRET}
@@ -254,7 +253,7 @@ class LossyProxy:
         self.url = ""
 
     async def __aenter__(self) -> Self:
-        self._port = _free_port()
+        self._port = free_port()
         self.url = f"http://127.0.0.1:{self._port}"
         await self.open()
         return self
@@ -292,12 +291,3 @@ class LossyProxy:
                 await writer.drain()
         finally:
             writer.close()
-
-
-def _free_port() -> int:
-    """A port below the ephemeral range, so that it stays free while nothing listens."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port

@@ -28,15 +28,15 @@ class EventCursor(NamedTuple):
 
     def __str__(self) -> str:
         missing = ",".join(map(str, self.messages.missing))
-        return f"{self.messages.newest}-{self.question}-{missing}"
+        return f"{self.messages.newest}-{self.question}-{self.messages.horizon}-{missing}"
 
     @classmethod
     def parse(cls, text: str) -> EventCursor:
         """Read a cursor."""
         try:
-            newest, question, missing = text.split("-")
+            newest, question, horizon, missing = text.split("-")
             ids = tuple(int(number) for number in missing.split(",") if number)
-            return cls(FeedPosition(int(newest), ids), int(question))
+            return cls(FeedPosition(int(newest), ids, int(horizon)), int(question))
         except ValueError as error:
             raise UsageError("the cursor is not one that events_poll has returned") from error
 

@@ -122,6 +122,9 @@ class OutboxSender:
         target, text = reply.target, str(reply.payload["text"])
         payload = reply.payload
         abilities = self._adapter.abilities
+        if payload.get("file") and not abilities.files:
+            text = f"{self._platform} cannot send files"
+            return SendResult(False, error=text, error_kind=ErrorKind.FORBIDDEN)
         is_remembered = self._db.clock.now() - reply.created_at <= abilities.idempotent_seconds
         is_safe = (abilities.idempotent and is_remembered) or payload.get("in_place_of")
         if reply.was_ambiguous and not is_safe:

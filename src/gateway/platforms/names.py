@@ -38,12 +38,15 @@ class Platform(Enum):
 
     @classmethod
     def registered(cls, name: str) -> Platform:
-        """The platform with a name, created if it is new (of a plugin)."""
+        """The platform with a name, created if it is new (of a plugin, loaded or not)."""
         try:
             return cls(name)
         except ValueError:
+            if not name.isidentifier() or name != name.lower():
+                raise
             member: Any = object.__new__(cls)
             member._name_, member._value_ = name.upper(), name
             cls._member_map_[member._name_] = member
             cls._value2member_map_[name] = member
+            cls._member_names_.append(member._name_)
             return cls(name)

@@ -13,8 +13,6 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import ClientError
-
 from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
 from hermes_core.errors import HermesError
 
@@ -35,11 +33,22 @@ class OrderedQueues:
     """Job queues by name; an empty one uses no resources."""
 
     def __init__(
-        self, label: str, backoff: Backoff = RECONNECT_BACKOFF, max_jobs: int = MAX_QUEUED_JOBS
+        self,
+        label: str,
+        backoff: Backoff = RECONNECT_BACKOFF,
+        max_jobs: int = MAX_QUEUED_JOBS,
+        request_errors: tuple[type[Exception], ...] = (),
     ) -> None:
         self._label = label
         self._backoff = backoff
         self._max_jobs = max_jobs
+        # A job that fails with one of these is tried again; request errors are the library's.
+        self._retried_errors: tuple[type[Exception], ...] = (
+            HermesError,
+            OSError,
+            TimeoutError,
+            *request_errors,
+        )
         self._waiting: dict[str, deque[Job]] = {}
         self._workers: dict[str, asyncio.Task[None]] = {}
         self._full: set[str] = set()  # queues that end with a catch-up job
@@ -101,7 +110,7 @@ class OrderedQueues:
         while True:
             try:
                 return await job()
-            except (ClientError, HermesError, OSError, TimeoutError) as error:
+            except self._retried_errors as error:
                 pause = delay.next_delay()
                 reason = str(error) or type(error).__name__
                 log.warning(

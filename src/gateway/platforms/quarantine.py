@@ -36,7 +36,7 @@ class UpdateGuard:
         self, quarantine: Quarantine, request_errors: tuple[type[Exception], ...] = ()
     ) -> None:
         self._quarantine = quarantine
-        self._request_errors = request_errors  # of the platform's library
+        self._request_errors = request_errors  # of the platform's libraries
         self._failures: dict[str, int] = {}
 
     async def handle(self, update_id: str, content: object, work: Awaitable[None]) -> None:

@@ -55,6 +55,16 @@ def install_library(entry: PlatformEntry, progress: Progress) -> bool:
     return needed.fetch(progress)
 
 
+def find_missing(entry: PlatformEntry, secret: Callable[[str], str]) -> str:
+    """What a platform needs and does not have; empty if it can be created."""
+    missing = [name for name in entry.secrets if not secret(name)]
+    if missing:
+        return f"{entry.label}: set {' and '.join(missing)} in the environment or in .env."
+    if not is_usable(entry):
+        return f"{entry.label}: library not installed. Run `hermes gateway add {entry.name}`."
+    return ""
+
+
 class PlatformEntry(NamedTuple):
     """A platform; without *make*, its module has a function `make(context)`."""
 
@@ -64,6 +74,7 @@ class PlatformEntry(NamedTuple):
     needs: str = ""  # the import name of the library
     secrets: tuple[str, ...] = ()  # the variables that must be set
     make: Make | None = None
+    setup: str = ""  # the next steps, of a plugin's platform
 
 
 BUILT_IN_PLATFORMS: Final = (
@@ -115,6 +126,17 @@ BUILT_IN_PLATFORMS: Final = (
 )
 
 
+def explain_missing(name: str) -> str:
+    """Why there is no platform with a name, and the next command."""
+    plugin = hermes_plugin_host.active().plugins.get(name)
+    if plugin is None or plugin.discovered.manifest.kind != "platform":
+        known = ", ".join(item.name for item in PlatformRegistry.of_home())
+        return f"Unknown platform {name}. Available: {known}."
+    if plugin.status == "failed":
+        return f"The plugin {name} failed to load: {plugin.detail}"
+    return f"The plugin {name} is not enabled. Run `hermes plugins enable {name}`."
+
+
 class PlatformRegistry:
     """The platforms by name."""
 
@@ -130,7 +152,11 @@ class PlatformRegistry:
             return cls()
         return cls(
             PlatformEntry(
-                platform.name, platform.label, secrets=platform.secrets, make=platform.make
+                platform.name,
+                platform.label,
+                secrets=platform.secrets,
+                make=platform.make,
+                setup=platform.setup,
             )
             for plugin in hermes_plugin_host.active().plugins.values()
             for platform in plugin.registered.platforms
@@ -147,15 +173,10 @@ class PlatformRegistry:
         """Create the adapter of a platform; PlatformRefusedError if something is missing."""
         entry = self._entries.get(name)
         if entry is None:
-            known = ", ".join(self._entries)
-            raise PlatformRefusedError(f"Unknown platform {name}. Available: {known}.")
-        missing = [secret for secret in entry.secrets if not context.secret(secret)]
-        if missing:
-            text = f"{entry.label}: set {' and '.join(missing)} in the environment or in .env."
-            raise PlatformRefusedError(text)
-        if not is_usable(entry):
-            text = f"{entry.label}: library not installed. Run `hermes gateway add {entry.name}`."
-            raise PlatformRefusedError(text)
+            raise PlatformRefusedError(explain_missing(name))
+        problem = find_missing(entry, context.secret)
+        if problem:
+            raise PlatformRefusedError(problem)
         if entry.make is not None:
             return entry.make(context)
         make: Make = importlib.import_module(entry.module).make

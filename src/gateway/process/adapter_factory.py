@@ -93,7 +93,7 @@ def create_adapters(
     """Create the adapters; a platform that fails does not affect the others."""
     registry = registry or PlatformRegistry.of_home()
     secrets = config_loader.Secrets()
-    created = CreatedAdapters({}, {}, {})
+    created = CreatedAdapters({}, config_loader.unavailable_platforms(registry), {})
     for entry in config_loader.enabled_platforms(config, registry, secrets):
         values = "\n".join(map(secrets, entry.secrets))
         created.account_keys[entry.name] = hashlib.sha256(values.encode()).hexdigest()[:16]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gateway import config_values
 from gateway.config import GatewayConfig, PlatformConfig
 from gateway.platforms.names import Platform
-from gateway.platforms.registry import PlatformRegistry
+from gateway.platforms.registry import PlatformRegistry, explain_missing
 from hermes_core import paths
 from hermes_core.config.file import ConfigFile
 
@@ -39,6 +39,7 @@ def config_of_home() -> GatewayConfig:
     }
     for name in BLOCK_KEYS:
         data[name] = {**_mapping(data.get(name)), **_mapping(config.block(name))}
+    _register_names(_mapping(data["platforms"]))
     configured = {
         item: config.entry(f"gateway.{item}")
         for item in (*FLAG_KEYS, *NUMBER_KEYS, "unauthorized_dm_behavior")
@@ -67,6 +68,23 @@ def _read_legacy() -> JsonObject:
 
 def _mapping(data: Any) -> JsonObject:
     return data if isinstance(data, dict) else {}
+
+
+def _register_names(platforms: JsonObject) -> None:
+    """Know every configured platform: a plugin that is not loaded may have stored messages."""
+    for name in map(str, platforms):
+        if name.isidentifier() and name == name.lower():
+            Platform.registered(name)
+
+
+def unavailable_platforms(registry: PlatformRegistry) -> dict[str, str]:
+    """The enabled platforms of `config.yaml` that do not exist, with the reason."""
+    return {
+        name: explain_missing(name)
+        for name, item in ConfigFile.of_home().block("platforms").items()
+        if registry.get(name) is None
+        and config_values.flag(config_values.mapping(item).get("enabled"), default=False)
+    }
 
 
 class Secrets:

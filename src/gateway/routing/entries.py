@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from gateway import config_values
-from gateway.config import Platform, find_platform
+from gateway.config import Platform
 from gateway.routing.sources import SessionSource
 from hermes_core.config.file import ConfigFile
 from hermes_core.policy import Expiry, ResetPolicy
@@ -118,7 +118,7 @@ class SessionEntry:
             raise ValueError(f"{session_key!r} is not a valid session key")
         stored_origin = data.get("origin")
         origin: StoredSource = stored_origin if isinstance(stored_origin, dict) else {}
-        has_origin = find_platform(origin.get("platform")) is not None
+        has_origin = _stored_platform(origin.get("platform")) is not None
         resumed_at = data.get("last_resume_marked_at")
         fields: dict[str, Any] = {
             name: config_values.number(data.get(name), 0) for name in NUMBER_FIELDS
@@ -132,7 +132,7 @@ class SessionEntry:
             datetime.fromisoformat(str(data["created_at"])),
             datetime.fromisoformat(str(data["updated_at"])),
             origin=SessionSource.from_dict(origin) if has_origin else None,
-            platform=find_platform(data.get("platform")),
+            platform=_stored_platform(data.get("platform")),
             chat_type=config_values.text(data.get("chat_type"), "dm"),
             estimated_cost_usd=config_values.fraction(data.get("estimated_cost_usd"), 0.0),
             cost_status=config_values.text(data.get("cost_status"), "unknown"),
@@ -140,3 +140,11 @@ class SessionEntry:
             place=config_values.text(data.get("place")),
             **fields,
         )
+
+
+def _stored_platform(name: object) -> Platform | None:
+    """A platform by its stored name, also of a plugin that is not loaded; None if it is invalid."""
+    try:
+        return Platform.registered(str(name)) if name else None
+    except ValueError:
+        return None

@@ -61,11 +61,11 @@ class SessionSource:
 
     @classmethod
     def from_dict(cls, data: StoredSource) -> Self:
-        """Read the JSON form."""
+        """Read the JSON form; the platform may be that of a plugin that is not loaded."""
         fields = {name: _text(data.get(name)) for name in (*ALWAYS_FIELDS, *OPTIONAL_FIELDS)}
         fields["chat_id"] = _text(data.get("chat_id")) or ""
         fields["chat_type"] = _text(data.get("chat_type")) or "dm"
-        return cls(platform=Platform(data["platform"]), **fields)  # type: ignore[arg-type]
+        return cls(platform=Platform.registered(data["platform"]), **fields)  # type: ignore[arg-type]
 
 
 def _text(value: Any) -> str | None:

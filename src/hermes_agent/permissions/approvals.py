@@ -112,12 +112,12 @@ FILE_TOOLS = frozenset({"write_file", "patch"})
 READING_TOOLS = frozenset({"read_file", "search_files", "send_file"})
 HIDDEN_FILE = "{path} belongs to Hermes or holds credentials: tools cannot open it in any mode."
 # What runs later, by the user's own programs or by the scheduler: asked for in full mode, too.
-ALWAYS_ASKED_KEYS = frozenset({"home-dotfile", "git-internals", "schedule"})
+ALWAYS_ASKED_KEYS = frozenset({"home-dotfile", "git-internals", "schedule", "own-reminder"})
 HARMLESS_PROGRAMS = frozenset({"cd", "echo", "printf", "true", ":"})
 PLAN_KEYS = frozenset(
     {"write", "write-outside", "write-unknown", "home-dotfile", "git-internals", "hermes-files",
      "network", "git-push", "forge", "cloud", "publish", "ssh", "containers", "local-socket",
-     "schedule"}
+     "schedule", "own-reminder"}
 )  # fmt: skip
 
 

@@ -1,4 +1,7 @@
-"""`schedule` sets reminders and scheduled jobs; all but listing them needs approval."""
+"""`schedule` sets reminders and scheduled jobs; all but listing them needs approval.
+
+Members approve what they could do themselves with `/remind`: their own reminders.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
 
 SCHEDULE_TOOL: Final = "schedule"
+OWN_REMINDER: Final = "own-reminder"  # the key of a finding that the person may approve
 ACTIONS: Final = ("list", "add", "remind", "remove")
 DESCRIPTION: Final = (
     "Set reminders and scheduled jobs for the user. `remind` sends a text at a time, `add` runs a "
@@ -88,3 +92,12 @@ def review_call(arguments: JsonObject, context: ToolContext) -> tuple[str, Comma
     shown = f"schedule {action} {arguments.get('schedule')!r}: {arguments.get('text')}"
     reason = "sets a reminder" if action == "remind" else "schedules a job that runs without you"
     return shown, CommandReview((RiskFinding("schedule", reason),), True)
+
+
+def review_members_call(arguments: JsonObject, context: ToolContext) -> tuple[str, CommandReview]:
+    """Like `review_call`; setting and removing an own reminder has a key of its own."""
+    shown, review = review_call(arguments, context)
+    if arguments.get("action") == "add":
+        return shown, review
+    own = tuple(finding._replace(key=OWN_REMINDER) for finding in review.findings)
+    return shown, review._replace(findings=own)

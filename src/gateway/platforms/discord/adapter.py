@@ -25,7 +25,6 @@ import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import discord
-from aiohttp import ClientError
 
 from gateway import config_values
 from gateway.platforms.base import Abilities, ErrorKind, OutgoingMessage, SendResult
@@ -126,7 +125,7 @@ class DiscordAdapter(ReportsProblem):
         await cursors.load(id_of_now())
         files = DiscordFiles(self._base_url, self._context.media)
         self._reader = DiscordMessageReader(int(self.account), files)
-        guard = UpdateGuard(self._context.quarantine, (discord.DiscordException, ClientError))
+        guard = UpdateGuard(self._context.quarantine, REQUEST_ERRORS)
         return DiscordListener(
             self._reader, cursors, receive, guard, self._backoff, self._max_queued
         )

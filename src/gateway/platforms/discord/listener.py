@@ -237,7 +237,7 @@ class DiscordListener:
         self._reader = reader
         self._cursors = cursors
         self._receive = receive
-        self._queues = OrderedQueues("Discord", backoff, max_queued)
+        self._queues = OrderedQueues("Discord", backoff, max_queued, (ClientError,))
         self._client: DiscordClient | None = None
         self._caught_up: set[int] = set()  # channels that were read in this session
         self._received = RecentItems()

@@ -114,7 +114,7 @@ class MatrixListener:
         self._invitations: dict[str, int] = {}  # with the number of attempts
         self._since = ""  # the position of the next request
         self._stored = ""  # the position after a restart
-        self._queues = OrderedQueues("Matrix")
+        self._queues = OrderedQueues("Matrix", request_errors=(ClientError,))
         self._open: deque[OpenBatch] = deque()
         self._progress = asyncio.Event()
         self._storing = asyncio.Lock()

@@ -27,8 +27,7 @@ import functools
 import logging
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from aiohttp import ClientError, ClientSession, ClientTimeout
-from slack_sdk.errors import SlackClientError
+from aiohttp import ClientSession, ClientTimeout
 from slack_sdk.web.async_client import AsyncWebClient
 
 from gateway import config_values
@@ -135,7 +134,7 @@ class SlackAdapter(ReportsProblem):
     ) -> SlackListener:
         cursors = Cursors(self._context.memory, self.account, NUMBERS_PER_HOUR)
         await cursors.load(number_of_now())
-        guard = UpdateGuard(self._context.quarantine, (SlackClientError, ClientError))
+        guard = UpdateGuard(self._context.quarantine, REQUEST_ERRORS)
         bounds = (guard, self._backoff, self._max_queued)
         return SlackListener(web, reader, socket, cursors, receive, self._problems, *bounds)
 

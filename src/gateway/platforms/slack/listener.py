@@ -238,7 +238,7 @@ class SlackListener:
         self._cursors = cursors
         self._receive = receive
         self._problems = problems
-        self._queues = OrderedQueues("Slack", backoff, max_queued)
+        self._queues = OrderedQueues("Slack", backoff, max_queued, (ClientError,))
         self._caught_up: set[str] = set()  # channels that were read over this connection
         self._received_keys = RecentItems()
         self._read_slots = asyncio.Semaphore(MAX_CONCURRENT_READS)

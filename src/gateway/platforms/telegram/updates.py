@@ -25,6 +25,7 @@ from aiogram.exceptions import (
     TelegramUnauthorizedError,
 )
 from aiogram.methods import TelegramMethod
+from aiohttp import ClientError
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
@@ -173,7 +174,7 @@ class UpdatePoller:
         self._wait_seconds = wait_seconds
         self._problems = problems
         self._delay = ReconnectDelay(backoff)
-        self._queues = OrderedQueues("Telegram", backoff)
+        self._queues = OrderedQueues("Telegram", backoff, request_errors=(ClientError,))
         self._open: dict[int, asyncio.Event] = {}  # updates that are not stored, by their IDs
         self._latest = -1  # the last update that was received
         self._stored: set[int] = set()  # which the request that is open may return again

@@ -7,7 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gateway.platforms.registry import PlatformRegistry, install_library, library_of
+from gateway.platforms.registry import (
+    PlatformRegistry,
+    explain_missing,
+    install_library,
+    library_of,
+)
 from hermes_core import paths
 from hermes_core.atomic_files import write_atomically
 from hermes_core.config.file import ConfigFile
@@ -89,15 +94,16 @@ SETUP_STEPS: Final = {
 
 def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Install the library of a platform and print the next steps."""
-    registry = PlatformRegistry.of_home()
-    entry = registry.get(arguments.platform.lower())
+    name = arguments.platform.lower()
+    entry = PlatformRegistry.of_home().get(name)
     if entry is None:
-        known = ", ".join(item.name for item in registry)
-        raise UsageError(f"Unknown platform {arguments.platform}. Available: {known}.")
+        raise UsageError(explain_missing(name))
     if library_of(entry) is not None:
         is_new = install_library(entry, out.progress)
         out.text(f"The library for {entry.label} {'was' if is_new else 'is already'} installed.")
-    for line in SETUP_STEPS.get(entry.name, ()):
+    missing = [f"  {name}=…" for name in entry.secrets]
+    default = ("Set in the environment or in .env:", *missing) if missing else ()
+    for line in entry.setup.splitlines() or SETUP_STEPS.get(entry.name, default):
         out.hint(line)
     out.hint("Then run `hermes gateway start`.")
     return 0

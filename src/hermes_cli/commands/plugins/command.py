@@ -100,6 +100,7 @@ def as_dict(plugin: Plugin) -> dict[str, object]:
         "commands": [command.name for command in plugin.registered.commands],
         "cli_commands": [command.name for command in plugin.registered.cli_commands],
         "tools": [tool.name for tool in plugin.registered.tools],
+        "platforms": [platform.name for platform in plugin.registered.platforms],
         "load_seconds": round(plugin.seconds, 4),
     }
 

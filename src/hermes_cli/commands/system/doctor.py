@@ -11,7 +11,7 @@ from hermes_cli.parser import add_json_option
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.config.file import ConfigFile
-from hermes_core.errors import StoreError, UsageError
+from hermes_core.errors import ConfigError, StoreError, UsageError
 from hermes_core.paths import config_path, hermes_home, state_db_path
 from hermes_state import SessionDB
 from hermes_state.store_settings import history_exists
@@ -85,6 +85,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     checks += check_command_analysis()
     checks += health.examine(state_db_path())
     checks += check_chats()
+    checks += check_platforms()
     checks += check_original_jobs()
     failed = any(check.status == "failed" for check in checks)
     if arguments.json:
@@ -167,6 +168,36 @@ def check_chats() -> list[CheckResult]:
             return _chats(db) if db.engine.columns.has_own_tables else []
     except StoreError:
         return []  # the checks of the store report it
+
+
+def check_platforms() -> list[CheckResult]:
+    """Report chat platforms that are enabled and cannot start.
+
+    A running gateway reports its own problems. Otherwise the requirements are checked, and the
+    platforms that refused their settings in its last run are named.
+    """
+    from gateway.platforms.registry import PlatformRegistry, find_missing  # noqa: PLC0415 - slow
+    from gateway.process import config_loader  # noqa: PLC0415 - as above
+
+    if status.running_pid() is not None:
+        return []
+    try:
+        registry, secrets = PlatformRegistry.of_home(), config_loader.Secrets()
+        enabled = config_loader.enabled_platforms(config_loader.config_of_home(), registry, secrets)
+        problems = config_loader.unavailable_platforms(registry)
+    except ConfigError:
+        return []  # the check of the settings reports it
+    last_states = (status.read_runtime_status() or {}).get("platforms", {})
+    for entry in enabled:
+        last = last_states.get(entry.name, {})
+        refusal = str(last.get("error_message")) if last.get("state") == "refused" else ""
+        problems[entry.name] = find_missing(entry, secrets) or refusal
+    advice = "After a change, run `hermes gateway start`"
+    return [
+        CheckResult("gateway", "warning", f"{name} cannot start: {problem}", advice)
+        for name, problem in problems.items()
+        if problem
+    ]
 
 
 def check_original_jobs() -> list[CheckResult]:

@@ -56,6 +56,10 @@ _REPLACEMENTS: Final = (
         re.compile(r"SELECT max\(sequence\) FROM hermes_change"),
         "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1",
     ),
+    (
+        re.compile(r"SELECT 1 \+ max\(sequence\) FROM hermes_change"),
+        "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint",
+    ),
 )
 _TYPES: Final = (
     (re.compile(r"\bINTEGER PRIMARY KEY AUTOINCREMENT\b"), "{identity}"),
