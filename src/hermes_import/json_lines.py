@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES: Final = 1 << 20
 HEAD_BYTES: Final = 256
+NOTHING: Final = re.compile(rb"(?!)")
 HEAD_KEY: Final = "head"  # of the digest in the state of a unit
 ZSTD_SUFFIX: Final = ".zst"
 GZIP_SUFFIX: Final = ".gz"
@@ -68,9 +70,9 @@ class JsonLines:
         self.position = 0 if is_compressed(path) else start.position
         self.head = str(start.state.get(HEAD_KEY, ""))
 
-    def raw(self) -> Iterator[bytes]:
-        """The lines without their ends; empty ones are left out."""
-        rest = b""
+    def raw(self, skipped: re.Pattern[bytes] | None = None) -> Iterator[bytes]:
+        """The lines without their ends, except empty ones and those that match *skipped*."""
+        rest, is_skipped = b"", (skipped or NOTHING).match
         with open_bytes(self._path) as file:
             file.seek(self.position)
             while chunk := file.read(CHUNK_BYTES):
@@ -80,7 +82,7 @@ class JsonLines:
                 rest = lines.pop()
                 for line in lines:
                     self.position += len(line) + 1
-                    if line:
+                    if line and not is_skipped(line):
                         yield line
         if rest and _is_json(rest):
             self.position += len(rest)

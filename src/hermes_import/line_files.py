@@ -12,6 +12,7 @@ from hermes_import.sources import by_creation
 from hermes_state.imports.rows import ImportedPart, UnitState
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator, Mapping
 
     from hermes_core.json_values import JsonObject
@@ -99,6 +100,8 @@ class LineReading:
     `line_position` is where the current line begins.
     """
 
+    skipped: ClassVar[re.Pattern[bytes] | None] = None  # beginnings of lines not worth parsing
+
     def __init__(self, unit: Unit, start: UnitState) -> None:
         self.unit = unit
         self.unknown: Counter[str] = Counter(start.unknown)
@@ -116,10 +119,8 @@ class LineReading:
 
     def parts(self) -> Iterator[ImportedPart]:
         """The conversation in parts."""
-        is_ignored, read_record, parse = self.is_ignored, self.read_record, self._lines.parse
-        for line in self._lines.raw():
-            if is_ignored(line):
-                continue
+        read_record, parse = self.read_record, self._lines.parse
+        for line in self._lines.raw(self.skipped):
             record = parse(line)
             if record is None:
                 continue
@@ -127,6 +128,10 @@ class LineReading:
             read_record(record)
             if len(self.messages) >= MESSAGES_PER_PART:
                 yield from self._part(is_last=False)
+        yield from self.last_part()
+
+    def last_part(self) -> Iterator[ImportedPart]:
+        """What is left at the end of the file."""
         self.finish()
         yield from self._part(is_last=True)
 
@@ -155,11 +160,6 @@ class LineReading:
                 changed = self.messages[position]._replace(finish_reason=reason)
                 self.messages[position] = changed
                 return
-
-    def is_ignored(self, line: bytes) -> bool:
-        """Whether a line is not worth parsing."""
-        del line
-        return False
 
     def read_record(self, record: JsonObject) -> None:
         """Read a record."""

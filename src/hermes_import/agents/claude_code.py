@@ -40,10 +40,11 @@ IGNORED: Final = frozenset(
      "tools-used", "queue-operation", "last-prompt", "agent-name", "file-history-snapshot",
      "progress", "permission-mode", "cost-state"}
 )  # fmt: skip
-IGNORED_BYTES: Final = frozenset(kind.encode() for kind in IGNORED)
-TYPE_FIRST: Final = b'{"type":"'
-ATTACHMENT: Final = b'"attachment":{'
-ATTACHMENT_BYTES: Final = 200  # it begins before that
+SKIPPED: Final = re.compile(
+    rb'\{"(?:type":"(?:' + "|".join(IGNORED).encode() + rb')"'
+    rb'|parentUuid":(?:null|"[^"]*"),"isSidechain":(?:true|false),'
+    rb'(?:"agentId":"[^"]*",)?"attachment":)'
+)
 FIRST_TIME: Final = re.compile(rb'"type":"queue-operation"[^\n]*?"timestamp":"([^"]+)"')
 SAVED_OUTPUT: Final = re.compile(r"Full output saved to: .*?/tool-results/([\w.-]+)")
 
@@ -62,6 +63,8 @@ def _created_at(unit: Unit) -> float:
 class ClaudeReading(LineReading):
     """One pass over a file."""
 
+    skipped = SKIPPED
+
     def __init__(self, unit: Unit, start: UnitState) -> None:
         super().__init__(unit, start)
         self._group: list[ImportedMessage] = []  # an answer and the results of its calls
@@ -77,12 +80,6 @@ class ClaudeReading(LineReading):
             meta = {}
         self.about["title"] = title_of(text_in(meta, "description"))
         self.about["parent"] = self.unit.path.parent.parent.name
-
-    def is_ignored(self, line: bytes) -> bool:
-        if line.startswith(TYPE_FIRST):
-            start = len(TYPE_FIRST)
-            return line[start : line.find(b'"', start)] in IGNORED_BYTES
-        return line.find(ATTACHMENT, 0, ATTACHMENT_BYTES) > 0
 
     def conversation(self) -> ImportedConversation | None:
         about = self.about

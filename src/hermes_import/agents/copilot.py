@@ -7,6 +7,7 @@ totals of `session.shutdown` are cumulative; usage is counted by request.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
@@ -32,7 +33,7 @@ KNOWN_PREFIXES: Final = (
     "assistant.", "model.", "session.", "system.", "tool.", "hook.", "subagent.", "permission.",
     "user.",
 )  # fmt: skip
-SKIPPED: Final = (b'{"type":"system.message"', b'{"type":"model.')
+SKIPPED: Final = re.compile(rb'\{"type":"(?:system\.message|model\.)')
 
 
 class AgentEvents:
@@ -118,8 +119,7 @@ class AgentEvents:
 class CopilotReading(LineReading):
     """One pass over a file, always from its beginning."""
 
-    def is_ignored(self, line: bytes) -> bool:
-        return line.startswith(SKIPPED)
+    skipped = SKIPPED
 
     def parts(self) -> Iterator[ImportedPart]:
         self._records: list[tuple[float, JsonObject]] = []

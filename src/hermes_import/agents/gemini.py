@@ -8,6 +8,7 @@ program deletes conversations by mistake, so a missing file means nothing.
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from hermes_state.imports.rows import ImportedPart
 
 CHATS: Final = "chats"
+REPLAY: Final = re.compile(rb'\{"\$set":\{"messages"')
 CONTEXT: Final = "<session_context>"
 IGNORED: Final = frozenset({"info", "warning", "error"})  # notices of the program
 
@@ -37,20 +39,21 @@ IGNORED: Final = frozenset({"info", "warning", "error"})  # notices of the progr
 class GeminiReading(LineReading):
     """One pass over a file, always from its beginning."""
 
+    skipped = REPLAY
+
     def parts(self) -> Iterator[ImportedPart]:
         self._records: dict[str, JsonObject] = {}
-        if self.unit.path.suffix == ".json":  # an older version: the file is one object
-            self._read_object(self.unit.path)
-        yield from super().parts()
+        if self.unit.path.suffix != ".json":
+            yield from super().parts()
+            return
+        self._read_object(self.unit.path)  # an older version: the file is one object
+        yield from self.last_part()
 
     def _read_object(self, path: Path) -> None:
         whole = json.loads(path.read_bytes())
         self.read_record(whole)
         for record in objects_in(whole, "messages"):
             self.read_record(record)
-
-    def is_ignored(self, line: bytes) -> bool:
-        return self.unit.path.suffix == ".json" or line.startswith(b'{"$set":{"messages"')
 
     def read_record(self, record: JsonObject) -> None:
         if "sessionId" in record:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from hermes_state.imports.rows import UnitState
 
 IGNORED: Final = frozenset({"attribution_snapshot", "ui_telemetry", "slash_command", "at_command"})
-TELEMETRY: Final = b'"subtype":"ui_telemetry"'
+TELEMETRY: Final = re.compile(rb'[^\n]{0,500}?"subtype":"ui_telemetry"')
 
 
 class QwenReading(LineReading):
     """One pass over a file."""
+
+    skipped = TELEMETRY
 
     def __init__(self, unit: Unit, start: UnitState) -> None:
         super().__init__(unit, start)
@@ -44,9 +47,6 @@ class QwenReading(LineReading):
             "parent": text_in(meta, "parentSessionId") or self.unit.path.parent.name,
             "model": text_in(meta, "model"),
         }
-
-    def is_ignored(self, line: bytes) -> bool:
-        return line.find(TELEMETRY, 0, 500) > 0
 
     def conversation(self) -> ImportedConversation | None:
         about = self.about
