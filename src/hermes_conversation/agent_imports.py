@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import TYPE_CHECKING
 import hermes_plugin_host
 from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt
+from hermes_import.importer import AgentImport
 from hermes_import.registry import SourceRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hermes_core.config.file import Settings
     from hermes_import.follower import Follower, FollowOptions
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import ImportReport, Progress
+    from hermes_import.registry import FoundHistory
     from hermes_state import SessionDB
 
 
@@ -48,6 +51,50 @@ def make_follower(
     from hermes_import.follower import Follower  # noqa: PLC0415 - loads the file watcher
 
     return Follower(db, registry_of_home(), options, on_report)
+
+
+class BackgroundImport:
+    """Imports of a dashboard: one at a time, in a thread."""
+
+    def __init__(self, db: SessionDB) -> None:
+        self._db = db
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.progress: Progress | None = None
+        self.reports: list[ImportReport] = []
+
+    @property
+    def is_running(self) -> bool:
+        """Whether an import is running."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, histories: Sequence[FoundHistory]) -> bool:
+        """Start importing; False if an import is running."""
+        with self._lock:
+            if self.is_running:
+                return False
+            self.reports, self.progress = [], None
+            run = functools.partial(self._run, histories)
+            self._thread = threading.Thread(target=run, name="hermes-import", daemon=True)
+            self._thread.start()
+            return True
+
+    def wait(self) -> None:
+        """Wait for the end of the import."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, histories: Sequence[FoundHistory]) -> None:
+        for found in histories:
+            attempt(Step(f"import from {found.source.name}", lambda f=found: self._import(f)))  # type: ignore[misc]
+
+    def _import(self, found: FoundHistory) -> None:
+        importing = AgentImport(self._db, found.source, on_progress=self._note)
+        self.reports.append(importing.report)
+        importing.run(found.units())
+
+    def _note(self, progress: Progress) -> None:
+        self.progress = progress
 
 
 class BackgroundFollower:

@@ -25,6 +25,7 @@ from hermes_dashboard.resources import (
     gateway,
     health,
     hooks,
+    imports,
     live,
     models,
     overview,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
     pending_changes, plugins, health, uploads, models, workspaces, schedules,
+    imports,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024
 COMPRESSION_LEVEL: Final = 5

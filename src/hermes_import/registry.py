@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from hermes_import.sources import AgentSource, Unit
+    from hermes_state import SessionDB
 
 # The module of each agent, and its class.
 BUILT_IN: Final = {
@@ -34,6 +35,17 @@ BUILT_IN: Final = {
 }
 
 
+class HistoryFacts(NamedTuple):
+    """The history of an agent as it is listed."""
+
+    agent: str
+    label: str
+    places: list[str]
+    conversations: int
+    size_bytes: int
+    new: int  # or changed since they were imported
+
+
 class FoundHistory(NamedTuple):
     """The history of an agent on this machine."""
 
@@ -43,6 +55,25 @@ class FoundHistory(NamedTuple):
     def units(self) -> Iterator[Unit]:
         """Everything that can be read."""
         return found_units(self.source, self.roots)
+
+    def facts(self, db: SessionDB) -> HistoryFacts:
+        """What it consists of, and how much of it is not imported."""
+        known = db.imports.units(self.source.name)
+        units = list(self.units())
+        new = [
+            unit
+            for unit in units
+            if (before := known.get(unit.unit_id)) is None or before.revision != unit.revision
+        ]
+        self.source.close()
+        return HistoryFacts(
+            self.source.name,
+            self.source.label,
+            [str(root) for root in self.roots],
+            sum(unit.conversations for unit in units),
+            sum(unit.size_bytes for unit in units),
+            sum(unit.conversations for unit in new),
+        )
 
 
 class SourceRegistry:

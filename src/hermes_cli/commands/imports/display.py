@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from hermes_cli.output import TableColumn
 from hermes_core import human_format
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import CommandOutput
     from hermes_import.importer import ImportReport
-    from hermes_import.registry import FoundHistory
+    from hermes_import.registry import FoundHistory, HistoryFacts
     from hermes_state import SessionDB
 
 COLUMNS: Final = (
@@ -24,22 +24,11 @@ COLUMNS: Final = (
 )
 
 
-class HistoryFacts(NamedTuple):
-    """The history of an agent as it is listed."""
-
-    agent: str
-    label: str
-    places: list[str]
-    conversations: int
-    size_bytes: int
-    new: int
-
-
 def print_found(
     db: SessionDB, found: Sequence[FoundHistory], out: CommandOutput, *, is_json: bool
 ) -> list[HistoryFacts]:
     """List the histories on this machine."""
-    facts = [_facts(db, each) for each in found]
+    facts = [each.facts(db) for each in found]
     if is_json:
         out.json([each._asdict() for each in facts])
         return facts
@@ -57,24 +46,6 @@ def print_found(
         ],
     )
     return facts
-
-
-def _facts(db: SessionDB, found: FoundHistory) -> HistoryFacts:
-    known = db.imports.units(found.source.name)
-    units = list(found.units())
-    new = [
-        unit
-        for unit in units
-        if (before := known.get(unit.unit_id)) is None or before.revision != unit.revision
-    ]
-    return HistoryFacts(
-        found.source.name,
-        found.source.label,
-        [str(root) for root in found.roots],
-        sum(unit.conversations for unit in units),
-        sum(unit.size_bytes for unit in units),
-        sum(unit.conversations for unit in new),
-    )
 
 
 def print_report(reports: Sequence[ImportReport], out: CommandOutput, *, is_dry_run: bool) -> None:

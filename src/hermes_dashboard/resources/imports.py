@@ -1,0 +1,92 @@
+"""Histories of other agents: what is on this machine, and importing it.
+
+Only histories in the places of their agents are imported; other folders are given in a
+terminal.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastapi import HTTPException
+
+from hermes_conversation.agent_imports import BackgroundImport, registry_of_home
+from hermes_core.config.file import ConfigFile
+from hermes_dashboard.models.imports import (
+    AgentHistory,
+    ImportProgress,
+    ImportRequest,
+    ImportResult,
+    ImportState,
+)
+from hermes_dashboard.models.text import problems
+from hermes_dashboard.routes import ResourceRouter
+
+if TYPE_CHECKING:
+    from hermes_dashboard.context import DashboardContext
+    from hermes_import.importer import ImportReport
+    from hermes_import.registry import FoundHistory
+    from hermes_state import SessionDB
+
+
+def router(context: DashboardContext) -> ResourceRouter:
+    """The routes of imports."""
+    routes = ResourceRouter("/api/imports", tag="imports")
+    db, imports = context.db, BackgroundImport(context.db)
+
+    @routes.get("", response_model=ImportState, responses=problems(503))
+    def show_imports() -> ImportState:
+        """The histories of other agents on this machine, and the progress of an import."""
+        return _state(db, imports)
+
+    @routes.post("", status_code=202, response_model=ImportState, responses=problems(404, 409, 503))
+    def start_import(request: ImportRequest) -> ImportState:
+        """Import what is new from some agents, or from all that were found."""
+        found = _found()
+        unknown = set(request.agents) - {each.source.name for each in found}
+        if unknown:
+            raise HTTPException(404, f"No history of {', '.join(sorted(unknown))} found.")
+        wanted = [
+            each for each in found if not request.agents or each.source.name in request.agents
+        ]
+        if not imports.start(wanted):
+            raise HTTPException(409, "An import is running.")
+        return _state(db, imports)
+
+    return routes
+
+
+def _found() -> list[FoundHistory]:
+    return registry_of_home().found_in(Path.home(), os.environ)
+
+
+def _state(db: SessionDB, imports: BackgroundImport) -> ImportState:
+    counts = db.imports.counts()
+    items = []
+    for found in _found():
+        count, at = counts.get(found.source.name, (0, None))
+        items.append(AgentHistory(**found.facts(db)._asdict(), imported=count, imported_at=at))
+    progress = imports.progress
+    return ImportState(
+        items=items,
+        is_following=ConfigFile.of_home().settings().get_bool("import.follow"),
+        is_running=imports.is_running,
+        progress=None if progress is None else ImportProgress(**progress._asdict()),
+        results=[_result(report) for report in imports.reports],
+    )
+
+
+def _result(report: ImportReport) -> ImportResult:
+    return ImportResult(
+        agent=report.agent,
+        new=report.new,
+        extended=report.extended,
+        messages=report.messages,
+        copies=report.copies,
+        deleted=report.deleted,
+        taken=report.taken,
+        unknown=dict(report.unknown),
+        failures=report.failures,
+    )
