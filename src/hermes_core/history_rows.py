@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+from zlib import crc32
 
 
 class SessionKind(StrEnum):
@@ -43,6 +44,19 @@ class ScannedSession(NamedTuple):
     reasoning_tokens: int = 0
     cost_usd: float = 0.0
     parent_id: str | None = None
+    project: str = ""  # a digest of the folder it worked in
+
+
+# Sources of conversations that were imported from other agents.
+AGENT_SOURCES: Final = frozenset(
+    {"claude-code", "codex", "gemini", "opencode", "pi", "openclaw", "copilot", "qwen", "aider",
+     "llm", "goose", "claude-ai", "chatgpt", "open-webui"}
+)  # fmt: skip
+
+
+def project_of(folder: str | None) -> str:
+    """The digest of a folder; empty without one."""
+    return f"{crc32(folder.encode('utf-8', 'replace')):x}" if folder else ""
 
 
 class ScannedMessage(NamedTuple):

@@ -40,6 +40,7 @@ from achievements.reference_rows import (
 )
 from achievements.reference_shell import shell_labels
 from hermes_achievements.classification import shell_commands, tool_kinds
+from hermes_core.history_rows import AGENT_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -431,11 +432,25 @@ PEAKS: dict[str, Callable[[ReferenceSession], Events]] = {
         (row, int((row.at - t.rows[0].at) // 3600)) for row in user_messages(t)
     ],
 }
+
+
+def agent(session: ReferenceSession) -> str:
+    return session.row.source if session.row.source in AGENT_SOURCES else "hermes"
+
+
 VARIETY: dict[str, Callable[[ReferenceSession], list[tuple[ScannedMessage, str]]]] = {
     "tool_kinds": lambda t: [(call.row, call.tool) for call in calls(t)],
     "models": lambda t: [(row, model(t)) for row in t.rows[:1] if model(t)],
     "makers": lambda t: [(row, maker(t)) for row in t.rows[:1] if maker(t)],
-    "places": lambda t: [(row, t.row.source) for row in user_messages(t)[:1] if t.row.source],
+    "places": lambda t: [
+        (row, t.row.source)
+        for row in user_messages(t)[:1]
+        if t.row.source and t.row.source not in AGENT_SOURCES
+    ],
+    "agents": lambda t: [(row, agent(t)) for row in user_messages(t)[:1]],
+    "project_agents": lambda t: [
+        (row, f"{t.row.project}:{agent(t)}") for row in user_messages(t)[:1] if t.row.project
+    ],
     "languages": lambda t: [(row, file[0]) for row, file in changed(t) if file[0]],
     "programs": lambda t: [
         (call.row, label.split(" ")[0])

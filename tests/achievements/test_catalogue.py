@@ -20,8 +20,9 @@ TIERS = ["clay", "bronze", "silver", "gold", "aether"]
 HEAVY_TOOL_CALLS = 259_958
 HEAVY_MESSAGES = 603_542
 HEAVY_SESSIONS = 8_564
-# A failed shell call is also a failed call, which has its own achievement.
-UNREWARDED = {"failed_commands"}
+# A failed shell call is also a failed call, which has its own achievement; the derived value
+# agents_in_project is made from project_agents.
+UNREWARDED = {"failed_commands", "project_agents"}
 
 
 @pytest.fixture(scope="module")

@@ -380,6 +380,8 @@ VARIETY_EXAMPLES: dict[str, tuple[SessionBuilder, set[str]]] = {
     "models": (SessionBuilder(model="openrouter/anthropic/claude-4-20250514").send(), {"claude-4"}),
     "makers": (SessionBuilder(model="gpt-5-mini").send(), {"openai"}),
     "places": (SessionBuilder(source="telegram").send(), {"telegram"}),
+    "agents": (SessionBuilder(source="codex").send(), {"codex"}),
+    "project_agents": (SessionBuilder(source="cli", project="a1").send(), {"a1:hermes"}),
     "languages": (
         SessionBuilder()
         .call_tool("write_file", path="a.PY")

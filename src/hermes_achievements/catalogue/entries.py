@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
 
 DERIVED_VALUES: Final = {
+    "agents_in_project": "The most agents that worked in one folder for a person.",
     "active_days": "Days on which a person wrote.",
     "longest_streak": ("The longest run of active days; one missed day in any seven is forgiven."),
     "longest_week_streak": "The most weeks in a row, Monday to Sunday, with an active day.",

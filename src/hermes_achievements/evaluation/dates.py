@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_achievements.evaluation.values import DERIVED_SERIES, MESSAGES_SENT
+from hermes_achievements.evaluation.values import (
+    AGENTS_IN_PROJECT,
+    DERIVED_SERIES,
+    MESSAGES_SENT,
+    project_moments,
+)
 from hermes_achievements.metrics import COUNTS, PEAKS
 from hermes_achievements.metrics.facts import ID_FIELD, TIME_FIELD, RecordedFacts
 from hermes_achievements.metrics.session_view import SessionView
@@ -72,6 +77,9 @@ class UnlockDater:
             return self._in_variety(name.removeprefix("distinct_"), threshold)
         if _is_session_value(name):
             return self._in_session(name, threshold)
+        if name == AGENTS_IN_PROJECT:
+            first = next(iter(project_moments(self._tally, threshold)), None)
+            return None if first is None else UnlockMoment(*first)
         return self._in_series(name, threshold)
 
     def _in_total(self, metric: str, threshold: int) -> UnlockMoment | None:

@@ -6,6 +6,7 @@ date the thresholds that it reached.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Series = list[tuple[str, int]]
 
 MESSAGES_SENT: Final = "messages_sent"
+AGENTS_IN_PROJECT: Final = "agents_in_project"
+PROJECT_AGENTS: Final = "project_agents"
 DAYS_PER_WEEK: Final = 7
 MIN_RESULTS_PER_MONTH: Final = 100
 MIN_RESULTS_PER_DAY: Final = 25
@@ -42,10 +45,26 @@ def compute_values(tally: Tally) -> dict[str, int]:
     result.update((f"max_{name}_in_session", amount) for name, amount in tally.best.items())
     result.update((f"peak_{name}", amount) for name, amount in tally.peaks.items())
     result.update((f"distinct_{kind}", len(values)) for kind, values in tally.seen.items())
+    result[AGENTS_IN_PROJECT] = max(Counter(_projects(tally)).values(), default=0)
     for name, series in DERIVED_SERIES.items():
         steps = series(tally.days)
         result[name] = steps[-1][1] if steps else 0
     return result
+
+
+def _projects(tally: Tally) -> list[str]:
+    """The project of each pair of a project and an agent."""
+    return [pair.partition(":")[0] for pair in tally.seen.get(PROJECT_AGENTS, {})]
+
+
+def project_moments(tally: Tally, threshold: int) -> list[tuple[float, str, int]]:
+    """When each project had so many agents: time, session and message, the first one first."""
+    moments: dict[str, list[tuple[float, str, int]]] = {}
+    for pair, moment in tally.seen.get(PROJECT_AGENTS, {}).items():
+        moments.setdefault(pair.partition(":")[0], []).append((moment[0], moment[1], moment[2]))
+    return sorted(
+        sorted(each)[threshold - 1] for each in moments.values() if len(each) >= threshold
+    )
 
 
 def list_active_days(days: Days) -> list[str]:

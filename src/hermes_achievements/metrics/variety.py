@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_achievements.classification.model_names import model_maker, normal_model
 from hermes_achievements.metrics.facts import TIME_FIELD, Fact
+from hermes_core.history_rows import AGENT_SOURCES
 
 if TYPE_CHECKING:
     from hermes_achievements.metrics.session_view import SessionView
@@ -24,6 +25,7 @@ NOTABLE_DAYS: Final = {
     "12-31": "new year's eve",
 }
 FRIDAY_WEEKDAY: Final = 4
+OWN_AGENT: Final = "hermes"
 
 
 def tool_kinds(session: SessionView) -> DatedValues:
@@ -45,11 +47,26 @@ def makers(session: SessionView) -> DatedValues:
 
 def places(session: SessionView) -> DatedValues:
     """Different places a person spoke from: terminal, web page, chat apps."""
-    return (
-        [(session.user_messages[0], session.row.source)]
-        if session.user_messages and session.row.source
-        else []
-    )
+    source = session.row.source
+    is_place = bool(session.user_messages and source and source not in AGENT_SOURCES)
+    return [(session.user_messages[0], source)] if is_place else []
+
+
+def agents(session: SessionView) -> DatedValues:
+    """Different agents a person spoke to: this one, and those that were imported."""
+    return [(session.user_messages[0], _agent(session))] if session.user_messages else []
+
+
+def project_agents(session: SessionView) -> DatedValues:
+    """Different pairs of a folder and an agent that worked there for a person."""
+    project = session.row.project
+    is_counted = bool(project and session.user_messages)
+    return [(session.user_messages[0], f"{project}:{_agent(session)}")] if is_counted else []
+
+
+def _agent(session: SessionView) -> str:
+    source = session.row.source
+    return source if source in AGENT_SOURCES else OWN_AGENT
 
 
 def languages(session: SessionView) -> DatedValues:

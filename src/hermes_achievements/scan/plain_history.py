@@ -23,6 +23,7 @@ from hermes_achievements.scan.history import (
     SessionKind,
 )
 from hermes_achievements.scan.ledger_entries import collect_facts
+from hermes_core.history_rows import project_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -122,6 +123,7 @@ class PlainSession(TypedDict, total=False):
     model: str | None
     model_config: str | None
     parent_session_id: str | None
+    cwd: str | None
     started_at: float | None
     ended_at: float | None
     end_reason: str | None
@@ -216,6 +218,7 @@ class PlainHistory:
             int(row.get("reasoning_tokens") or 0),
             float(cost),
             row.get("parent_session_id"),
+            project_of(row.get("cwd")),
         )
 
     def _kind(self, row: PlainSession) -> str:

@@ -15,6 +15,7 @@ from hermes_core.history_rows import (
     ScannedMessage,
     ScannedSession,
     SessionKind,
+    project_of,
 )
 from hermes_state.engine.database import DriverError
 from hermes_state.engine.engine import ENGINES
@@ -92,7 +93,8 @@ def _session_sql(columns: Columns) -> str:
         "SELECT source, coalesce(model, ''), started_at, ended_at, coalesce(end_reason, ''),"  # noqa: S608
         f" {column('title')} IS NOT NULL, coalesce({column('input_tokens')}, 0),"
         f" coalesce({column('output_tokens')}, 0), coalesce({column('cache_read_tokens')}, 0),"
-        f" coalesce({column('reasoning_tokens')}, 0), {costs}, parent_session_id, model_config"
+        f" coalesce({column('reasoning_tokens')}, 0), {costs}, parent_session_id, model_config,"
+        f" {column('cwd')}"
         " FROM sessions WHERE id = ?"
     )
 
@@ -339,6 +341,7 @@ def _session(reader: Reader, session_id: str) -> ScannedSession | None:
         int(_number(row[9])),
         _number(row[10]),
         parent or origin,
+        project_of(_text(row[13])),
     )
 
 

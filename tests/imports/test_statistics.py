@@ -1,0 +1,62 @@
+"""Statistics and achievements over conversations of several agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_achievements.evaluation.values import compute_values
+from hermes_achievements.scan.scanner import Scanner
+from hermes_core.history_rows import AGENT_SOURCES
+from hermes_import.importer import AgentImport
+from hermes_import.registry import BUILT_IN, SourceRegistry
+from support.claude_files import ClaudeFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_state import SessionDB
+
+AIDER = "\n# aider chat started at 2026-03-01 12:00:00\n\n#### hello  \n\nHi.\n"
+
+
+def values_of(db: SessionDB) -> dict[str, int]:
+    ledger = db.ledger.open()
+    try:
+        scan = Scanner(db.ledger.history, ledger, "UTC", processes=1).refresh()
+    finally:
+        ledger.close()
+    return compute_values(scan.tally)
+
+
+def import_from(db: SessionDB, agent: str, path: Path) -> None:
+    found = SourceRegistry().found_at(agent, path)
+    AgentImport(db, found.source).run(found.units())
+
+
+def test_agents_and_their_projects_are_counted(db: SessionDB, tmp_path: Path) -> None:
+    project = tmp_path / "ada" / "project"
+    project.mkdir(parents=True)
+    (project / ".aider.chat.history.md").write_text(AIDER)
+    ClaudeFile(tmp_path / "ada", cwd=str(project)).exchange("hello", "Hi.")
+    db.create_session("s1", "cli", cwd=str(project))
+    db.append_message("s1", "user", content="hello")
+    import_from(db, "claude-code", tmp_path / "ada")
+    assert values_of(db)["agents_in_project"] == 2
+    import_from(db, "aider", project)
+    values = values_of(db)
+    assert (values["distinct_agents"], values["agents_in_project"]) == (3, 3)
+    assert values["distinct_places"] == 1  # another agent is not a place to speak from
+    assert values["total_messages_sent"] == 3
+
+
+def test_a_fork_adds_only_what_is_new_to_the_statistics(db: SessionDB, tmp_path: Path) -> None:
+    file = ClaudeFile(tmp_path / "ada").exchange("hello", "Hi.")
+    fork = ClaudeFile(file.home, now=file.now + 60)
+    fork.path.write_text(file.path.read_text().replace(file.session_id, fork.session_id))
+    fork.exchange("another way", "Fine.")
+    import_from(db, "claude-code", file.home)
+    assert values_of(db)["total_messages_sent"] == 2
+
+
+def test_every_agent_is_known_to_the_statistics() -> None:
+    assert set(BUILT_IN) - {"hermes-export", "hermes-agent"} == AGENT_SOURCES
