@@ -170,7 +170,7 @@ def test_a_platform_that_is_not_there_is_named(hermes: Any) -> None:
 def test_every_library_is_pinned_and_no_registry_is_named(name: str) -> None:
     text = (registry.LOCK_FOLDER / f"{name}.lock").read_text()
     pins = [line for line in text.splitlines() if "==" in line and not line.startswith("#")]
-    assert len(pins) > 3
+    assert pins
     assert text.count("--hash=sha256:") >= len(pins)
     assert "://" not in text
     assert (

@@ -24,7 +24,7 @@ async def test_an_unreadable_message_is_settled_and_not_retried_forever(
 ) -> None:
     answering("[{say: Hello.}]")
     row = {"platform": "local", "account": "local", "chat_id": "c1", "session_key": "k"}
-    db.inbox.receive(**row, message_id="m0", payload={"text": "x", "source": {"platform": "gone"}})
+    db.inbox.receive(**row, message_id="m0", payload={"text": "x", "source": {"platform": ""}})
     async with running_gateway(db, tmp_path) as service:
         await service.receiver.receive("local", local_message("hi", "m1"))
         await async_wait_until(lambda: outbox_texts(db) == ["Hello."])

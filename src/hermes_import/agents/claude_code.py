@@ -87,7 +87,7 @@ class ClaudeReading(LineReading):
             return None
         return ImportedConversation(
             self.stem,
-            seconds_of(about["started_at"]),
+            seconds_of(about.get("started_at")),
             ConversationKind.SUBAGENT if "parent" in about else ConversationKind.MAIN,
             text_in(about, "parent") or None,
             text_in(about, "title") or None,

@@ -110,12 +110,12 @@ class Goose(DatabaseSource):
         last = {session: rest for session, *rest in database.rows(LAST_MESSAGES)}
         found = []
         for row in database.select("sessions", LISTED):
-            if row["session_type"] == HIDDEN or row["id"] not in last:
+            if row.get("session_type") == HIDDEN or text_in(row, "id") not in last:
                 continue
-            row_id, count = last[row["id"]]
-            revision = f"{row['updated_at']}:{row_id}:{count}"
-            times = seconds_of(row["created_at"]), seconds_of(row["updated_at"])
-            found.append(ListedConversation(row["id"], revision, *times))
+            row_id, count = last[text_in(row, "id")]
+            revision = f"{row.get('updated_at')}:{row_id}:{count}"
+            times = seconds_of(row.get("created_at")), seconds_of(row.get("updated_at"))
+            found.append(ListedConversation(text_in(row, "id"), revision, *times))
         return found
 
     def reading(
@@ -148,7 +148,7 @@ class GooseReading:
             messages: list[ImportedMessage] = []
             for row in found:
                 messages += self._read_row(row)
-                position = row["id"]
+                position = number_in(row, "id")
             yield ImportedPart(conversation, messages)
         yield ImportedPart(conversation, usage=self._usage(rows[0]), is_last=True)
 

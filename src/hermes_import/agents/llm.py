@@ -96,9 +96,11 @@ class Llm(DatabaseSource):
             return list(found.values())
         turns = {thread: rest for thread, *rest in database.rows(LAST_TURNS)}
         for row in database.select("threads", THREAD):
-            count, first, last = turns.get(row["id"], (0, row["datetime_utc"], ""))
-            revision = f"{row['tip_message_hash']}:{count}"
-            found[row["id"]] = _listed(row["id"], revision, first, last or row["datetime_utc"])
+            count, first, last = turns.get(text_in(row, "id"), (0, row.get("datetime_utc"), ""))
+            revision = f"{row.get('tip_message_hash')}:{count}"
+            native_id = text_in(row, "id")
+            last = last or row.get("datetime_utc")
+            found[native_id] = _listed(native_id, revision, first, last)
         return list(found.values())
 
     def reading(
@@ -184,7 +186,7 @@ class LlmReading:
             added = self._back_from(text_in(turn, "tip_message_hash"), self._owned)
             numbers: Counter[str] = Counter()
             for content_hash, role in added:
-                key = f"{turn['id']}:{role}:{numbers[role]}"
+                key = f"{text_in(turn, 'id')}:{role}:{numbers[role]}"
                 numbers[role] += 1
                 self._owned[content_hash] = ChainMessage(content_hash, role, key, turn)
 
@@ -253,7 +255,7 @@ class LlmReading:
             messages += self._old_response(row)
         conversation = ImportedConversation(
             self._id,
-            seconds_of(rows[0]["datetime_utc"]) if rows else self._unit.created_at,
+            seconds_of(rows[0].get("datetime_utc")) if rows else self._unit.created_at,
             title=title_of(text_in(about, "name")),
             model=text_in(about, "model") or None,
         )

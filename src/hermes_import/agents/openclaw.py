@@ -88,12 +88,14 @@ class OpenClaw(DatabaseSource):
         last = dict(database.rows(LAST_SEQUENCES))
         found = []
         for row in database.select("session_windows", WINDOW):
-            changed = row["transcript_updated_at"] or row["updated_at"] or row["created_at"]
-            sequence = last.get(row["session_id"])
+            changed = (
+                row.get("transcript_updated_at") or row.get("updated_at") or row.get("created_at")
+            )
+            sequence = last.get(text_in(row, "session_id"))
             if sequence is not None:
                 revision = f"{sequence}:{changed}"
-                times = seconds_of(row["created_at"]), seconds_of(changed)
-                found.append(ListedConversation(row["session_id"], revision, *times))
+                times = seconds_of(row.get("created_at")), seconds_of(changed)
+                found.append(ListedConversation(text_in(row, "session_id"), revision, *times))
         return found
 
     def reading(
@@ -128,7 +130,7 @@ class OpenClawReading:
             "WHERE session_id = ?",
             (self._session_id,),
         )
-        return str(found[0]["generation"]) if found else ""
+        return str(found[0].get("generation")) if found else ""
 
     def parts(self) -> Iterator[ImportedPart]:
         where = "WHERE session_id = ?"
@@ -190,14 +192,15 @@ class OpenClawReading:
         return found[0] if found else {}
 
     def _read_row(self, row: dict[str, Any]) -> None:
-        data = row["event_json"]
-        if data is None and row["event_zstd"] is not None:
+        data = row.get("event_json")
+        compressed = row.get("event_zstd")
+        if data is None and isinstance(compressed, bytes):
             from hermes_import.zstd import decompress  # noqa: PLC0415 - rarely needed
 
-            data = decompress(row["event_zstd"])
+            data = decompress(compressed)
         event = parse_json(data or "")
         if isinstance(event, dict):
-            self._read_event(event, seconds_of(row["created_at"]))
+            self._read_event(event, seconds_of(row.get("created_at")))
         else:
             self.unknown[UNREADABLE] += 1
 

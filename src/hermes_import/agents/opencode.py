@@ -85,11 +85,12 @@ class OpenCode(DatabaseSource):
         latest = {session: (at, count) for session, at, count in database.rows(LATEST)}
         found = []
         for row in database.select("session", SESSION):
-            at, count = latest.get(row["id"], (0, 0))
+            at, count = latest.get(text_in(row, "id"), (0, 0))
             changed = max(number_in(row, "time_updated"), at or 0)
-            revision = f"{row['time_updated']}:{at}:{count}"
-            created = seconds_of(row["time_created"])
-            found.append(ListedConversation(row["id"], revision, created, seconds_of(changed)))
+            revision = f"{row.get('time_updated')}:{at}:{count}"
+            created = seconds_of(row.get("time_created"))
+            native_id = text_in(row, "id")
+            found.append(ListedConversation(native_id, revision, created, seconds_of(changed)))
         return found
 
     def reading(
@@ -120,8 +121,8 @@ class OpenCodeReading:
         if not rows:
             return  # deleted meanwhile
         about = rows[0]
-        self._created_at = seconds_of(about["time_created"])
-        if about["parent_id"]:
+        self._created_at = seconds_of(about.get("time_created"))
+        if about.get("parent_id"):
             self._kind = ConversationKind.SUBAGENT
         for row in self._complete_rows():
             self._read_message(row)
@@ -177,7 +178,7 @@ class OpenCodeReading:
         parts = []
         for each in self._database.select("part", PART, PARTS_OF, (text_in(row, "id"),)):
             part = json_in(each, "data")
-            parts.append({**part, "id": each["id"]})
+            parts.append({**part, "id": text_in(each, "id")})
         role = data.get("role")
         if role == "assistant":
             self._read_answer(text_in(row, "id"), data, parts)

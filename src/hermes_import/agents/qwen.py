@@ -60,7 +60,7 @@ class QwenReading(LineReading):
             kind = ConversationKind.FORK
         return ImportedConversation(
             self.stem,
-            seconds_of(about["started_at"]),
+            seconds_of(about.get("started_at")),
             kind,
             parent or None,
             text_in(about, "title") or None,
