@@ -305,7 +305,9 @@ class PartStorage:
         tx, session_id = self._tx, self._session_id
         values = [(session_id, *_values(row.message)) for row in rows]
         row_ids = tx.insert_many("messages", COLUMNS, values, "id")
-        tx.many(INSERT_UID, [(row.uid, row_id) for row, row_id in zip(rows, row_ids, strict=True)])
+        # In the order of the table: neighbouring identities are on the same pages.
+        uids = sorted((row.uid, row_id) for row, row_id in zip(rows, row_ids, strict=True))
+        tx.many(INSERT_UID, uids)
         for row, row_id in zip(rows, row_ids, strict=True):
             self._note(row, row_id)
         self._last_row = row_ids[-1]
@@ -414,25 +416,25 @@ def _values(message: ImportedMessage) -> tuple[SqlValue, ...]:
 
 def _by_model(spent: Iterable[ImportedUsage]) -> list[dict[str, SqlValue]]:
     """The sums of token usage of each model, as columns of a session."""
-    sums: dict[str, dict[str, float]] = {}
+    models: dict[str, list[ImportedUsage]] = {}
     for each in spent:
-        total = sums.setdefault(each.model, {})
-        for name, amount in (
-            ("input_tokens", each.input_tokens),
-            ("output_tokens", each.output_tokens),
-            ("cache_read_tokens", each.cache_read_tokens),
-            ("cache_write_tokens", each.cache_write_tokens),
-            ("reasoning_tokens", each.reasoning_tokens),
-            ("api_call_count", int(each.is_call)),
-            ("actual_cost_usd", each.cost_usd),
-        ):
-            if amount is not None:
-                total[name] = total.get(name, 0) + amount
-    return [_usage_columns(model, total) for model, total in sums.items()]
+        models.setdefault(each.model, []).append(each)
+    return [_usage_columns(model, uses) for model, uses in models.items()]
 
 
-def _usage_columns(model: str, total: dict[str, float]) -> dict[str, SqlValue]:
-    columns: dict[str, SqlValue] = {**total, "model": to_utf8_text(model)}
-    if "actual_cost_usd" in total:
-        columns |= {"cost_status": "reported", "cost_source": "agent"}
+def _usage_columns(model: str, uses: list[ImportedUsage]) -> dict[str, SqlValue]:
+    columns: dict[str, SqlValue] = {
+        "model": to_utf8_text(model),
+        "input_tokens": sum(use.input_tokens for use in uses),
+        "output_tokens": sum(use.output_tokens for use in uses),
+        "cache_read_tokens": sum(use.cache_read_tokens for use in uses),
+        "cache_write_tokens": sum(use.cache_write_tokens for use in uses),
+        "reasoning_tokens": sum(use.reasoning_tokens for use in uses),
+        "api_call_count": sum(use.is_call for use in uses),
+    }
+    costs = [use.cost_usd for use in uses if use.cost_usd is not None]
+    if costs:
+        columns |= {
+            "actual_cost_usd": sum(costs), "cost_status": "reported", "cost_source": "agent",
+        }  # fmt: skip
     return columns
