@@ -98,13 +98,10 @@ class ClaudeReading(LineReading):
 
     def read_record(self, record: JsonObject) -> None:
         kind = record.get("type")
-        if kind in ("user", "assistant"):
-            self._note_place(record)
-            message = object_in(record, "message")
-            if kind == "assistant":
-                self._read_answer(record, message)
-            else:
-                self._read_user(record, message)
+        if kind == "assistant":
+            self._read_answer(record, object_in(record, "message"))
+        elif kind == "user":
+            self._read_user(record, object_in(record, "message"))
         elif kind in {"custom-title", "summary"}:
             title = text_in(record, "customTitle") or text_in(record, "summary")
             self.about["title"] = title_of(title) or self.about.get("title")
@@ -123,19 +120,21 @@ class ClaudeReading(LineReading):
             }
 
     def _read_answer(self, record: JsonObject, message: JsonObject) -> None:
-        model = text_in(message, "model")
-        if model == SYNTHETIC and not record.get("isApiErrorMessage"):
-            return
-        key = f"{text_in(message, 'id')}:{text_in(record, 'requestId')}"
-        if self._answer is None or self._answer.key != key:
+        key = f"{message.get('id', '')}:{record.get('requestId', '')}"
+        answer = self._answer
+        if answer is None or answer.key != key:
+            model = text_in(message, "model")
+            if model == SYNTHETIC and not record.get("isApiErrorMessage"):
+                return
+            self._note_place(record)
             self.finish()
-            at = seconds_of(record.get("timestamp"))
-            self._answer = Answer(key, at, model, object_in(message, "usage"))
-        if model != SYNTHETIC:
-            self.about.setdefault("model", model)
-        self._answer.add(message, self._tool_names)
+            answer = self._answer = Answer(key, seconds_of(record.get("timestamp")), model)
+            if model != SYNTHETIC:
+                self.about.setdefault("model", model)
+        answer.add(message, self._tool_names)
 
     def _read_user(self, record: JsonObject, message: JsonObject) -> None:
+        self._note_place(record)
         content = message.get("content")
         blocks = objects_in(message, "content") if isinstance(content, list) else []
         at, key = seconds_of(record.get("timestamp")), text_in(record, "uuid")
@@ -209,11 +208,11 @@ class ClaudeReading(LineReading):
 class Answer:
     """An answer of the model, made from the records of its blocks."""
 
-    def __init__(self, key: str, at: float, model: str, usage: JsonObject) -> None:
+    def __init__(self, key: str, at: float, model: str) -> None:
         self.key = key
         self._at = at
         self._model = model
-        self._usage = usage
+        self._usage: JsonObject = {}
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._calls: list[ToolCallDict] = []
