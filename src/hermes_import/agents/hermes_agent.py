@@ -10,7 +10,9 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
+from hermes_core.errors import UsageError
 from hermes_core.json_values import object_in, objects_in, text_in
+from hermes_core.paths import hermes_home
 from hermes_import.contents import title_of
 from hermes_import.files import file_unit
 from hermes_import.sources import Unit, by_creation
@@ -47,6 +49,9 @@ USAGE_TEXTS: Final = (
 SNAPSHOT_PREFIX: Final = "session_"
 ROWS_STATE: Final = "rows"  # in the state of a unit: it was read from the database
 ACTUAL: Final = "actual"
+OWN_HOME: Final = (
+    "its history is used where it is. `hermes import hermes-agent` takes over the settings in it."
+)
 
 
 class HermesAgent:
@@ -61,7 +66,11 @@ class HermesAgent:
         return []
 
     def root_at(self, path: Path) -> Path | None:
-        """The home with a `state.db`, or that file."""
+        """The home with a `state.db`, or that file; UsageError for the folder of Hermes itself."""
+        if (path.parent if path.is_file() else path).resolve() == hermes_home().resolve():
+            if (hermes_home() / FILE_NAME).exists():
+                raise UsageError(f"{hermes_home()} is the folder of Hermes: {OWN_HOME}")
+            return None
         if path.is_file():
             return path if path.name == FILE_NAME else None
         if (path / FILE_NAME).is_file():

@@ -152,7 +152,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if not found:
         raise UsageError(f"No jobs of hermes-agent: {jobs_path()} does not exist or is empty.")
     with SessionDB(purge_hook=keep_facts) as db:
-        results = [(item, _take_over(db, item, is_dry=arguments.dry_run)) for item in found]
+        results = [(item, take_over(db, item, is_dry=arguments.dry_run)) for item in found]
     if arguments.json:
         out.json(
             [{"id": item.entry_id, "name": item.name, "result": text} for item, text in results]
@@ -165,7 +165,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def _take_over(db: SessionDB, item: OriginalJob, *, is_dry: bool) -> str:
+def take_over(db: SessionDB, item: OriginalJob, *, is_dry: bool) -> str:
+    """Make a job of an entry, once; what was done, in words."""
     if db.schedules.is_imported(item.origin):
         return "imported before"
     if item.problem:
