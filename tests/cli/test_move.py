@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import subprocess
+import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
+from hermes_state.engine.sqlite.driver import sqlite3
+from state.test_old_schemas import OLD_TABLES
 from support.file_hashes import file_hashes
 from support.original_homes import ROUTE_KEY, SECRET, TOKEN, make_home, write
 from support.terminal import on_terminal, wait_for_exit
@@ -211,11 +217,6 @@ def test_an_old_history_in_place_is_moved_into_a_new_folder(
     hermes: Hermes, in_place: Path, tmp_path: Path
 ) -> None:
     (in_place / "state.db").unlink()
-    from contextlib import closing
-
-    from hermes_state.engine.sqlite.driver import sqlite3
-    from state.test_old_schemas import OLD_TABLES
-
     with closing(sqlite3.connect(in_place / "state.db", isolation_level=None)) as connection:
         for statement in OLD_TABLES:
             connection.execute(statement)
@@ -224,3 +225,47 @@ def test_an_old_history_in_place_is_moved_into_a_new_folder(
     assert "HERMES_HOME=~/.hermes-new hermes import hermes-agent" in refused.err
     new = {"HERMES_HOME": str(tmp_path / "new")}
     assert hermes("import", "hermes-agent", str(in_place), "--yes", **new).code == 0
+
+
+@pytest.mark.parametrize("command", [["setup"], ["chat"]], ids=" ".join)
+def test_the_first_start_offers_it(hermes_home: Path, in_place: Path, command: list[str]) -> None:
+    child = on_terminal(*command)
+    child.expect("Found settings of hermes-agent in .*hermes import hermes-agent")
+    child.expect(r"Show what can be taken over\? \[y/N\]")
+    child.sendline("y")
+    child.expect(r"Take this over\? \[y/N\]")
+    child.sendline("y")
+    child.expect("Took over")
+    if command == ["chat"]:
+        child.sendline("/quit")
+    assert wait_for_exit(child) == 0
+    text = (hermes_home / "config.yaml").read_text()
+    assert "model: anthropic/claude-sonnet-4.6" in text
+    assert in_place == hermes_home
+
+
+def test_without_a_terminal_the_command_is_named(hermes: Hermes, in_place: Path) -> None:
+    for arguments in (["chat", "-q", "hello"], ["setup"]):
+        shown = hermes(*arguments)
+        assert shown.code != 0
+        text = f"{in_place}: `hermes import hermes-agent` takes them over."
+        assert text in " ".join((shown.out + shown.err).split())
+
+
+def test_a_killed_move_is_finished_by_the_next(
+    hermes: Hermes, other: Path, hermes_home: Path
+) -> None:
+    """Kill it at growing delays; the next run completes it, and nothing is there twice."""
+    for delay in (0.05, 0.3, 0.6, 0.9):
+        command = [sys.executable, "-m", "hermes_cli", "import", "hermes-agent", str(other)]
+        with subprocess.Popen([*command, "--yes"], stdout=subprocess.DEVNULL) as process:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(delay)
+            process.kill()
+    assert hermes("import", "hermes-agent", str(other), "--yes").code == 0
+    assert "Nothing to take over." in hermes("import", "hermes-agent", str(other), "--yes").out
+    with SessionDB() as db:
+        assert len(db.get_messages("s1")) == 2
+        assert len(db.pairings.allowed()) == 5
+        assert len(db.schedules.all()) == 1
+    assert (hermes_home / "config.yaml").read_text().count("llm:") == 1

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from state.foreign_files import foreign_message, foreign_session, make_schema_16
-
 from hermes_state.engine.sqlite.driver import sqlite3
+from state.foreign_files import foreign_message, foreign_session, make_schema_16
 
 if TYPE_CHECKING:
     from pathlib import Path

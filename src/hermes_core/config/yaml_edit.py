@@ -52,12 +52,12 @@ def with_block(text: str, section: str, block: Mapping[str, object], path: Path)
         raise ConfigError(f"{section} in {path} exists already; correct it by hand.")
     from ruamel.yaml import YAML  # noqa: PLC0415 - costs 20 ms
 
-    yaml: YAML = YAML(typ="safe")
-    yaml.default_flow_style = False
+    yaml: YAML = YAML()
     stream = io.StringIO()
     yaml.dump({section: dict(block)}, stream)
     gap = "" if not text or text.endswith("\n") else _newline(text)
-    new = f"{text}{gap}{_newline(text) if text.strip() else ''}{stream.getvalue()}"
+    added = stream.getvalue().rstrip("\n").replace("\n", _newline(text)) + _newline(text)
+    new = f"{text}{gap}{_newline(text) if text.strip() else ''}{added}"
     if yaml_reader.parse(new, path).get(section) != block:
         raise ConfigError(f"{section} cannot be added to {path} automatically; add it by hand.")
     return new

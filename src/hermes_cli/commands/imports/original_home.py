@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     is_quiet = arguments.json
     if arguments.dry_run or not _has_work(planned):
         return _finish(planned, out, is_json=is_quiet, is_dry_run=arguments.dry_run)
-    if not is_quiet:
+    if not is_quiet and not arguments.yes:
         print_items(planned, out)
     if not confirm("Take this over?", out, is_confirmed=arguments.yes):
         return 0
@@ -182,7 +182,10 @@ def _job_item(context: MoveContext, job: original.OriginalJob) -> MoveItem:
         return MoveItem("job", job.name, ItemState.SKIP, job.problem)
 
     def take() -> str:
-        return original.take_over(context.db, job, is_dry=False)
+        done = original.take_over(context.db, job, is_dry=False)
+        if done.startswith(original.NOT_IMPORTED):
+            raise UsageError(done)
+        return done
 
     return MoveItem("job", job.name, ItemState.TAKE, job.schedule, take)
 
@@ -230,6 +233,6 @@ def _print_result(items: list[MoveItem], out: CommandOutput) -> None:
 
 def print_items(items: list[MoveItem], out: CommandOutput) -> None:
     """Print a plan or a report: what is taken first."""
-    order = list(ItemState)
+    order = [ItemState.TAKEN, ItemState.FAILED, *ItemState]
     shown = sorted(items, key=lambda item: order.index(item.state))
     out.table(COLUMNS, [(each.kind, each.name, each.state.value, each.detail) for each in shown])

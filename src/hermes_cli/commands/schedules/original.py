@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ORIGIN: Final = "hermes-agent:{id}"
 FILE: Final = "cron/jobs.json"
+NOT_IMPORTED: Final = "not imported"
 OWN_TARGETS: Final = {"", "local", "none"}  # the result is only stored
 STILL_RUNNING: Final = (
     "Stop the gateway of hermes-agent or remove the jobs there: otherwise both run them."
@@ -170,7 +171,7 @@ def take_over(db: SessionDB, item: OriginalJob, *, is_dry: bool) -> str:
     if db.schedules.is_imported(item.origin):
         return "imported before"
     if item.problem:
-        return f"not imported: {item.problem}"
+        return f"{NOT_IMPORTED}: {item.problem}"
     request = JobRequest(
         item.schedule,
         item.prompt,
@@ -186,7 +187,7 @@ def take_over(db: SessionDB, item: OriginalJob, *, is_dry: bool) -> str:
     try:
         job = scheduled_jobs.create_job(db, requester, request)
     except UsageError as error:
-        return f"not imported: {error}"
+        return f"{NOT_IMPORTED}: {error}"
     return f"imported as job {job.job_id} ({job.state})"
 
 
