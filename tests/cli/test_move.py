@@ -105,7 +105,7 @@ def test_a_dry_run_changes_nothing(hermes: Hermes, other: Path, hermes_home: Pat
     shown = hermes("import", "hermes-agent", str(other), "--dry-run")
     assert shown.code == 0
     assert "anthropic/claude-sonnet-4.6" in shown.out
-    assert "1 conversation, 2 messages" in shown.out
+    assert "1 conversation, new or changed" in shown.out
     assert not (hermes_home / "state.db").exists()
     assert not (hermes_home / "config.yaml").exists()
 

@@ -233,3 +233,22 @@ def test_a_session_that_is_in_the_history_already_is_not_imported(
     assert run_import(db, small, ImportOptions(is_dry_run=True)).taken == 1
     assert run_import(db, small).taken == 1
     assert db.get_messages("s1") == []
+
+
+def test_texts_with_zero_characters_and_broken_bytes_are_imported(
+    db: SessionDB, small: Path
+) -> None:
+    change(small, foreign_message("s1", "tool", "a\x00b", 103.0))
+    broken = "UPDATE messages SET reasoning = CAST(x'61ff62' AS TEXT), platform_message_id = ?"
+    change(small, (f"{broken} WHERE content = 'Green.'", ("7\x008",)))
+    assert run_import(db, small).failures == {}
+    rows = db.get_messages("s1")
+    assert [row["role"] for row in rows] == ["user", "assistant", "tool"]
+    assert rows[1]["reasoning"] == "a\ufffdb"
+
+
+def test_the_folder_of_hermes_itself_is_refused(db: SessionDB, hermes_home: Path) -> None:
+    if not db.engine.database.is_file:
+        pytest.skip("the history is not in the folder")
+    with pytest.raises(UsageError, match="is the folder of Hermes"):
+        run_import(db, hermes_home)

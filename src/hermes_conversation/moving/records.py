@@ -13,6 +13,7 @@ from hermes_core.json_values import JsonObject, object_in
 from hermes_import.importer import AgentImport, ImportOptions
 from hermes_import.registry import SourceRegistry
 from hermes_state.imports.repository import ORIGINAL_AGENT
+from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,11 +39,12 @@ class HistoryMover:
     def __call__(self, context: MoveContext) -> Iterator[MoveItem]:
         """The history in `state.db`, then exports."""
         database = context.home.path / "state.db"
-        if context.home.is_in_place and database.exists():
+        is_used = context.home.is_in_place and not store_url(database)
+        if is_used and database.exists():
             count = context.db.session_count()
             what = human_format.plural(count, "conversation")
             yield MoveItem("history", what, ItemState.HERE, IN_PLACE)
-        elif not context.home.is_in_place:
+        elif not is_used:
             yield from self._history(context)
         for pattern in EXPORTS:
             for path in sorted(context.home.path.glob(pattern)):
@@ -53,7 +55,20 @@ class HistoryMover:
             found = SourceRegistry().found_at(ORIGINAL_AGENT, context.home.path)
         except UsageError:
             return
-        yield self._item(context, found, "history", "state.db")
+        try:
+            new = _unread(context, found)
+        except UsageError as error:
+            yield MoveItem("history", "state.db", ItemState.SKIP, str(error))
+            return
+        if not new:
+            yield MoveItem("history", "state.db", ItemState.HERE, "nothing new")
+            return
+
+        def run() -> str:
+            return _outcome(self._run(context, found, is_dry_run=False))
+
+        detail = f"{human_format.plural(new, 'conversation')}, new or changed"
+        yield MoveItem("history", "state.db", ItemState.TAKE, detail, run)
 
     def _export(self, context: MoveContext, path: str) -> Iterator[MoveItem]:
         source = SourceRegistry().get("hermes-export")
@@ -62,25 +77,31 @@ class HistoryMover:
         except UsageError:
             return
         if found.source.name == source.name:
-            yield self._item(context, found, "export", path.rpartition("/")[2])
+            yield self._export_item(context, found, path.rpartition("/")[2])
 
-    def _item(self, context: MoveContext, found: FoundHistory, kind: str, name: str) -> MoveItem:
-        try:
-            report = self._run(context, found, is_dry_run=True)
-        except UsageError as error:
-            return MoveItem(kind, name, ItemState.SKIP, str(error))
+    def _export_item(self, context: MoveContext, found: FoundHistory, name: str) -> MoveItem:
+        report = self._run(context, found, is_dry_run=True)
         if report.new or report.messages or report.failures:
 
             def run() -> str:
                 return _outcome(self._run(context, found, is_dry_run=False))
 
-            return MoveItem(kind, name, ItemState.TAKE, _outcome(report), run)
+            return MoveItem("export", name, ItemState.TAKE, _outcome(report), run)
         detail = f"{report.taken} already in the history" if report.taken else "nothing new"
-        return MoveItem(kind, name, ItemState.HERE, detail)
+        return MoveItem("export", name, ItemState.HERE, detail)
 
     def _run(self, context: MoveContext, found: FoundHistory, *, is_dry_run: bool) -> ImportReport:
         options = ImportOptions(is_dry_run=is_dry_run)
         return AgentImport(context.db, found.source, options, self._on_progress).run(found.units())
+
+
+def _unread(context: MoveContext, found: FoundHistory) -> int:
+    """Number of conversations that were not read yet, or were written to since."""
+    known = context.db.imports.units(found.source.name)
+    return sum(
+        unit.unit_id not in known or known[unit.unit_id].revision != unit.revision
+        for unit in found.units()
+    )
 
 
 def _outcome(report: ImportReport) -> str:

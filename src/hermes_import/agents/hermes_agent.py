@@ -7,6 +7,7 @@ it was written to since; a row is identified by its session and its number there
 from __future__ import annotations
 
 import json
+import weakref
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -29,6 +30,7 @@ from hermes_state.imports.rows import (
 )
 from hermes_state.messages.rows import decode_content, decode_json
 from hermes_state.sessions.usage import COSTS, COUNTERS
+from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,6 +62,9 @@ class HermesAgent:
     name: ClassVar[str] = ORIGINAL_AGENT
     label: ClassVar[str] = "hermes-agent"
 
+    def __init__(self) -> None:
+        self._history: OriginalHistory | None = None
+
     def roots(self, home: Path, environ: Mapping[str, str]) -> list[Path]:
         """None: the folder of hermes-agent may be that of Hermes, so its path is given."""
         del home, environ
@@ -67,10 +72,8 @@ class HermesAgent:
 
     def root_at(self, path: Path) -> Path | None:
         """The home with a `state.db`, or that file; UsageError for the folder of Hermes itself."""
-        if (path.parent if path.is_file() else path).resolve() == hermes_home().resolve():
-            if (hermes_home() / FILE_NAME).exists():
-                raise UsageError(f"{hermes_home()} is the folder of Hermes: {OWN_HOME}")
-            return None
+        if _is_own(path):
+            raise UsageError(f"{hermes_home()} is the folder of Hermes: {OWN_HOME}")
         if path.is_file():
             return path if path.name == FILE_NAME else None
         if (path / FILE_NAME).is_file():
@@ -82,8 +85,7 @@ class HermesAgent:
         database = root if root.is_file() else root / FILE_NAME
         known: set[str] = set()
         if database.is_file():
-            with OriginalHistory(database) as history:
-                sessions = history.sessions()
+            sessions = self._opened(database).sessions()
             known = {session.session_id for session in sessions}
             yield from _units(database, sessions)
         for path in _snapshots(root):
@@ -110,8 +112,23 @@ class HermesAgent:
     def read(self, unit: Unit, before: UnitState | None) -> SessionReading | SnapshotReading:
         """Read a session."""
         if unit.path.name == FILE_NAME:
-            return SessionReading(unit, before)
+            return SessionReading(self._opened(unit.path), unit, before)
         return SnapshotReading(unit, before)
+
+    def _opened(self, database: Path) -> OriginalHistory:
+        """The database, which stays open for all sessions."""
+        current = self._history
+        if current is None or current.path != database or not current.is_current:
+            current = self._history = OriginalHistory(database)
+            weakref.finalize(self, current.close)
+        return current
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a path leads to the file that holds the history of Hermes."""
+    folder = path.parent if path.is_file() else path
+    own = hermes_home() / FILE_NAME
+    return folder.resolve() == own.parent.resolve() and own.exists() and not store_url(own)
 
 
 def _unit_id(database: Path, session_id: str) -> str:
@@ -140,7 +157,8 @@ def _snapshots(root: Path) -> Iterator[Path]:
 class SessionReading:
     """One pass over a session in the database."""
 
-    def __init__(self, unit: Unit, before: UnitState | None) -> None:
+    def __init__(self, history: OriginalHistory, unit: Unit, before: UnitState | None) -> None:
+        self._history = history
         self._unit = unit
         self._session_id = unit.unit_id.rpartition("#")[2]
         self._usage_before = object_in(dict(before.state), "usage") if before else {}
@@ -149,32 +167,29 @@ class SessionReading:
 
     def parts(self) -> Iterator[ImportedPart]:
         """The session in one part."""
-        with OriginalHistory(self._unit.path) as history:
-            row = history.session(self._session_id)
-            if not row:
-                return
-            about = _conversation(row)
-            yield ImportedPart(
-                about,
-                self._messages(history, about),
-                (),
-                _number(row, "ended_at") or None,
-                is_last=True,
-                usage_columns=self._new_usage(row, history.usage(self._session_id)),
-            )
+        row = self._history.session(self._session_id)
+        if not row:
+            return
+        about = _conversation(row)
+        yield ImportedPart(
+            about,
+            self._messages(about),
+            (),
+            _number(row, "ended_at") or None,
+            is_last=True,
+            usage_columns=self._new_usage(row, self._history.usage(self._session_id)),
+        )
 
     def state(self) -> UnitState:
         """The session is read completely."""
         state: JsonObject = {ROWS_STATE: True, "usage": self._usage}
         return UnitState(self._unit.revision, state=state, unknown=self.unknown)
 
-    def _messages(
-        self, history: OriginalHistory, about: ImportedConversation
-    ) -> list[ImportedMessage]:
-        rows = list(history.messages(self._session_id))
+    def _messages(self, about: ImportedConversation) -> list[ImportedMessage]:
+        rows = list(self._history.messages(self._session_id))
         copies: list[str] = []
         if about.kind is ConversationKind.FORK and about.parent_id is not None:
-            copies = _copied_keys(rows, history.messages(about.parent_id), about.parent_id)
+            copies = _copied_keys(rows, self._history.messages(about.parent_id), about.parent_id)
         own = [_key(self._session_id, row) for row in rows[len(copies) :]]
         return [_message(key, row) for key, row in zip([*copies, *own], rows, strict=True)]
 

@@ -55,6 +55,7 @@ class OriginalHistory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._fixed_wal_bytes: int | None = None  # of a file that is read without its locks
         self._stack = ExitStack()
         try:
             self._connection = self._stack.enter_context(closing(self._open()))
@@ -74,7 +75,17 @@ class OriginalHistory:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file, and delete a private copy of it."""
         self._stack.close()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether no program has opened the file since, if it is read without its locks."""
+        fixed = self._fixed_wal_bytes
+        return fixed is None or fixed == _size(_beside(self.path, "-wal"))
 
     @property
     def schema(self) -> int:
@@ -119,12 +130,12 @@ class OriginalHistory:
 
     def _open(self) -> sqlite3.Connection:
         wal = _beside(self.path, "-wal")
-        if not wal.exists():  # with a log, nothing has it open; without one, locks are enough
-            has_log = _is_in_wal_mode(self.path)
-            return self._connect(_address(self.path, "&immutable=1" if has_log else ""))
-        if _beside(self.path, "-shm").exists():
+        if not wal.exists() and not _is_in_wal_mode(self.path):
+            return self._connect(_address(self.path, ""))
+        if wal.exists() and _beside(self.path, "-shm").exists():
             return self._connect(_address(self.path, "&readonly_shm=1"))
-        if wal.stat().st_size:
+        self._fixed_wal_bytes = _size(wal)  # no program has the file open
+        if self._fixed_wal_bytes:
             return self._connect(_address(self._copy(wal), ""))
         return self._connect(_address(self.path, "&immutable=1"))
 
@@ -140,7 +151,8 @@ class OriginalHistory:
 
     def _copy(self, wal: Path) -> Path:
         """A private copy of a file whose write-ahead log has to be recovered first."""
-        folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="hermes-")))
+        folder = Path(tempfile.mkdtemp(prefix="hermes-"))
+        self._stack.callback(shutil.rmtree, folder)
         copy = folder / FILE_NAME
         shutil.copyfile(self.path, copy)
         shutil.copyfile(wal, _beside(copy, "-wal"))
@@ -182,6 +194,10 @@ class OriginalHistory:
             " FROM sessions s LEFT JOIN messages m ON m.session_id = s.id"
             " GROUP BY s.id ORDER BY s.started_at, s.id"
         )
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _is_in_wal_mode(path: Path) -> bool:

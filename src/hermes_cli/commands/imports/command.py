@@ -143,6 +143,8 @@ def _follow(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Import new messages of agents on this machine until a signal ends it."""
     if arguments.path or arguments.dry_run or arguments.project or arguments.since:
         raise UsageError("--follow imports everything on this machine: give at most an agent.")
+    if arguments.agent == ORIGINAL_AGENT:
+        raise UsageError("hermes-agent is not followed: repeat `hermes import hermes-agent`.")
     options = follow_options(ConfigFile.of_home().settings())
     if arguments.agent:
         options = options._replace(names=(registry_of_home().get(arguments.agent).name,))
