@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes_conversation import achievements
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite.driver import sqlite3
 from state.test_old_schemas import OLD_TABLES
 from support.file_hashes import file_hashes
 from support.original_homes import ROUTE_KEY, SECRET, TOKEN, make_home, write
+from support.postgres import IS_ON_POSTGRES
 from support.terminal import on_terminal, wait_for_exit
 
 if TYPE_CHECKING:
@@ -83,8 +85,10 @@ def test_everything_of_another_home_is_taken_over(
         assert db.people.role_of("telegram", "42") == "owner"
         assert [route.session_key for route in db.routes.all()] == [ROUTE_KEY]
         assert db.schedules.is_imported("hermes-agent:a1b2")
-    state = json.loads((hermes_home / "plugins/hermes-achievements/state.json").read_text())
-    assert state["inherited"]["night_owl"]["unlocked_at"] == 1781500000
+    inherited = achievements.service().records.state()["inherited"]
+    assert inherited["night_owl"] == {
+        "unlocked_at": 1781500000, "first_tier": "Copper", "evidence": None,
+    }  # fmt: skip
 
 
 def test_what_is_not_taken_has_a_reason(hermes: Hermes, other: Path) -> None:
@@ -141,6 +145,7 @@ def test_files_and_values_that_differ_are_kept_and_reported(
     assert "TELEGRAM_BOT_TOKEN=mine" in (hermes_home / ".env").read_text()
 
 
+@pytest.mark.skipif(IS_ON_POSTGRES, reason="the history is not in the folder")
 def test_in_place_only_settings_are_translated(hermes: Hermes, in_place: Path) -> None:
     before = file_hashes(in_place)
     done = hermes("import", "hermes-agent", "--yes", "--json")
@@ -213,6 +218,16 @@ def test_it_asks_on_a_terminal_and_without_one_needs_a_yes(
     assert not (hermes_home / "config.yaml").exists()
 
 
+@pytest.mark.skipif(not IS_ON_POSTGRES, reason="the history is in the folder")
+def test_in_place_the_history_is_taken_into_a_database(hermes: Hermes, in_place: Path) -> None:
+    before = file_hashes(in_place)
+    found = items(hermes("import", "hermes-agent", "--yes", "--json").out)
+    assert found["history", "state.db"] == ("taken", "1 conversation, 2 messages")
+    after = file_hashes(in_place)
+    assert {name for name in before if after[name] != before[name]} == {"config.yaml"}
+
+
+@pytest.mark.skipif(IS_ON_POSTGRES, reason="the history is not in the folder")
 def test_an_old_history_in_place_is_moved_into_a_new_folder(
     hermes: Hermes, in_place: Path, tmp_path: Path
 ) -> None:

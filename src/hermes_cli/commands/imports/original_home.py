@@ -34,7 +34,7 @@ from hermes_conversation.moving.settings import plan_settings
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.config.file import ConfigFile
-from hermes_core.errors import UsageError
+from hermes_core.errors import StoreUnavailableError, StoreUnreachableError, UsageError
 from hermes_state import SessionDB
 from hermes_state.store_settings import history_exists
 
@@ -136,8 +136,9 @@ def _plan(homes: list[OriginalHome], out: CommandOutput) -> list[MoveItem]:
 @contextmanager
 def _planning_history() -> Iterator[SessionDB]:
     """The history, read-only; an empty one if there is none yet."""
-    if history_exists():
-        with SessionDB(read_only=True) as db:
+    current = _readable_history()
+    if current is not None:
+        with current as db:
             yield db
         return
     with (
@@ -145,6 +146,18 @@ def _planning_history() -> Iterator[SessionDB]:
         SessionDB(Path(folder) / "state.db") as db,
     ):
         yield db
+
+
+def _readable_history() -> SessionDB | None:
+    """The history, read-only; None if there is none yet, also in a database."""
+    if not history_exists():
+        return None
+    try:
+        return SessionDB(read_only=True)
+    except StoreUnreachableError:
+        raise
+    except StoreUnavailableError:
+        return None
 
 
 def _movers(homes: list[OriginalHome], out: CommandOutput) -> list[Mover]:
@@ -192,9 +205,10 @@ def _job_item(context: MoveContext, job: original.OriginalJob) -> MoveItem:
 
 def _require_writable_history(homes: list[OriginalHome]) -> None:
     """Raise UsageError for a history in place that is too old to be written to."""
-    if not any(home.is_in_place for home in homes) or not history_exists():
+    current = _readable_history() if any(home.is_in_place for home in homes) else None
+    if current is None:
         return
-    with SessionDB(read_only=True) as db:
+    with current as db:
         missing = db.engine.database.columns.missing_names()
     if missing:
         raise UsageError(
