@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from hermes_agent.providers.default_model import save_choice
 from hermes_agent.providers.selection import OPENAI, OPENROUTER, ModelChoice, key_name
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
 
 KIND: Final = "model"
+FALLBACK_KIND: Final = "fallback"
 ENDPOINTS: Final[dict[str, tuple[str, str]]] = {
     "anthropic": ("anthropic", ""),
     "openai": ("openai", OPENAI),
@@ -32,7 +34,14 @@ KEYS_BY_PROVIDER: Final = (
     ("ANTHROPIC_API_KEY", "anthropic"),
     ("OPENAI_API_KEY", "openai"),
 )
+NAME_KEYS: Final = ("default", "model", "name")
+MODEL_KEYS: Final = frozenset(
+    {*NAME_KEYS, "provider", "base_url", "api_key", "api_mode", "context_length"}
+)
+CUSTOM: Final = "custom"
+FALLBACKS: Final = ("fallback_model", "fallback_providers")
 UNCHOSEN: Final = frozenset({"", "auto"})
+ANTHROPIC_HOST: Final = "api.anthropic.com"
 ANTHROPIC_MODES: Final = frozenset({"anthropic_messages", "anthropic"})
 REFERENCE: Final = re.compile(r"\$\{(\w+)\}")
 
@@ -64,6 +73,39 @@ def plan_model(context: MoveContext) -> Iterator[MoveItem]:
         yield MoveItem(KIND, choice.model, ItemState.TAKE, _where(choice), lambda: _save(context))
 
 
+def plan_fallbacks(context: MoveContext) -> Iterator[MoveItem]:
+    """The models that are tried when the first one fails."""
+    names: list[str] = []
+    unknown: list[str] = []
+    for item in _fallbacks(context.home.config):
+        provider, model = text_in(item, "provider").lower(), text_in(item, "model")
+        is_known = provider in ENDPOINTS and model and not text_in(item, "base_url")
+        (names if is_known else unknown).append(f"{provider.removesuffix('-api')}:{model}")
+    current = context.config.settings().get_list("llm.fallbacks")
+    if names and set(names) <= set(current):
+        yield MoveItem(FALLBACK_KIND, ", ".join(names), ItemState.HERE, "configured here")
+    elif names and current:
+        yield MoveItem(FALLBACK_KIND, ", ".join(names), ItemState.SKIP, "others are set here")
+    elif names:
+
+        def save() -> None:
+            context.config.set("llm.fallbacks", ", ".join(names))
+
+        yield MoveItem(FALLBACK_KIND, ", ".join(names), ItemState.TAKE, "as llm.fallbacks", save)
+    if unknown:
+        reason = "add it by hand: hermes config set llm.fallbacks URL#MODEL"
+        yield MoveItem(FALLBACK_KIND, ", ".join(unknown), ItemState.SKIP, reason)
+
+
+def _fallbacks(config: JsonObject) -> Iterator[JsonObject]:
+    """The blocks of fallback models: one, or a list."""
+    for name in FALLBACKS:
+        value = config.get(name)
+        if isinstance(value, dict) and value.get("model"):
+            yield value
+        yield from objects_in(config, name)
+
+
 def _save(context: MoveContext) -> str:
     choice = translate(context.home).choice
     if choice is None:
@@ -83,6 +125,8 @@ def translate(home: OriginalHome) -> TranslatedModel:
     provider = text_in(section, "provider").lower()
     own = _custom_provider(home, provider)
     base_url = (text_in(section, "base_url") or text_in(own, "base_url")).rstrip("/")
+    if provider == CUSTOM and not base_url:
+        base_url = home.env.get("OPENAI_BASE_URL", "").rstrip("/")
     key = _secret(section, own, variables=home.env)
     window = section.get("context_length")
     choice = _choice(home, name, provider, base_url, is_anthropic=_is_anthropic(section, own))
@@ -100,7 +144,7 @@ def _name(home: OriginalHome) -> str:
         return value.strip()
     section = home.section(MODEL_SECTION)
     return next(
-        (text for key in ("default", "model", "name") if (text := text_in(section, key).strip())),
+        (text for key in NAME_KEYS if (text := text_in(section, key).strip())),
         "",
     )
 
@@ -116,6 +160,8 @@ def _choice(
         url = endpoint if not base_url or base_url == endpoint else base_url
         plain = name.removeprefix(f"{provider}/") if provider != "openrouter" else name
         return ModelChoice(api, plain, url)
+    if urlsplit(base_url).hostname == ANTHROPIC_HOST:
+        return ModelChoice("anthropic", name.removeprefix("anthropic/"))
     if not base_url:
         return None
     return ModelChoice("anthropic" if is_anthropic else "openai", name, base_url)

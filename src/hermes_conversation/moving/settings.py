@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hermes_conversation.moving.access import ADMINS_KEY, LIST_KEYS
 from hermes_conversation.moving.home import CONFIG_NAME, MODEL_SECTION
 from hermes_conversation.moving.items import ItemState, MoveItem
+from hermes_conversation.moving.model import FALLBACKS, MODEL_KEYS
+from hermes_conversation.moving.secrets import TOKENS
 from hermes_core.config.settings import BLOCKS, SETTINGS
 from hermes_core.config.values import find_setting, format_value, parse_value
 from hermes_core.errors import ConfigError
@@ -35,8 +38,12 @@ TRANSLATED: Final = {
     "thread_sessions_per_user": "gateway.thread_sessions_per_user",
     "unauthorized_dm_behavior": "gateway.unauthorized_dm_behavior",
 }
-ELSEWHERE: Final = frozenset({MODEL_SECTION, "custom_providers", "providers", "telegram",
-                              "discord", "slack", "matrix"})  # fmt: skip
+# What other parts of the move read: sections, and keys of sections.
+OTHER_SECTIONS: Final = frozenset({*FALLBACKS, "custom_providers", "providers"})
+OTHER_KEYS: Final = {
+    MODEL_SECTION: MODEL_KEYS,
+    **dict.fromkeys(TOKENS, frozenset({*LIST_KEYS, ADMINS_KEY})),
+}
 SECRET_KEYS: Final = frozenset({"token", "api_key"})
 NO_EQUIVALENT: Final = "no such setting here"
 REASONS: Final = {
@@ -47,8 +54,6 @@ REASONS: Final = {
     "compression": "older messages are summarized when the context window is full; not adjustable",
     "delegation": "sub-agents are not adjustable here",
     "display": "the display has settings of its own: hermes config list",
-    "fallback_model": "add it with: hermes config set llm.fallbacks PROVIDER:MODEL",
-    "fallback_providers": "add them with: hermes config set llm.fallbacks PROVIDER:MODEL",
     "hooks": "shell hooks are not available here; write a plugin",
     "memory": "memory files are limited as in hermes-agent; only memory.review_turns is adjustable",
     "plugins": "plugins run code: enable each one with hermes plugins enable NAME",
@@ -149,9 +154,13 @@ def _not_taken(written: dict[str, JsonValue]) -> Iterator[MoveItem]:
     groups: dict[str, list[str]] = {}
     for name, value in written.items():
         section = name.partition(".")[0]
-        if name in taken | ours or section in ELSEWHERE or value is None:
+        key = name.partition(".")[2]
+        is_elsewhere = section in OTHER_SECTIONS or key in OTHER_KEYS.get(section, ())
+        if name in taken | ours or is_elsewhere or value is None or name == MODEL_SECTION:
             continue
         groups.setdefault(section, []).append(name)
     for section, names in groups.items():
         reason = REASONS.get(section, NO_EQUIVALENT)
+        if section in TOKENS:
+            reason = f"options of a platform are in platforms.{section} here"
         yield MoveItem(KIND, ", ".join(names), ItemState.SKIP, reason)

@@ -22,7 +22,7 @@ from hermes_conversation.moving.items import (
     carry_out,
     plan,
 )
-from hermes_conversation.moving.model import plan_model
+from hermes_conversation.moving.model import plan_fallbacks, plan_model
 from hermes_conversation.moving.records import (
     HistoryMover,
     plan_achievements,
@@ -170,7 +170,7 @@ def _movers(homes: list[OriginalHome], out: CommandOutput) -> list[Mover]:
             out.progress(f"Reading the history: {done} of {total}")
 
     movers: list[Mover] = [
-        plan_model, plan_secrets, plan_settings, plan_memories, plan_skills,
+        plan_model, plan_fallbacks, plan_secrets, plan_settings, plan_memories, plan_skills,
         HistoryMover(show), plan_routes, plan_access, plan_jobs, plan_achievements, plan_others,
     ]  # fmt: skip
     return movers if len(homes) > 1 else [*movers, plan_profiles]
