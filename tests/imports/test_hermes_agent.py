@@ -12,6 +12,7 @@ import pytest
 from hermes_core.errors import UsageError
 from hermes_import.importer import AgentImport, ImportOptions
 from hermes_import.registry import SourceRegistry
+from hermes_state import SessionDB
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.imports.original_history import OriginalHistory
 from hermes_state.messages.rows import decode_content
@@ -23,14 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_import.importer import ImportReport
-    from hermes_state import SessionDB
 
 SAMPLES = ("state-schema16.db", "state-schema26.db")
 COUNTED = ("input_tokens", "output_tokens", "cache_read_tokens", "api_call_count")
 KEPT_SESSION_COLUMNS = (
     "id", "source", "model", "parent_session_id", "started_at", "ended_at", "end_reason", "title",
     "archived", "cwd", "estimated_cost_usd", "actual_cost_usd", "cost_status", "cost_source",
-    "rewind_count", *COUNTED,
+    "rewind_count", "message_count", "tool_call_count", *COUNTED,
 )  # fmt: skip
 KEPT_MESSAGE_COLUMNS = (
     "role", "content", "tool_calls", "tool_call_id", "tool_name", "timestamp", "finish_reason",
@@ -148,7 +148,7 @@ def test_a_branch_counts_what_it_repeats_once(db: SessionDB, small: Path) -> Non
     report = run_import(db, small)
     assert (report.messages, report.copies) == (3, 2)
     assert [row["content"] for row in db.get_messages("s2")][-1] == "Sure?"
-    assert db.statistics.stats().messages == 5
+    assert db.statistics.stats().lifetime_messages == 3
 
 
 def test_a_deleted_conversation_stays_deleted(db: SessionDB, small: Path) -> None:
@@ -252,3 +252,18 @@ def test_the_folder_of_hermes_itself_is_refused(db: SessionDB, hermes_home: Path
         pytest.skip("the history is not in the folder")
     with pytest.raises(UsageError, match="is the folder of Hermes"):
         run_import(db, hermes_home)
+
+
+def test_totals_are_those_of_the_same_history_in_place(
+    db: SessionDB, sample: Path, tmp_path: Path
+) -> None:
+    run_import(db, sample)
+    copy = tmp_path / "in place" / "state.db"
+    copy.parent.mkdir()
+    shutil.copyfile(sample / "state.db", copy)
+    with SessionDB(copy) as opened:
+        assert opened.wait_for_index(60)
+        assert db.usage.totals() == pytest.approx(opened.usage.totals())
+        ours, theirs = db.statistics.stats(), opened.statistics.stats()
+    for name in ("sessions", "messages", "tool_calls", "by_source", "lifetime_messages"):
+        assert getattr(ours, name) == getattr(theirs, name)

@@ -26,6 +26,7 @@ MESSAGE_COLUMNS: Final = (
     "api_content", "display_kind", "display_metadata",
 )  # fmt: skip
 MESSAGE_DEFAULTS: Final[dict[str, SqlValue]] = {"active": 1, "compacted": 0}
+SET_COUNTS = "UPDATE sessions SET message_count = ?, tool_call_count = ? WHERE id = ?"
 HIDE_ROW = """
     UPDATE messages SET active = 0, compacted = ? WHERE id = ? AND coalesce(active, 1) = 1
 """
@@ -47,6 +48,13 @@ def save_extras(tx: Tx, session_id: str, columns: Mapping[str, SqlValue]) -> Non
         if value:
             text = repr(value) if isinstance(value, float) else value
             tx.execute(UPSERT_EXTRA, (session_id, name, text))
+
+
+def set_counts(tx: Tx, session_id: str, columns: Mapping[str, SqlValue]) -> None:
+    """Give a new session the counts of hermes-agent, which leave out compacted messages."""
+    messages, calls = columns.get("message_count"), columns.get("tool_call_count")
+    if messages:
+        tx.execute(SET_COUNTS, (messages, calls or 0, session_id))
 
 
 def message_names(tx: Tx, messages: Iterable[ImportedMessage]) -> tuple[str, ...]:

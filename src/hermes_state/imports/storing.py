@@ -166,6 +166,7 @@ class PartStorage:
         self._set_title()
         self._append(self._part.messages, is_new=is_new)
         if is_new:
+            original_columns.set_counts(self._tx, self._session_id, self._conversation.columns)
             self._index()
         elif self._changed or (self._added and self._conversation.columns):
             index.reindex(self._tx, self._session_id)  # rows outside of the model's context
