@@ -285,7 +285,7 @@ def _conversation(row: Row) -> ImportedConversation:
         kind = ConversationKind.FORK
     ended = _number(row, "ended_at")
     return ImportedConversation(
-        str(row["id"]),
+        _text(row, "id") or "",
         _number(row, "started_at"),
         kind,
         _text(row, "parent_session_id"),
@@ -319,7 +319,7 @@ def _message(key: str, row: Row) -> ImportedMessage:
 
 
 def _key(session_id: str, row: Row) -> str:
-    return f"{session_id}:{row['id']!s}"
+    return f"{session_id}:{_text(row, 'id')}"
 
 
 def _copied_keys(rows: Sequence[Row], parent_rows: Iterable[Row], parent_id: str) -> list[str]:

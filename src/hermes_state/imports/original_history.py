@@ -29,7 +29,8 @@ BUSY_SECONDS: Final = 10.0
 WAL_POSITION: Final = 18
 WAL_HEADER: Final = b"\x02"
 FETCH_ROWS: Final = 500
-REQUIRED: Final = {"sessions": ("id", "started_at"), "messages": ("id", "session_id", "role")}
+SESSION_KEYS: Final = ("id", "started_at")
+MESSAGE_KEYS: Final = ("id", "session_id", "role")
 
 TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 SCHEMA_VERSION = "SELECT max(version) FROM schema_version"
@@ -60,7 +61,8 @@ class OriginalHistory:
         try:
             self._connection = self._stack.enter_context(closing(self._open()))
             self._tables = {name for (name,) in self._connection.execute(TABLES)}
-            self._columns = {table: self._columns_of(table) for table in REQUIRED}
+            self._session_columns = self._columns_of("sessions")
+            self._message_columns = self._columns_of("messages")
         except sqlite3.Error as error:
             self._stack.close()
             raise UsageError(f"{path} cannot be read: {error}.") from error
@@ -162,10 +164,10 @@ class OriginalHistory:
         return [row[1] for row in self._connection.execute(f"PRAGMA table_info({table})")]
 
     def _require_tables(self) -> None:
-        for table, names in REQUIRED.items():
-            if not set(names) <= set(self._columns[table]):
-                self._stack.close()
-                raise UsageError(f"{self.path} is not a history of hermes-agent.")
+        has_sessions = set(SESSION_KEYS) <= set(self._session_columns)
+        if not has_sessions or not set(MESSAGE_KEYS) <= set(self._message_columns):
+            self._stack.close()
+            raise UsageError(f"{self.path} is not a history of hermes-agent.")
 
     def _rows(self, sql: str, session_id: str) -> Iterator[ColumnValues]:
         cursor = self._connection.execute(sql, (session_id,))
@@ -179,16 +181,16 @@ class OriginalHistory:
         of_session = [
             f"coalesce(s.{name}, '')"
             for name in ("ended_at", "end_reason", "title", "input_tokens", "output_tokens")
-            if name in self._columns["sessions"]
+            if name in self._session_columns
         ]
         of_rows = ["count(m.id)", "coalesce(max(m.id), 0)"]
         of_rows += [
             f"coalesce(sum(m.{name}), '')"
             for name in ("active", "compacted")
-            if name in self._columns["messages"]
+            if name in self._message_columns
         ]
         revision = " || ':' || ".join([*of_rows, *of_session])
-        last = "max(m.timestamp)" if "timestamp" in self._columns["messages"] else "NULL"
+        last = "max(m.timestamp)" if "timestamp" in self._message_columns else "NULL"
         return (
             f"SELECT s.id, s.started_at, {last}, count(m.id), {revision}"  # noqa: S608 - its columns
             " FROM sessions s LEFT JOIN messages m ON m.session_id = s.id"

@@ -78,7 +78,8 @@ def _is_job(entry: object) -> bool:
 def _job(entry: dict[str, Any], number: int) -> OriginalJob:
     prompt = str(entry.get("prompt") or "").strip()
     name = str(entry.get("name") or scheduled_jobs.short_name(prompt) or f"job {number}")
-    skills = entry.get("skills") or ([entry["skill"]] if entry.get("skill") else [])
+    skill = entry.get("skill")
+    skills = entry.get("skills") or ([skill] if skill else [])
     if prompt and isinstance(skills, list) and skills:
         prompt = f"Use the skills {', '.join(map(str, skills))}.\n\n{prompt}"
     schedule = _schedule(entry.get("schedule"))
@@ -113,8 +114,9 @@ def _schedule(written: object) -> str:
     kind = written.get("kind")
     if kind == "cron":
         return str(written.get("expr") or "")
-    if kind == "interval" and written.get("minutes"):
-        return f"every {written['minutes']} minutes"
+    minutes = written.get("minutes")
+    if kind == "interval" and minutes:
+        return f"every {minutes} minutes"
     if kind in {"once", "at"}:
         return str(written.get("run_at") or "")
     return str(written.get("display") or "")
