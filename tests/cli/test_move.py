@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gateway.config import GatewayConfig, Platform
+from gateway.session import SessionSource, SessionStore
 from hermes_conversation import achievements
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
@@ -284,3 +286,10 @@ def test_a_killed_move_is_finished_by_the_next(
         assert len(db.pairings.allowed()) == 5
         assert len(db.schedules.all()) == 1
     assert (hermes_home / "config.yaml").read_text().count("llm:") == 1
+
+
+def test_a_chat_continues_its_conversation(hermes: Hermes, other: Path, hermes_home: Path) -> None:
+    hermes("import", "hermes-agent", str(other), "--yes")
+    store = SessionStore(hermes_home / "sessions", GatewayConfig())
+    source = SessionSource(Platform.TELEGRAM, chat_id="42", chat_type="dm", user_id="42")
+    assert store.get_or_create_session(source).session_id == "s1"

@@ -241,6 +241,8 @@ def _print_result(items: list[MoveItem], out: CommandOutput) -> None:
         out.text(f"Took over {human_format.plural(taken, 'item')}.")
         if any(item.kind == "key" and "TOKEN" in item.name for item in items):
             out.note(BOTH_RUN)
+        if any(item.kind == "model" and item.state is ItemState.TAKEN for item in items):
+            out.hint("Test the model: hermes models test")
     elif not _has_work(items):
         out.text(NOTHING_TO_TAKE)
 
