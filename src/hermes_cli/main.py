@@ -84,6 +84,7 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
     """Parse the arguments and run the command."""
     if "_ARGCOMPLETE" in os.environ:
         _complete()
+    arguments = list(arguments)
     if _starts_tui(arguments):
         arguments = ["tui", *arguments]
     command = next((each for each in arguments if not each.startswith("-")), None)
@@ -106,10 +107,18 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
     from hermes_cli.parser import COMMANDS, build_parser  # noqa: PLC0415
 
     is_alone = command == arguments[0]
-    if is_alone and command not in {each.name for each in COMMANDS}:
+    is_known = command in {each.name for each in COMMANDS}
+    if is_alone and not is_known:
         code = _run_plugin_command(arguments, out)
         if code is not None:
             return code
+    if not is_known or arguments[1:2] == ["show"]:
+        from hermes_cli import original_commands  # noqa: PLC0415 - only for unknown names
+
+        if original_commands.may_be_original(arguments):
+            arguments = original_commands.translate(arguments)
+            command = arguments[0]
+            is_alone = not command.startswith("-")
     chosen = build_parser(command, is_alone=is_alone).parse_args(arguments)
     return int(chosen.run(chosen, out))
 

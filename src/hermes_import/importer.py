@@ -185,9 +185,15 @@ class AgentImport:
     def _count_only(self, batch: Batch) -> None:
         known = {each.session_id for each in self._db.imports.all()}
         for _path, part, _is_live in batch.parts:
+            about = part.conversation
+            session_id = session_id_of(self._source.name, about.native_id)
+            if about.keeps_id:
+                session_id = about.native_id
+                if session_id not in known and self._db.get_session(session_id) is not None:
+                    self.report.taken += 1
+                    continue
             keys = [message.key for message in part.messages]
             messages = self._db.imports.unknown_messages(self._source.name, keys)
-            session_id = session_id_of(self._source.name, part.conversation.native_id)
             self.report.messages += messages
             if session_id not in known:
                 self._new.add(session_id)

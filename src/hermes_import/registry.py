@@ -31,6 +31,7 @@ BUILT_IN: Final = {
     "claude-ai": ("web_exports", "ClaudeAi"),
     "chatgpt": ("web_exports", "ChatGpt"),
     "open-webui": ("web_exports", "OpenWebUi"),
+    "hermes-agent": ("hermes_agent", "HermesAgent"),
     "hermes-export": ("hermes_export", "HermesExport"),
 }
 

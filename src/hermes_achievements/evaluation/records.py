@@ -174,6 +174,16 @@ class UnlockRecords:
         self.problem = None
         return results[-1]
 
+    def inherit(self, dates: JsonObject) -> None:
+        """Add unlocks of the original program, from another folder; recorded ones are kept."""
+
+        def add(stored: JsonObject) -> JsonObject:
+            state = validate_state(stored)
+            state["inherited"] = without_titles({**dates, **state["inherited"]})
+            return _storable(state)
+
+        self._storage().change(STATE_FILE, add)
+
     def settle_announcement(self, name: str) -> None:
         """Record that an announcement was made."""
         self._change(lambda state: announcements.remove(state, name))

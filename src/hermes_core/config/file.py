@@ -194,6 +194,15 @@ class ConfigFile:
         self._edit(setting, None)
         return True
 
+    def add_block(self, name: str, block: Mapping[str, object]) -> None:
+        """Add a section of BLOCKS that the file does not have."""
+        from hermes_core.config import yaml_edit  # noqa: PLC0415 - only a change needs it
+
+        with folder_locked(self.path.parent):
+            text = yaml_reader.read_text(self.path) or ""
+            write_atomically(self.path, yaml_edit.with_block(text, name, block, self.path))
+        self._document = None
+
     def check(self) -> list[ConfigProblem]:
         """All invalid or ineffective entries; problems are returned, not raised."""
         try:

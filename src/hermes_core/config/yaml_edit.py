@@ -9,6 +9,7 @@ written.
 from __future__ import annotations
 
 import copy
+import io
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from hermes_core.config import yaml_reader
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from hermes_core.config.schema import Value
@@ -41,6 +43,23 @@ def with_value(text: str, section: str, key: str, value: Value | None, path: Pat
         raise edit_error from error
     if _expected_document(before, section, key, value) != _drop_empty(after):
         raise edit_error
+    return new
+
+
+def with_block(text: str, section: str, block: Mapping[str, object], path: Path) -> str:
+    """*text* with a section at its end; ConfigError if it has the section already."""
+    if yaml_reader.parse(text, path).get(section):
+        raise ConfigError(f"{section} in {path} exists already; correct it by hand.")
+    from ruamel.yaml import YAML  # noqa: PLC0415 - costs 20 ms
+
+    yaml: YAML = YAML()
+    stream = io.StringIO()
+    yaml.dump({section: dict(block)}, stream)
+    gap = "" if not text or text.endswith("\n") else _newline(text)
+    added = stream.getvalue().rstrip("\n").replace("\n", _newline(text)) + _newline(text)
+    new = f"{text}{gap}{_newline(text) if text.strip() else ''}{added}"
+    if yaml_reader.parse(new, path).get(section) != block:
+        raise ConfigError(f"{section} cannot be added to {path} automatically; add it by hand.")
     return new
 
 

@@ -44,6 +44,10 @@ UPSERT_ALLOWED = """
     INSERT INTO hermes_allowed (platform, user_id, user_name, allowed_at) VALUES (?, ?, ?, ?)
     ON CONFLICT (platform, user_id) DO UPDATE SET user_name = excluded.user_name
 """
+INSERT_ALLOWED = """
+    INSERT INTO hermes_allowed (platform, user_id, user_name, allowed_at) VALUES (?, ?, ?, ?)
+    ON CONFLICT (platform, user_id) DO NOTHING
+"""
 REVOKE = "DELETE FROM hermes_allowed WHERE platform = ? AND user_id = ?"
 IS_ALLOWED = "SELECT 1 FROM hermes_allowed WHERE platform = ? AND user_id = ?"
 SELECT_ALLOWED = (
@@ -137,6 +141,13 @@ class PairingRepository(Repository):
             return None
 
         return self.engine.write(approve)
+
+    def add(
+        self, platform: str, user_id: str, user_name: str = "", allowed_at: float = 0.0
+    ) -> bool:
+        """Approve a user whom another program has approved; whether the user had no access."""
+        row = (platform, user_id, user_name, allowed_at or self.clock.now())
+        return self.engine.write(lambda tx: tx.execute(INSERT_ALLOWED, row).rowcount > 0)
 
     def is_locked(self, platform: str) -> bool:
         """Whether the platform is locked after too many wrong codes."""

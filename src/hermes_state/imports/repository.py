@@ -43,6 +43,7 @@ UNUSED_BRANCH = """
     ORDER BY s.started_at DESC LIMIT 1
 """
 HAS_TABLE: Final = "hermes_imported_session"
+ORIGINAL_AGENT: Final = "hermes-agent"
 
 
 class ImportRepository(Repository):
@@ -134,10 +135,11 @@ class ImportRepository(Repository):
     def continue_here(self, session_id: str, source: str) -> str:
         """The conversation in which an imported one is continued: a branch of it.
 
-        A branch without messages of its own is used again. Other conversations are continued
-        in place.
+        A branch without messages of its own is used again. Other conversations, and those of
+        hermes-agent, are continued in place.
         """
-        if self.of_session(session_id) is None:
+        imported = self.of_session(session_id)
+        if imported is None or imported.agent == ORIGINAL_AGENT:
             return session_id
         values = (session_id, source)
         unused = self.engine.read(lambda reader: reader.value(UNUSED_BRANCH, values))

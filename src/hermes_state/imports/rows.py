@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from hermes_core.json_values import JsonValue
     from hermes_core.messages import Content, ToolCallDict
+    from hermes_state.engine.values import SqlValue
 
 
 class ConversationKind(StrEnum):
@@ -57,6 +58,7 @@ class ImportedMessage(NamedTuple):
     is_summary: bool = False  # a summary that replaces everything before it
     is_copy: bool = False  # repeats or sums up other messages, so that it is not counted
     may_change: bool = False  # the agent may still add to the record
+    columns: Mapping[str, SqlValue] = MappingProxyType({})  # of a row of hermes-agent
 
 
 class ImportedConversation(NamedTuple):
@@ -73,6 +75,9 @@ class ImportedConversation(NamedTuple):
     is_archived: bool = False
     source: str | None = None  # of a conversation of hermes-agent, which keeps its own
     keeps_id: bool = False  # the native ID is its ID here, too
+    columns: Mapping[str, SqlValue] = MappingProxyType({})  # of a row of hermes-agent
+    end_reason: str | None = None  # of a conversation of hermes-agent
+    stays_open: bool = False  # without an end in its agent, it has none here
 
 
 class ImportedPart(NamedTuple):
@@ -84,6 +89,14 @@ class ImportedPart(NamedTuple):
     ended_at: float | None = None  # the agent recorded the end of the conversation
     is_last: bool = False  # nothing more is known of the conversation now
     inherits: tuple[str, Sequence[str]] | None = None  # see `PartStorage._inherit`
+    usage_columns: Sequence[UsageColumns] = ()  # of hermes-agent
+
+
+class UsageColumns(NamedTuple):
+    """Usage of a model with the columns that hermes-agent has for it, identified by *key*."""
+
+    key: str
+    columns: Mapping[str, SqlValue]
 
 
 class UnitState(NamedTuple):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.messages import preview
 from hermes_state.engine.transaction import insert_sql
+from hermes_state.imports import original_columns
 from hermes_state.imports.json_text import json_text
 from hermes_state.imports.rows import ConversationKind, PartResult
 from hermes_state.ledger.repository import record_change
@@ -148,6 +149,7 @@ class PartStorage:
         self._last_at = 0.0
         self._preview = ""
         self._spent: list[ImportedUsage] = []
+        self._changed = False  # rows that were stored before
 
     def store(self, *, is_live: bool) -> PartResult:
         """Store what is new; a conversation that is not *is_live* has ended."""
@@ -164,7 +166,11 @@ class PartStorage:
         self._set_title()
         self._append(self._part.messages, is_new=is_new)
         if is_new:
+            original_columns.set_counts(self._tx, self._session_id, self._conversation.columns)
             self._index()
+        elif self._changed or (self._added and self._conversation.columns):
+            index.reindex(self._tx, self._session_id)  # rows outside of the model's context
+            record_change(self._tx, self._session_id)
         self._add_usage()
         if self._part.is_last:
             self._end(is_new=is_new, is_live=is_live)
@@ -192,6 +198,7 @@ class PartStorage:
             "cwd": to_utf8_text(about.cwd),
             "git_branch": to_utf8_text(about.git_branch),
             "archived": 1 if about.is_archived else None,
+            **original_columns.session_values(tx, about.columns),
         }
         known = {name: value for name, value in facts.items() if value is not None}
         columns = ["id", *(name for name in known if tx.columns.session_has(name))]
@@ -199,6 +206,7 @@ class PartStorage:
             insert_sql("sessions", columns), [{**known, "id": self._session_id}[n] for n in columns]
         )
         tx.execute(sessions.NEXT_EPOCH, (self._session_id,))  # if the ID was purged before
+        original_columns.save_extras(tx, self._session_id, about.columns)
         if parent is None and about.parent_id is not None:
             target = about.parent_id if about.keeps_id else self._id_of(about.parent_id)
             save_extra(tx, self._session_id, PARENT_NAME, target)
@@ -276,6 +284,8 @@ class PartStorage:
         """Whether a message is in this conversation; what the agent added to it is stored."""
         if known.session_id != self._session_id:
             return False
+        if original_columns.hide_row(self._tx, known.row_id, message):
+            self._changed = True
         if message.may_change:
             content, calls = encode_content(message.content), _calls_text(message)
             reasoning = to_utf8_text(message.reasoning)
@@ -303,8 +313,16 @@ class PartStorage:
         if not rows:
             return
         tx, session_id = self._tx, self._session_id
-        values = [(session_id, *_values(row.message)) for row in rows]
-        row_ids = tx.insert_many("messages", COLUMNS, values, "id")
+        names = original_columns.message_names(tx, (row.message for row in rows))
+        values = [
+            (
+                session_id,
+                *_values(row.message),
+                *original_columns.message_values(row.message, names),
+            )
+            for row in rows
+        ]
+        row_ids = tx.insert_many("messages", (*COLUMNS, *names), values, "id")
         # In the order of the table: neighbouring identities are on the same pages.
         uids = sorted((row.uid, row_id) for row, row_id in zip(rows, row_ids, strict=True))
         tx.many(INSERT_UID, uids)
@@ -377,6 +395,10 @@ class PartStorage:
             key = identity(self._agent, f"usage:{each.key}")
             if self._tx.execute(INSERT_USAGE_KEY, (key, self._session_id)).rowcount:
                 self._spent.append(each)
+        for row in self._part.usage_columns:
+            key = identity(self._agent, f"usage:{row.key}")
+            if self._tx.execute(INSERT_USAGE_KEY, (key, self._session_id)).rowcount:
+                usage.update(self._tx, self._session_id, row.columns, absolute=False)
         for values in _by_model(self._spent):
             usage.update(self._tx, self._session_id, values, absolute=False)
 
@@ -386,13 +408,14 @@ class PartStorage:
         One that had ended before it was imported has its end recorded but not announced.
         """
         tx, ended_at = self._tx, self._part.ended_at
-        if is_live and ended_at is None:
+        if ended_at is None and (is_live or self._conversation.stays_open):
             return
+        reason = self._conversation.end_reason or IDLE
         at = ended_at or tx.value(LAST_RECORD, (self._session_id,))
         if is_new and not is_live:
-            tx.execute(END_SILENTLY, (at, IDLE, self._session_id))
+            tx.execute(END_SILENTLY, (at, reason, self._session_id))
         else:
-            sessions.end(tx, self._ids.new(), self._session_id, IDLE, ended_at=at)
+            sessions.end(tx, self._ids.new(), self._session_id, reason, ended_at=at)
 
 
 def _calls_text(message: ImportedMessage) -> str | None:
@@ -410,7 +433,7 @@ def _values(message: ImportedMessage) -> tuple[SqlValue, ...]:
         to_utf8_text(message.reasoning),
         message.finish_reason,
         message.at,
-        0,
+        message.columns.get("observed") or 0,
     )
 
 

@@ -51,7 +51,11 @@ NOBODY_ASKED = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of `hermes chat`."""
     parser.add_argument(
-        "-q", "--question", metavar="TEXT", help="ask one question, print the answer and exit"
+        "-q",
+        "--question",
+        "--query",
+        metavar="TEXT",
+        help="ask one question, print the answer and exit",
     )
     parser.add_argument(
         "context", nargs="?", choices=["-"], help="- appends standard input to the question"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import hermes_plugin_host
+from hermes_cli.commands.imports import original_home
 from hermes_cli.commands.imports.display import print_found, print_report
 from hermes_cli.filters import TIME_FORMATS, parse_time
 from hermes_cli.output import confirm
@@ -24,6 +25,7 @@ from hermes_core.signals import stop_signals
 from hermes_import.importer import AgentImport, ImportOptions
 from hermes_plugin_host.delivery import Delivery
 from hermes_state import SessionDB
+from hermes_state.imports.repository import ORIGINAL_AGENT
 
 if TYPE_CHECKING:
     import argparse
@@ -39,6 +41,7 @@ examples:
   hermes import --yes                      import all of it
   hermes import claude-code                import new conversations of one agent
   hermes import codex /mnt/old-laptop/ada  from a home folder of another machine
+  hermes import hermes-agent               move from hermes-agent, settings included
   hermes import chatgpt-export.zip         from an export of a web service
   hermes import --dry-run --since 30d      show what would be imported
   hermes import --follow                   keep importing while other agents work
@@ -72,6 +75,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--follow", action="store_true", help="keep importing until stopped with Ctrl+C"
     )
+    parser.add_argument(
+        "--profile", metavar="NAME", help="hermes-agent: move this profile instead of the home"
+    )
+    parser.add_argument(
+        "--all-profiles", action="store_true", help="hermes-agent: move all profiles, too"
+    )
     parser.add_argument("--yes", action="store_true", help="import without asking")
     add_json_option(parser)
     parser.set_defaults(run=run)
@@ -81,6 +90,10 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Import, or show what can be imported."""
     if arguments.follow:
         return _follow(arguments, out)
+    if arguments.agent == ORIGINAL_AGENT and not _is_file(arguments.path):
+        return original_home.run(arguments, out)
+    if arguments.profile or arguments.all_profiles:
+        raise UsageError("Only `hermes import hermes-agent` has profiles.")
     found = _find(arguments)
     if not found:
         out.text("No histories of other agents found on this machine.")
@@ -93,6 +106,10 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
             return 0
         reports = [_import(db, each, options, out) for each in found]
     return _report(reports, options, out, is_json=arguments.json)
+
+
+def _is_file(path: Path | None) -> bool:
+    return path is not None and path.expanduser().is_file()
 
 
 def import_file(path: str, arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -126,6 +143,8 @@ def _follow(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Import new messages of agents on this machine until a signal ends it."""
     if arguments.path or arguments.dry_run or arguments.project or arguments.since:
         raise UsageError("--follow imports everything on this machine: give at most an agent.")
+    if arguments.agent == ORIGINAL_AGENT:
+        raise UsageError("hermes-agent is not followed: repeat `hermes import hermes-agent`.")
     options = follow_options(ConfigFile.of_home().settings())
     if arguments.agent:
         options = options._replace(names=(registry_of_home().get(arguments.agent).name,))

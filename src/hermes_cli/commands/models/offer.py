@@ -1,28 +1,53 @@
-"""Offers the built-in model to interactive users without a configured model."""
+"""Offers a model to interactive users without one: that of hermes-agent, or the built-in one."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hermes_agent.local import built_in
 from hermes_cli.output import confirm
 from hermes_conversation import agent_factory
+from hermes_conversation.moving.home import offered_home
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import NoModelError
 
 if TYPE_CHECKING:
     from hermes_cli.output import CommandOutput
+    from hermes_conversation.moving.home import OriginalHome
+    from hermes_core.config.file import Settings
+
+ORIGINAL_FOUND: Final = (
+    "Settings of hermes-agent are in {path}: `hermes import hermes-agent` takes them over."
+)
 
 
 def require_model(model: str, out: CommandOutput) -> None:
     """Raise NoModelError unless a model is available or the user installs one."""
     try:
         agent_factory.model_chain(ConfigFile.of_home().settings(), model)
-    except NoModelError:
+    except NoModelError as error:
+        home = offered_home()
         if not (sys.stdin.isatty() and out.is_watched):
-            raise
-        _offer(out)
+            if home is None:
+                raise
+            raise NoModelError(f"{error} {ORIGINAL_FOUND.format(path=home.path)}") from error
+        if home is None or not _move(home, out):
+            _offer(out)
+
+
+def offer_original(settings: Settings, out: CommandOutput) -> bool:
+    """Offer the settings of hermes-agent before a model is chosen; whether there is one now."""
+    home = None if settings.get_str("llm.model") else offered_home()
+    return home is not None and _move(home, out)
+
+
+def _move(home: OriginalHome, out: CommandOutput) -> bool:
+    """Offer to move from hermes-agent; whether a model is configured then."""
+    from hermes_cli.commands.imports import original_home  # noqa: PLC0415 - only on the first start
+
+    is_moved = original_home.offer(home, out)
+    return is_moved and bool(ConfigFile.of_home().settings().get_str("llm.model"))
 
 
 def _offer(out: CommandOutput) -> None:

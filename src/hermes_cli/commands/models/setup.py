@@ -10,7 +10,8 @@ from hermes_agent.local import built_in
 from hermes_agent.providers import selection
 from hermes_agent.providers.default_model import save_choice
 from hermes_agent.providers.selection import ModelChoice
-from hermes_cli.commands.models import command
+from hermes_cli.commands.models import command, offer
+from hermes_conversation.moving.home import offered_home
 from hermes_core.command_name import command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
@@ -60,9 +61,14 @@ def run(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Ask for the choice, test it, save it."""
     if not (sys.stdin.isatty() and out.is_terminal):
         out.hint(NON_INTERACTIVE_HELP.rstrip())
+        home = offered_home()
+        if home is not None:
+            out.hint(offer.ORIGINAL_FOUND.format(path=home.path))
         return 2
     config = ConfigFile.of_home()
     try:
+        if offer.offer_original(config.settings(), out):
+            return 0
         choice = _ask_for_choice(out, config.settings())
         if not _test_choice(choice, out):
             out.text("Nothing was changed.")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ORIGIN: Final = "hermes-agent:{id}"
 FILE: Final = "cron/jobs.json"
+NOT_IMPORTED: Final = "not imported"
 OWN_TARGETS: Final = {"", "local", "none"}  # the result is only stored
 STILL_RUNNING: Final = (
     "Stop the gateway of hermes-agent or remove the jobs there: otherwise both run them."
@@ -77,7 +78,8 @@ def _is_job(entry: object) -> bool:
 def _job(entry: dict[str, Any], number: int) -> OriginalJob:
     prompt = str(entry.get("prompt") or "").strip()
     name = str(entry.get("name") or scheduled_jobs.short_name(prompt) or f"job {number}")
-    skills = entry.get("skills") or ([entry["skill"]] if entry.get("skill") else [])
+    skill = entry.get("skill")
+    skills = entry.get("skills") or ([skill] if skill else [])
     if prompt and isinstance(skills, list) and skills:
         prompt = f"Use the skills {', '.join(map(str, skills))}.\n\n{prompt}"
     schedule = _schedule(entry.get("schedule"))
@@ -112,8 +114,9 @@ def _schedule(written: object) -> str:
     kind = written.get("kind")
     if kind == "cron":
         return str(written.get("expr") or "")
-    if kind == "interval" and written.get("minutes"):
-        return f"every {written['minutes']} minutes"
+    minutes = written.get("minutes")
+    if kind == "interval" and minutes:
+        return f"every {minutes} minutes"
     if kind in {"once", "at"}:
         return str(written.get("run_at") or "")
     return str(written.get("display") or "")
@@ -152,7 +155,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if not found:
         raise UsageError(f"No jobs of hermes-agent: {jobs_path()} does not exist or is empty.")
     with SessionDB(purge_hook=keep_facts) as db:
-        results = [(item, _take_over(db, item, is_dry=arguments.dry_run)) for item in found]
+        results = [(item, take_over(db, item, is_dry=arguments.dry_run)) for item in found]
     if arguments.json:
         out.json(
             [{"id": item.entry_id, "name": item.name, "result": text} for item, text in results]
@@ -165,11 +168,12 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def _take_over(db: SessionDB, item: OriginalJob, *, is_dry: bool) -> str:
+def take_over(db: SessionDB, item: OriginalJob, *, is_dry: bool) -> str:
+    """Make a job of an entry, once; what was done, in words."""
     if db.schedules.is_imported(item.origin):
         return "imported before"
     if item.problem:
-        return f"not imported: {item.problem}"
+        return f"{NOT_IMPORTED}: {item.problem}"
     request = JobRequest(
         item.schedule,
         item.prompt,
@@ -185,7 +189,7 @@ def _take_over(db: SessionDB, item: OriginalJob, *, is_dry: bool) -> str:
     try:
         job = scheduled_jobs.create_job(db, requester, request)
     except UsageError as error:
-        return f"not imported: {error}"
+        return f"{NOT_IMPORTED}: {error}"
     return f"imported as job {job.job_id} ({job.state})"
 
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes_cli import history, output_settings
-from hermes_cli.filters import add_filters, session_filter
+from hermes_cli.filters import add_filters, parse_positive, session_filter
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core.errors import StoreUnavailableError
 
@@ -33,6 +33,7 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         run=browse,
     )  # fmt: skip
     add_filters(parser)
+    parser.add_argument("--limit", type=parse_positive, help="maximum number (default: no limit)")
     add_json_option(parser)
 
 
@@ -49,7 +50,9 @@ def browse(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if output_settings.color_setting(out.note) == "never":
         os.environ["NO_COLOR"] = "1"  # read by the toolkit
     with history.open_for_writing() as db:
-        sessions = BrowserSessions(db, session_filter(arguments), history.deliver_events)
+        sessions = BrowserSessions(
+            db, session_filter(arguments), history.deliver_events, arguments.limit
+        )
         app = BrowserApp(sessions, terminal_driver.TerminalDriver)
         row = app.run()
     if row is None:

@@ -42,7 +42,8 @@ def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
                         help="file, folder, or - for standard output (default)")  # fmt: skip
     parser.add_argument("--format", choices=("jsonl", "md", "html"),
                         help="format (default: by the suffix of OUT, else jsonl)")  # fmt: skip
-    parser.add_argument("--session", metavar="ID", help="export only this conversation")
+    parser.add_argument("--session", "--session-id", metavar="ID",
+                        help="export only this conversation")  # fmt: skip
     parser.add_argument("--lineage", action="store_true",
                         help="with --session: include its ancestors and continuations")  # fmt: skip
     add_filters(parser)

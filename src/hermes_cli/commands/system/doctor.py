@@ -30,6 +30,9 @@ examples:
 
 Exit code 0: all checks passed. 1: at least one check failed; its line names the remedy.
 """
+UNKNOWN_SETTING = "unknown setting"
+FEW_SETTINGS = 3  # more are counted instead of listed
+MAX_SECTIONS = 12
 STATUS_SIGNS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "failed": ("✗", "red")}
 
 
@@ -81,7 +84,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
     if arguments.fix and history_exists() and not check_disk():
         fix(out)
-    checks: list[Check] = [check_python(), check_config(), *check_disk(), check_sandbox()]
+    checks: list[Check] = [check_python(), *check_config(), *check_disk(), check_sandbox()]
     checks += check_command_analysis()
     checks += health.examine(state_db_path())
     checks += check_chats()
@@ -113,14 +116,32 @@ def check_python() -> CheckResult:
     return CheckResult("python", "ok", text)
 
 
-def check_config() -> CheckResult:
-    """Check the settings."""
+def check_config() -> list[CheckResult]:
+    """Check the settings; those that are not used are listed together."""
     problems = ConfigFile.of_home().check()
-    status = "failed" if any(each.is_error for each in problems) else "warning"
-    if problems:
-        detail = " ".join(each.message for each in problems)
-        return CheckResult("settings", status, detail, f"Edit {config_path()}")
-    return CheckResult("settings", "ok", str(config_path()))
+    errors = [each.message for each in problems if each.is_error]
+    warnings = [each for each in problems if not each.is_error]
+    unknown = [each.name for each in warnings if each.message.startswith(UNKNOWN_SETTING)]
+    others = [each.message for each in warnings if not each.message.startswith(UNKNOWN_SETTING)]
+    if len(unknown) <= FEW_SETTINGS:
+        others = [each.message for each in warnings]
+        unknown = []
+    advice = f"Edit {config_path()}"
+    results = [CheckResult("settings", "failed", text, advice) for text in errors]
+    results += [CheckResult("settings", "warning", text, advice) for text in others]
+    if unknown:
+        results.append(_unused_settings(unknown))
+    return results or [CheckResult("settings", "ok", str(config_path()))]
+
+
+def _unused_settings(names: list[str]) -> CheckResult:
+    sections = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    shown = ", ".join(sections[:MAX_SECTIONS]) + (" …" if len(sections) > MAX_SECTIONS else "")
+    advice = (
+        "List them: hermes config check. If they are of hermes-agent: hermes import hermes-agent"
+    )
+    detail = f"{len(names)} not used here, in the sections {shown}"
+    return CheckResult("settings", "warning", detail, advice)
 
 
 def check_disk() -> list[CheckResult]:

@@ -257,8 +257,9 @@ def _check_is_writable(columns: Columns, path: Path) -> None:
         raise StoreUnavailableError(
             f"{path} was written by a release of hermes-agent before schema {OLDEST_WRITABLE} and "
             f"can only be read (missing columns: {', '.join(missing)}). Start a current "
-            "hermes-agent once to update the file, or move its conversations with "
-            "`hermes sessions export` and `hermes sessions import`."
+            "hermes-agent once to update the file, or move into another folder: "
+            f"`HERMES_HOME=~/.hermes-new hermes import hermes-agent {path.parent}` (or with "
+            "`hermes sessions export` and `hermes sessions import`)."
         )
 
 

@@ -30,11 +30,16 @@ class BrowserSessions:
     """Reads and changes the conversations that match the filters of the command."""
 
     def __init__(
-        self, db: SessionDB, filters: ListFilters, on_change: Callable[[SessionDB], None]
+        self,
+        db: SessionDB,
+        filters: ListFilters,
+        on_change: Callable[[SessionDB], None],
+        max_rows: int | None = None,
     ) -> None:
         self._db = db
         self._filters = filters
         self._on_change = on_change
+        self._max_rows = max_rows
 
     def first(self, *, with_archived: bool = False) -> list[ListedSession]:
         """The rows of the first screen."""
@@ -47,6 +52,10 @@ class BrowserSessions:
             start += len(rows)
 
     def _page(self, limit: int, offset: int, with_archived: bool) -> list[ListedSession]:
+        if self._max_rows is not None:
+            limit = min(limit, self._max_rows - offset)
+            if limit <= 0:
+                return []
         return self._db.lists.sessions(
             **self._filters,
             limit=limit,

@@ -1,0 +1,166 @@
+"""Settings of hermes-agent that have an equivalent here; the others are listed with a reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hermes_conversation.moving.access import ADMINS_KEY, LIST_KEYS
+from hermes_conversation.moving.home import CONFIG_NAME, MODEL_SECTION
+from hermes_conversation.moving.items import ItemState, MoveItem
+from hermes_conversation.moving.model import FALLBACKS, MODEL_KEYS
+from hermes_conversation.moving.secrets import TOKENS
+from hermes_core.config.settings import BLOCKS, SETTINGS
+from hermes_core.config.values import find_setting, format_value, parse_value
+from hermes_core.errors import ConfigError
+from hermes_core.json_values import JsonObject, JsonValue, object_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_conversation.moving.items import MoveContext
+
+KIND: Final = "setting"
+READ_AS_IT_IS: Final = "read from config.yaml as it is"
+# Names that both programs use with the same meaning.
+SAME: Final = (
+    "session_reset.mode", "session_reset.at_hour", "session_reset.idle_minutes",
+    "sessions.auto_prune", "sessions.retention_days", "gateway.max_concurrent_sessions",
+    "gateway.group_sessions_per_user", "gateway.thread_sessions_per_user",
+    "gateway.unauthorized_dm_behavior", "gateway.session_store_max_age_days",
+)  # fmt: skip
+# Its name, and ours.
+TRANSLATED: Final = {
+    "timezone": "display.timezone",
+    "display.busy_input_mode": "agent.busy_input",
+    "agent.restart_drain_timeout": "gateway.drain_seconds",
+    "max_concurrent_sessions": "gateway.max_concurrent_sessions",
+    "group_sessions_per_user": "gateway.group_sessions_per_user",
+    "thread_sessions_per_user": "gateway.thread_sessions_per_user",
+    "unauthorized_dm_behavior": "gateway.unauthorized_dm_behavior",
+}
+# What other parts of the move read: sections, and keys of sections.
+OTHER_SECTIONS: Final = frozenset({*FALLBACKS, "custom_providers", "providers"})
+OTHER_KEYS: Final = {
+    MODEL_SECTION: MODEL_KEYS,
+    **dict.fromkeys(TOKENS, frozenset({*LIST_KEYS, ADMINS_KEY})),
+}
+SECRET_KEYS: Final = frozenset({"token", "api_key"})
+NO_EQUIVALENT: Final = "no such setting here"
+REASONS: Final = {
+    "agent": "turns are limited by time and budget here (agent.idle_seconds, agent.turn_seconds)",
+    "approvals": "permissions are modes and rules here: hermes permissions",
+    "auxiliary": "side tasks use the default model here",
+    "browser": "no browser tool here; an MCP server can provide one",
+    "compression": "older messages are summarized when the context window is full; not adjustable",
+    "delegation": "sub-agents are not adjustable here",
+    "display": "the display has settings of its own: hermes config list",
+    "hooks": "shell hooks are not available here; write a plugin",
+    "memory": "memory files are limited as in hermes-agent; only memory.review_turns is adjustable",
+    "plugins": "plugins run code: enable each one with hermes plugins enable NAME",
+    "quick_commands": "not available here; a plugin can add commands",
+    "stt": "set gateway.transcribe_command or gateway.transcribe_url",
+    "terminal": "commands run on this machine in a sandbox; other places are not available here",
+    "toolsets": "the agent's tools are fixed here; see hermes permissions",
+    "tts": "not available here",
+    "voice": "not available here",
+}
+
+
+def plan_settings(context: MoveContext) -> Iterator[MoveItem]:
+    """The settings of config.yaml, except the model."""
+    home = context.home
+    if home.problem:
+        yield MoveItem(KIND, CONFIG_NAME, ItemState.SKIP, home.problem)
+    written = _flatten(home.config)
+    for theirs, ours in _pairs(written):
+        yield _item(context, theirs, ours, written[theirs])
+    for name in BLOCKS:
+        if object_in(home.config, name):
+            yield _block(context, name)
+    yield from _not_taken(written)
+
+
+def _flatten(config: JsonObject) -> dict[str, JsonValue]:
+    """Settings by name: `section.key`, or the name of a plain value."""
+    written: dict[str, JsonValue] = {}
+    for section, block in config.items():
+        if isinstance(block, dict) and section not in BLOCKS:
+            written |= {f"{section}.{key}": value for key, value in block.items()}
+        elif section not in BLOCKS:
+            written[section] = block
+    return written
+
+
+def _pairs(written: dict[str, JsonValue]) -> Iterator[tuple[str, str]]:
+    """Their names with ours, for the settings that are written."""
+    for theirs, ours in ({name: name for name in SAME} | TRANSLATED).items():
+        if written.get(theirs) is not None:
+            yield theirs, ours
+
+
+def _item(context: MoveContext, theirs: str, ours: str, value: JsonValue) -> MoveItem:
+    config = context.config
+    if context.home.is_in_place and theirs == ours:
+        return MoveItem(KIND, theirs, ItemState.HERE, READ_AS_IT_IS)
+    try:
+        wanted = format_value(parse_value(find_setting(SETTINGS, ours), value, CONFIG_NAME))
+        entry = config.entry(ours)
+    except ConfigError as error:
+        return MoveItem(KIND, theirs, ItemState.SKIP, str(error))
+    if entry.text == wanted:
+        return MoveItem(KIND, theirs, ItemState.HERE, f"{ours} has this value")
+    if entry.source != "default":
+        reason = f"{ours} is set here to {entry.text}"
+        return MoveItem(KIND, theirs, ItemState.SKIP, reason)
+
+    def save() -> None:
+        config.set(ours, wanted)
+
+    return MoveItem(KIND, theirs, ItemState.TAKE, f"as {ours} = {wanted}", save)
+
+
+def _block(context: MoveContext, name: str) -> MoveItem:
+    """A section whose names the user has chosen; it is copied if it is missing here."""
+    if context.home.is_in_place:
+        return MoveItem(KIND, name, ItemState.HERE, READ_AS_IT_IS)
+    block = _without_secrets(object_in(context.home.config, name))
+    here = context.config.block(name)
+    if here == block:
+        return MoveItem(KIND, name, ItemState.HERE, "the same here")
+    if here:
+        reason = "the section exists here; compare and merge by hand"
+        return MoveItem(KIND, name, ItemState.SKIP, reason)
+
+    def save() -> None:
+        context.config.add_block(name, block)
+
+    return MoveItem(KIND, name, ItemState.TAKE, f"section with {', '.join(block)}", save)
+
+
+def _without_secrets(block: JsonObject) -> JsonObject:
+    """A copy without tokens, which are saved in `.env`."""
+    return {
+        name: {key: item for key, item in value.items() if key not in SECRET_KEYS}
+        if isinstance(value, dict)
+        else value
+        for name, value in block.items()
+    }
+
+
+def _not_taken(written: dict[str, JsonValue]) -> Iterator[MoveItem]:
+    """What has no equivalent, grouped by section."""
+    ours = {setting.name for setting in SETTINGS}
+    taken = {theirs for theirs, _ in _pairs(written)}
+    groups: dict[str, list[str]] = {}
+    for name, value in written.items():
+        section = name.partition(".")[0]
+        key = name.partition(".")[2]
+        is_elsewhere = section in OTHER_SECTIONS or key in OTHER_KEYS.get(section, ())
+        if name in taken | ours or is_elsewhere or value is None or name == MODEL_SECTION:
+            continue
+        groups.setdefault(section, []).append(name)
+    for section, names in groups.items():
+        reason = REASONS.get(section, NO_EQUIVALENT)
+        if section in TOKENS:
+            reason = f"options of a platform are in platforms.{section} here"
+        yield MoveItem(KIND, ", ".join(names), ItemState.SKIP, reason)
