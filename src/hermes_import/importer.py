@@ -97,6 +97,7 @@ class AgentImport:
         self._options = options or ImportOptions()
         self._on_progress = on_progress
         self._batch = Batch()
+        self._started_at = db.clock.now()
         self._new: set[str] = set()
         self._extended: set[str] = set()
         self.report = ImportReport(source.name)
@@ -179,7 +180,9 @@ class AgentImport:
             return
         if not batch.parts and not batch.units:
             return
-        for result in self._db.imports.store(self._source.name, batch.parts, batch.units):
+        for result in self._db.imports.store(
+            self._source.name, batch.parts, batch.units, run_started_at=self._started_at
+        ):
             self._count(result)
 
     def _count_only(self, batch: Batch) -> None:

@@ -193,3 +193,16 @@ def test_two_imports_at_once_store_each_message_once(
     assert len(db.lists.sessions(limit=100)) == 21
     assert db.engine.read(lambda r: r.value("SELECT count(*) FROM messages")) == 42
     assert db.engine.read(lambda r: r.value("SELECT sum(input_tokens) FROM sessions")) == 210
+
+
+def test_a_long_conversation_that_had_ended_is_imported_without_an_event(
+    db: SessionDB, tmp_path: Path
+) -> None:
+    file = ClaudeFile(tmp_path / "ada")
+    for number in range(600):
+        file.exchange(f"question {number}", "Answer.")
+    import_from(db, file.home)
+    row = db.get_session(f"claude-code-{file.session_id}")
+    assert row is not None
+    assert (row["message_count"], row["ended_at"]) == (1200, pytest.approx(file.now))
+    assert db.boundaries.recent() == []

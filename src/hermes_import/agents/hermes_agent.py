@@ -7,7 +7,6 @@ it was written to since; a row is identified by its session and its number there
 from __future__ import annotations
 
 import json
-import weakref
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
@@ -109,6 +108,17 @@ class HermesAgent:
         del root
         return []
 
+    def polled(self, root: Path) -> list[Path]:
+        """None, as above."""
+        del root
+        return []
+
+    def close(self) -> None:
+        """Close the database."""
+        if self._history is not None:
+            self._history.close()
+            self._history = None
+
     def read(self, unit: Unit, before: UnitState | None) -> SessionReading | SnapshotReading:
         """Read a session."""
         if unit.path.name == FILE_NAME:
@@ -119,8 +129,8 @@ class HermesAgent:
         """The database, which stays open for all sessions."""
         current = self._history
         if current is None or current.path != database or not current.is_current:
+            self.close()
             current = self._history = OriginalHistory(database)
-            weakref.finalize(self, current.close)
         return current
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Final
 
 from hermes_state.imports import storing
@@ -73,17 +74,23 @@ class ImportRepository(Repository):
         agent: str,
         parts: Sequence[tuple[str, ImportedPart, bool]],
         units: Sequence[StoredUnit] = (),
+        *,
+        run_started_at: float = math.inf,
     ) -> list[PartResult]:
         """Store parts of conversations in one transaction.
 
         Each part has the path that it was read from, and whether more of the conversation is
         expected soon. Messages that are stored already, here or in another conversation, are
-        not stored or counted again. *units* are those that are completely read with them.
+        not stored or counted again. *units* are those that are completely read with them. A
+        conversation that was first stored since *run_started_at* had ended before: its end is
+        not announced.
         """
 
         def store(tx: Tx) -> list[PartResult]:
             results = [
-                storing.PartStorage(tx, self.ids, agent, path, part).store(is_live=is_live)
+                storing.PartStorage(tx, self.ids, agent, path, part).store(
+                    is_live=is_live, run_started_at=run_started_at
+                )
                 for path, part, is_live in parts
             ]
             now = tx.clock.now()

@@ -83,6 +83,7 @@ END_SILENTLY = """
     UPDATE sessions SET ended_at = ?, end_reason = ? WHERE id = ? AND ended_at IS NULL
 """
 ENDED_AT = "SELECT ended_at FROM sessions WHERE id = ?"
+IMPORTED_AT = "SELECT imported_at FROM hermes_imported_session WHERE session_id = ?"
 LAST_RECORD = "SELECT last_record_at FROM hermes_imported_session WHERE session_id = ?"
 UNCOUNT_COPIES = """
     UPDATE hermes_session_index SET lifetime_messages = lifetime_messages - ? WHERE session_id = ?
@@ -151,8 +152,11 @@ class PartStorage:
         self._spent: list[ImportedUsage] = []
         self._changed = False  # rows that were stored before
 
-    def store(self, *, is_live: bool) -> PartResult:
-        """Store what is new; a conversation that is not *is_live* has ended."""
+    def store(self, *, is_live: bool, run_started_at: float) -> PartResult:
+        """Store what is new; a conversation that is not *is_live* has ended.
+
+        *run_started_at* is when the import started: earlier parts may be of the same run.
+        """
         known_as = self._tx.value(FIND_SESSION, (self._agent, self._conversation.native_id))
         is_new = known_as is None
         if known_as is not None:
@@ -173,7 +177,8 @@ class PartStorage:
             record_change(self._tx, self._session_id)
         self._add_usage()
         if self._part.is_last:
-            self._end(is_new=is_new, is_live=is_live)
+            is_first = self._tx.value(IMPORTED_AT, (self._session_id,)) >= run_started_at
+            self._end(is_new=is_first, is_live=is_live)
         new = self._added - self._copies
         return PartResult(self._session_id, is_new, new, self._copies + self._inherited)
 
