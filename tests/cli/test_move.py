@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from support.command_line import Hermes
+    from support.postgres import PostgresServer
 
 
 @pytest.fixture(autouse=True)
@@ -220,8 +221,15 @@ def test_it_asks_on_a_terminal_and_without_one_needs_a_yes(
     assert not (hermes_home / "config.yaml").exists()
 
 
-@pytest.mark.skipif(not IS_ON_POSTGRES, reason="the history is in the folder")
-def test_in_place_the_history_is_taken_into_a_database(hermes: Hermes, in_place: Path) -> None:
+def test_in_place_the_history_is_taken_into_a_database(
+    hermes: Hermes, in_place: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with postgres.history() as url:
+        monkeypatch.setenv("HERMES_STORE_URL", url)
+        take_into_database(hermes, in_place)
+
+
+def take_into_database(hermes: Hermes, in_place: Path) -> None:
     before = file_hashes(in_place)
     found = items(hermes("import", "hermes-agent", "--yes", "--json").out)
     assert found["history", "state.db"] == ("taken", "1 conversation, 2 messages")
