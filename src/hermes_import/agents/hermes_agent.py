@@ -14,8 +14,9 @@ from hermes_core.errors import UsageError
 from hermes_core.json_values import object_in, objects_in, text_in
 from hermes_core.paths import hermes_home
 from hermes_import.contents import title_of
+from hermes_import.export_files import ExportFiles
 from hermes_import.files import file_unit
-from hermes_import.sources import Unit, by_creation
+from hermes_import.sources import Unit
 from hermes_import.times import seconds_of
 from hermes_state.imports.original_history import FILE_NAME, OriginalHistory
 from hermes_state.imports.repository import ORIGINAL_AGENT
@@ -32,7 +33,7 @@ from hermes_state.sessions.usage import COSTS, COUNTERS
 from hermes_state.store_settings import store_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from hermes_core.json_values import JsonObject
@@ -55,19 +56,17 @@ OWN_HOME: Final = (
 )
 
 
-class HermesAgent:
-    """A home of hermes-agent, or its `state.db`."""
+class HermesAgent(ExportFiles):
+    """A home of hermes-agent, or its `state.db`.
+
+    It is given by its path, as an export is: its folder may be that of Hermes.
+    """
 
     name: ClassVar[str] = ORIGINAL_AGENT
     label: ClassVar[str] = "hermes-agent"
 
     def __init__(self) -> None:
         self._history: OriginalHistory | None = None
-
-    def roots(self, home: Path, environ: Mapping[str, str]) -> list[Path]:
-        """None: the folder of hermes-agent may be that of Hermes, so its path is given."""
-        del home, environ
-        return []
 
     def root_at(self, path: Path) -> Path | None:
         """The home with a `state.db`, or that file; UsageError for the folder of Hermes itself."""
@@ -93,25 +92,6 @@ class HermesAgent:
             if unit is not None and session_id:
                 known.add(session_id)
                 yield unit._replace(unit_id=_unit_id(database, session_id))
-
-    def units_at(self, root: Path, paths: Iterable[Path]) -> Iterator[Unit]:
-        """All units: a changed database says nothing about its sessions."""
-        del paths
-        return self.units(root)
-
-    def in_order(self, units: list[Unit]) -> list[Unit]:
-        """The sessions by age, so that a parent is stored before its branches."""
-        return by_creation(units)
-
-    def watched(self, root: Path) -> list[Path]:
-        """None: it is imported when the user asks for it."""
-        del root
-        return []
-
-    def polled(self, root: Path) -> list[Path]:
-        """None, as above."""
-        del root
-        return []
 
     def close(self) -> None:
         """Close the database."""
