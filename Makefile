@@ -17,7 +17,7 @@ PARALLEL := -n $(shell expr $(CORES) \* 2)
 QUICK := tests/core tests/state tests/docs tests/plugins tests/agent/permissions
 
 # Tests of the store, and of what uses it, that need no SQLite file.
-ON_POSTGRES := tests/state tests/conversation tests/plugins tests/tui_gateway tests/agent/test_turn.py \
+ON_POSTGRES := tests/state tests/conversation tests/imports tests/plugins tests/tui_gateway tests/agent/test_turn.py \
 	tests/gateway/test_inbox.py tests/gateway/test_outbox.py tests/gateway/test_service.py \
 	tests/gateway/test_boundaries.py tests/gateway/test_deduplication.py \
 	tests/gateway/test_input_during_turn.py tests/gateway/test_deletions.py tests/gateway/test_handoff.py \
