@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 BROKEN_PIPE_EXIT_CODE = 141  # what a shell reports for a program that SIGPIPE ended
 INTERRUPTED_EXIT_CODE = 130
 DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM})
+PRINT_OPTIONS = frozenset({"-p", "--print"})
 TUI_OPTIONS = frozenset(
     {"-c", "--continue", "-r", "--resume", "--model", "--source", "--no-daemon"}
 )  # fmt: skip
@@ -87,6 +89,7 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
     arguments = list(arguments)
     if _starts_tui(arguments):
         arguments = ["tui", *arguments]
+    arguments = _as_question(arguments)
     command = next((each for each in arguments if not each.startswith("-")), None)
     if command or not arguments:
         # The imports below may load SQLite: the process must have exactly one copy, ours.
@@ -129,6 +132,29 @@ def _starts_tui(arguments: Sequence[str]) -> bool:
         is_able = os.environ.get("TERM", "") not in {"", "dumb"}
         return is_able and sys.stdin.isatty() and sys.stdout.isatty()
     return arguments[0].partition("=")[0] in TUI_OPTIONS
+
+
+def _as_question(arguments: list[str]) -> list[str]:
+    """The command line of a question, if it is one: `hermes "text"`, `-p`, piped text."""
+    if not arguments:
+        if sys.stdin.isatty() and sys.stdout.isatty():  # a terminal without cursor control
+            return ["chat"]
+        return ["chat"] if _has_piped_text() else []
+    first = arguments[0]
+    if first in PRINT_OPTIONS:
+        has_text = len(arguments) > 1 and not arguments[1].startswith("-")
+        return ["chat", "-q", *(arguments[1:] if has_text else ["-", *arguments[1:]])]
+    is_text = not first.startswith("-") and any(letter.isspace() for letter in first)
+    return ["chat", "-q", *arguments] if is_text else arguments
+
+
+def _has_piped_text() -> bool:
+    """Whether standard input is a pipe or a file; neither a device nor closed."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
 def _run_plugin_command(arguments: Sequence[str], out: CommandOutput) -> int | None:

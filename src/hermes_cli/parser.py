@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 from hermes_cli.output import terminal_columns
 from hermes_core import __version__
@@ -112,9 +112,12 @@ COMMANDS = (
     ),
 )
 
+QUESTION_DEST: Final = "command"  # of the action that takes the first word
 EXAMPLES = """\
 examples:
   hermes                        start the full-screen terminal UI
+  hermes "what is this?"        ask one question and print the answer
+  git diff | hermes -p "review this"
   hermes -c                     continue the most recent conversation in this folder
   hermes sessions list          list the most recent conversations
   hermes sessions show last     print the most recent conversation
@@ -132,6 +135,27 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=min(terminal_columns(), 100) - 2, max_help_position=28)
 
 
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose error for an unknown word names the nearest one instead of all."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        if not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - there is no other name
+            super()._check_value(action, value)
+            return
+        import difflib  # noqa: PLC0415 - only for errors
+
+        near = difflib.get_close_matches(str(value), action.choices, n=1)
+        if near:
+            hint = f"did you mean '{near[0]}'?"
+        elif action.dest == QUESTION_DEST:
+            hint = f"see `hermes --help`. To ask the agent: hermes -p '{value}'"
+        else:
+            hint = f"choose from {', '.join(action.choices)}"
+        raise argparse.ArgumentError(None, with_command_name(f"unknown command '{value}': {hint}"))
+
+
 def build_parser(
     command: str | None, *, is_complete: bool = False, is_alone: bool = False
 ) -> argparse.ArgumentParser:
@@ -140,7 +164,7 @@ def build_parser(
     With *is_alone* it knows no other command: creating all of them takes longer than most
     commands.
     """
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = CommandParser(
         prog=command_name(),
         description="Hermes is a personal AI agent that saves every conversation.",
         epilog=with_command_name(EXAMPLES),
@@ -148,7 +172,9 @@ def build_parser(
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        title="commands", metavar="COMMAND", required=True, dest=QUESTION_DEST
+    )
     named = [each for each in COMMANDS if each.name == command]
     for each in named if named and is_alone else COMMANDS:
         child = add_command(commands, each.name, each.help)

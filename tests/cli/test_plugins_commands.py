@@ -192,7 +192,7 @@ def test_the_command_of_a_disabled_plugin_is_removed(hermes: Hermes) -> None:
     hermes("plugins", "disable", "dice")
     result = hermes("dice")
     assert result.code == 2
-    assert "invalid choice" in result.err
+    assert "unknown command 'dice'" in result.err
 
 
 def test_a_plugin_that_fails_to_load_is_named_when_a_command_is_missing(

@@ -29,7 +29,7 @@ EXAMPLES = """\
 examples:
   hermes chat                            start an interactive chat
   hermes chat -q "what is in this folder?"
-  git diff | hermes chat -q "review this" -
+  git diff | hermes chat -q "review this"
   hermes chat < question.txt             ask the question in a file and print the answer
   hermes chat -c                         continue the most recent conversation here
   hermes chat -r 20260105_1200 -q "and?"  continue a conversation by ID
@@ -38,6 +38,7 @@ examples:
   hermes chat -q "explain this" --mode plan    change nothing
   hermes chat -q "publish it" --allow network --allow 'run: git push origin main'
 """
+STDIN = "-"
 NO_QUESTION = 'No question given: stdin is empty and is not a terminal. Use `hermes chat -q "…"`.'
 
 
@@ -58,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="ask one question, print the answer and exit",
     )
     parser.add_argument(
-        "context", nargs="?", choices=["-"], help="- appends standard input to the question"
+        "words", nargs="*", metavar="WORD", help="the question; - stands for standard input"
     )
     add_conversation_options(parser, "cli")
     add_json_option(parser)
@@ -108,9 +109,11 @@ def _warn_of_demo_model(conversation: Conversation, out: CommandOutput, *, is_js
 def _question(arguments: argparse.Namespace) -> str | None:
     """The question with piped input; None for an interactive chat."""
     is_terminal = sys.stdin.isatty()
-    piped = "" if is_terminal and arguments.context != "-" else sys.stdin.read().strip()
-    if arguments.question and piped:
-        return f"{arguments.question}\n\n{piped}"
-    if not (arguments.question or piped or is_terminal):
+    words = [arguments.question or "", *arguments.words]
+    takes_input = STDIN in words
+    text = " ".join(word for word in words if word not in {"", STDIN})
+    piped = "" if is_terminal and not takes_input else sys.stdin.read().strip()
+    question = "\n\n".join(part for part in (text, piped) if part)
+    if not question and (takes_input or not is_terminal):
         raise UsageError(NO_QUESTION)
-    return arguments.question or piped or None
+    return question or None
