@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.turn import AnswerHook
     from hermes_agent.turn_deadline import TurnLimits
-    from hermes_agent.turn_hooks import HookInvoker
+    from hermes_agent.turn_hooks import HookInvoker, TurnPlugins
     from hermes_state import SessionDB
     from hermes_state.delivery.leases import Lease
 
@@ -107,6 +107,7 @@ class AIAgent:
         system_prompt: str = "",
         prompter: Any = None,
         announce: HookInvoker = no_plugins,
+        plugins: TurnPlugins | None = None,
         guard: Guard = no_guard,
         on_finalize: Callable[[list[Message]], object] | None = None,
         build_profile: Callable[[int], AgentProfile] | None = None,
@@ -125,6 +126,7 @@ class AIAgent:
         self._prompt = system_prompt
         self._begun_with: str | None = None  # the system prompt at the start of the last turn
         self._announce = announce
+        self._plugins = plugins
         self._guard = guard
         self._on_finalize = on_finalize
         self._build_profile = (
@@ -176,11 +178,17 @@ class AIAgent:
     # Turns
 
     def turn(
-        self, content: Any, *, on_answer: AnswerHook | None = None, **fields: Any
+        self,
+        content: Any,
+        *,
+        on_answer: AnswerHook | None = None,
+        sender_id: str = "",
+        **fields: Any,
     ) -> Iterator[Event]:
         """Run a turn with a user message; yields its events, the last is TurnFinished.
 
         *on_answer* returns a change that is stored in the same transaction as the answer.
+        Plugins get *sender_id*, the user ID of the person in a chat.
         """
         prompt = NewPrompt(content, fields)
         return self._run_turn(
@@ -189,6 +197,7 @@ class AIAgent:
             ),
             on_answer,
             prompt,
+            sender_id,
         )
 
     def resume(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
@@ -200,13 +209,14 @@ class AIAgent:
         run: Callable[[Turn, bool, int | None], Iterator[Event]],
         on_answer: AnswerHook | None,
         prompt: NewPrompt | None = None,
+        sender_id: str = "",
     ) -> Iterator[Event]:
         if not self._is_turn_expected:
             self._cancel = Cancel()
         self._is_turn_expected = self.has_announced_end = False
         self._apply_profile()
         turn_id = self._store.ids.new()
-        hooks = TurnHooks(self._announce, self._identity(turn_id))
+        hooks = self._hooks(turn_id, sender_id)
         is_new, lease, row_id = self._begin(hooks, prompt)
         finished: TurnFinished | None = None
         last_usage = Usage()
@@ -311,8 +321,11 @@ class AIAgent:
         """Remove and return the steering input that the turn has not read."""
         return join_texts(self._steering.pop_all())
 
-    def _identity(self, turn_id: str) -> TurnIdentity:
-        return TurnIdentity(self.session_id, turn_id, self.session_id, self.model, self.platform)
+    def _hooks(self, turn_id: str, sender_id: str = "") -> TurnHooks:
+        identity = TurnIdentity(
+            self.session_id, turn_id, self.session_id, self.model, self.platform, sender_id
+        )
+        return TurnHooks(self._announce, identity, self._plugins)
 
     def _dependencies(self, hooks: TurnHooks, deadline: TurnDeadline) -> TurnDependencies:
         return TurnDependencies(
@@ -413,7 +426,7 @@ class AIAgent:
                 self.conversation_store.history()
             )
             system: Message = {"role": "system", "content": self._prompt}
-            hooks = TurnHooks(self._announce, self._identity(self._store.ids.new()))
+            hooks = self._hooks(self._store.ids.new())
             self._reviews.start(
                 self._review_dependencies(hooks), [system, *messages], self._provider.close
             )

@@ -61,6 +61,7 @@ class Failed(NamedTuple):
     retry_after: float | None = None
     usage: Usage = Usage()
     cost: float | None = None
+    status_code: int | None = None  # of the HTTP response, if there was one
 
     def __str__(self) -> str:
         return f"{self.message} {self.advice}".strip()

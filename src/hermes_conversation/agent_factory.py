@@ -29,6 +29,7 @@ from hermes_agent.turn_deadline import TurnLimits
 from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_conversation.job_list import PersonsJobs
+from hermes_conversation.plugin_middleware import turn_plugins
 from hermes_conversation.role_limits import (
     OWNER_FOLDER,
     folder_of_role,
@@ -90,6 +91,7 @@ class ConversationOptions(NamedTuple):
     mode: Mode | None = None  # instead of the configured one
     allow: tuple[str, ...] = ()  # permission rules for this conversation
     instructions: str = ""  # of an API client, for the system prompt
+    session_key: str = ""  # of the chat, for plugins
 
 
 class AgentBundle(NamedTuple):
@@ -144,11 +146,12 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     extensions.limit_servers(
         lambda server, folder: approvals.server_policy(server, folder, jobs.temporary)
     )
-    guard = ApprovalGuard(approvals, notify_plugins, options.platform)
+    guard = ApprovalGuard(approvals, notify_plugins, options.platform, options.session_key)
     shared: dict[str, Any] = {
         "platform": options.platform,
         "cwd": cwd,
         "announce": notify_plugins,
+        "plugins": turn_plugins(),
         "guard": guard,
         "limits": TurnLimits(
             settings.get_int("agent.idle_seconds"), settings.get_int("agent.turn_seconds")

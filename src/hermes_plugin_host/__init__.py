@@ -32,3 +32,8 @@ def invoke_hook(name: str, **facts: Any) -> list[Any]:
         for outcome in outcomes
         if not outcome.is_failure and outcome.result is not None
     ]
+
+
+def has_hook(name: str) -> bool:
+    """Whether a plugin has registered for a hook."""
+    return bool(active().callbacks(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hermes_core.errors import PluginError
 from hermes_core.hooks import HOOKS
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MIDDLEWARE_KINDS: Final = ("tool_request", "tool_execution")
+
 
 @dataclass(frozen=True)
 class PluginSlashCommand:
     """A slash command in conversations: `/name arguments`."""
 
     name: str
-    handler: Callable[[str], str | None]
+    handler: Callable[[str], Any]
     description: str = ""
     args_hint: str = ""
 
@@ -36,8 +38,9 @@ class CliCommand:
 
     name: str
     help: str
-    setup: Callable[[argparse.ArgumentParser], None]
-    handler: Callable[[argparse.Namespace], int | None]
+    setup: Callable[[argparse.ArgumentParser], object] | None
+    handler: Callable[[argparse.Namespace], int | None] | None
+    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ class Registrations:
     """Everything that one plugin has registered."""
 
     hooks: list[tuple[str, Callable[..., Any]]] = field(default_factory=list)
+    middleware: list[tuple[str, Callable[..., Any]]] = field(default_factory=list)
     commands: list[PluginSlashCommand] = field(default_factory=list)
     cli_commands: list[CliCommand] = field(default_factory=list)
     tools: list[PluginTool] = field(default_factory=list)
@@ -103,10 +107,21 @@ class PluginContext:
             )
         self.registered.hooks.append((name, callback))
 
+    def register_middleware(self, kind: str, callback: Callable[..., Any]) -> None:
+        """Run *callback* for tool calls: `tool_request` before, `tool_execution` around them."""
+        if kind not in MIDDLEWARE_KINDS:
+            raise PluginError(
+                f"middleware {kind!r} is not supported: use {' or '.join(MIDDLEWARE_KINDS)}; "
+                "for requests to the model, the hooks pre_api_request and post_api_request"
+            )
+        if not callable(callback):
+            raise PluginError(f"the middleware {kind} is not callable")
+        self.registered.middleware.append((kind, callback))
+
     def register_command(
         self,
         name: str,
-        handler: Callable[[str], str | None],
+        handler: Callable[[str], Any],
         description: str = "",
         args_hint: str = "",
     ) -> None:
@@ -117,12 +132,20 @@ class PluginContext:
     def register_cli_command(
         self,
         name: str,
-        help: str,  # noqa: A002 - the name plugins already use
-        setup_fn: Callable[[argparse.ArgumentParser], None],
-        handler_fn: Callable[[argparse.Namespace], int | None],
+        help: str = "",  # noqa: A002 - the name plugins already use
+        setup_fn: Callable[[argparse.ArgumentParser], object] | None = None,
+        handler_fn: Callable[[argparse.Namespace], int | None] | None = None,
+        description: str = "",
     ) -> None:
-        """Add `hermes name` to the command line."""
-        self.registered.cli_commands.append(CliCommand(name, help, setup_fn, handler_fn))
+        """Add `hermes name` to the command line.
+
+        Without *handler_fn*, *setup_fn* sets one: `parser.set_defaults(func=…)`.
+        """
+        if setup_fn is None and handler_fn is None:
+            raise PluginError(f"the command {name} has neither setup_fn nor handler_fn")
+        self.registered.cli_commands.append(
+            CliCommand(name, help or description, setup_fn, handler_fn, description)
+        )
 
     def register_platform(
         self,

@@ -1,7 +1,8 @@
-"""The manifest of a plugin: `plugin.yaml`."""
+"""The manifest of a plugin: `plugin.yaml`, or that of its dashboard tab."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MANIFEST_NAME: Final = "plugin.yaml"
+DASHBOARD_MANIFEST: Final = "dashboard/manifest.json"
+DASHBOARD_KIND: Final = "dashboard"  # of a plugin that is only a tab
 # The kinds that hermes-agent defines.
 PLUGIN_KINDS: Final = ("standalone", "backend", "exclusive", "platform", "model-provider")
 
@@ -50,6 +53,25 @@ def read_manifest(folder: Path) -> PluginManifest:
         requires_env=_names(values, "requires_env", path),
         provides_tools=_names(values, "provides_tools", path),
         provides_hooks=_names(values, "provides_hooks", path),
+    )
+
+
+def read_dashboard_manifest(folder: Path) -> PluginManifest:
+    """The metadata of a plugin without `plugin.yaml`, from the manifest of its tab.
+
+    The dashboard reports an invalid manifest, so one is not an error here.
+    """
+    try:
+        fields = json.loads((folder / DASHBOARD_MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        fields = {}
+    values = fields if isinstance(fields, dict) else {}
+    return PluginManifest(
+        name=str(values.get("name") or folder.name),
+        version=str(values.get("version") or ""),
+        description=str(values.get("description") or values.get("label") or ""),
+        author=str(values.get("author") or ""),
+        kind=DASHBOARD_KIND,
     )
 
 
