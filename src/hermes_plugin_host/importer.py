@@ -8,6 +8,7 @@ import types
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import PluginError
+from hermes_plugin_host.original import modules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +20,7 @@ def import_file(name: str, path: Path, package_folder: Path | None = None) -> Mo
 
     A SystemExit during the import becomes a PluginError.
     """
+    modules.install()
     _forget(name)
     parent = _parent_package(name)
     locations = None if package_folder is None else [str(package_folder)]

@@ -16,6 +16,8 @@ from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, Callback
 from hermes_plugin_host.context import PluginContext, Registrations
 from hermes_plugin_host.discovery import discover
 from hermes_plugin_host.importer import exit_message, import_file
+from hermes_plugin_host.original import modules
+from hermes_plugin_host.original.tool_registry import registering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -107,12 +109,14 @@ class PluginManager:
     def _register(self, plugin: Plugin) -> None:
         if _is_only_a_tab(plugin.discovered):
             return
-        module = _import_plugin(plugin.discovered)
-        register = getattr(module, "register", None)
-        if not callable(register):
-            raise PluginError("the plugin has no register(ctx) function")
         context = PluginContext(plugin.key, plugin.discovered.manifest)
-        register(context)
+        with registering(context.register_tool):
+            module = _import_plugin(plugin.discovered)
+            register = getattr(module, "register", None)
+            if callable(register):
+                register(context)
+            elif not context.registered.tools:
+                raise PluginError("the plugin has no register(ctx) function")
         plugin.registered = context.registered
         _add_callbacks(self._callbacks, plugin.key, context.registered.hooks)
         _add_callbacks(self._middleware, plugin.key, context.registered.middleware)
@@ -169,6 +173,7 @@ def _is_only_a_tab(found: DiscoveredPlugin) -> bool:
 
 def _import_plugin(found: DiscoveredPlugin) -> ModuleType | Any:
     """Import the plugin: an installed entry point, or a directory with an `__init__.py`."""
+    modules.install()
     if found.entry_point is not None:
         try:
             return found.entry_point.load()
