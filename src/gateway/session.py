@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.routing import entry_rows, routes_file
-from gateway.routing.entries import SessionEntry, expiry_reason, user_zone
+from gateway.routing.entries import SessionEntry, expiry_reason, local_now, user_zone
+from gateway.routing.original_names import OriginalStoreNames
+from gateway.routing.session_context import (
+    SessionContext,
+    build_session_context,
+    build_session_context_prompt,
+)
 from gateway.routing.sources import SessionSource, build_session_key, place_of
 from hermes_core.clock import SystemClock
 from hermes_core.errors import SessionNotFoundError
@@ -30,14 +36,23 @@ if TYPE_CHECKING:
     from gateway.config import GatewayConfig
     from hermes_state.delivery.routes import Route
 
-__all__ = ["SessionEntry", "SessionSource", "SessionStore", "build_session_key"]
+__all__ = [
+    "SessionContext",
+    "SessionEntry",
+    "SessionSource",
+    "SessionStore",
+    "build_session_context",
+    "build_session_context_prompt",
+    "build_session_key",
+    "local_now",
+]
 
 log = logging.getLogger(__name__)
 
 IMPORTED_META_KEY: Final = "gateway_routes_imported"
 
 
-class SessionStore:
+class SessionStore(OriginalStoreNames):
     """The routes by session key."""
 
     def __init__(
@@ -488,8 +503,3 @@ class SessionStore:
             group_sessions_per_user=self.config.group_sessions_per_user,
             thread_sessions_per_user=self.config.thread_sessions_per_user,
         ).encode()
-
-
-def local_now() -> datetime:
-    """The local time without a zone, as entries store it."""
-    return datetime.now()  # noqa: DTZ005 - naive by format

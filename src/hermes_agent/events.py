@@ -49,6 +49,7 @@ class Reply(NamedTuple):
     finish_reason: str
     usage: Usage
     cost: float | None = None  # in dollars, if the provider reports it
+    reasoning_content: str | None = None  # to be sent back with the calls; it may be empty
 
 
 class Failed(NamedTuple):

@@ -259,7 +259,7 @@ class Turn:
                 if number < MAX_REQUESTS:
                     changes += self._final_changes(last, usage)
             text, row_id = last.text, self._store_answer(draft, last, changes)
-            self.messages.append(answer_message(last.text, last.calls))
+            self.messages.append(answer_message(last.text, last.calls, last.reasoning_content))
             deps.hooks.request_completed(fields, usage, received, started_at)
         else:
             text = draft.text()
@@ -299,6 +299,7 @@ class Turn:
                 also=changes,
                 content=reply.text,
                 reasoning=reply.reasoning or None,
+                reasoning_content=reply.reasoning_content,
                 tool_calls=[call.stored() for call in reply.calls] or None,
             )
         except BaseException:

@@ -77,6 +77,7 @@ class MessageEvent:
     timestamp: float = field(default_factory=time.time)
     instructions: str = ""  # of an API client, for the conversation
     continues: tuple[str, int] | None = None  # a conversation and its last message
+    channel_context: str | None = None  # earlier messages of the chat, from the adapter
 
     @property
     def is_in_chat(self) -> bool:
