@@ -16,6 +16,7 @@ from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, Callback
 from hermes_plugin_host.context import PluginContext, Registrations
 from hermes_plugin_host.discovery import discover
 from hermes_plugin_host.importer import exit_message, import_file
+from hermes_plugin_host.installation import libraries
 from hermes_plugin_host.original import modules
 from hermes_plugin_host.original.tool_registry import registering
 
@@ -179,6 +180,7 @@ def _import_plugin(found: DiscoveredPlugin) -> ModuleType | Any:
             return found.entry_point.load()
         except SystemExit as error:
             raise PluginError(exit_message(error)) from error
+    libraries.add_to_import_path(found.key)
     folder = found.folder
     if folder is None or not (folder / "__init__.py").is_file():
         raise PluginError("the plugin has no __init__.py")
