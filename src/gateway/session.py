@@ -400,13 +400,6 @@ class SessionStore(OriginalStoreNames):
         """Set the check for running turns; busy chats do not expire."""
         self._has_active_processes = is_busy
 
-    def suspend_session(self, session_key: str) -> bool:
-        """Suspend a conversation; the next message starts another."""
-        if self.get(session_key) is None:
-            return False
-        self.update_session(session_key, suspended=True)
-        return True
-
     def _put(self, entry: SessionEntry) -> None:
         """Store one entry."""
         self._is_export_due = True

@@ -38,8 +38,8 @@ class OriginalStoreNames:
         raise NotImplementedError
 
     def suspend_session(self, session_key: str) -> bool:
-        """Suspend a conversation."""
-        raise NotImplementedError
+        """Suspend a conversation; the next message starts another."""
+        return self._mark(session_key, suspended=True)
 
     def load_transcript(self, session_id: str) -> list[Message]:
         """The messages of a session as a model gets them."""
