@@ -357,3 +357,10 @@ def _by_platform(data: Any, read: Any) -> Any:
         platform = find_platform(name)
         if platform is not None:
             yield platform, read(config_values.mapping(item))
+
+
+def load_gateway_config() -> GatewayConfig:
+    """The configuration of the gateway, under the name that plugins of hermes-agent use."""
+    from gateway.process.config_loader import config_of_home  # noqa: PLC0415 - it imports this one
+
+    return config_of_home()

@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.routing import entry_rows, routes_file
-from gateway.routing.entries import SessionEntry, expiry_reason, user_zone
+from gateway.routing.entries import SessionEntry, expiry_reason, local_now, user_zone
+from gateway.routing.original_names import OriginalStoreNames
+from gateway.routing.session_context import (
+    SessionContext,
+    build_session_context,
+    build_session_context_prompt,
+)
 from gateway.routing.sources import SessionSource, build_session_key, place_of
 from hermes_core.clock import SystemClock
 from hermes_core.errors import SessionNotFoundError
@@ -30,14 +36,23 @@ if TYPE_CHECKING:
     from gateway.config import GatewayConfig
     from hermes_state.delivery.routes import Route
 
-__all__ = ["SessionEntry", "SessionSource", "SessionStore", "build_session_key"]
+__all__ = [
+    "SessionContext",
+    "SessionEntry",
+    "SessionSource",
+    "SessionStore",
+    "build_session_context",
+    "build_session_context_prompt",
+    "build_session_key",
+    "local_now",
+]
 
 log = logging.getLogger(__name__)
 
 IMPORTED_META_KEY: Final = "gateway_routes_imported"
 
 
-class SessionStore:
+class SessionStore(OriginalStoreNames):
     """The routes by session key."""
 
     def __init__(
@@ -385,13 +400,6 @@ class SessionStore:
         """Set the check for running turns; busy chats do not expire."""
         self._has_active_processes = is_busy
 
-    def suspend_session(self, session_key: str) -> bool:
-        """Suspend a conversation; the next message starts another."""
-        if self.get(session_key) is None:
-            return False
-        self.update_session(session_key, suspended=True)
-        return True
-
     def _put(self, entry: SessionEntry) -> None:
         """Store one entry."""
         self._is_export_due = True
@@ -488,8 +496,3 @@ class SessionStore:
             group_sessions_per_user=self.config.group_sessions_per_user,
             thread_sessions_per_user=self.config.thread_sessions_per_user,
         ).encode()
-
-
-def local_now() -> datetime:
-    """The local time without a zone, as entries store it."""
-    return datetime.now()  # noqa: DTZ005 - naive by format

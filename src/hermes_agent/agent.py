@@ -6,6 +6,7 @@ All state is in the store, so any process can resume the conversation.
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,14 +19,16 @@ from hermes_agent.events import (
     FailureKind,
     Notice,
     TextDelta,
+    ToolFinished,
     TurnEnd,
     TurnFinished,
     UsageReport,
     outcome,
 )
 from hermes_agent.memory.review import ReviewDependencies, Reviews
-from hermes_agent.messages import Usage
-from hermes_agent.toolbox import no_guard
+from hermes_agent.messages import ToolCall, Usage
+from hermes_agent.providers.completion import complete
+from hermes_agent.toolbox import TurnContext, no_guard
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_agent.turn import Turn, TurnDependencies
 from hermes_agent.turn_control import Cancel, Steering, join_texts
@@ -39,13 +42,14 @@ if TYPE_CHECKING:
 
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.context.profiles import AgentProfile
-    from hermes_agent.events import Event, TurnOutcome
-    from hermes_agent.messages import Message
+    from hermes_agent.events import Event, Reply, TurnOutcome
+    from hermes_agent.messages import Message, ModelRequest
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.turn import AnswerHook
     from hermes_agent.turn_deadline import TurnLimits
-    from hermes_agent.turn_hooks import HookInvoker
+    from hermes_agent.turn_hooks import HookInvoker, TurnPlugins
+    from hermes_core.json_values import JsonObject
     from hermes_state import SessionDB
     from hermes_state.delivery.leases import Lease
 
@@ -107,6 +111,7 @@ class AIAgent:
         system_prompt: str = "",
         prompter: Any = None,
         announce: HookInvoker = no_plugins,
+        plugins: TurnPlugins | None = None,
         guard: Guard = no_guard,
         on_finalize: Callable[[list[Message]], object] | None = None,
         build_profile: Callable[[int], AgentProfile] | None = None,
@@ -125,6 +130,7 @@ class AIAgent:
         self._prompt = system_prompt
         self._begun_with: str | None = None  # the system prompt at the start of the last turn
         self._announce = announce
+        self._plugins = plugins
         self._guard = guard
         self._on_finalize = on_finalize
         self._build_profile = (
@@ -139,6 +145,7 @@ class AIAgent:
         self.has_announced_end = False
         self._cancel = Cancel()
         self._is_turn_expected = False
+        self._is_running = False
         self._steering = Steering()
         self.context_tokens = 0  # of the last request
         self._lock = threading.Lock()
@@ -176,11 +183,17 @@ class AIAgent:
     # Turns
 
     def turn(
-        self, content: Any, *, on_answer: AnswerHook | None = None, **fields: Any
+        self,
+        content: Any,
+        *,
+        on_answer: AnswerHook | None = None,
+        sender_id: str = "",
+        **fields: Any,
     ) -> Iterator[Event]:
         """Run a turn with a user message; yields its events, the last is TurnFinished.
 
         *on_answer* returns a change that is stored in the same transaction as the answer.
+        Plugins get *sender_id*, the user ID of the person in a chat.
         """
         prompt = NewPrompt(content, fields)
         return self._run_turn(
@@ -189,6 +202,7 @@ class AIAgent:
             ),
             on_answer,
             prompt,
+            sender_id,
         )
 
     def resume(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
@@ -200,13 +214,14 @@ class AIAgent:
         run: Callable[[Turn, bool, int | None], Iterator[Event]],
         on_answer: AnswerHook | None,
         prompt: NewPrompt | None = None,
+        sender_id: str = "",
     ) -> Iterator[Event]:
         if not self._is_turn_expected:
             self._cancel = Cancel()
         self._is_turn_expected = self.has_announced_end = False
         self._apply_profile()
         turn_id = self._store.ids.new()
-        hooks = TurnHooks(self._announce, self._identity(turn_id))
+        hooks = self._hooks(turn_id, sender_id)
         is_new, lease, row_id = self._begin(hooks, prompt)
         finished: TurnFinished | None = None
         last_usage = Usage()
@@ -214,6 +229,7 @@ class AIAgent:
         deadline = TurnDeadline(self._limits, self._cancel, later)
         dependencies = self._dependencies(hooks, deadline)._replace(on_answer=on_answer)
         turn = Turn(turn_id, dependencies, lease)
+        self._is_running = True
         try:
             with renewing_lease(later, turn.renew_lease, self._lose_turn), deadline.watching():
                 yield from self._warn()
@@ -230,6 +246,7 @@ class AIAgent:
                 if finished is not None and finished.end is TurnEnd.COMPLETE:
                     yield from self._compact_if_due(last_usage)
         finally:
+            self._is_running = False
             turn.release_lease()
             is_complete = finished is not None and finished.end is TurnEnd.COMPLETE
             is_stopped = finished is None or finished.end is TurnEnd.INTERRUPTED
@@ -283,6 +300,30 @@ class AIAgent:
         """Stop because another process has taken over the conversation."""
         self.interrupt("taken over by another process")
 
+    @property
+    def is_running(self) -> bool:
+        """Whether a turn is running."""
+        return self._is_running
+
+    def call_tool(self, name: str, arguments: JsonObject) -> str:
+        """Call a tool for a plugin, with the permissions of the conversation; the result."""
+        self._apply_profile()
+        call_id = self._store.ids.new()
+        cancel = self._cancel if self._is_running else Cancel()
+        context = TurnContext(
+            self.session_id, call_id, self.cwd, cancel, self.prompter, self._guard
+        )
+        events = self._toolbox.run_calls(
+            (ToolCall(call_id, name, json.dumps(arguments)),),
+            context,
+            self._hooks(call_id).tool_hooks(call_id),
+        )
+        return [event.result for event in events if isinstance(event, ToolFinished)][-1]
+
+    def complete(self, request: ModelRequest) -> Reply | Failed:
+        """Send a request that is not part of the conversation, which counts its usage."""
+        return complete(self._provider.copy(), request, Cancel(), self.conversation_store)
+
     def expect_turn(self) -> None:
         """Note that a turn starts soon: an interrupt from now on stops it."""
         self._cancel = Cancel()
@@ -311,8 +352,11 @@ class AIAgent:
         """Remove and return the steering input that the turn has not read."""
         return join_texts(self._steering.pop_all())
 
-    def _identity(self, turn_id: str) -> TurnIdentity:
-        return TurnIdentity(self.session_id, turn_id, self.session_id, self.model, self.platform)
+    def _hooks(self, turn_id: str, sender_id: str = "") -> TurnHooks:
+        identity = TurnIdentity(
+            self.session_id, turn_id, self.session_id, self.model, self.platform, sender_id
+        )
+        return TurnHooks(self._announce, identity, self._plugins)
 
     def _dependencies(self, hooks: TurnHooks, deadline: TurnDeadline) -> TurnDependencies:
         return TurnDependencies(
@@ -413,7 +457,7 @@ class AIAgent:
                 self.conversation_store.history()
             )
             system: Message = {"role": "system", "content": self._prompt}
-            hooks = TurnHooks(self._announce, self._identity(self._store.ids.new()))
+            hooks = self._hooks(self._store.ids.new())
             self._reviews.start(
                 self._review_dependencies(hooks), [system, *messages], self._provider.close
             )

@@ -49,6 +49,7 @@ class Reply(NamedTuple):
     finish_reason: str
     usage: Usage
     cost: float | None = None  # in dollars, if the provider reports it
+    reasoning_content: str | None = None  # to be sent back with the calls; it may be empty
 
 
 class Failed(NamedTuple):
@@ -61,6 +62,7 @@ class Failed(NamedTuple):
     retry_after: float | None = None
     usage: Usage = Usage()
     cost: float | None = None
+    status_code: int | None = None  # of the HTTP response, if there was one
 
     def __str__(self) -> str:
         return f"{self.message} {self.advice}".strip()

@@ -79,9 +79,13 @@ class ModelRequest(NamedTuple):
     may_have_images: bool = True
 
 
-def answer_message(text: str, calls: tuple[ToolCall, ...]) -> Message:
+def answer_message(
+    text: str, calls: tuple[ToolCall, ...], reasoning_content: str | None = None
+) -> Message:
     """An answer as a message."""
     message: Message = {"role": "assistant", "content": text}
+    if reasoning_content is not None:
+        message["reasoning_content"] = reasoning_content
     if calls:
         message["tool_calls"] = [call.stored() for call in calls]
     return message

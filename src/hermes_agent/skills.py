@@ -1,7 +1,7 @@
 """Skills: folders with a SKILL.md, listed in the prompt and read on demand.
 
 They are in `skills/` of the Hermes folder and in `.hermes/skills/` of the working folder,
-one or two levels deep. The working folder takes precedence.
+one or two levels deep. The working folder takes precedence; skills of plugins come last.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hermes_core.config import yaml_reader
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from hermes_core.json_values import JsonObject
@@ -42,16 +42,16 @@ class Skill(NamedTuple):
     problem: str = ""
 
 
-def find_skills(home: Path, cwd: Path) -> list[Skill]:
-    """All skills by name; invalid ones have a problem."""
+def find_skills(home: Path, cwd: Path, added: Iterable[Path] = ()) -> list[Skill]:
+    """All skills by name, with those in *added* folders; invalid ones have a problem."""
     skills: dict[str, Skill] = {}
-    for root in (home / FOLDER, cwd / ".hermes" / FOLDER):
-        for folder in _folders(root):
-            skill = _read(folder)
-            if skill.problem:
-                log.warning("skill in %s ignored: %s", folder, skill.problem)
-            if not skill.problem or skill.name not in skills:
-                skills[skill.name] = skill
+    roots = (home / FOLDER, cwd / ".hermes" / FOLDER)
+    for folder in (*added, *(folder for root in roots for folder in _folders(root))):
+        skill = _read(folder)
+        if skill.problem:
+            log.warning("skill in %s ignored: %s", folder, skill.problem)
+        if not skill.problem or skill.name not in skills:
+            skills[skill.name] = skill
     return sorted(skills.values())
 
 
@@ -130,18 +130,18 @@ MAX_CHARACTERS: Final = 60_000
 MAX_LISTED_FILES: Final = 100
 
 
-def skill_tool(home: Path, cwd: Path) -> Tool:
+def skill_tool(home: Path, cwd: Path, added: tuple[Path, ...] = ()) -> Tool:
     """The tool; it reads the folders at each call."""
     return Tool(
         "skill_view",
         "Read a skill's instructions, or a file of it. Without a name: list all skills.",
         schema("", name=parameter("string"), file=parameter("string")),
-        reporting_errors(lambda arguments, _context: _view(arguments, home, cwd)),
+        reporting_errors(lambda arguments, _context: _view(arguments, home, cwd, added)),
     )
 
 
-def _view(arguments: JsonObject, home: Path, cwd: Path) -> str:
-    skills = {skill.name: skill for skill in usable_skills(find_skills(home, cwd))}
+def _view(arguments: JsonObject, home: Path, cwd: Path, added: tuple[Path, ...]) -> str:
+    skills = {skill.name: skill for skill in usable_skills(find_skills(home, cwd, added))}
     name = text(arguments, "name", "").strip()
     if not name:
         return success(skills={skill.name: skill.description for skill in skills.values()})

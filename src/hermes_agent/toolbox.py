@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import queue
 import threading
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from hermes_agent.context.window import schema_tokens
 from hermes_agent.events import ToolFinished, ToolOutput, ToolStarted
-from hermes_agent.tools.base import ToolContext, failure
+from hermes_agent.tools.base import ToolContext, error_in, failure
 from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 INTERRUPTED: Final = "Interrupted before it could finish."
+INVALID_ARGUMENTS: Final = (
+    "arguments are not a valid JSON object; call the tool again with valid JSON"
+)
 DOES_NOT_STOP: Final = "Interrupted; the tool does not stop, and its result is ignored."
 POLL_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 10.0  # that calls get to end after a cancellation
@@ -56,11 +60,43 @@ def no_guard(tool: str, arguments: JsonObject, context: ToolContext) -> str | No
     return None
 
 
+CallStatus = Literal["ok", "error", "blocked", "cancelled"]
+
+
+class CallOutcome(NamedTuple):
+    """How a call ended, and its result for the model."""
+
+    result: str
+    status: CallStatus = "ok"
+    error_type: str | None = None
+    error_message: str | None = None
+
+    @classmethod
+    def failed(
+        cls, message: str, status: CallStatus = "error", error_type: str = "ToolError"
+    ) -> CallOutcome:
+        """A call that did not run, or ended with an exception."""
+        return cls(failure(message), status, error_type, message)
+
+    @classmethod
+    def of_result(cls, result: str) -> CallOutcome:
+        """A call that returned; a result with an `error` is a failure."""
+        message = error_in(result)
+        return cls(result) if message is None else cls(result, "error", "ToolError", message)
+
+
 class ToolHooks(NamedTuple):
-    """Hooks around a call: `before` may replace the call, `after` may change the result."""
+    """Hooks around a call.
+
+    `before` may block it with a message, `arguments` may change its arguments, `execute` runs it,
+    `after` may change its result, `output` the output of a command in it.
+    """
 
     before: Callable[[ToolCall, JsonObject], str | None]
-    after: Callable[[ToolCall, JsonObject, str, float], str]
+    after: Callable[[ToolCall, JsonObject, CallOutcome, float], str]
+    output: Callable[[ToolCall, str, str, int | None], str]
+    arguments: Callable[[ToolCall, JsonObject], JsonObject]
+    execute: Callable[[ToolCall, JsonObject, Callable[[JsonObject], str]], str]
 
 
 class Toolbox:
@@ -136,37 +172,49 @@ class Toolbox:
         put: Callable[[ToolOutput | ToolFinished], object],
     ) -> None:
         started_at = time.monotonic()
-        results: list[str] = []
+        arguments = _arguments(call.arguments)
+        outcomes: list[CallOutcome] = []
         failed = attempt(
             Step(
                 f"tool {call.name}",
-                lambda: results.append(self._call_tool(call, context, hooks, put)),
+                lambda: outcomes.append(self._call_tool(call, arguments, context, hooks, put)),
             )
         )
         if failed is not None:
-            results = [failure(f"{type(failed.error).__name__}: {failed.error}")]
-        put(ToolFinished(call, results[0], time.monotonic() - started_at))
+            kind = type(failed.error).__name__
+            text = f"{kind}: {failed.error}"
+            outcomes = [CallOutcome.failed(text, error_type=kind)]
+        seconds = time.monotonic() - started_at
+        results: list[str] = []
+        attempt(
+            Step(
+                "call the hooks after a tool",
+                lambda: results.append(hooks.after(call, arguments or {}, outcomes[0], seconds)),
+            )
+        )
+        result = results[0] if results else outcomes[0].result
+        put(ToolFinished(call, result, time.monotonic() - started_at))
 
     def _call_tool(
         self,
         call: ToolCall,
+        arguments: JsonObject | None,
         turn: TurnContext,
         hooks: ToolHooks,
         put: Callable[[ToolOutput | ToolFinished], object],
-    ) -> str:
+    ) -> CallOutcome:
         tool = self._tools.get(call.name)
         if tool is None:
-            return failure(f"unknown tool {call.name!r}; available: {', '.join(self._tools)}")
-        arguments = _arguments(call.arguments)
+            known = ", ".join(self._tools)
+            return CallOutcome.failed(f"unknown tool {call.name!r}; available: {known}")
         if arguments is None:
-            return failure(
-                "arguments are not a valid JSON object; call the tool again with valid JSON"
-            )
+            return CallOutcome.failed(INVALID_ARGUMENTS)
         if turn.cancel.is_requested:
-            return failure(INTERRUPTED)
-        replacement = hooks.before(call, arguments)
-        if replacement is not None:
-            return replacement
+            return CallOutcome.failed(INTERRUPTED, "cancelled", "Interrupted")
+        arguments = hooks.arguments(call, arguments)
+        message = hooks.before(call, arguments)
+        if message is not None:
+            return CallOutcome.failed(message, "blocked", "BlockedByPlugin")
 
         def show(text: str) -> None:
             put(ToolOutput(call.id, text))
@@ -179,13 +227,28 @@ class Toolbox:
             turn.cancel,
             turn.prompter,
             show,
+            functools.partial(hooks.output, call),
         )
         reason = turn.guard(call.name, arguments, context)
         if reason is not None:
-            return failure(reason)
-        started_at = time.monotonic()
-        result = tool.run(arguments, context)
-        return hooks.after(call, arguments, result, time.monotonic() - started_at)
+            return CallOutcome.failed(reason, "blocked", "NotAllowed")
+        result = hooks.execute(call, arguments, _guarded(call, tool, arguments, turn, context))
+        return CallOutcome.of_result(result)
+
+
+def _guarded(
+    call: ToolCall, tool: Tool, allowed: JsonObject, turn: TurnContext, context: ToolContext
+) -> Callable[[JsonObject], str]:
+    """Runs a tool; arguments other than the *allowed* ones are checked before."""
+
+    def run(arguments: JsonObject) -> str:
+        if arguments != allowed:
+            reason = turn.guard(call.name, arguments, context)
+            if reason is not None:
+                return failure(reason)
+        return tool.run(arguments, context)
+
+    return run
 
 
 def _next_event(

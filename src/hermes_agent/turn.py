@@ -237,12 +237,13 @@ class Turn:
         """Send one request, streamed into a draft; returns the stored answer or the failure."""
         deps = self._deps
         fields = self._request_fields(request, number)
-        deps.hooks.request_started(fields)
+        deps.hooks.request_started(fields, request)
         started_at = time.monotonic()
         draft = deps.store.draft(self._lease)
         meter = UsageMeter(deps.store, deps.provider, request)
+        is_held = deps.hooks.changes_answers
         try:
-            last = yield from self._stream(request, draft, meter)
+            last = yield from self._stream(request, draft, meter, is_held=is_held)
         except BaseException:  # the consumer is gone; keep the streamed text
             self._keep_partial(draft, interrupted())
             meter.settle(interrupted())
@@ -252,18 +253,22 @@ class Turn:
         self._usage += usage
         if isinstance(last, Reply):
             changes: list[Change] = [] if record is None else [record]
-            if not last.calls and number < MAX_REQUESTS:
-                changes += self._final_changes(last, usage)
-            row_id = self._store_answer(draft, last, changes)
-            self.messages.append(answer_message(last.text, last.calls))
-            deps.hooks.request_completed(fields, usage, last.finish_reason, started_at)
+            received = last
+            if not last.calls:
+                last = last._replace(text=deps.hooks.final_answer(last.text))
+                if number < MAX_REQUESTS:
+                    changes += self._final_changes(last, usage)
+            text, row_id = last.text, self._store_answer(draft, last, changes)
+            self.messages.append(answer_message(last.text, last.calls, last.reasoning_content))
+            deps.hooks.request_completed(fields, usage, received, started_at)
         else:
+            text = draft.text()
             row_id = self._keep_partial(draft, last)
             if record is not None:
                 deps.store.write(record)
-            deps.hooks.request_failed(
-                fields, str(last), retryable=last.is_transient, started_at=started_at
-            )
+            deps.hooks.request_failed(fields, last, started_at)
+        if is_held and text:
+            yield TextDelta(text)
         if row_id:
             yield MessageStored("assistant", row_id)
         yield UsageReport(usage, self._usage, model)
@@ -294,6 +299,7 @@ class Turn:
                 also=changes,
                 content=reply.text,
                 reasoning=reply.reasoning or None,
+                reasoning_content=reply.reasoning_content,
                 tool_calls=[call.stored() for call in reply.calls] or None,
             )
         except BaseException:
@@ -305,14 +311,18 @@ class Turn:
         return row_id
 
     def _stream(
-        self, request: ModelRequest, draft: Draft, meter: UsageMeter
+        self, request: ModelRequest, draft: Draft, meter: UsageMeter, *, is_held: bool
     ) -> Generator[Event, None, Reply | Failed]:
-        """Stream the answer into the draft before showing it; returns the final event."""
+        """Stream the answer into the draft before showing it; returns the final event.
+
+        Text *is_held* back where a plugin may change it.
+        """
         for event in self._deps.provider.stream(request, self._deps.cancel):
             meter.observe(event)
             if isinstance(event, TextDelta):
                 draft.write(event.text)
-                yield event
+                if not is_held:
+                    yield event
             elif isinstance(event, ReasoningDelta):
                 draft.write(event.text, "reasoning")
                 yield event

@@ -6,10 +6,13 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypedDict
 
 from hermes_agent.toolbox import ToolHooks
-from hermes_agent.tools.base import failure
 
 if TYPE_CHECKING:
-    from hermes_agent.messages import Message, ToolCall, Usage
+    from collections.abc import Callable
+
+    from hermes_agent.events import Failed, Reply
+    from hermes_agent.messages import Message, ModelRequest, ToolCall, Usage
+    from hermes_agent.toolbox import CallOutcome
     from hermes_core.json_values import JsonObject
 
 MS_PER_SECOND: Final = 1000
@@ -27,6 +30,23 @@ def no_plugins(name: str, **facts: Any) -> list[Any]:
     return []
 
 
+def _unchanged(_facts: JsonObject, arguments: JsonObject) -> JsonObject:
+    return arguments
+
+
+def _executed(_facts: JsonObject, arguments: JsonObject, run: Callable[[JsonObject], str]) -> str:
+    return run(arguments)
+
+
+class TurnPlugins(NamedTuple):
+    """What plugins do in a turn besides callbacks of hooks; the default: nothing."""
+
+    has_hook: Callable[[str], bool] = lambda _name: False
+    # Both get the facts of a tool call and its arguments.
+    change_arguments: Callable[[JsonObject, JsonObject], JsonObject] = _unchanged
+    execute: Callable[[JsonObject, JsonObject, Callable[[JsonObject], str]], str] = _executed
+
+
 class TurnIdentity(NamedTuple):
     """The identity of a turn."""
 
@@ -35,6 +55,7 @@ class TurnIdentity(NamedTuple):
     task_id: str
     model: str
     platform: str
+    sender_id: str = ""  # of the person in a chat
 
 
 class RequestFields(TypedDict):
@@ -52,9 +73,17 @@ class RequestFields(TypedDict):
 class TurnHooks:
     """The hook calls of one turn."""
 
-    def __init__(self, announce: HookInvoker, identity: TurnIdentity) -> None:
+    def __init__(
+        self, announce: HookInvoker, identity: TurnIdentity, plugins: TurnPlugins | None = None
+    ) -> None:
         self._announce = announce
         self._identity = identity
+        self._plugins = plugins or TurnPlugins()
+
+    @property
+    def changes_answers(self) -> bool:
+        """Whether a plugin may change answers, so that they are not shown before."""
+        return self._plugins.has_hook("transform_llm_output")
 
     def _turn(self) -> dict[str, str]:
         identity = self._identity
@@ -85,7 +114,7 @@ class TurnHooks:
             is_first_turn=is_first,
             model=identity.model,
             platform=identity.platform,
-            sender_id="",
+            sender_id=identity.sender_id,
         )
         added = [
             result.get("context") if isinstance(result, dict) else result for result in results
@@ -117,44 +146,78 @@ class TurnHooks:
             platform=identity.platform,
         )
 
-    def request_started(self, fields: RequestFields) -> None:
+    def final_answer(self, text: str) -> str:
+        """The final answer as plugins change it."""
+        identity = self._identity
+        changed = self._announce(
+            "transform_llm_output",
+            **self._turn(),
+            response_text=text,
+            model=identity.model,
+            platform=identity.platform,
+        )
+        return next((answer for answer in changed if isinstance(answer, str)), text)
+
+    def _request(self, fields: RequestFields) -> dict[str, Any]:
+        return {**self._turn(), "platform": self._identity.platform, **fields}
+
+    def request_started(self, fields: RequestFields, request: ModelRequest) -> None:
         """Announce a request to the provider."""
-        self._announce("pre_api_request", **self._turn(), **fields, request=None)
+        document = {
+            "model": fields["model"],
+            "messages": list(request.messages),
+            "tools": request.tools,
+            "max_tokens": request.max_tokens,
+        }
+        self._announce("pre_api_request", **self._request(fields), request=document)
 
     def request_completed(
-        self, fields: RequestFields, usage: Usage, finish: str, started_at: float
+        self, fields: RequestFields, usage: Usage, reply: Reply, started_at: float
     ) -> None:
         """Announce a successful request."""
+        document = {
+            "content": reply.text,
+            "reasoning": reply.reasoning,
+            "tool_calls": [call.stored() for call in reply.calls],
+        }
         self._announce(
             "post_api_request",
-            **self._turn(),
-            **fields,
+            **self._request(fields),
             duration_ms=round((time.monotonic() - started_at) * MS_PER_SECOND),
-            response=None,
+            response=document,
             usage=usage._asdict(),
-            finish_reason=finish,
+            finish_reason=reply.finish_reason,
         )
 
-    def request_failed(
-        self, fields: RequestFields, error: str, *, retryable: bool, started_at: float
-    ) -> None:
+    def request_failed(self, fields: RequestFields, failed: Failed, started_at: float) -> None:
         """Announce a failed request."""
         self._announce(
             "api_request_error",
-            **self._turn(),
-            **fields,
+            **self._request(fields),
             duration_ms=round((time.monotonic() - started_at) * MS_PER_SECOND),
-            status_code=None,
-            retryable=retryable,
-            error=error,
+            status_code=failed.status_code,
+            retryable=failed.is_transient,
+            error=str(failed),
         )
 
     def tool_hooks(self, request_id: str) -> ToolHooks:
         """The hooks around the tool calls of one answer."""
+        plugins = self._plugins
+
+        def facts(call: ToolCall, arguments: JsonObject) -> JsonObject:
+            return self._call(call, arguments, request_id)
+
         return ToolHooks(
-            lambda call, arguments: self._before(call, arguments, request_id),
-            lambda call, arguments, result, seconds: self._after(
-                call, arguments, result, seconds, request_id
+            before=lambda call, arguments: self._before(facts(call, arguments)),
+            after=lambda call, arguments, outcome, seconds: self._after(
+                facts(call, arguments), outcome, seconds
+            ),
+            output=self._output,
+            arguments=lambda call, arguments: plugins.change_arguments(
+                facts(call, arguments), arguments
+            ),
+            execute=lambda call, arguments, run: plugins.execute(
+                facts(call, arguments), arguments, run
             ),
         )
 
@@ -167,29 +230,34 @@ class TurnHooks:
             "args": arguments,
         }
 
-    def _before(self, call: ToolCall, arguments: JsonObject, request_id: str) -> str | None:
-        for decision in self._announce("pre_tool_call", **self._call(call, arguments, request_id)):
+    def _before(self, facts: JsonObject) -> str | None:
+        for decision in self._announce("pre_tool_call", **facts):
             if isinstance(decision, dict) and decision.get("action") == "block":
-                return failure(str(decision.get("message") or "A plugin blocked this call."))
+                return str(decision.get("message") or "A plugin blocked this call.")
         return None
 
-    def _after(
-        self,
-        call: ToolCall,
-        arguments: JsonObject,
-        result: str,
-        seconds: float,
-        request_id: str,
-    ) -> str:
-        fields = self._call(call, arguments, request_id)
+    def _output(self, call: ToolCall, command: str, output: str, exit_code: int | None) -> str:
+        changed = self._announce(
+            "transform_terminal_output",
+            **self._turn(),
+            tool_call_id=call.id,
+            command=command,
+            output=output,
+            exit_code=exit_code,
+        )
+        return next((text for text in changed if isinstance(text, str)), output)
+
+    def _after(self, facts: JsonObject, outcome: CallOutcome, seconds: float) -> str:
         self._announce(
             "post_tool_call",
-            **fields,
-            result=result,
+            **facts,
+            result=outcome.result,
             duration_ms=round(seconds * MS_PER_SECOND),
-            status="ok",
-            error_type=None,
-            error_message=None,
+            status=outcome.status,
+            error_type=outcome.error_type,
+            error_message=outcome.error_message,
         )
-        changed = self._announce("transform_tool_result", **fields, result=result)
-        return next((text for text in changed if isinstance(text, str)), result)
+        if outcome.status not in {"ok", "error"}:
+            return outcome.result  # the tool did not run
+        changed = self._announce("transform_tool_result", **facts, result=outcome.result)
+        return next((text for text in changed if isinstance(text, str)), outcome.result)

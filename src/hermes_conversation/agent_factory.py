@@ -29,6 +29,8 @@ from hermes_agent.turn_deadline import TurnLimits
 from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_conversation.job_list import PersonsJobs
+from hermes_conversation.plugin_conversation import offer_to_plugins
+from hermes_conversation.plugin_middleware import turn_plugins
 from hermes_conversation.role_limits import (
     OWNER_FOLDER,
     folder_of_role,
@@ -51,7 +53,7 @@ from hermes_state.files import media_of, shared_files
 from hermes_state.schedules.rows import CRON
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from hermes_agent.context.profiles import Profile
     from hermes_agent.permissions.approvals import Mode
@@ -90,6 +92,7 @@ class ConversationOptions(NamedTuple):
     mode: Mode | None = None  # instead of the configured one
     allow: tuple[str, ...] = ()  # permission rules for this conversation
     instructions: str = ""  # of an API client, for the system prompt
+    session_key: str = ""  # of the chat, for plugins
 
 
 class AgentBundle(NamedTuple):
@@ -100,6 +103,7 @@ class AgentBundle(NamedTuple):
     extensions: Extensions
     approvals: Approvals
     items: list[ToolItem]  # the tools of the agent, for listings
+    withdraw: Callable[[], None]  # from plugins
 
     @property
     def skills(self) -> list[Skill]:
@@ -117,6 +121,7 @@ class AgentBundle(NamedTuple):
 
     def close(self) -> None:
         """Stop everything that was started for the agent."""
+        self.withdraw()
         self.jobs.close()
         self.extensions.close()
         self.agent.close()
@@ -144,11 +149,12 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     extensions.limit_servers(
         lambda server, folder: approvals.server_policy(server, folder, jobs.temporary)
     )
-    guard = ApprovalGuard(approvals, notify_plugins, options.platform)
+    guard = ApprovalGuard(approvals, notify_plugins, options.platform, options.session_key)
     shared: dict[str, Any] = {
         "platform": options.platform,
         "cwd": cwd,
         "announce": notify_plugins,
+        "plugins": turn_plugins(),
         "guard": guard,
         "limits": TurnLimits(
             settings.get_int("agent.idle_seconds"), settings.get_int("agent.turn_seconds")
@@ -211,7 +217,9 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         prompter=prompter_of_role(role, asks),
         **shared,
     )
-    return AgentBundle(agent, jobs, extensions, approvals, agent_tools.items())
+    is_chat = options.chat is not None or bool(options.session_key)
+    withdraw = offer_to_plugins(agent, is_chat=is_chat)
+    return AgentBundle(agent, jobs, extensions, approvals, agent_tools.items(), withdraw)
 
 
 def conversation_folder(options: ConversationOptions) -> Path:

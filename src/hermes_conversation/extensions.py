@@ -31,11 +31,14 @@ class Extensions(NamedTuple):
     skills: list[Skill]  # including unusable ones
     servers: McpServers | None
     cwd: Path
+    plugin_skills: tuple[Path, ...] = ()  # the folders of skills of plugins
 
     @classmethod
     def load(cls, config: ConfigFile, cwd: Path) -> Extensions:
         """Load the extensions for a conversation in *cwd*."""
-        return cls(skills.find_skills(hermes_home(), cwd), _mcp_servers(config, cwd), cwd)
+        added = _plugin_skills()
+        found = skills.find_skills(hermes_home(), cwd, added)
+        return cls(found, _mcp_servers(config, cwd), cwd, added)
 
     @property
     def skill_lines(self) -> str:
@@ -44,7 +47,9 @@ class Extensions(NamedTuple):
 
     def tools(self) -> list[Tool]:
         """The tools for skills and MCP servers, if any."""
-        results = [skill_tool(hermes_home(), self.cwd)] if skills.usable_skills(self.skills) else []
+        results: list[Tool] = []
+        if skills.usable_skills(self.skills):
+            results.append(skill_tool(hermes_home(), self.cwd, self.plugin_skills))
         if self.servers is not None:
             from hermes_agent.mcp.tools import mcp_tools  # noqa: PLC0415 - most have none
 
@@ -97,6 +102,15 @@ def _plugin_tools(own: list[Tool]) -> list[ProvidedTool]:
     from hermes_conversation import plugin_tools  # noqa: PLC0415 - most have no plugins
 
     return plugin_tools.provided_tools(hermes_plugin_host.active(), [tool.name for tool in own])
+
+
+def _plugin_skills() -> tuple[Path, ...]:
+    if not may_be_set("plugins.enabled"):
+        return ()
+    import hermes_plugin_host  # noqa: PLC0415 - most have no plugins
+
+    plugins = hermes_plugin_host.active().plugins.values()
+    return tuple(folder for plugin in plugins for folder in plugin.registered.skills)
 
 
 def _mcp_servers(config: ConfigFile, cwd: Path) -> McpServers | None:

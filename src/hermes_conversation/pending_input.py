@@ -101,8 +101,11 @@ class PendingInput:
 
     def after_turn(self, *, is_complete: bool) -> AfterTurn:
         """Decide what follows the turn that has just ended."""
+        unread = self._conversation.agent.pending_steering()
         self._conversation.agent.pop_steering()  # the unread part is kept here as well
         with self._lock:
+            # Plugins steer the agent directly.
+            self._steering += [text for text in unread if text not in self._steering]
             if is_complete and not self._is_interrupted:
                 result = AfterTurn(self._next())
             else:

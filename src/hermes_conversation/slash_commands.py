@@ -14,6 +14,7 @@ from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import STANDARD_ORIGIN
 from hermes_conversation import scheduled_jobs
 from hermes_conversation.agent_factory import job_requester
+from hermes_conversation.plugin_commands import provided_commands
 from hermes_core import human_format, roles
 from hermes_core.errors import UsageError
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.toolbox import ToolItem
     from hermes_conversation.conversation import Conversation
+    from hermes_conversation.plugin_commands import ProvidedCommand
     from hermes_core.roles import Role
     from hermes_state import SessionDB
 
@@ -64,6 +66,7 @@ class SlashCommand(NamedTuple):
     hint: str = ""
     aliases: tuple[str, ...] = ()
     while_busy: bool = False  # whether it is allowed while a turn runs
+    provided: ProvidedCommand | None = None  # the command of a plugin
 
 
 def _new(conversation: Conversation, _words: str) -> CommandOutcome:
@@ -299,10 +302,11 @@ def _required(words: str, usage: str) -> str:
 
 
 def _help(_conversation: Conversation, _words: str) -> CommandOutcome:
-    width = max(len(f"/{command.name} {command.hint}") for command in COMMANDS)
+    commands = all_commands()
+    width = max(len(f"/{command.name} {command.hint}") for command in commands)
     return CommandOutcome(
         "\n".join(
-            f"{f'/{command.name} {command.hint}':{width}}  {command.help}" for command in COMMANDS
+            f"{f'/{command.name} {command.hint}':{width}}  {command.help}" for command in commands
         )
     )
 
@@ -355,12 +359,38 @@ COMMANDS: Final = (
 )  # fmt: skip
 
 
+BUILT_IN_NAMES: Final = frozenset(
+    name for command in COMMANDS for name in (command.name, *command.aliases)
+)
+
+
+def all_commands() -> tuple[SlashCommand, ...]:
+    """The built-in commands and those of plugins, which may not replace a built-in one."""
+    return (*COMMANDS, *map(_of_plugin, provided_commands(BUILT_IN_NAMES).values()))
+
+
+def _of_plugin(provided: ProvidedCommand) -> SlashCommand:
+    command = provided.command
+    return SlashCommand(
+        command.name.lower(),
+        command.description or f"command of the plugin {provided.plugin}",
+        lambda _conversation, words: CommandOutcome(provided.run(words)),
+        command.args_hint,
+        while_busy=True,
+        provided=provided,
+    )
+
+
 def find(name: str) -> SlashCommand:
     """The command called *name*; raise UsageError with similar names if it is unknown."""
+    if name not in BUILT_IN_NAMES:
+        provided = provided_commands(BUILT_IN_NAMES).get(name)
+        if provided is not None:
+            return _of_plugin(provided)
     for command in COMMANDS:
         if name == command.name or name in command.aliases:
             return command
-    close = difflib.get_close_matches(name, [command.name for command in COMMANDS], 2)
+    close = difflib.get_close_matches(name, [command.name for command in all_commands()], 2)
     meant = " or ".join(f"/{item}" for item in close)
     raise UsageError(
         f"Unknown command: /{name}. " + (f"Did you mean {meant}?" if meant else "Type /help.")

@@ -30,7 +30,9 @@ def _hook(name: str, facts: str, moment: str, returns: str = RETURN_IGNORED) -> 
 
 
 _TURN = "session_id task_id turn_id"
-_REQUEST = f"{_TURN} api_request_id model provider base_url api_mode platform"
+_REQUEST = (
+    f"{_TURN} api_request_id model provider base_url api_mode platform message_count tool_count"
+)
 _TOOL = f"{_TURN} api_request_id tool_call_id tool_name args"
 
 HOOKS: tuple[HookSpec, ...] = (
@@ -77,7 +79,7 @@ HOOKS: tuple[HookSpec, ...] = (
     ),
     _hook(
         "pre_api_request",
-        f"{_REQUEST} message_count tool_count request",
+        f"{_REQUEST} request",
         "a request is about to be sent to the model provider",
     ),
     _hook(
@@ -99,7 +101,7 @@ HOOKS: tuple[HookSpec, ...] = (
     _hook(
         "post_tool_call",
         f"{_TOOL} result duration_ms status error_type error_message",
-        "a tool has run or was blocked",
+        "a tool call has ended; `status` is `ok`, `error`, `blocked` or `cancelled`",
     ),
     _hook(
         "transform_tool_result",
@@ -116,7 +118,7 @@ HOOKS: tuple[HookSpec, ...] = (
     _hook(
         "transform_llm_output",
         f"{_TURN} response_text model platform",
-        "the final answer is about to be stored and shown",
+        "the final answer is about to be stored and shown; no text is shown before",
         "a string: stored and shown instead; the first one is used",
     ),
     _hook(
@@ -132,19 +134,20 @@ HOOKS: tuple[HookSpec, ...] = (
     ),
     _hook(
         "pre_approval_request",
-        "command description pattern_key pattern_keys session_key surface",
+        "command description pattern_key pattern_keys session_id session_key surface",
         "the user is about to be asked to approve a command",
     ),
     _hook(
         "post_approval_response",
-        "command description pattern_key pattern_keys session_key surface choice",
+        "command description pattern_key pattern_keys session_id session_key surface choice",
         "the user has answered, or the request has timed out",
     ),
     _hook(
         "pre_gateway_dispatch",
         "event gateway session_store",
-        "a chat message has arrived and has not been handled yet",
-        '{"action": "skip"}, {"action": "rewrite", "text": string} or {"action": "allow"}',
+        "a chat message has arrived; access control follows it",
+        '{"action": "skip"}: dropped; {"action": "rewrite", "text": string}: its text is '
+        'replaced; {"action": "allow"}: as without a plugin. The first one is used',
     ),
 )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping
-from typing import TypedDict
+from typing import Final, TypedDict
 
 from hermes_core.errors import TitleError
 
@@ -78,6 +79,14 @@ _INVISIBLE = frozenset(
     + "".join(map(chr, [*range(0x200B, 0x2010), *range(0x202A, 0x202F)]))
     + "".join(map(chr, [*range(0x2060, 0x2070), *range(0xFFF9, 0xFFFC)]))
 )
+
+
+MEMORY_BLOCK: Final = re.compile(r"<memory-context>.*?</memory-context>\s*", re.DOTALL)
+
+
+def without_memory_blocks(text: str) -> str:
+    """A text without the blocks that hermes-agent adds to prompts for the model only."""
+    return MEMORY_BLOCK.sub("", text) if "<memory-context>" in text else text
 
 
 def plain_text(content: object) -> str:

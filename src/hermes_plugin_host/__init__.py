@@ -7,10 +7,17 @@ takes effect.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_core.hooks import HOOKS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_plugin_host.manager import PluginManager
+    from hermes_plugin_host.services import OpenConversations
+
+VALID_HOOKS: Final = frozenset(hook.name for hook in HOOKS)
 
 
 @functools.cache
@@ -19,6 +26,14 @@ def active() -> PluginManager:
     from hermes_plugin_host.manager import PluginManager  # noqa: PLC0415 - loads everything else
 
     return PluginManager.of_home()
+
+
+@functools.cache
+def conversations() -> OpenConversations:
+    """The open conversations of this process, for plugins."""
+    from hermes_plugin_host.services import OpenConversations  # noqa: PLC0415 - only for plugins
+
+    return OpenConversations()
 
 
 def invoke_hook(name: str, **facts: Any) -> list[Any]:
@@ -32,3 +47,51 @@ def invoke_hook(name: str, **facts: Any) -> list[Any]:
         for outcome in outcomes
         if not outcome.is_failure and outcome.result is not None
     ]
+
+
+def has_hook(name: str) -> bool:
+    """Whether a plugin has registered for a hook."""
+    return bool(active().callbacks(name))
+
+
+# Names of hermes-agent, for its plugins
+
+
+def get_plugin_manager() -> PluginManager:
+    """The plugins of this process."""
+    _warn("get_plugin_manager", "hermes_plugin_host.active")
+    return active()
+
+
+def discover_plugins(force: bool = False) -> None:
+    """Load the plugins, again with *force*."""
+    _warn("discover_plugins", "hermes_plugin_host.active")
+    if force:
+        active.cache_clear()
+    active()
+
+
+def get_plugin_commands() -> dict[str, dict[str, Any]]:
+    """The slash commands of plugins by name."""
+    return {
+        command.name: {
+            "handler": command.handler,
+            "description": command.description,
+            "args_hint": command.args_hint,
+            "plugin": plugin.key,
+        }
+        for plugin in active().plugins.values()
+        for command in plugin.registered.commands
+    }
+
+
+def get_plugin_command_handler(name: str) -> Callable[[str], Any] | None:
+    """The handler of a plugin's slash command."""
+    command = get_plugin_commands().get(name.lstrip("/"))
+    return None if command is None else command["handler"]
+
+
+def _warn(name: str, instead: str) -> None:
+    from hermes_plugin_host.original.deprecation import warn_deprecated  # noqa: PLC0415 - rare
+
+    warn_deprecated(f"hermes_cli.plugins.{name}", instead)

@@ -50,6 +50,17 @@ def disable(name: str) -> Plugin:
     return find_plugin(name)
 
 
+def forget(name: str) -> None:
+    """Remove a plugin from the settings, before it is deleted."""
+    config = ConfigFile.of_home()
+    for setting in ("plugins.enabled", "plugins.disabled"):
+        names = config.settings().get_list(setting)
+        rest = [item for item in names if item != name]
+        if len(rest) != len(names):
+            config.set(setting, ", ".join(rest)) if rest else config.unset(setting)
+    hermes_plugin_host.active.cache_clear()
+
+
 def _move(name: str, *, into: str, out_of: str) -> None:
     config = ConfigFile.of_home()
     settings = config.settings()

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+import hermes_plugin_host
 from hermes_core.errors import PluginError
 from hermes_core.hooks import HOOKS
+from hermes_plugin_host.original.memory_provider import MemoryConnection
+from hermes_plugin_host.original.platform import OriginalPlatform, parse_platform
+from hermes_plugin_host.original.unsupported import refuse_method
+from hermes_plugin_host.services import PluginModel
 
 if TYPE_CHECKING:
     import argparse
@@ -19,13 +25,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+SKILL_FILE: Final = "SKILL.md"
+MIDDLEWARE_KINDS: Final = ("tool_request", "tool_execution")
+
 
 @dataclass(frozen=True)
 class PluginSlashCommand:
     """A slash command in conversations: `/name arguments`."""
 
     name: str
-    handler: Callable[[str], str | None]
+    handler: Callable[[str], Any]
     description: str = ""
     args_hint: str = ""
 
@@ -36,8 +45,9 @@ class CliCommand:
 
     name: str
     help: str
-    setup: Callable[[argparse.ArgumentParser], None]
-    handler: Callable[[argparse.Namespace], int | None]
+    setup: Callable[[argparse.ArgumentParser], object] | None
+    handler: Callable[[argparse.Namespace], int | None] | None
+    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ class ChatPlatform:
 
     name: str
     label: str
-    make: Callable[[Any], Any]
+    make: Callable[[Any], Any] | OriginalPlatform
     secrets: tuple[str, ...] = ()  # required
     optional_secrets: tuple[str, ...] = ()
     setup: str = ""
@@ -73,12 +83,16 @@ class Registrations:
     """Everything that one plugin has registered."""
 
     hooks: list[tuple[str, Callable[..., Any]]] = field(default_factory=list)
+    middleware: list[tuple[str, Callable[..., Any]]] = field(default_factory=list)
     commands: list[PluginSlashCommand] = field(default_factory=list)
     cli_commands: list[CliCommand] = field(default_factory=list)
     tools: list[PluginTool] = field(default_factory=list)
     achievements: list[Achievement] = field(default_factory=list)
     platforms: list[ChatPlatform] = field(default_factory=list)
     agent_sources: list[AgentSource] = field(default_factory=list)
+    skills: list[Path] = field(default_factory=list)  # folders with a SKILL.md
+    transcribers: list[Callable[[str], Any]] = field(default_factory=list)
+    memory_providers: list[str] = field(default_factory=list)
 
 
 class PluginContext:
@@ -103,10 +117,21 @@ class PluginContext:
             )
         self.registered.hooks.append((name, callback))
 
+    def register_middleware(self, kind: str, callback: Callable[..., Any]) -> None:
+        """Run *callback* for tool calls: `tool_request` before, `tool_execution` around them."""
+        if kind not in MIDDLEWARE_KINDS:
+            raise PluginError(
+                f"middleware {kind!r} is not supported: use {' or '.join(MIDDLEWARE_KINDS)}; "
+                "for requests to the model, the hooks pre_api_request and post_api_request"
+            )
+        if not callable(callback):
+            raise PluginError(f"the middleware {kind} is not callable")
+        self.registered.middleware.append((kind, callback))
+
     def register_command(
         self,
         name: str,
-        handler: Callable[[str], str | None],
+        handler: Callable[[str], Any],
         description: str = "",
         args_hint: str = "",
     ) -> None:
@@ -117,32 +142,70 @@ class PluginContext:
     def register_cli_command(
         self,
         name: str,
-        help: str,  # noqa: A002 - the name plugins already use
-        setup_fn: Callable[[argparse.ArgumentParser], None],
-        handler_fn: Callable[[argparse.Namespace], int | None],
+        help: str = "",  # noqa: A002 - the name plugins already use
+        setup_fn: Callable[[argparse.ArgumentParser], object] | None = None,
+        handler_fn: Callable[[argparse.Namespace], int | None] | None = None,
+        description: str = "",
     ) -> None:
-        """Add `hermes name` to the command line."""
-        self.registered.cli_commands.append(CliCommand(name, help, setup_fn, handler_fn))
+        """Add `hermes name` to the command line.
+
+        Without *handler_fn*, *setup_fn* sets one: `parser.set_defaults(func=…)`.
+        """
+        if setup_fn is None and handler_fn is None:
+            raise PluginError(f"the command {name} has neither setup_fn nor handler_fn")
+        self.registered.cli_commands.append(
+            CliCommand(name, help or description, setup_fn, handler_fn, description)
+        )
 
     def register_platform(
         self,
         name: str,
-        make: Callable[[Any], Any],
-        label: str = "",
-        requires_env: tuple[str, ...] = (),
+        make: Callable[[Any], Any] | str | None = None,
+        label: str | Callable[[Any], Any] = "",
+        requires_env: tuple[str, ...] | Callable[[], bool] = (),
         optional_env: tuple[str, ...] = (),
         setup: str = "",
+        **original: Any,
     ) -> None:
         """Add a chat platform to the gateway.
 
         *make* gets the context described in docs/reference/plugins.md and returns an adapter.
         Variables in *requires_env* must be set; those and *optional_env* are secrets, which the
         commands of the agent do not get. *setup* is what `hermes gateway add` prints.
+
+        The arguments of hermes-agent (name, label, adapter_factory, check_fn, …) are accepted, too.
         """
         if not name.isidentifier() or name != name.lower():
             raise PluginError(f"invalid platform name {name!r}: use lower-case letters")
+        if (
+            callable(make)
+            and isinstance(label, str)
+            and not callable(requires_env)
+            and not original
+        ):
+            self.registered.platforms.append(
+                ChatPlatform(
+                    name, label or name, make, tuple(requires_env), tuple(optional_env), setup
+                )
+            )
+            return
+        given = {"label": make or label, "adapter_factory": label, "check_fn": requires_env or None}
+        if not callable(label):
+            given = {"label": label or make}
+        self._add_original(parse_platform(name, {**given, **original}))
+
+    def _add_original(self, platform: OriginalPlatform) -> None:
+        if platform.ignored:
+            unused = ", ".join(platform.ignored)
+            log.warning("platform %s of plugin %s: ignored: %s", platform.name, self.key, unused)
         self.registered.platforms.append(
-            ChatPlatform(name, label or name, make, tuple(requires_env), tuple(optional_env), setup)
+            ChatPlatform(
+                platform.name,
+                platform.label,
+                platform,
+                platform.required_env,
+                setup=platform.install_hint,
+            )
         )
 
     def register_agent_source(self, source: AgentSource) -> None:
@@ -190,3 +253,53 @@ class PluginContext:
                 override,
             )
         )
+
+    def register_skill(self, name: str, path: str | Path, description: str = "") -> None:
+        """Add a skill: a folder with a SKILL.md, or the path of that file."""
+        del description  # it is in the file
+        folder = Path(path)
+        folder = folder.parent if folder.name == SKILL_FILE else folder
+        if not (folder / SKILL_FILE).is_file():
+            raise PluginError(f"the skill {name} has no {SKILL_FILE} in {folder}")
+        self.registered.skills.append(folder)
+
+    def register_memory_provider(self, provider: Any) -> None:
+        """Add a memory of hermes-agent, e.g. a subclass of `agent.memory_provider.MemoryProvider`.
+
+        It adds to each prompt what it remembers about it, and gets every completed turn.
+        """
+        MemoryConnection(provider).connect(self)
+        self.registered.memory_providers.append(str(provider.name))
+
+    def register_transcription_provider(self, provider: Any) -> None:
+        """Add a transcriber of voice messages: a function of a path, or an object with one.
+
+        It is used if no other one is configured; the result is a text, or a dict with `text`.
+        """
+        transcribe = getattr(provider, "transcribe", provider)
+        if not callable(transcribe):
+            raise PluginError("the transcription provider has no method transcribe(path)")
+        self.registered.transcribers.append(transcribe)
+
+    def inject_message(
+        self, content: str, role: str = "user", session_id: str | None = None
+    ) -> bool:
+        """Give a text to the running turn of a terminal or the page; whether there is one."""
+        if role != "user":
+            raise PluginError(f"messages with the role {role!r} cannot be injected, only 'user'")
+        conversation = hermes_plugin_host.conversations().find(session_id)
+        return conversation is not None and conversation.inject(content)
+
+    def dispatch_tool(
+        self, tool_name: str, args: dict[str, Any], session_id: str | None = None
+    ) -> str:
+        """Call a tool of an open conversation, with its rights; the result as the model gets it."""
+        return hermes_plugin_host.conversations().get(session_id).call_tool(tool_name, args)
+
+    @property
+    def llm(self) -> PluginModel:
+        """The model of an open conversation: `ctx.llm.complete(messages)`."""
+        return PluginModel(hermes_plugin_host.conversations())
+
+    def __getattr__(self, name: str) -> Any:
+        raise refuse_method(name)

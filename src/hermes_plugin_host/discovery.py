@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core import paths
 from hermes_core.errors import PluginError
-from hermes_plugin_host.manifest import MANIFEST_NAME, PluginManifest, read_manifest
+from hermes_plugin_host.manifest import (
+    DASHBOARD_KIND,
+    DASHBOARD_MANIFEST,
+    MANIFEST_NAME,
+    PluginManifest,
+    read_dashboard_manifest,
+    read_manifest,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +34,16 @@ class DiscoveredPlugin:
     folder: Path | None = None
     entry_point: metadata.EntryPoint | None = field(default=None, compare=False)
     problem: str = ""
+
+    @property
+    def has_dashboard(self) -> bool:
+        """Whether it adds a tab to the dashboard."""
+        return self.folder is not None and (self.folder / DASHBOARD_MANIFEST).is_file()
+
+    @property
+    def is_always_active(self) -> bool:
+        """Whether it is active unless it is disabled: a tab that comes with Hermes."""
+        return self.origin == "bundled" and self.manifest.kind == DASHBOARD_KIND
 
 
 def bundled_folder() -> Path:
@@ -52,15 +69,21 @@ def discover_in_folder(folder: Path, origin: str) -> Iterator[DiscoveredPlugin]:
     for path in sorted(folder.iterdir()):
         if path.name.startswith((".", "_")) or not path.is_dir():
             continue
-        if (path / MANIFEST_NAME).is_file():
+        if _is_plugin(path):
             yield _from_folder(path, path.name, origin)
             continue
         for inner in sorted(path.iterdir()):
-            if inner.is_dir() and (inner / MANIFEST_NAME).is_file():
+            if _is_plugin(inner) and not inner.name.startswith((".", "_")):
                 yield _from_folder(inner, f"{path.name}/{inner.name}", origin)
 
 
+def _is_plugin(folder: Path) -> bool:
+    return (folder / MANIFEST_NAME).is_file() or (folder / DASHBOARD_MANIFEST).is_file()
+
+
 def _from_folder(folder: Path, key: str, origin: str) -> DiscoveredPlugin:
+    if not (folder / MANIFEST_NAME).is_file():
+        return DiscoveredPlugin(key, origin, read_dashboard_manifest(folder), folder)
     try:
         return DiscoveredPlugin(key, origin, read_manifest(folder), folder)
     except PluginError as error:

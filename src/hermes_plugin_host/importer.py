@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import types
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import PluginError
+from hermes_plugin_host.original import modules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +20,9 @@ def import_file(name: str, path: Path, package_folder: Path | None = None) -> Mo
 
     A SystemExit during the import becomes a PluginError.
     """
+    modules.install()
+    _forget(name)
+    parent = _parent_package(name)
     locations = None if package_folder is None else [str(package_folder)]
     spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=locations)
     if spec is None or spec.loader is None:
@@ -27,12 +32,36 @@ def import_file(name: str, path: Path, package_folder: Path | None = None) -> Mo
     try:
         spec.loader.exec_module(module)
     except SystemExit as error:
-        del sys.modules[name]
+        _forget(name)
         raise PluginError(exit_message(error)) from error
     except BaseException:
-        del sys.modules[name]
+        _forget(name)
         raise
+    if parent is not None:
+        setattr(parent, name.rpartition(".")[2], module)
     return module
+
+
+def _parent_package(name: str) -> ModuleType | None:
+    """The package that *name* is in; `import package.plugin.file` needs it."""
+    package = name.rpartition(".")[0]
+    if not package:
+        return None
+    module = sys.modules.get(package)
+    if module is None:
+        module = types.ModuleType(package)
+        module.__path__ = []
+        sys.modules[package] = module
+    return module
+
+
+def _forget(name: str) -> None:
+    """Remove a module and its submodules, which belong to an earlier or failed import."""
+    for known in [item for item in sys.modules if item == name or item.startswith(f"{name}.")]:
+        del sys.modules[known]
+    package, _, last = name.rpartition(".")
+    if package in sys.modules:
+        vars(sys.modules[package]).pop(last, None)
 
 
 def exit_message(error: SystemExit) -> str:

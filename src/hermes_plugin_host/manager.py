@@ -16,9 +16,12 @@ from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, Callback
 from hermes_plugin_host.context import PluginContext, Registrations
 from hermes_plugin_host.discovery import discover
 from hermes_plugin_host.importer import exit_message, import_file
+from hermes_plugin_host.installation import libraries
+from hermes_plugin_host.original import modules
+from hermes_plugin_host.original.tool_registry import registering
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
     from hermes_plugin_host.callbacks import CallbackResult
@@ -60,6 +63,7 @@ class PluginManager:
         self._variables = variables
         self.plugins: dict[str, Plugin] = {}
         self._callbacks: dict[str, list[Callback]] = {}
+        self._middleware: dict[str, list[Callback]] = {}
 
     @classmethod
     def of_home(cls) -> PluginManager:
@@ -88,7 +92,7 @@ class PluginManager:
             return Plugin(found, "disabled")
         if found.problem:
             return Plugin(found, "failed", found.problem)
-        if found.key not in self._enabled:
+        if found.key not in self._enabled and not found.is_always_active:
             return Plugin(found, "available")
         missing = [name for name in found.manifest.requires_env if not self._variables.get(name)]
         if missing:
@@ -104,22 +108,25 @@ class PluginManager:
         return plugin
 
     def _register(self, plugin: Plugin) -> None:
-        module = _import_plugin(plugin.discovered)
-        register = getattr(module, "register", None)
-        if not callable(register):
-            raise PluginError("the plugin has no register(ctx) function")
+        if _is_only_a_tab(plugin.discovered):
+            return
         context = PluginContext(plugin.key, plugin.discovered.manifest)
-        register(context)
+        with registering(context.register_tool):
+            module = _import_plugin(plugin.discovered)
+            register = getattr(module, "register", None)
+            if callable(register):
+                register(context)
+            elif not context.registered.tools:
+                raise PluginError("the plugin has no register(ctx) function")
         plugin.registered = context.registered
-        for hook, function in context.registered.hooks:
-            known = self._callbacks.setdefault(hook, [])
-            number = sum(item.plugin == plugin.key for item in known) + 1
-            known.append(Callback(plugin.key, hook, function, number))
+        _add_callbacks(self._callbacks, plugin.key, context.registered.hooks)
+        _add_callbacks(self._middleware, plugin.key, context.registered.middleware)
 
     @property
     def enabled(self) -> frozenset[str]:
         """The keys of the enabled plugins, loaded or not."""
-        return frozenset(self._enabled - self._disabled)
+        always = {key for key, item in self.plugins.items() if item.discovered.is_always_active}
+        return frozenset((self._enabled | always) - self._disabled)
 
     @property
     def secret_variables(self) -> frozenset[str]:
@@ -135,6 +142,10 @@ class PluginManager:
         """The callbacks of a hook, in the order of registration."""
         return self._callbacks.get(hook, [])
 
+    def middleware(self, kind: str) -> list[Callback]:
+        """The middleware of a kind; the first registered is the outermost."""
+        return self._middleware.get(kind, [])
+
     def all_callbacks(self) -> list[Callback]:
         """Every registered callback."""
         return [item for callbacks in self._callbacks.values() for item in callbacks]
@@ -146,13 +157,30 @@ class PluginManager:
         return [callback.call(facts, timeout_seconds) for callback in self.callbacks(hook)]
 
 
+def _add_callbacks(
+    known: dict[str, list[Callback]], key: str, added: list[tuple[str, Callable[..., Any]]]
+) -> None:
+    for name, function in added:
+        callbacks = known.setdefault(name, [])
+        number = sum(item.plugin == key for item in callbacks) + 1
+        callbacks.append(Callback(key, name, function, number))
+
+
+def _is_only_a_tab(found: DiscoveredPlugin) -> bool:
+    """Whether a plugin has no code for this process; the dashboard loads its tab."""
+    has_code = found.folder is None or (found.folder / "__init__.py").is_file()
+    return found.has_dashboard and not has_code
+
+
 def _import_plugin(found: DiscoveredPlugin) -> ModuleType | Any:
     """Import the plugin: an installed entry point, or a directory with an `__init__.py`."""
+    modules.install()
     if found.entry_point is not None:
         try:
             return found.entry_point.load()
         except SystemExit as error:
             raise PluginError(exit_message(error)) from error
+    libraries.add_to_import_path(found.key)
     folder = found.folder
     if folder is None or not (folder / "__init__.py").is_file():
         raise PluginError("the plugin has no __init__.py")

@@ -1,7 +1,8 @@
-"""The manifest of a plugin: `plugin.yaml`."""
+"""The manifest of a plugin: `plugin.yaml`, or that of its dashboard tab."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MANIFEST_NAME: Final = "plugin.yaml"
+DASHBOARD_MANIFEST: Final = "dashboard/manifest.json"
+PERMISSION_KINDS: Final = ("network", "files", "secrets")
+DASHBOARD_KIND: Final = "dashboard"  # of a plugin that is only a tab
 # The kinds that hermes-agent defines.
 PLUGIN_KINDS: Final = ("standalone", "backend", "exclusive", "platform", "model-provider")
 
@@ -28,6 +32,8 @@ class PluginManifest:
     requires_env: tuple[str, ...] = ()
     provides_tools: tuple[str, ...] = ()
     provides_hooks: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()  # packages
+    permissions: tuple[str, ...] = ()  # e.g. `network: api.example.org`
 
 
 def read_manifest(folder: Path) -> PluginManifest:
@@ -50,6 +56,41 @@ def read_manifest(folder: Path) -> PluginManifest:
         requires_env=_names(values, "requires_env", path),
         provides_tools=_names(values, "provides_tools", path),
         provides_hooks=_names(values, "provides_hooks", path),
+        requirements=_names(values, "requirements", path),
+        permissions=_permissions(values.get("permissions"), path),
+    )
+
+
+def _permissions(value: Any, path: Path) -> tuple[str, ...]:
+    """`network`, `files` and `secrets`, each with a list, a text or true."""
+    if value is None:
+        return ()
+    if not isinstance(value, dict) or not set(value) <= set(PERMISSION_KINDS):
+        raise PluginError(f"{path}: permissions may have the keys {', '.join(PERMISSION_KINDS)}")
+    texts = []
+    for kind, what in value.items():
+        items = what if isinstance(what, list) else [] if what in (None, False, True) else [what]
+        if what:
+            texts.append(f"{kind}: {', '.join(map(str, items))}" if items else str(kind))
+    return tuple(texts)
+
+
+def read_dashboard_manifest(folder: Path) -> PluginManifest:
+    """The metadata of a plugin without `plugin.yaml`, from the manifest of its tab.
+
+    The dashboard reports an invalid manifest, so one is not an error here.
+    """
+    try:
+        fields = json.loads((folder / DASHBOARD_MANIFEST).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        fields = {}
+    values = fields if isinstance(fields, dict) else {}
+    return PluginManifest(
+        name=str(values.get("name") or folder.name),
+        version=str(values.get("version") or ""),
+        description=str(values.get("description") or values.get("label") or ""),
+        author=str(values.get("author") or ""),
+        kind=DASHBOARD_KIND,
     )
 
 

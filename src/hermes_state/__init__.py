@@ -40,6 +40,10 @@ def __getattr__(name: str) -> Any:
         from hermes_state.async_store import AsyncSessionDB  # noqa: PLC0415 - as above
 
         return AsyncSessionDB
+    if name in {"SCHEMA_VERSION", "SCHEMA_SQL"}:
+        from hermes_state.schema import base  # noqa: PLC0415 - as above
+
+        return base.BASE_VERSION if name == "SCHEMA_VERSION" else base.schema_sql()
     if name == "DEFAULT_DB_PATH":
         return paths.state_db_path()
     if name in __all__ or name == "_db_opens_cleanly":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from hermes_state.engine.columns import Columns
     from hermes_state.engine.engine import Engine
-    from hermes_state.original_rows import HouseKeepingDict
+    from hermes_state.original_rows import HouseKeepingDict, SessionDict
     from hermes_state.repository import Repository
 
 P = ParamSpec("P")
@@ -67,6 +67,9 @@ class OriginalNames:
     """The methods of a store under the names that hermes-agent gave them."""
 
     engine: Engine
+    sessions: SessionRepository
+    trash: TrashRepository
+    lists: ListRepository
     retention: RetentionRepository
 
     sanitize_title = staticmethod(sanitize_title)
@@ -75,7 +78,15 @@ class OriginalNames:
     ensure_session = method_of("sessions", SessionRepository.ensure_session)
     end_session = method_of("sessions", SessionRepository.end_session)
     reopen_session = method_of("sessions", SessionRepository.reopen_session)
-    get_session = dicts_of("sessions", SessionRepository.find, original_rows.session_dict)
+
+    def get_session(self, session_id: str) -> SessionDict | None:
+        """All columns of a session, or None; one in the trash also has `trashed_at`."""
+        found = original_rows.session_dict(self.engine.columns, self.sessions.find(session_id))
+        trashed_at = None if found is None else self.trash.trashed_at(session_id)
+        if found is not None and trashed_at is not None:
+            found["trashed_at"] = trashed_at
+        return found
+
     set_session_archived = method_of("sessions", SessionRepository.set_session_archived)
     set_session_pinned = method_of("sessions", SessionRepository.set_session_pinned)
     update_session_model = method_of("sessions", SessionRepository.update_session_model)
@@ -111,6 +122,15 @@ class OriginalNames:
         "lists", ListRepository.search_sessions_by_id, original_rows.listed_dicts
     )
     session_count = method_of("lists", ListRepository.session_count)
+
+    def list_cron_job_runs(
+        self, job_id: str, limit: int = 20, offset: int = 0
+    ) -> list[SessionDict]:
+        """The sessions of the runs of a job of hermes-agent, the newest first."""
+        runs = self.lists.sessions(
+            limit=limit, offset=offset, sources=["cron"], id_query=f"cron_{job_id}_"
+        )
+        return original_rows.listed_dicts(self.engine.columns, runs)
 
     search_messages = dicts_of("search", SearchRepository.find, original_rows.hit_dicts)
 

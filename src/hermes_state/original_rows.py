@@ -87,6 +87,7 @@ class SessionDict(TypedDict, total=False):
     last_active: float
     kind: str
     unread: bool
+    trashed_at: float  # only of a session in the trash
     _lineage_root_id: str
 
 

@@ -327,6 +327,7 @@ def test_hooks_are_called_in_order_and_once(scene: Scene) -> None:
         "post_tool_call",
         "transform_tool_result",
         "pre_api_request",
+        "transform_llm_output",
         "post_api_request",
         "post_llm_call",
         "on_session_end",

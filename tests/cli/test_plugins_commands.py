@@ -62,7 +62,12 @@ def test_enabling_and_disabling_keeps_comments(hermes: Hermes, hermes_home: Path
     states = {
         row["name"]: row["state"] for row in json.loads(hermes("plugins", "list", "--json").out)
     }
-    assert states == {"boundary-log": "disabled", "irc": "available", "misbehaving": "disabled"}
+    assert states == {
+        "boundary-log": "disabled",
+        "hermes-achievements": "loaded",  # a tab that comes with Hermes
+        "irc": "available",
+        "misbehaving": "disabled",
+    }
     assert "# the ones I trust" in config.read_text()
     assert hermes("config", "check").code == 0
 
@@ -109,7 +114,9 @@ def test_the_list_shows_the_origin_of_each(hermes: Hermes, hermes_home: Path) ->
     rows = {row["name"]: row for row in json.loads(hermes("plugins", "list", "--json").out)}
     assert rows["mine"]["origin"] == "user"
     assert rows["boundary-log"]["origin"] == "bundled"
-    assert {row["state"] for row in rows.values()} == {"available"}
+    states = {name: row["state"] for name, row in rows.items()}
+    assert states.pop("hermes-achievements") == "loaded"
+    assert set(states.values()) == {"available"}
 
 
 def test_the_first_plugin_receives_only_new_events(hermes: Hermes, hermes_home: Path) -> None:

@@ -10,10 +10,13 @@ from pathlib import Path
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, MAX_HANGS
 from hermes_plugin_host.context import PluginContext
 from hermes_plugin_host.manifest import PLUGIN_KINDS, PluginManifest
+from hermes_plugin_host.original.modules import MODULES
+from hermes_plugin_host.original.unsupported import UNSUPPORTED_METHODS, UNSUPPORTED_MODULES
 from hermes_state.delivery.boundaries import MAX_ATTEMPTS
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "reference" / "plugins.md").read_text("utf-8")
+ORIGINAL = (ROOT / "docs" / "reference" / "plugins-of-hermes-agent.md").read_text("utf-8")
 GUIDE = (ROOT / "docs" / "how-to" / "write-a-plugin.md").read_text("utf-8")
 
 
@@ -59,3 +62,18 @@ def test_the_numbers_are_the_real_ones() -> None:
     assert (CALLBACK_TIMEOUT_SECONDS, MAX_HANGS, MAX_ATTEMPTS) == (2.0, 3, 8)
     for words in ("2 seconds", "three times in a row", "eight attempts"):
         assert words in TEXT, words
+
+
+def test_everything_that_is_refused_is_documented_with_its_reason() -> None:
+    refused = ORIGINAL.partition("## Methods of `ctx` that are refused")[2]
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| (.*) \|$", refused, flags=re.MULTILINE))
+    assert rows == {**UNSUPPORTED_METHODS, **UNSUPPORTED_MODULES}
+
+
+def test_every_module_for_plugins_of_hermes_agent_is_documented() -> None:
+    for name in MODULES:
+        assert f"`{name}" in ORIGINAL, name
+
+
+def test_a_supported_method_is_not_refused() -> None:
+    assert not set(public_methods()) & set(UNSUPPORTED_METHODS)

@@ -11,7 +11,7 @@ import pytest
 
 import hermes_plugin_host
 from support.agent_conversation import open_conversation, tool_call_step
-from support.plugin_folders import make_plugin
+from support.plugin_folders import enable_plugins
 from support.waiting import act_when
 
 if TYPE_CHECKING:
@@ -64,13 +64,6 @@ def forget_plugins() -> Iterator[None]:
 @pytest.fixture
 def dice(hermes_home: Path) -> Path:
     return enable_plugins(hermes_home, dice=DICE)
-
-
-def enable_plugins(home: Path, **codes: str) -> Path:
-    for key, code in codes.items():
-        make_plugin(home, key, code)
-    (home / "config.yaml").write_text(f"plugins: {{enabled: [{', '.join(codes)}]}}\n")
-    return home
 
 
 def test_the_model_can_call_a_tool_of_a_plugin(dice: Path, tmp_path: Path) -> None:

@@ -33,6 +33,38 @@ def make_plugin(home: Path, key: str, code: str, manifest: str = "version: '1'")
     (folder / "__init__.py").write_text(code)
 
 
+# Registers for every hook; appends the names and values of the facts to hook_facts.jsonl.
+FACTS_PLUGIN = """
+import json, os, pathlib
+from hermes_core.hooks import HOOKS
+def recorder(hook):
+    def record(**facts):
+        path = pathlib.Path(os.environ["HERMES_HOME"]) / "hook_facts.jsonl"
+        with path.open("a") as file:
+            file.write(json.dumps({"hook": hook, "facts": facts}, default=repr) + "\\n")
+    return record
+def register(ctx):
+    for hook in HOOKS:
+        ctx.register_hook(hook.name, recorder(hook.name))
+"""
+
+
+def enable_plugins(home: Path, **codes: str) -> Path:
+    """Create plugins and enable them."""
+    for key, code in codes.items():
+        make_plugin(home, key, code)
+    (home / "config.yaml").write_text(f"plugins: {{enabled: [{', '.join(codes)}]}}\n")
+    return home
+
+
+def recorded_facts(home: Path, hook: str) -> list[dict[str, Any]]:
+    """The facts of each call of a hook, as the facts plugin recorded them."""
+    path = home / "hook_facts.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    calls = [json.loads(line) for line in lines]
+    return [call["facts"] for call in calls if call["hook"] == hook]
+
+
 def make_dashboard_plugin(root: Path, name: str, code: str | None = None, **manifest: Any) -> Path:
     """Create the dashboard folder of a plugin below *root*; *code* is its Python API."""
     folder = root / name / "dashboard"

@@ -125,7 +125,7 @@ class ChatCommands:
             return CommandOutcome(chat_replies[name]())
         if name in TERMINAL_COMMANDS:
             raise UsageError(f"/{name} is only available in the terminal.")
-        return self._run_shared(entry, event, role)
+        return self._run_shared(entry, event, role, uid)
 
     def _remind(self, event: MessageEvent, role: Role, uid: str) -> str:
         """`/remind`, without the agent; a message that is handled again adds nothing."""
@@ -150,9 +150,16 @@ class ChatCommands:
             return Role.OWNER
         return self._access.role_of(event.source) if event.source else Role.GUEST
 
-    def _run_shared(self, entry: SessionEntry, event: MessageEvent, role: Role) -> CommandOutcome:
+    def _run_shared(
+        self, entry: SessionEntry, event: MessageEvent, role: Role, uid: str
+    ) -> CommandOutcome:
         name, arguments = event.get_command() or "", event.get_command_args()
-        slash_commands.find(name)
+        provided = slash_commands.find(name).provided
+        if provided is not None:
+            # A plugin's command has effects of its own, so a crash does not repeat it.
+            if not self._db.chats.mark(f"{uid}:{name}"):
+                raise UsageError(COMMAND_INTERRUPTED.format(name=name))
+            return CommandOutcome(provided.run(arguments))
         if name == "model":
             require_configured_url(ConfigFile.of_home().settings(), arguments.strip())
         conversation = self._conversations.acquire(entry, event.source)
@@ -369,7 +376,7 @@ def with_slash(text: str) -> str:
         return text
     name = text[1:].partition(" ")[0].partition("\n")[0].partition("@")[0].lower()
     is_command = name in CHAT_ONLY_COMMANDS or any(
-        name in (command.name, *command.aliases) for command in slash_commands.COMMANDS
+        name in (command.name, *command.aliases) for command in slash_commands.all_commands()
     )
     return f"/{text[1:]}" if is_command else text
 
@@ -398,7 +405,7 @@ def menu_commands() -> tuple[MenuCommand, ...]:
     """The commands for the menus of platforms."""
     shared = (
         MenuCommand(command.name, command.help, command.hint)
-        for command in slash_commands.COMMANDS
+        for command in slash_commands.all_commands()
         if command.name not in TERMINAL_COMMANDS
     )
     return (*shared, *(MenuCommand(name, text) for name, text in CHAT_COMMANDS))

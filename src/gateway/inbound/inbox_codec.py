@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PLAIN_FIELDS: Final = (
     "text", "message_id", "platform_update_id", "media_urls", "media_types", "media_names",
     "reply_to_message_id", "reply_to_text", "is_edit", "group_id", "is_addressed",
-    "internal", "question_id", "timestamp", "instructions",
+    "internal", "question_id", "timestamp", "instructions", "channel_context",
 )  # fmt: skip
 
 
@@ -39,6 +39,7 @@ def encode(event: MessageEvent) -> MessagePayload:
         "timestamp": event.timestamp,
         "instructions": event.instructions,
         "continues": event.continues,
+        "channel_context": event.channel_context,
         "type": event.message_type.value,
         "source": event.source.to_dict(),
     }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MAX_NAME_CHARS: Final = 80
 MAX_QUOTE_CHARS: Final = 500
+MAX_CONTEXT_CHARS: Final = 4000
 INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 SHARED_CHAT_NOTE: Final = (
     "Several users write here; each message starts with the sender's name in quotation marks."
@@ -51,6 +52,10 @@ def describe_chat(source: SessionSource, *, is_shared: bool) -> str:
 def format_message(event: MessageEvent, *, is_shared: bool) -> str:
     """The text of a message as a model reads it."""
     lines = []
+    if event.channel_context:
+        lines.append(
+            f"(earlier in this chat: {quote_text(event.channel_context, MAX_CONTEXT_CHARS)})"
+        )
     if event.reply_to_text:
         lines.append(f"(in reply to {quote_text(event.reply_to_text, MAX_QUOTE_CHARS)})")
     if event.is_edit:

@@ -1,15 +1,19 @@
-"""Transcription of voice messages, by a configured command or an OpenAI-compatible server."""
+"""Transcription of voice messages: by a configured command, a server, or a plugin."""
 
 from __future__ import annotations
 
 import shlex
 import subprocess
-from typing import TYPE_CHECKING, Final, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict
 
+import hermes_plugin_host
 from hermes_conversation.agent_factory import environment_without_secrets
+from hermes_core.config.probe import may_be_set
 from hermes_core.errors import UsageError
+from hermes_core.isolate import Step, attempt
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from hermes_core.config.file import Settings
@@ -96,4 +100,36 @@ def transcriber_of(settings: Settings) -> Transcriber | None:
     if url:
         key = settings.get_secret("keys.transcribe") or settings.get_secret("keys.openai") or ""
         return ServerTranscriber(url, key, settings.get_str("gateway.transcribe_model"))
+    return _plugin_transcriber() if may_be_set("plugins.enabled") else None
+
+
+class PluginTranscriber:
+    """Calls the transcriber of a plugin."""
+
+    def __init__(self, plugin: str, transcribe: Callable[[str], Any]) -> None:
+        self._plugin = plugin
+        self._transcribe = transcribe
+
+    def __call__(self, path: Path) -> str:
+        """Call the plugin; its failure is the reason."""
+        answers: list[Any] = []
+        step = Step(f"transcribe by {self._plugin}", lambda: answers.append(self._call(path)))
+        failed = attempt(step)
+        if failed is not None:
+            raise UsageError(f"plugin {self._plugin}: {failed.error}") from failed.error
+        return str(answers[0]).strip()
+
+    def _call(self, path: Path) -> Any:
+        answer = self._transcribe(str(path))
+        if not isinstance(answer, dict):
+            return answer
+        if answer.get("error"):
+            raise UsageError(str(answer.get("error")))
+        return answer.get("text") or answer.get("transcript") or ""
+
+
+def _plugin_transcriber() -> Transcriber | None:
+    for plugin in hermes_plugin_host.active().plugins.values():
+        for transcribe in plugin.registered.transcribers:
+            return PluginTranscriber(plugin.key, transcribe)
     return None

@@ -207,7 +207,7 @@ class TurnRunner:
         is_shared: bool,
     ) -> Iterable[Event]:
         uid, *merged = [inbox_codec.message_uid(row.inbox_id) for row in prompt.rows]
-        workspace = _workspace_for_files(conversation)
+        workspace, source = _workspace_for_files(conversation), prompt.events[-1].source
         for event in prompt.events:
             self._fetch_files(event)
         attachments = [
@@ -222,6 +222,7 @@ class TurnRunner:
             aliases=merged,
             on_answer=on_answer,
             platform_message_id=prompt.rows[0].message_id,
+            sender_id=(source.user_id or "") if source is not None else "",
         )
 
     def _fetch_files(self, event: MessageEvent) -> None:

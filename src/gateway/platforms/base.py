@@ -6,7 +6,16 @@ import math
 import time
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    NamedTuple,
+    Protocol,
+    Self,
+    runtime_checkable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -68,6 +77,7 @@ class MessageEvent:
     timestamp: float = field(default_factory=time.time)
     instructions: str = ""  # of an API client, for the conversation
     continues: tuple[str, int] | None = None  # a conversation and its last message
+    channel_context: str | None = None  # earlier messages of the chat, from the adapter
 
     @property
     def is_in_chat(self) -> bool:
@@ -103,9 +113,7 @@ class ErrorKind(Enum):
     UNKNOWN = "unknown"
 
 
-class SendResult(NamedTuple):
-    """The outcome of a send."""
-
+class _SendFields(NamedTuple):
     success: bool
     message_id: str | None = None
     error: str | None = None
@@ -113,6 +121,22 @@ class SendResult(NamedTuple):
     retry_after: float | None = None
     may_have_arrived: bool = False  # the response was lost
     raw_response: Any = None
+
+
+class SendResult(_SendFields):
+    """The outcome of a send; plugins of hermes-agent give `retryable` instead of a kind."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls, success: bool, *fields: Any, retryable: bool | None = None, **named: Any
+    ) -> Self:
+        """The fields are those above."""
+        result = super().__new__(cls, success, *fields, **named)
+        if success or retryable is None or result.error_kind is not None:
+            return result
+        kind = ErrorKind.TRANSIENT if retryable else ErrorKind.FORBIDDEN
+        return result._replace(error_kind=kind)
 
     @property
     def retryable(self) -> bool:
@@ -296,3 +320,14 @@ class ApiKey(NamedTuple):
 
     name: str
     role: Role
+
+
+def __getattr__(name: str) -> Any:
+    """The base class that adapters of hermes-agent extend; it uses names of this module."""
+    if name == "BasePlatformAdapter":
+        from gateway.platforms.original.base_adapter import (  # noqa: PLC0415 - it imports this one
+            BasePlatformAdapter,
+        )
+
+        return BasePlatformAdapter
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

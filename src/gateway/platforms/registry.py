@@ -5,15 +5,17 @@ A platform is imported only if it is enabled. Plugins add platforms with `ctx.re
 
 from __future__ import annotations
 
+import functools
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import hermes_plugin_host
 from gateway.platforms.names import Platform
 from hermes_core.config.probe import may_be_set
 from hermes_core.errors import PlatformRefusedError, UsageError
 from hermes_core.package_installer import Library
+from hermes_plugin_host.original.platform import OriginalPlatform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -137,6 +139,15 @@ def explain_missing(name: str) -> str:
     return f"The plugin {name} is not enabled. Run `hermes plugins enable {name}`."
 
 
+def _maker(make: Make | OriginalPlatform) -> Make:
+    """What creates the adapter of a plugin's platform."""
+    if not isinstance(make, OriginalPlatform):
+        return make
+    from gateway.platforms.original.connection import connect_original  # noqa: PLC0415 - rare
+
+    return cast("Make", functools.partial(connect_original, make))
+
+
 class PlatformRegistry:
     """The platforms by name."""
 
@@ -155,7 +166,7 @@ class PlatformRegistry:
                 platform.name,
                 platform.label,
                 secrets=platform.secrets,
-                make=platform.make,
+                make=_maker(platform.make),
                 setup=platform.setup,
             )
             for plugin in hermes_plugin_host.active().plugins.values()

@@ -17,6 +17,7 @@ from gateway.inbound.budgets import Budgets
 from gateway.inbound.commands import RESTART_REQUEST_KEY, ChatCommands, RestartRequest
 from gateway.inbound.inbox_workers import MAX_CONCURRENT_TURNS, InboxWorkers
 from gateway.inbound.message_handler import MessageHandler
+from gateway.inbound.plugin_filter import filter_message
 from gateway.inbound.questions import ChatQuestions
 from gateway.inbound.receiver import MessageReceiver
 from gateway.inbound.running_turns import RunningTurns
@@ -200,7 +201,9 @@ class GatewayService:
         )
 
     async def _receive(self, account: str, event: MessageEvent) -> None:
-        await self.receiver.receive(account, event)
+        kept = await asyncio.to_thread(filter_message, event, self, self._routes)
+        if kept is not None:
+            await self.receiver.receive(account, kept)
         if event.source is not None:
             self.metrics.received.labels(event.source.platform.value).inc()
 

@@ -121,6 +121,7 @@ class ConversationCache:
             chat=chat.sender,
             send_file=chat.send_file,
             instructions=self._marker(session_id, INSTRUCTIONS_KEY),
+            session_key=entry.session_key,
         )
         return Conversation(self._db, self._prompter(entry), options)
 

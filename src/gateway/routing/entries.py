@@ -148,3 +148,8 @@ def _stored_platform(name: object) -> Platform | None:
         return Platform.registered(str(name)) if name else None
     except ValueError:
         return None
+
+
+def local_now() -> datetime:
+    """The local time without a zone, as entries store it."""
+    return datetime.now()  # noqa: DTZ005 - naive by format

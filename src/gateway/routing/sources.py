@@ -52,6 +52,14 @@ class SessionSource:
     role_authorized: bool = False
     profile: str | None = None
 
+    @property
+    def description(self) -> str:
+        """The chat in a few words, for lists and logs."""
+        name = self.chat_name or self.user_name or self.chat_id
+        chat = f"{self.chat_type} {name}" if self.chat_type != "dm" else f"direct chat with {name}"
+        thread = f", thread {self.thread_id}" if self.thread_id else ""
+        return f"{self.platform.value}: {chat}{thread}"
+
     def to_dict(self) -> StoredSource:
         """The JSON form; temporary grants are left out."""
         data = {"platform": self.platform.value}

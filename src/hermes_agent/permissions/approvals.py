@@ -56,10 +56,13 @@ if TYPE_CHECKING:
 class ApprovalGuard:
     """Lets a call pass, asks about it, or refuses it."""
 
-    def __init__(self, approvals: Approvals, announce: HookInvoker, surface: str) -> None:
+    def __init__(
+        self, approvals: Approvals, announce: HookInvoker, surface: str, session_key: str = ""
+    ) -> None:
         self._approvals = approvals
         self._announce = announce
         self._surface = surface
+        self._session_key = session_key  # of the chat; empty in a terminal
         self._asking = threading.Lock()  # a person answers one question at a time
 
     def __call__(self, tool: str, arguments: JsonObject, context: ToolContext) -> str | None:
@@ -92,7 +95,8 @@ class ApprovalGuard:
             "description": request.description,
             "pattern_key": request.pattern_keys[0] if request.pattern_keys else "",
             "pattern_keys": list(request.pattern_keys),
-            "session_key": request.session_id,
+            "session_id": request.session_id,
+            "session_key": self._session_key,
             "surface": self._surface,
         }
         self._announce("pre_approval_request", **facts)

@@ -56,6 +56,13 @@ CREDIT_PHRASES: Final = ("insufficient_quota", "credit", "billing", "payment")
 
 def http_failure(status: int, text: str, provider: Provider, retry_after: float | None) -> Failed:
     """Map an HTTP status and its error text to a failure."""
+    failed = _failure_of_status(status, text, provider, retry_after)
+    return failed._replace(status_code=status)
+
+
+def _failure_of_status(
+    status: int, text: str, provider: Provider, retry_after: float | None
+) -> Failed:
     if status == 402 or (status in (400, 429) and _contains(text, CREDIT_PHRASES)):
         return Failed(
             FailureKind.CREDIT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
@@ -107,6 +108,9 @@ def _window_of_stored_model(answer: StoredModel) -> int:
 
 DONE: Final = "[DONE]"
 DEFAULT_WINDOW: Final = 128_000  # of an unknown model
+# DeepSeek, Kimi and others need the reasoning of an answer with tool calls back. They send it as
+# `reasoning_content`, so only what came under this name is returned.
+STRICT_HOST: Final = "api.openai.com"  # refuses fields that it does not know
 # Fields of stored messages that the API accepts.
 SENT_FIELDS: Final = ("role", "content", "tool_calls", "tool_call_id", "name")
 
@@ -135,7 +139,7 @@ class OpenAICompatible:
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = client_for(base_url, self)
         self._url = endpoint(base_url, "chat/completions")
-        self._encoded = EncodedMessages()
+        self._encoded = EncodedMessages(returns_reasoning=STRICT_HOST not in base_url)
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
@@ -177,9 +181,12 @@ def _assumed_window(base_url: str, model: str) -> int:
     return (known_model.window if known_model is not None else 0) or DEFAULT_WINDOW
 
 
-def _wire_message(message: Message) -> Message:
+def _wire_message(message: Message, *, returns_reasoning: bool) -> Message:
     sent = {name: value for name in SENT_FIELDS if (value := message.get(name)) is not None}
     sent.setdefault("content", "")
+    reasoning = message.get("reasoning_content")
+    if returns_reasoning and reasoning is not None and "tool_calls" in sent:
+        sent["reasoning_content"] = reasoning
     return cast("Message", sent)
 
 
@@ -189,9 +196,10 @@ class EncodedMessages:
     The next request of a conversation starts with the same objects, which are not encoded again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, returns_reasoning: bool = False) -> None:
         self._messages: list[Message] = []
         self._encoded: list[bytes] = []
+        self._to_wire = functools.partial(_wire_message, returns_reasoning=returns_reasoning)
 
     def of(self, messages: list[Message]) -> list[bytes]:
         """Each message as JSON."""
@@ -199,7 +207,7 @@ class EncodedMessages:
         is_same = list(map(operator.is_, before, messages))
         same = is_same.index(False) if False in is_same else len(is_same)
         self._messages = messages
-        new = map(_wire_message, messages[same:])
+        new = map(self._to_wire, messages[same:])
         # A copy: what orjson returns keeps a buffer of 4 KB.
         self._encoded = encoded[:same] + [memoryview(encode(each)).tobytes() for each in new]
         return self._encoded
@@ -256,6 +264,8 @@ class _ChunkReader:
         self._cancel = cancel
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._reasoning_content: list[str] = []
+        self._has_reasoning_content = False
         self._calls: dict[int, PartialCall] = {}
         self._finish = ""
         self._usage = Usage()
@@ -310,6 +320,7 @@ class _ChunkReader:
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or NO_DELTA
             reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+            self._note_reasoning_content(delta.get("reasoning_content"))
             if isinstance(reasoning, str) and reasoning:
                 self._reasoning.append(reasoning)
                 yield ReasoningDelta(reasoning)
@@ -320,6 +331,11 @@ class _ChunkReader:
             for part in delta.get("tool_calls") or ():
                 self._add_call_part(part)
             self._finish = choice.get("finish_reason") or self._finish
+
+    def _note_reasoning_content(self, text: object) -> None:
+        if isinstance(text, str):  # an empty one counts
+            self._has_reasoning_content = True
+            self._reasoning_content.append(text)
 
     def _add_call_part(self, part: CallDelta) -> None:
         """Merge a part of a tool call; parts with the same index belong together."""
@@ -338,7 +354,8 @@ class _ChunkReader:
         )
         finish = self._finish or ("tool_calls" if calls else "stop")
         text, reasoning = "".join(self._text), "".join(self._reasoning)
-        return Reply(text, reasoning, calls, finish, self._usage, self._cost)
+        content = "".join(self._reasoning_content) if self._has_reasoning_content else None
+        return Reply(text, reasoning, calls, finish, self._usage, self._cost, content)
 
 
 def _usage(counts: JsonObject) -> Usage:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonData, JsonObject
 
 
+def unchanged_output(command: str, output: str, exit_code: int | None) -> str:
+    """The output of a command where no plugin changes it."""
+    del command, exit_code
+    return output
+
+
 class ToolContext(NamedTuple):
     """The circumstances of a call, besides its arguments."""
 
@@ -29,6 +35,7 @@ class ToolContext(NamedTuple):
     cancel: Cancel
     prompter: Prompter
     show: Callable[[str], None]  # output while it runs, for people
+    filter_output: Callable[[str, str, int | None], str] = unchanged_output  # of a command
 
 
 class Tool(NamedTuple):
@@ -59,3 +66,15 @@ def success(**facts: JsonData) -> str:
 def failure(message: str, **facts: JsonData) -> str:
     """A failure as JSON."""
     return json.dumps({**facts, "error": message}, ensure_ascii=False)
+
+
+def error_in(result: str) -> str | None:
+    """The error of a result; None if it is not a JSON object with one."""
+    if '"error"' not in result:
+        return None
+    try:
+        document = json.loads(result)
+    except ValueError:
+        return None
+    error = document.get("error") if isinstance(document, dict) else None
+    return None if not error else error if isinstance(error, str) else json.dumps(error)

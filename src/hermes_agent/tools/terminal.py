@@ -139,7 +139,7 @@ def _wait_for(
     deadline = time.monotonic() + seconds
     _listen(job, context, deadline)
     if job.exit_code is not None and not context.cancel.is_requested:
-        return _finished_result(jobs, job)
+        return _finished_result(jobs, job, context)
     is_stopped = context.cancel.is_requested
     job.end(*([INTERRUPT_GRACE_SECONDS] if is_stopped else []))
     last_words = time.monotonic() + FINAL_OUTPUT_SECONDS
@@ -150,7 +150,8 @@ def _wait_for(
     else:
         why = f"Stopped after {seconds} s. Give a longer timeout, or run it in the background."
         code = TIMEOUT_EXIT_CODE
-    return {"error": why, "output": job.output.text(), "exit_code": code}
+    output = context.filter_output(job.command, job.output.text(), code)
+    return {"error": why, "output": output, "exit_code": code}
 
 
 def _listen(job: CommandJob, context: ToolContext, deadline: float) -> None:
@@ -160,8 +161,9 @@ def _listen(job: CommandJob, context: ToolContext, deadline: float) -> None:
     job.listen(is_over, lambda piece: _show(context, piece))
 
 
-def _finished_result(jobs: Jobs, job: CommandJob) -> dict[str, JsonData]:
-    facts: dict[str, JsonData] = {"output": job.output.text(), "exit_code": job.exit_code}
+def _finished_result(jobs: Jobs, job: CommandJob, context: ToolContext) -> dict[str, JsonData]:
+    output = context.filter_output(job.command, job.output.text(), job.exit_code)
+    facts: dict[str, JsonData] = {"output": output, "exit_code": job.exit_code}
     if jobs.leave(job):
         facts["still_running"] = job.id
     return facts
@@ -183,7 +185,9 @@ def _process(jobs: Jobs, arguments: JsonObject, context: ToolContext) -> str:
         job.end()
     if action == "wait":
         _wait(job, number(arguments, "timeout", 60, 0, MAX_SECONDS), context)
-    return success(**_job_fields(job), output=job.output.tail(TAIL_CHARACTERS))
+    tail = job.output.tail(TAIL_CHARACTERS)
+    output = context.filter_output(job.command, tail, job.exit_code)
+    return success(**_job_fields(job), output=output)
 
 
 def _wait(job: CommandJob, seconds: int, context: ToolContext) -> None:

@@ -64,7 +64,9 @@ def router(context: DashboardContext) -> ResourceRouter:
 
 def all_plugins() -> list[Plugin]:
     """All installed plugins, including those installed since the process started."""
-    if set(_enabled_keys()) != set(hermes_plugin_host.active().enabled):
+    manager = hermes_plugin_host.active()
+    always = {key for key, item in manager.plugins.items() if item.discovered.is_always_active}
+    if set(_enabled_keys()) - always != set(manager.enabled) - always:
         hermes_plugin_host.active.cache_clear()  # enabled or disabled in a terminal
     known = hermes_plugin_host.active().plugins
     return [known.get(key) or _new(discovered) for key, discovered in discover().items()]
@@ -90,7 +92,7 @@ def _known_key(key: str) -> str:
 
 def plugin_item(plugin: Plugin) -> dict[str, Any]:
     """A plugin as the page shows it."""
-    manifest, folder = plugin.discovered.manifest, plugin.discovered.folder
+    manifest = plugin.discovered.manifest
     return {
         "key": plugin.key,
         "name": manifest.name,
@@ -101,5 +103,5 @@ def plugin_item(plugin: Plugin) -> dict[str, Any]:
         "is_loaded": plugin.status == "loaded",
         "error": plugin.detail if plugin.status == "failed" else None,
         "hooks": sorted({name for name, _ in plugin.registered.hooks}),
-        "has_dashboard": folder is not None and (folder / "dashboard/manifest.json").is_file(),
+        "has_dashboard": plugin.discovered.has_dashboard,
     }

@@ -10,7 +10,7 @@ from fastapi import Query
 from hermes_achievements.classification.outcomes import classify_outcome, is_failure
 from hermes_achievements.classification.tool_kinds import operation_of
 from hermes_core import media_store
-from hermes_core.messages import plain_text
+from hermes_core.messages import plain_text, without_memory_blocks
 from hermes_dashboard.models.sessions import MessagePageView, MessageView, ToolCallView
 from hermes_dashboard.models.text import Identifier, MessageId, problems
 from hermes_dashboard.routes import ResourceRouter
@@ -28,6 +28,8 @@ MEDIA_PATH: Final = "/api/media/"
 def message_of(row: MessageRow) -> MessageView:
     """A row of the store for the page."""
     text = text_of(row.content)
+    if row.role == "assistant":
+        text = without_memory_blocks(text)
     if row.is_deleted:
         text = f"{text}\n\n{DELETED_TEXT}"
     return MessageView(

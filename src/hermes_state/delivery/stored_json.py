@@ -46,6 +46,7 @@ class MessagePayload(TypedDict):
     occurrence_id: NotRequired[int]  # of a scheduled job
     instructions: NotRequired[str]  # of an API client, for the conversation
     continues: NotRequired[tuple[str, int] | None]  # a conversation and its last message
+    channel_context: NotRequired[str | None]  # earlier messages of the chat
 
 
 class ReplyTarget(TypedDict):

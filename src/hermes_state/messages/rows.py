@@ -6,7 +6,7 @@ import functools
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from hermes_core.messages import has_lone_surrogate, preview
+from hermes_core.messages import has_lone_surrogate, preview, without_memory_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -276,7 +276,7 @@ def as_turn(row: MessageRow) -> Message:
     """A row in the format of model APIs, with an identity that prevents duplicates."""
     turn: Message = {
         "role": row.role,
-        "content": DELETED_TEXT if row.is_deleted else row.content,
+        "content": DELETED_TEXT if row.is_deleted else _clean(row),
         "timestamp": row.timestamp,
         "hermes_uid": f"row-{row.id}",
     }
@@ -293,13 +293,20 @@ def as_turn(row: MessageRow) -> Message:
     return turn if row.role != "assistant" else turn | _assistant_fields(row)
 
 
+def _clean(row: MessageRow) -> Content:
+    """The content without memory blocks, which hermes-agent has left in old answers."""
+    if row.role != "assistant" or not isinstance(row.content, str):
+        return row.content
+    return without_memory_blocks(row.content)
+
+
 def _assistant_fields(row: MessageRow) -> Message:
     fields: Message = {}
     if row.finish_reason:
         fields["finish_reason"] = row.finish_reason
     if row.reasoning:
         fields["reasoning"] = row.reasoning
-    if row.reasoning_content:
+    if row.reasoning_content is not None:
         fields["reasoning_content"] = row.reasoning_content
     if row.reasoning_details:
         fields["reasoning_details"] = decode_json(row.reasoning_details)

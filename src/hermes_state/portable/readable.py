@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hermes_core.messages import plain_text, preview
+from hermes_core.messages import plain_text, preview, without_memory_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -118,7 +118,7 @@ class ReadOptions:
             role=message.role or "?",
             name=message.tool_name or "",
             at=format_time(message.timestamp),
-            text=plain_text(redact.value(message.content)).strip("\n"),
+            text=without_memory_blocks(plain_text(redact.value(message.content))).strip("\n"),
             reasoning=redact.text(message.reasoning or message.reasoning_content or "").strip("\n"),
             marks=marks,
             calls=[_format_call(redact.value(call)) for call in calls]

@@ -198,3 +198,8 @@ MESSAGE_DEFAULTS: Final = {
     "active": "1",
     "compacted": "0",
 }  # fmt: skip
+
+
+def schema_sql() -> str:
+    """The tables and indexes of hermes-agent, as one script."""
+    return ";\n".join(statement.strip() for statement in (*BASE_TABLES, *BASE_INDEXES)) + ";\n"

@@ -80,6 +80,7 @@ class SessionFilter(NamedTuple):
         clauses: list[tuple[bool, str, tuple[SqlValue, ...]]] = [
             (True, self._shown(), ()),
             (True, self._archived(), ()),
+            (self._leaves_out_hidden and columns.session_has("hidden"), "s.hidden = 0", ()),
             (bool(self.sources), f"s.source IN ({_placeholders(self.sources)})", self.sources),
             (
                 bool(self.exclude_sources),
@@ -109,6 +110,15 @@ class SessionFilter(NamedTuple):
         if self.archived_only:
             return "s.archived <> 0"
         return "TRUE" if self.include_archived or self.trashed_only else "s.archived = 0"
+
+    @property
+    def _leaves_out_hidden(self) -> bool:
+        """Whether sessions that hermes-agent has hidden are left out; an ID finds them."""
+        return not self.trashed_only and not self.include_children and self.id_query is None
+
+    def allows(self, hidden: int) -> bool:
+        """Like the condition above, for a row in memory."""
+        return not hidden or not self._leaves_out_hidden
 
     def _shown(self) -> str:
         if self.trashed_only:
@@ -196,6 +206,7 @@ def matches(
         not session_filter.trashed_only
         and (is_listed or session_filter.include_children)
         and (not session_filter.sources or session.source in session_filter.sources)
+        and session_filter.allows(session.hidden)
         and session.source not in session_filter.exclude_sources
         and session.message_count >= session_filter.min_message_count
         and _matches_archive(bool(session.archived), session_filter)

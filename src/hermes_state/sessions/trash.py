@@ -216,6 +216,14 @@ class TrashRepository(Repository):
         """Restore a conversation, and everything deleted with it, from the trash."""
         self.engine.write(lambda tx: restore_all(tx, self.ids, session_id))
 
+    def trashed_at(self, session_id: str) -> float | None:
+        """When a session was moved to the trash; None if it is not there."""
+        if not self.engine.columns.has_own_tables:
+            return None
+        sql = "SELECT trashed_at FROM hermes_trash WHERE session_id = ?"
+        found = self.engine.read(lambda reader: reader.value(sql, (session_id,)))
+        return None if found is None else float(found)
+
     def content(self) -> list[TrashedSession]:
         """Content of the trash, newest first."""
         rows = self.engine.read(lambda reader: reader.rows(LIST_TRASH))

@@ -267,7 +267,7 @@ def _answer(peer: Dispatcher, params: RpcParams, text: str) -> object:
 
 
 def catalog(_peer: Dispatcher, _params: RpcParams) -> object:
-    return {"commands": [_command_summary(command) for command in slash_commands.COMMANDS]}
+    return {"commands": [_command_summary(command) for command in slash_commands.all_commands()]}
 
 
 def _command_summary(command: slash_commands.SlashCommand) -> CommandSummary:

@@ -25,7 +25,9 @@ SHELL_SECONDS: Final = 60
 def complete_slash(_peer: Dispatcher, params: RpcParams) -> object:
     text = params.text.removeprefix("/")
     names = [
-        f"/{command.name}" for command in slash_commands.COMMANDS if command.name.startswith(text)
+        f"/{command.name}"
+        for command in slash_commands.all_commands()
+        if command.name.startswith(text)
     ]
     return {"items": names, "replace_from": 0}
 

@@ -115,7 +115,7 @@ def _line_editor() -> Any:
     from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
 
     completer = WordCompleter(
-        [f"/{command.name}" for command in slash_commands.COMMANDS], sentence=True
+        [f"/{command.name}" for command in slash_commands.all_commands()], sentence=True
     )
     prompt_history = FileHistory(str(prompts_path()))
     return PromptSession(

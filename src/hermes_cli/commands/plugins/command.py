@@ -1,11 +1,11 @@
-"""`hermes plugins`: list, enable and disable plugins."""
+"""`hermes plugins`: list, enable, disable and install plugins."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import hermes_plugin_host
-from hermes_cli import history
+from hermes_cli.commands.plugins import installation
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_plugin_host import activation
@@ -21,6 +21,7 @@ examples:
   hermes plugins list
   hermes plugins enable boundary-log
   hermes plugins info boundary-log
+  hermes plugins install ./dice
 
 Plugins come with Hermes, from the `plugins` folder of HERMES_HOME, or from installed
 packages. Only enabled plugins are loaded.
@@ -61,6 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             "name", metavar="NAME", help="plugin, as shown by `hermes plugins list`"
         )
         add_json_option(action)
+    installation.configure(actions)
 
 
 def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -108,11 +110,7 @@ def as_dict(plugin: Plugin) -> dict[str, object]:
 def enable(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Enable a plugin and print whether it loads."""
     activation.find_plugin(arguments.name)
-    if history.exists():
-        with history.open_for_writing() as db:
-            plugin = activation.enable(arguments.name, db.boundaries)
-    else:
-        plugin = activation.enable(arguments.name, None)
+    plugin = installation.enable_plugin(arguments.name)
     if arguments.json:
         out.json(as_dict(plugin))
     elif plugin.status == "loaded":

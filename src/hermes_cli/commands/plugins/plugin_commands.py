@@ -27,16 +27,22 @@ class PluginCommand(NamedTuple):
         """Parse the arguments and call the plugin; report its failures."""
         parser = argparse.ArgumentParser(
             prog=f"hermes {self.command.name}",
-            description=self.command.help,
+            description=self.command.description or self.command.help,
             epilog=f"Command of the plugin {self.plugin}.",
             formatter_class=HelpFormatter,
             allow_abbrev=False,
         )
-        self._isolated(lambda: self.command.setup(parser))
+        setup = self.command.setup
+        if setup is not None:
+            self._isolated(lambda: setup(parser))
         chosen = parser.parse_args(arguments)
+        handler = self.command.handler or getattr(chosen, "func", None)
+        if not callable(handler):  # e.g. a command with actions, and none was given
+            parser.print_help()
+            return 2
         codes: list[object] = []
         try:
-            self._isolated(lambda: codes.append(self.command.handler(chosen)))
+            self._isolated(lambda: codes.append(handler(chosen)))
         except SystemExit as stop:
             if isinstance(stop.code, str):
                 out.error(stop.code)

@@ -140,10 +140,11 @@ def print_stats(arguments: argparse.Namespace, out: CommandOutput) -> int:
         return 0
     with history.open_for_reading() as db:
         stats = db.statistics.stats()
+        conversations = db.lists.session_count(include_archived=True, exclude_children=True)
     if arguments.json:
-        out.json(stats.as_dict())
+        out.json({"conversations": conversations, **stats.as_dict()})
         return 0
-    out.pairs(_stat_lines(stats))
+    out.pairs(_stat_lines(stats, conversations))
     out.text()
     columns = (
         TableColumn("source"),
@@ -161,10 +162,11 @@ def print_stats(arguments: argparse.Namespace, out: CommandOutput) -> int:
     return 0
 
 
-def _stat_lines(stats: StoreStatistics) -> list[tuple[str, str]]:
+def _stat_lines(stats: StoreStatistics, conversations: int) -> list[tuple[str, str]]:
     number, size = human_format.number, human_format.size
     return [
-        ("conversations", f"{number(stats.sessions)} ({number(stats.open_sessions)} open)"),
+        ("conversations", number(conversations)),
+        ("sessions", f"{number(stats.sessions)} ({number(stats.open_sessions)} open)"),
         ("in the trash", number(stats.trashed)),
         ("messages", number(stats.messages)),
         ("tool calls", number(stats.tool_calls)),

@@ -11,6 +11,7 @@ from hermes_cli import history
 from hermes_core import human_format
 from hermes_core.errors import SessionNotFoundError
 from hermes_core.human_format import local
+from hermes_core.messages import without_memory_blocks
 from hermes_core.terminal_text import fit, one_line
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def content_text(content: object) -> str:
     if content is None:
         return ""
     if isinstance(content, str):
-        return content.rstrip()
+        return without_memory_blocks(content).rstrip()
     if isinstance(content, list):
         return "\n".join(filter(None, map(_part_text, content)))
     return _part_text(content)

@@ -1,0 +1,42 @@
+"""Offers each chat message to plugins before it is checked and stored: `pre_gateway_dispatch`."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes_conversation.agent_factory import notify_plugins
+
+if TYPE_CHECKING:
+    from gateway.platforms.base import MessageEvent
+
+log = logging.getLogger(__name__)
+
+ACTIONS: Final = frozenset({"skip", "rewrite", "allow"})
+
+
+def filter_message(event: MessageEvent, gateway: object, routes: object) -> MessageEvent | None:
+    """The message as plugins leave it; None if one has dropped it. Calls plugins: blocks."""
+    if event.is_deletion or event.internal:
+        return event
+    answers = notify_plugins(
+        "pre_gateway_dispatch", event=event, gateway=gateway, session_store=routes
+    )
+    decision = next((answer for answer in answers if _action(answer)), None)
+    if decision is None or _action(decision) == "allow":
+        return event
+    if _action(decision) == "skip":
+        reason = decision.get("reason") or "no reason given"
+        log.info("message %s dropped by a plugin: %s", event.message_id, reason)
+        return None
+    text = decision.get("text")
+    if not isinstance(text, str):
+        log.warning("plugin answered rewrite without a text: message left unchanged")
+        return event
+    return dataclasses.replace(event, text=text)
+
+
+def _action(answer: Any) -> str:
+    action = answer.get("action") if isinstance(answer, dict) else None
+    return str(action) if action in ACTIONS else ""

@@ -1,0 +1,1 @@
+"""Adapters of hermes-agent: their base class, and their connection to the gateway."""

@@ -1,0 +1,1 @@
+"""Installs, updates, removes and checks plugins of the user."""

@@ -1,0 +1,3 @@
+"""A package inside the plugin."""
+
+from .upper import shouted as shouted

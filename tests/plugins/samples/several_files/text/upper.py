@@ -1,0 +1,5 @@
+"""A module inside the package."""
+
+
+def shouted(words):
+    return words.upper()
