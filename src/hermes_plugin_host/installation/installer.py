@@ -149,7 +149,7 @@ def _write_package_plugin(package: str, folder: Path, shelf: Path) -> None:
         raise FetchError(f"{name} is not a plugin: it has {len(found)} entry points of plugins")
     point, dist = found[0]
     folder.mkdir()
-    summary = (dist.metadata["Summary"] or "").replace('"', "'")
+    summary = str(dist.metadata.json.get("summary") or "").replace('"', "'")
     lines = [f"name: {point.name}", f'version: "{dist.version}"', f'description: "{summary}"']
     (folder / MANIFEST_NAME).write_text("\n".join(lines) + "\n", "utf-8")
     code = PACKAGE_CODE.format(

@@ -124,6 +124,6 @@ def _versions(where: list[str] | None) -> dict[str, str]:
     path = where or [item for item in sys.path if not item.startswith(root)]
     found: dict[str, str] = {}
     for dist in metadata.distributions(path=path):
-        name = re.sub(r"[-_.]+", "-", dist.metadata["Name"] or "").lower()
+        name = re.sub(r"[-_.]+", "-", dist.name or "").lower()
         found.setdefault(name, dist.version)
     return found

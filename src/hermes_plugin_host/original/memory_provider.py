@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes_core.errors import PluginError
+from hermes_core.messages import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +99,7 @@ class MemoryConnection:
             self._provider.initialize(session_id, platform=platform)
             self._histories[session_id] = []
         block = self._provider.system_prompt_block()
-        recalled = self._provider.prefetch(_text(user_message), session_id=session_id)
+        recalled = self._provider.prefetch(plain_text(user_message), session_id=session_id)
         return "\n\n".join(text for text in (block, recalled) if text)
 
     def _remember(
@@ -110,15 +111,9 @@ class MemoryConnection:
         **_facts: Any,
     ) -> None:
         self._histories[session_id] = conversation_history
-        self._provider.sync_turn(_text(user_message), assistant_response, session_id=session_id)
+        self._provider.sync_turn(
+            plain_text(user_message), assistant_response, session_id=session_id
+        )
 
     def _end(self, session_id: str, **_facts: Any) -> None:
         self._provider.on_session_end(self._histories.pop(session_id, []))
-
-
-def _text(content: Any) -> str:
-    """The text of a message, which may have pictures."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "\n".join(str(part["text"]) for part in parts if part.get("type") == "text")
