@@ -98,6 +98,20 @@ def test_a_time_that_has_passed_is_refused() -> None:
         parse_schedule("today 8:00", NOW, ZONE)
 
 
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59+00:00", "2200-01-01 9:00"])
+def test_a_time_that_is_too_far_away_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="more than 100 years away"):
+        parse_schedule(text, NOW, ZONE)
+    with pytest.raises(UsageError, match="more than 100 years away"):
+        split_reminder(f"{text} call Ada", NOW, ZONE)
+
+
+@pytest.mark.parametrize("text", ["{}m", "every {} minutes", "0 {} * * *", "{}:00"])
+def test_a_number_with_thousands_of_digits_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_schedule(text.format("9" * 5000), NOW, ZONE)
+
+
 @given(st.text(max_size=40))
 def test_any_text_is_a_schedule_or_refused(text: str) -> None:
     try:

@@ -336,6 +336,12 @@ async def test_the_retry_of_a_client_is_the_same_request(setup: ApiSetup, answer
     assert session_count(setup) == 1
 
 
+async def test_a_retry_count_that_is_not_one_is_ignored(setup: ApiSetup) -> None:
+    async with setup.open() as client:
+        answer = await client.ask("/help", headers={"x-stainless-retry-count": "1" * 5000})
+    assert answer.status_code == 200
+
+
 async def test_a_retry_after_a_crash_is_the_same_request(setup: ApiSetup, answering: Any) -> None:
     server = answering("[{say: one two three, pause: 0.3}, {say: After all.}]")
     async with setup.open(drain=0) as client:

@@ -447,3 +447,29 @@ async def test_any_bytes_in_the_mailbox_do_not_stop_the_listener(setup: MailSetu
         await setup.write("hello")
         await async_wait_until(lambda: setup.inbox.texts[-1:] == ["hello"])
     assert setup.quarantined == []
+
+
+async def test_the_content_of_an_unverified_message_is_not_read(setup: MailSetup) -> None:
+    """Anyone can send it: it must neither fail nor take time."""
+    async with setup.connected():
+        setup.deliver(b"From: x@evil.test\nContent-Type: text/plain; charset*=a''x\n\n\xff")
+        setup.deliver(b"From: x@evil.test\nContent-Type: text/html\n\n" + b"<a " * 1_000_000)
+        await setup.write("hello")
+        await setup.inbox.wait_for(1)
+    assert setup.inbox.texts == ["hello"]
+    assert setup.quarantined == []
+
+
+async def test_of_a_message_of_an_unknown_sender_only_the_headers_are_read(
+    setup: MailSetup, tmp_path: Path
+) -> None:
+    setup.is_accepted = lambda event: event.source is not None and event.source.user_id == ANN
+    message = compose("eve@example.org", setup.address, "text", Subject="Hi")
+    message.add_attachment(PNG, maintype="image", subtype="png", filename="a.png")
+    async with setup.connected():
+        await setup.send(message)
+        await setup.write("hello")
+        await setup.inbox.wait_for(2)
+    assert setup.inbox.texts == ["Subject: Hi", "hello"]  # access control drops the first one
+    assert [path for path in (tmp_path / "media").rglob("*") if path.is_file()] == []
+    assert len(setup.records.values) == 1  # the thread of the second one

@@ -33,6 +33,8 @@ FRAGMENTS = (
     b"text/plain; charset=\"\xff\"; format=flowed; delsp=yes", b"multipart/report", b"uuencode",
     b"attachment; filename*=utf-9''%ff%zz", b"attachment; filename*0*=x''a; filename*1=b",
     b"=?utf-8?b?=FF=?=", b"=?x?q?=zz?=", b"<a@b.c> <d@e.f>", b"Mon, 99 Foo 99999 99:99:99 +9999",
+    b"text/plain; charset*=utf-8''x", b"text/plain; charset=idna", b"text/plain; charset=a\0",
+    b"multipart/mixed; boundary*0*=a; boundary*=b",
     b"\n--b\n", b"\n--b--\n", b"\n\n", b"<![x[", b"<p>a<div style=display:none>", b"begin 666 x\n",
 )  # fmt: skip
 
@@ -82,6 +84,65 @@ def test_a_reply_is_never_cut_to_nothing(text: str) -> None:
 @given(st.text(alphabet="<>/!-[]&;=\"' abdivpstyle\n", max_size=200))
 def test_any_html_becomes_text(html: str) -> None:
     html_to_text(html)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["charset*=utf-8''x", "charset=idna", 'charset="\0"', "charset*0*=a; charset*=b"],
+)
+def test_a_text_with_a_strange_charset_is_not_lost(kind: str) -> None:
+    data = mail(f"From: {ANN}", f"Content-Type: text/plain; {kind}").replace(b"hello", b"h\xe4")
+    assert parse_mail(data, ACCOUNT).body.text in {
+        "hä",
+        "[The content of the message could not be read.]",
+    }
+
+
+# Before, each of these took longer than a test may.
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<a ",
+        "<a b=c ",
+        "<a href='",
+        "<!--",
+        "<p",
+        "<li>",
+        "<blockquote>",
+        "<![CDATA[",
+        "</",
+        "a<b>",
+    ],
+)
+def test_the_time_for_html_is_proportional_to_its_length(piece: str) -> None:
+    html_to_text(piece * (1_000_000 // len(piece)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["am " + "schrieb " * 3000 + " " * 25_000 + "x", "den " + "skrev " * 8000],
+)
+def test_the_time_to_find_quotations_is_bounded(text: str) -> None:
+    assert without_quotations(text) == text.strip()
+
+
+@pytest.mark.parametrize("name", ["Message-ID", "References", "In-Reply-To", "Subject"])
+@pytest.mark.parametrize("value", ["<" + "@" * 1_000_000, "=?a?q?" * 200_000])
+def test_the_time_for_headers_is_bounded(name: str, value: str) -> None:
+    assert parse_mail(mail(f"From: {ANN}", f"{name}: {value}"), ACCOUNT).sender == ANN
+
+
+def test_wrapped_text_of_any_length_is_parsed() -> None:
+    data = mail("Content-Type: text/plain; format=flowed", body="a \n" * 2_000_000)
+    assert "left out" in parse_mail(data, ACCOUNT).body.text
+
+
+def test_what_is_not_a_message_id_is_left_out() -> None:
+    data = mail("References: <a@b> <c@d@e> <x> <@y> <f@g>", "Message-ID: <h@i>")
+    parsed = parse_mail(data, ACCOUNT)
+    assert (parsed.message_id, parsed.references) == ("<h@i>", ["<a@b>", "<c@d@e>", "<f@g>"])
 
 
 def test_thousands_of_nested_parts_are_parsed() -> None:

@@ -73,6 +73,8 @@ async def test_reminders_are_set_listed_and_removed_by_their_person(
         )
         assert "Usage: /remind" in await users.ask("bob", "/remind")
         assert "Start with the time" in await users.ask("bob", "/remind me of tea")
+        assert "100 years away" in await users.ask("bob", "/remind 9999-12-31T23:59:59+00:00 x")
+        assert "Start with the time" in await users.ask("bob", f"/remind {'9' * 5000}m tea")
         assert "not available to guests" in await users.ask("eve", "/remind 20m tea")
     [job] = db.schedules.all()
     assert (job.kind, job.platform, job.user_id) == ("reminder", "telegram", "ada")

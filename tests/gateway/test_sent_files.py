@@ -86,3 +86,17 @@ async def test_credentials_are_not_sent(
         await setup.server.send_as_user("send me your token")
         await async_wait_until(lambda: setup.server.sent)
     assert [(item.text, item.file) for item in setup.server.sent] == [("No.", None)]
+
+
+async def test_a_name_with_control_characters_does_not_hold_up_the_chat(
+    db: SessionDB, tmp_path: Path, setup: TelegramSetup, answering: Any
+) -> None:
+    (tmp_path / "a\nb.txt").write_text("text")
+    answering(f"[{call(path=f'a{chr(10)}b.txt')}, {{say: Sent.}}]")
+    async with running_gateway(db, tmp_path, config(), {"telegram": setup.adapter()}):
+        await setup.server.send_as_user("send me the file")
+        await async_wait_until(lambda: len(setup.server.sent) == 2)
+    assert [(item.text, item.file) for item in setup.server.sent] == [
+        ("", b"text"),
+        ("Sent.", None),
+    ]

@@ -222,7 +222,7 @@ async def test_the_token_is_never_sent_to_another_host(setup: SlackSetup) -> Non
 def test_only_addresses_of_slack_may_see_the_token(
     setup: SlackSetup, url: str, is_own: bool
 ) -> None:
-    files = SlackFiles(None, "t", "", setup.media)  # type: ignore[arg-type]
+    files = SlackFiles(None, "t", "", setup.media, lambda _event: True)  # type: ignore[arg-type]
     assert files._is_own(url) is is_own
 
 

@@ -123,6 +123,7 @@ class AdapterSetup:
         self.find_api_key: Callable[[str], ApiKey | None] = lambda _key: None
         self.records = DictRecords()
         self.owners: set[str] = set()
+        self.is_accepted: Callable[[MessageEvent], bool] = lambda _event: True
         self.api_requests: ApiRequestRepository | None = None
         self.quarantined: list[tuple[str, str]] = []  # update IDs and errors
 
@@ -140,6 +141,7 @@ class AdapterSetup:
             self.quarantine,
             records=self.records,
             is_owner=self.owners.__contains__,
+            is_accepted=self.is_accepted,
             api_requests=self.api_requests,
         )
 

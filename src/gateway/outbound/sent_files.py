@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_core.paths import hermes_home
+from hermes_core.terminal_text import one_line
 from hermes_state.files import media_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ class ChatFiles:
 
         def send(key: str, name: str, content: bytes, caption: str) -> None:
             stored = media_of(self._db).keep(content, name)
-            path = hermes_home() / "media" / "sent" / stored.path.stem / name
+            # Platforms reject control characters in names, which file systems allow.
+            path = hermes_home() / "media" / "sent" / stored.path.stem / (one_line(name) or "file")
             self._db.outbox.add(
                 f"file:{key}",
                 platform=source.platform.value,

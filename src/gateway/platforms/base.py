@@ -312,6 +312,9 @@ class AdapterContext(NamedTuple):
     commands: tuple[MenuCommand, ...] = ()  # for the command menu of the platform
     records: Records | None = None
     is_owner: Callable[[str], bool] = lambda _user_id: False  # whether a user is the owner
+    # Whether a message is for the agent and its sender has access. It blocks: call it in a
+    # thread, before files of the message are downloaded.
+    is_accepted: Callable[[MessageEvent], bool] = lambda _event: True
     api_requests: ApiRequestRepository | None = None
 
 

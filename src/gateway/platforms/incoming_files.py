@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes_core.media_store import StoredFile
 
 DOWNLOAD_FAILED_NOTE: Final = "[Attached file, download failed: {name}]"
+NOT_DOWNLOADED_NOTE: Final = "[Attached file, not downloaded: {name}]"  # no access
 MESSAGE_TYPES: Final = {
     "image": MessageType.PHOTO,
     "audio": MessageType.AUDIO,

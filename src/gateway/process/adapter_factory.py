@@ -25,7 +25,7 @@ from hermes_state.files import AdapterRecords, media_of
 
 if TYPE_CHECKING:
     from gateway.config import GatewayConfig
-    from gateway.platforms.base import Adapter
+    from gateway.platforms.base import Adapter, MessageEvent
     from hermes_state import SessionDB
 
 log = logging.getLogger(__name__)
@@ -76,6 +76,16 @@ def is_owner(db: SessionDB, config: GatewayConfig, platform: str, user_id: str) 
     return AccessControl(db, config).role_of(source) is Role.OWNER
 
 
+def is_accepted(db: SessionDB, config: GatewayConfig, event: MessageEvent) -> bool:
+    """Whether a message is for the agent and its sender has access."""
+    access, source = AccessControl(db, config), event.source
+    return (
+        source is not None
+        and access.is_for_agent(source, is_addressed=event.is_addressed)
+        and access.has_access(source)
+    )
+
+
 async def quarantine(
     db: SessionDB, platform: str, update_id: str, content: object, error: str
 ) -> None:
@@ -108,6 +118,7 @@ def create_adapters(
             commands=menu_commands(),
             records=AdapterRecords(db.files, entry.name),
             is_owner=functools.partial(is_owner, db, config, entry.name),
+            is_accepted=functools.partial(is_accepted, db, config),
             api_requests=db.api_requests,
         )
         failure = attempt(

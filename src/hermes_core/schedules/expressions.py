@@ -49,10 +49,14 @@ DAY_FIELDS: Final = {
     "weekends": "6,0",
 }
 DAY_WORDS: Final = {"daily": "day", "weekdays": "weekday"}
-DURATION: Final = re.compile(r"(\d+)\s*([a-z]+)")
+DURATION: Final = re.compile(r"(\d{1,10})\s*([a-z]+)")
 CLOCK_TIME: Final = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*(am|pm)?")
 ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 FOREVER: Final = 100 * 366 * 86400  # longer durations are mistakes
+
+
+class ScheduleTimeError(UsageError):
+    """The time of a schedule has passed or is too far away."""
 
 
 class DayTime(NamedTuple):
@@ -74,7 +78,9 @@ def parse_schedule(text: str, now: float, zone: ZoneInfo) -> AnyRule:
     if rule is None:
         raise UsageError(f"Unknown schedule {original!r}. Examples: {EXAMPLES}.")
     if isinstance(rule, OnceRule) and rule.at <= now:
-        raise UsageError(f"The time of {original!r} has passed.")
+        raise ScheduleTimeError(f"The time of {original!r} has passed.")
+    if isinstance(rule, OnceRule) and rule.at > now + FOREVER:
+        raise ScheduleTimeError(f"The time of {original!r} is more than 100 years away.")
     return rule
 
 
@@ -244,9 +250,9 @@ def split_reminder(text: str, now: float, zone: ZoneInfo) -> tuple[AnyRule, str,
         schedule = " ".join(words[:count])
         try:
             rule = parse_schedule(schedule, now, zone)
-        except UsageError as error:
-            if "has passed" in str(error):
-                raise
+        except ScheduleTimeError:
+            raise
+        except UsageError:
             continue
         return rule, schedule.strip(), " ".join(words[count:]).strip()
     raise UsageError(

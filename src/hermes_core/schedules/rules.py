@@ -137,7 +137,7 @@ def cron_rule(fields: str) -> CronRule:
         raise UsageError(f"{fields!r} does not have the five fields of a cron expression.")
     try:
         first = next(CronSim(fields, datetime(2024, 1, 1)), None)  # noqa: DTZ001 - local by design
-    except CronSimError as error:
+    except (CronSimError, ValueError) as error:  # also a number with thousands of digits
         raise UsageError(f"Invalid cron expression {fields!r}: {error}.") from error
     if first is None:
         raise UsageError(f"The cron expression {fields!r} matches no date.")

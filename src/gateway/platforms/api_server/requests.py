@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
+import re
 import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,6 +24,7 @@ MODEL_NAME: Final = "hermes"
 INSTRUCTION_ROLES: Final = frozenset({"system", "developer"})
 TEXT_PART_TYPES: Final = frozenset({"text", "input_text", "output_text"})
 DIGEST_PREFIX: Final = "2:"  # differs from digests of older releases
+RETRY_COUNT: Final = re.compile(r"[0-9]{1,9}")
 EARLIER_HEADER: Final = "[Earlier messages, as supplied by the API client]"
 
 
@@ -159,7 +161,7 @@ def _request(
         previous,
         metadata,
         sum(_length(file) for item in given for file in item.files),
-        int(retry) if retry.isascii() and retry.isdigit() else 0,
+        int(retry) if RETRY_COUNT.fullmatch(retry) else 0,
         OWNER_CALLER,
     )
 

@@ -123,7 +123,8 @@ class DiscordAdapter(ReportsProblem):
     async def _create_listener(self, receive: Receive) -> DiscordListener:
         cursors = Cursors(self._context.memory, self.account, SNOWFLAKES_PER_HOUR)
         await cursors.load(id_of_now())
-        files = DiscordFiles(self._base_url, self._context.media)
+        context = self._context
+        files = DiscordFiles(self._base_url, context.media, context.is_accepted)
         self._reader = DiscordMessageReader(int(self.account), files)
         guard = UpdateGuard(self._context.quarantine, REQUEST_ERRORS)
         return DiscordListener(

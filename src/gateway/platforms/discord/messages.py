@@ -19,6 +19,8 @@ from gateway.routing.sources import SessionSource
 from hermes_core.errors import PlatformDownError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gateway.platforms.discord.listener import DiscordClient
     from hermes_core.media_store import MediaStore, StoredFile
 
@@ -31,18 +33,26 @@ OWN_HOSTS: Final = ("discordapp.com", "discordapp.net", "discord.com")
 class DiscordFiles:
     """Downloads the files of messages."""
 
-    def __init__(self, base_url: str, media: MediaStore) -> None:
+    def __init__(
+        self, base_url: str, media: MediaStore, is_accepted: Callable[[MessageEvent], bool]
+    ) -> None:
         self._base_url = base_url  # replaces the hosts of Discord
         self._media = media
+        self._is_accepted = is_accepted
 
     async def add(self, event: MessageEvent, message: discord.Message) -> None:
-        """Attach the files of a message; a failed download is mentioned in the text."""
+        """Attach the files of an accepted message; a failed download is mentioned in the text."""
         forwarded = [
             file
             for message_snapshot in message.message_snapshots
             for file in message_snapshot.attachments
         ]
-        for file in (*message.attachments, *forwarded):
+        found = [*message.attachments, *forwarded]
+        if found and not await asyncio.to_thread(self._is_accepted, event):
+            for file in found:
+                incoming_files.add_note(event, file.filename, incoming_files.NOT_DOWNLOADED_NOTE)
+            return
+        for file in found:
             stored = await self._store(file)
             if stored is None:
                 incoming_files.add_note(event, file.filename)

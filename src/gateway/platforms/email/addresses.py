@@ -18,7 +18,7 @@ _NAME = r'(?:"(?:[^"\\]|\\.)*"|[^<>@,;:"\\]*)'
 MAILBOX: Final = re.compile(
     rf"\s*(?:{_NAME}\s*<({_LOCAL_PART}@{_DOMAIN})>|({_LOCAL_PART}@{_DOMAIN}))\s*"
 )
-MESSAGE_ID: Final = re.compile(r"<[!-;=?-~]+@[!-;=?-~]+>")
+MESSAGE_ID: Final = re.compile(r"<[!-;=?-~]+>")
 
 
 def parse_address(text: str) -> str | None:
@@ -43,4 +43,5 @@ def domain_of(address: str) -> str:
 
 def message_ids(text: str) -> list[str]:
     """The message IDs of a header, in order."""
-    return [item for item in MESSAGE_ID.findall(text) if len(item) <= MAX_ID_CHARS]
+    found = [item for item in MESSAGE_ID.findall(text) if len(item) <= MAX_ID_CHARS]
+    return [item for item in found if "@" in item[2:-2]]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_TEXT_CHARS: Final = 50_000
+MAX_READ_CHARS: Final = 10 * MAX_TEXT_CHARS  # of all texts, before HTML is converted
+MAX_HEADER_CHARS: Final = 5000  # before it is decoded
 MAX_NAME_CHARS: Final = 120
 MAX_ATTACHMENTS: Final = 50
 CUT_NOTE: Final = "\n[The rest of the message was left out: it is too long.]"
@@ -44,10 +46,13 @@ def read_body(message: Message) -> MailBody:
     plain: list[str] = []
     html: list[str] = []
     files: list[MailFile] = []
+    unread = MAX_READ_CHARS
     for part in _leaves(message):
         kind = part.get_content_type()
         if kind in {"text/plain", "text/html"} and not _is_attachment(part):
-            (plain if kind == "text/plain" else html).append(_text_of(part))
+            text = _text_of(part, unread)
+            unread -= len(text)
+            (plain if kind == "text/plain" else html).append(text)
         elif len(files) < MAX_ATTACHMENTS:
             files.append(MailFile(_name_of(part), kind, _data_of(part)))
     texts = [text for text in plain if text.strip()] or [html_to_text(text) for text in html]
@@ -56,7 +61,7 @@ def read_body(message: Message) -> MailBody:
 
 def header_text(value: object) -> str:
     """A header value in one line, with encoded words decoded and without control characters."""
-    text = str(value or "")
+    text = str(value or "")[:MAX_HEADER_CHARS]
     try:
         parts = decode_header(text)
     except (HeaderParseError, binascii.Error, ValueError, LookupError):
@@ -89,9 +94,10 @@ def decode_bytes(data: bytes, charset: str | None) -> str:
 
 def _leaves(message: Message) -> Iterator[Message]:
     """The parts of a message; an attached message is one part."""
-    parts = message.get_payload()
     is_attached = message.get_content_type() == "message/rfc822"
-    if is_attached or not message.is_multipart() or not isinstance(parts, list):
+    # Only the payload of a multipart message is a list; that of others would be decoded here.
+    parts = message.get_payload() if message.is_multipart() and not is_attached else None
+    if not isinstance(parts, list):
         yield message
         return
     for part in parts:
@@ -112,8 +118,9 @@ def _data_of(part: Message) -> bytes:
     return data if isinstance(data, bytes) else b""
 
 
-def _text_of(part: Message) -> str:
-    text = decode_bytes(_data_of(part), _parameter(part, "charset")).replace("\r\n", "\n")
+def _text_of(part: Message, max_chars: int) -> str:
+    text = decode_bytes(_data_of(part), _parameter(part, "charset"))[:max_chars]
+    text = text.replace("\r\n", "\n")
     if part.get_content_type() == "text/plain" and _parameter(part, "format").lower() == "flowed":
         return unflow(text, is_space_deleted=_parameter(part, "delsp").lower() == "yes")
     return text

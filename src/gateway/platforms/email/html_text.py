@@ -1,13 +1,19 @@
-"""HTML of messages as plain text: paragraphs, lists, links and quotations stay recognizable."""
+"""HTML of messages as plain text: paragraphs, lists, links and quotations stay recognizable.
+
+Whatever was sent, the time is proportional to its length: the parser of the standard library reads
+the rest of a document again for every `<` of a tag or comment that does not end.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from html import unescape
 from html.parser import HTMLParser
 from typing import Final
 
 MAX_DEPTH: Final = 10  # of quotations
+MAX_HTML_CHARS: Final = 500_000
 VOID_TAGS: Final = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
 )
@@ -18,11 +24,16 @@ PARAGRAPH_TAGS: Final = frozenset(
 LINE_TAGS: Final = frozenset({"div", "li", "tr", "section", "article", "header", "footer", "dt"})
 QUOTE_CLASSES: Final = ("gmail_quote", "yahoo_quoted", "moz-cite-prefix", "protonmail_quote")
 HIDDEN_STYLE: Final = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
-TAG: Final = re.compile(r"<[^>]*>")
+TAG: Final = re.compile(r"<[^<>]*>")
+COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+LONG_TAG: Final = re.compile(r"<[^<>]{2000,}>")  # e.g. an embedded picture
+UNFINISHED_TAG: Final = re.compile(r"<(?![^<>]*>)")
 
 
 def html_to_text(html: str) -> str:
-    """The text of an HTML document."""
+    """The text of an HTML document; a very long one is cut."""
+    html = LONG_TAG.sub("", COMMENT.sub("", html[:MAX_HTML_CHARS]))
+    html = UNFINISHED_TAG.sub("&lt;", html)
     parser = TextExtractor()
     try:
         parser.feed(html)
@@ -40,13 +51,14 @@ class TextExtractor(HTMLParser):
         self._lines: list[str] = []
         self._line = ""
         self._open: list[tuple[str, str]] = []  # tags, and what each of them changes
+        self._open_tags: Counter[str] = Counter()
+        self._effects: Counter[str] = Counter()
         self._links: list[tuple[str, int]] = []  # URLs, and where their texts start
 
     def text(self) -> str:
         """The text so far."""
         self._end_line()
-        text = "\n".join(self._lines)
-        return re.sub(r"\n(?:>+ ?\n|\n)*\n+", "\n\n", text).strip()
+        return "\n".join(_with_single_gaps("\n".join(self._lines).split("\n"))).strip()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note the start of an element."""
@@ -61,14 +73,16 @@ class TextExtractor(HTMLParser):
             self._start_block(tag)
         effect = _effect(tag, attributes)
         self._open.append((tag, effect))
+        self._open_tags[tag] += 1
+        self._effects[effect] += 1
         if tag == "li":
-            self._add("- ")
+            self._line = "- "
         elif tag == "a" and not self._is_hidden:
             self._links.append((attributes.get("href", ""), len(self._line)))
 
     def handle_endtag(self, tag: str) -> None:
         """Note the end of an element; elements that were left open inside it end, too."""
-        if not any(name == tag for name, _effect in self._open):
+        if not self._open_tags[tag]:
             return
         if tag == "a" and self._links:
             self._end_link(*self._links.pop())
@@ -76,16 +90,22 @@ class TextExtractor(HTMLParser):
             self._end_line()
         elif tag in {"td", "th"}:
             self._add(" ")
-        while self._open.pop()[0] != tag:
+        while self._close_last() != tag:
             pass
         if tag in PARAGRAPH_TAGS:
             self._lines.append(self._prefix)
+
+    def _close_last(self) -> str:
+        tag, effect = self._open.pop()
+        self._open_tags[tag] -= 1
+        self._effects[effect] -= 1
+        return tag
 
     def handle_data(self, data: str) -> None:
         """Add text; white space counts only in preformatted text."""
         if self._is_hidden:
             return
-        if not any(tag == "pre" for tag, _effect in self._open):
+        if not self._open_tags["pre"]:
             self._add(re.sub(r"\s+", " ", data))
             return
         first, *others = data.split("\n")
@@ -96,11 +116,11 @@ class TextExtractor(HTMLParser):
 
     @property
     def _is_hidden(self) -> bool:
-        return any(effect == "hidden" for _tag, effect in self._open)
+        return self._effects["hidden"] > 0
 
     @property
     def _prefix(self) -> str:
-        depth = sum(effect == "quote" for _tag, effect in self._open)
+        depth = self._effects["quote"]
         return ">" * min(depth, MAX_DEPTH) + " " if depth else ""
 
     def _add(self, text: str) -> None:
@@ -131,3 +151,18 @@ def _effect(tag: str, attributes: dict[str, str]) -> str:
     classes = attributes.get("class", "").split()
     is_quote = tag == "blockquote" or any(name in classes for name in QUOTE_CLASSES)
     return "quote" if is_quote else ""
+
+
+def _with_single_gaps(lines: list[str]) -> list[str]:
+    """The lines with one empty line instead of several, and of empty quoted lines before it."""
+    result: list[str] = []
+    gap: list[str] = []
+    for line in lines:
+        if not line:
+            gap = [""]
+        elif not line.strip("> "):
+            gap.append(line)
+        else:
+            result += [*gap, line]
+            gap = []
+    return result

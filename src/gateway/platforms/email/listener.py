@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from gateway.platforms.email.mailbox import MAIL_ERRORS, Mailbox, connection_error
-from gateway.platforms.email.messages import parse_mail
+from gateway.platforms.email.messages import parse_body, parse_headers
 from gateway.platforms.email.position import MailPosition
 from gateway.platforms.problems import UNREACHABLE
 from gateway.platforms.reconnect import RECONNECT_BACKOFF, ReconnectDelay
@@ -155,7 +155,8 @@ class MailListener:
             await self._save_position()
 
     async def _receive_mail(self, receive: Receive, fetched: FetchedMail) -> None:
-        mail = await asyncio.to_thread(parse_mail, fetched.data, self._settings.address)
+        """Receive a message; its body is read only if its sender is verified and has access."""
+        mail = await asyncio.to_thread(parse_headers, fetched.data, self._settings.address)
         is_reread = self._position.is_reread(fetched.uid)
         if is_reread and self._position.is_too_old(mail.sent_at):
             return
@@ -165,6 +166,13 @@ class MailListener:
             return
         sender = str(mail.sender)
         thread = self._threads.find(sender, mail.message_id, mail.references)
+        if not await self._reader.has_access(mail, thread, fetched.received_at):
+            await receive(self._reader.headers_event(mail, thread, fetched.received_at))
+            return
+        mail = mail._replace(body=await asyncio.to_thread(parse_body, fetched.data))
+        if mail.is_empty:
+            log.warning("e-mail from %s ignored: empty message", sender)
+            return
         record = await self._threads.note(
             sender, thread, mail.message_id, mail.subject, mail.references
         )

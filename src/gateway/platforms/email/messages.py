@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 COMMAND_PREFIXES: Final = ("/", "!")
 FORWARD_PREFIXES: Final = ("fwd:", "fw:", "wg:", "tr:", "rv:")
 LARGE_NOTE: Final = "[The message is larger than {megabytes} MB: its attachments were left out.]"
+UNREADABLE_NOTE: Final = "[The content of the message could not be read.]"
+MAX_HEADER_BYTES: Final = 100_000
+PARSER_ERRORS: Final = (RecursionError, ValueError, LookupError, TypeError, AttributeError)
 IDENTITY_HEADERS: Final = ("From", "To", "Date", "Subject")
 
 
@@ -49,14 +52,35 @@ class ParsedMail(NamedTuple):
     automatic: str  # why it is not answered; empty if a person seems to have written it
     results: list[str]  # Authentication-Results headers, the topmost first
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to answer."""
+        return not self.body.text.strip() and not self.body.files and not self.subject
+
 
 def parse_mail(data: bytes, account: str) -> ParsedMail:
     """Parse the bytes of a message; this never raises."""
+    return parse_headers(data, account)._replace(body=parse_body(data))
+
+
+def parse_body(data: bytes) -> MailBody:
+    """The text and the attachments of a message.
+
+    Errors of the library stand for parts that it cannot read, e.g. with a charset of `idna` or
+    thousands of them in each other.
+    """
     try:
-        message: Message = BytesParser(policy=policy.compat32).parsebytes(data)
-    except (RecursionError, ValueError, LookupError):  # thousands of nested parts
-        message = BytesHeaderParser(policy=policy.compat32).parsebytes(data)
-    body = read_body(message)
+        return read_body(BytesParser(policy=policy.compat32).parsebytes(data))
+    except PARSER_ERRORS as error:
+        log.warning("content of an e-mail unreadable: %s: %s", type(error).__name__, error)
+        return MailBody(UNREADABLE_NOTE, ())
+
+
+def parse_headers(data: bytes, account: str) -> ParsedMail:
+    """Parse the headers of a message, which is cheap whatever its size; it has no body yet."""
+    ends = [end for mark in (b"\n\n", b"\r\n\r\n") if (end := data.find(mark)) >= 0]
+    head = data[: min([*ends, MAX_HEADER_BYTES])]
+    message: Message = BytesHeaderParser(policy=policy.compat32).parsebytes(head)
     sender = parse_sender([str(value) for value in message.get_all("From", [])])
     own = message_ids(str(message.get("Message-ID") or ""))
     references = message_ids(str(message.get("References") or ""))
@@ -67,7 +91,7 @@ def parse_mail(data: bytes, account: str) -> ParsedMail:
         header_text(message.get("Subject")),
         [*references, *(item for item in answered if item not in references)],
         _sent_at(message),
-        body,
+        MailBody("", ()),
         automatic_reason(message, sender or "", account),
         [str(value) for value in message.get_all("Authentication-Results", [])],
     )
@@ -98,16 +122,15 @@ class MailReader:
         self._settings = settings
         self._threads = threads
         self._media = context.media
+        self._is_accepted = context.is_accepted
         self.refused = 0  # messages of senders that the server does not vouch for
 
     def why_ignored(self, mail: ParsedMail) -> str:
-        """Why a message is not answered; empty if it is."""
+        """Why a message with these headers is not answered; empty if it is."""
         if mail.automatic:
             return f"automatic message ({mail.automatic})"
         if mail.sender is None:
             return "not exactly one sender address"
-        if not mail.body.text.strip() and not mail.body.files and not mail.subject:
-            return "empty message"
         names = self._settings.authserv_ids
         refusal = authentication.refusal(mail.results, names, mail.sender) if names else ""
         if refusal:
@@ -115,13 +138,15 @@ class MailReader:
             return f"sender not verified ({refusal}); {self.refused} since the start"
         return ""
 
-    async def event(
-        self, mail: ParsedMail, thread: MailThread, fetched: FetchedMail
-    ) -> MessageEvent:
-        """The message event of a message; its attachments are stored."""
+    async def has_access(self, mail: ParsedMail, thread: MailThread, at: float) -> bool:
+        """Whether a message with these headers is handled."""
+        return await asyncio.to_thread(self._is_accepted, self.headers_event(mail, thread, at))
+
+    def headers_event(self, mail: ParsedMail, thread: MailThread, at: float) -> MessageEvent:
+        """The message event of a message whose body is not read."""
         sender = str(mail.sender)
-        created = MessageEvent(
-            _prompt_text(mail, thread),
+        return MessageEvent(
+            f"Subject: {mail.subject}",
             source=SessionSource(
                 Platform.EMAIL,
                 sender,
@@ -132,8 +157,15 @@ class MailReader:
             ),
             message_id=mail.message_id,
             reply_to_message_id=mail.references[-1] if mail.references else None,
-            timestamp=fetched.received_at,
+            timestamp=at,
         )
+
+    async def event(
+        self, mail: ParsedMail, thread: MailThread, fetched: FetchedMail
+    ) -> MessageEvent:
+        """The message event of a message; its attachments are stored."""
+        created = self.headers_event(mail, thread, fetched.received_at)
+        created.text = await asyncio.to_thread(_prompt_text, mail, thread)
         if created.text.startswith(COMMAND_PREFIXES):
             created.message_type = MessageType.COMMAND
         if fetched.is_cut:

@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 MAX_ATTRIBUTION_LINES: Final = 3
+MAX_ATTRIBUTION_CHARS: Final = 400
 SIGNATURE_LINES: Final = ("-- ", "--")
 # The line above a quotation, in the languages of the large mail programs.
 ATTRIBUTION: Final = re.compile(
@@ -83,7 +84,8 @@ def _without_end(lines: list[str]) -> list[str]:
 def _without_attribution(lines: list[str]) -> list[str]:
     """Without a last line such as `On Monday, Ann wrote:`; programs wrap it."""
     for count in range(1, MAX_ATTRIBUTION_LINES + 1):
-        if ATTRIBUTION.fullmatch(" ".join(lines[-count:]).strip()):
+        text = " ".join(lines[-count:]).strip()
+        if len(text) <= MAX_ATTRIBUTION_CHARS and ATTRIBUTION.fullmatch(text):
             return lines[:-count]
     return lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -167,6 +168,7 @@ class MatrixMessageReader:
         self._name = name
         self._rooms = rooms
         self._media = context.media
+        self._is_accepted = context.is_accepted
         self._decrypt = decrypt
 
     async def message(self, room_id: str, event: JsonObject) -> MessageEvent | None:
@@ -235,6 +237,9 @@ class MatrixMessageReader:
 
     async def _fetch(self, created: MessageEvent, sent: MatrixMessage) -> None:
         if sent.file is None:
+            return
+        if not await asyncio.to_thread(self._is_accepted, created):
+            incoming_files.add_note(created, sent.file.name, incoming_files.NOT_DOWNLOADED_NOTE)
             return
         result = await files.store_file(self._client, self._media, sent.file)
         if result is None:

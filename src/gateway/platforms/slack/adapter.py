@@ -122,7 +122,13 @@ class SlackAdapter(ReportsProblem):
         )
         await socket.open()
         self._web = web
-        files = SlackFiles(session, secret(BOT_TOKEN_VARIABLE), self._base_url, self._context.media)
+        files = SlackFiles(
+            session,
+            secret(BOT_TOKEN_VARIABLE),
+            self._base_url,
+            self._context.media,
+            self._context.is_accepted,
+        )
         is_threading = config_values.flag(self._extra.get("reply_in_thread"), default=False)
         reader = SlackMessageReader(web, team, me, files, is_threading=is_threading)
         self._listener = await self._create_listener(web, reader, socket, receive)

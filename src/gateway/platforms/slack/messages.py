@@ -19,6 +19,8 @@ from gateway.routing.sources import SessionSource
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from slack_sdk.web.async_client import AsyncWebClient
 
     from hermes_core.json_values import JsonObject
@@ -35,25 +37,31 @@ class SlackFiles:
     """Downloads the files of messages."""
 
     def __init__(
-        self, session: ClientSession, token: str, base_url: str, media: MediaStore
+        self,
+        session: ClientSession,
+        token: str,
+        base_url: str,
+        media: MediaStore,
+        is_accepted: Callable[[MessageEvent], bool],
     ) -> None:
         self._session = session
         self._token = token
         self._base_url = base_url  # replaces the hosts of Slack
         self._media = media
+        self._is_accepted = is_accepted
 
     async def add(self, event: MessageEvent, found: Any) -> None:
-        """Attach files to a message; a failed download is mentioned in the text."""
-        for file in found if isinstance(found, list) else []:
-            facts = config_values.mapping(file)
+        """Attach files to an accepted message; a failed download is mentioned in the text."""
+        files = list(map(config_values.mapping, found if isinstance(found, list) else []))
+        if files and not await asyncio.to_thread(self._is_accepted, event):
+            for facts in files:
+                note = incoming_files.NOT_DOWNLOADED_NOTE
+                incoming_files.add_note(event, _name_of(facts), note)
+            return
+        for facts in files:
             stored = await self._store(facts)
             if stored is None:
-                name = (
-                    config_values.text(facts.get("name"))
-                    or config_values.text(facts.get("id"))
-                    or "file"
-                )
-                incoming_files.add_note(event, name)
+                incoming_files.add_note(event, _name_of(facts))
             else:
                 incoming_files.attach(event, stored, _kind(facts, stored.mime))
 
@@ -88,6 +96,11 @@ class SlackFiles:
     def _is_own(self, url: str) -> bool:
         """Whether the token may be sent to a URL."""
         return incoming_files.is_hosted_by(url, OWN_HOSTS, self._base_url)
+
+
+def _name_of(facts: JsonObject) -> str:
+    name, file_id = (config_values.text(facts.get(field)) for field in ("name", "id"))
+    return name or file_id or "file"
 
 
 def _kind(facts: JsonObject, mime: str) -> MessageType:

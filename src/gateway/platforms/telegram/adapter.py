@@ -108,7 +108,8 @@ class TelegramAdapter(ReportsProblem):
         try:
             me = await bot.get_me(request_timeout=REQUEST_SECONDS)
             self.account = str(me.id)
-            files = TelegramFiles(bot, self._context.media, self._clean)
+            context = self._context
+            files = TelegramFiles(bot, context.media, self._clean, context.is_accepted)
             since = await self._first_start() - FIRST_START_GRACE_SECONDS
             guard = UpdateGuard(self._context.quarantine, (ClientError,))
             await self._listen(bot, _UpdateHandler(bot, me, receive, files, since, guard))

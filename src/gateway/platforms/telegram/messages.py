@@ -18,6 +18,8 @@ from gateway.routing.sources import SessionSource
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aiogram import Bot
     from aiogram.types import CallbackQuery, MessageEntity, Update, User
 
@@ -78,13 +80,22 @@ def attachment_of(message: Message) -> TelegramAttachment | None:
 class TelegramFiles:
     """Downloads files into the media store."""
 
-    def __init__(self, bot: Bot, media: MediaStore, clean: TokenRedactor) -> None:
+    def __init__(
+        self,
+        bot: Bot,
+        media: MediaStore,
+        clean: TokenRedactor,
+        is_accepted: Callable[[MessageEvent], bool],
+    ) -> None:
         self._bot = bot
         self._media = media
         self._clean = clean
+        self._is_accepted = is_accepted
 
-    async def __call__(self, file: TelegramAttachment) -> DownloadResult:
-        """Download and store a file; OSError if the local disk fails."""
+    async def __call__(self, event: MessageEvent, file: TelegramAttachment) -> DownloadResult:
+        """Download and store a file of an accepted message; OSError if the local disk fails."""
+        if not await asyncio.to_thread(self._is_accepted, event):
+            return DownloadResult(None, incoming_files.NOT_DOWNLOADED_NOTE)
         try:
             data = await self._download_with_retry(file)
             name = "" if file.kind is MessageType.PHOTO else file.name  # a photo has none
@@ -305,7 +316,7 @@ async def _add_file(event: MessageEvent, message: Message, files: TelegramFiles)
         return
     if event.message_type is not MessageType.COMMAND:
         event.message_type = file.kind
-    result = await files(file)
+    result = await files(event, file)
     if result.stored is not None:
         incoming_files.attach(event, result.stored, event.message_type)
     else:
