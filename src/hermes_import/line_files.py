@@ -154,8 +154,10 @@ class LineReading:
         self._turn_position = max(0, self.line_position)
 
     def finish_last(self, reason: str) -> None:
-        """Set the finish reason of the last answer."""
+        """Set the finish reason of the last answer, if the last prompt has one."""
         for position in range(len(self.messages) - 1, -1, -1):
+            if self.messages[position].role == "user":
+                return
             if self.messages[position].role == "assistant":
                 changed = self.messages[position]._replace(finish_reason=reason)
                 self.messages[position] = changed

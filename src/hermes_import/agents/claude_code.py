@@ -69,6 +69,7 @@ class ClaudeReading(LineReading):
         super().__init__(unit, start)
         self._group: list[ImportedMessage] = []  # an answer and the results of its calls
         self._answer: Answer | None = None
+        self._answers: dict[str, Answer] = {}  # of the turn: blocks of several may alternate
         self._tool_names: dict[str, str] = {}
         if "subagents" in unit.path.parts and not self.about:
             self._read_meta()
@@ -121,17 +122,28 @@ class ClaudeReading(LineReading):
 
     def _read_answer(self, record: JsonObject, message: JsonObject) -> None:
         key = f"{message.get('id', '')}:{record.get('requestId', '')}"
-        answer = self._answer
-        if answer is None or answer.key != key:
+        answer = self._answers.get(key)
+        if answer is None:
             model = text_in(message, "model")
             if model == SYNTHETIC and not record.get("isApiErrorMessage"):
                 return
             self._note_place(record)
             self.finish()
-            answer = self._answer = Answer(key, seconds_of(record.get("timestamp")), model)
+            answer = Answer(key, seconds_of(record.get("timestamp")), model)
+            self._answer = self._answers[key] = answer
             if model != SYNTHETIC:
                 self.about.setdefault("model", model)
         answer.add(message, self._tool_names)
+        if answer is not self._answer:
+            self._replace(answer.message())
+
+    def _replace(self, message: ImportedMessage) -> None:
+        """Replace an answer by one with more blocks; it may be in a part that was read before."""
+        for position, earlier in enumerate(self.messages):
+            if earlier.key == message.key:
+                self.messages[position] = message
+                return
+        self.messages.append(message)
 
     def _read_user(self, record: JsonObject, message: JsonObject) -> None:
         self._note_place(record)
@@ -152,6 +164,7 @@ class ClaudeReading(LineReading):
         is_summary = bool(record.get("isCompactSummary"))
         if not is_summary:
             self.begin_turn()
+            self._answers.clear()
         self.messages.append(
             ImportedMessage(
                 key,
@@ -245,6 +258,7 @@ class Answer:
             reasoning=joined(self._thoughts) or None,
             finish_reason=self.finish_reason if is_call else FAILED,
             usage=self._tokens() if is_call else None,
+            may_change=True,
         )
 
     def _tokens(self) -> ImportedUsage:
