@@ -57,8 +57,11 @@ IS_USABLE = """
 """
 KNOWN_ROWS = """
     SELECT h.uid, h.message_id, m.session_id FROM hermes_message h
-    JOIN messages m ON m.id = h.message_id WHERE h.uid IN ({places})
+    LEFT JOIN messages m ON m.id = h.message_id WHERE h.uid IN ({places})
 """
+IS_BRANCH = "SELECT 1 FROM sessions WHERE id = ? AND model_config LIKE ?"
+BRANCH_MARKER: Final = "_branched_from"
+MARK_BRANCH = "UPDATE sessions SET model_config = ? WHERE id = ? AND model_config IS NULL"
 UPDATE_ROW = """
     UPDATE messages SET content = ?, tool_calls = ?, reasoning = ?, finish_reason = ?
     WHERE id = ?
@@ -89,10 +92,10 @@ SET_TITLE = "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL"
 
 
 class Known(NamedTuple):
-    """A message that is stored already."""
+    """A message that is stored already, or was: that of a purged conversation has none."""
 
     row_id: int
-    session_id: str
+    session_id: str | None
 
 
 class NewRow(NamedTuple):
@@ -187,7 +190,7 @@ class PartStorage:
         markers: JsonObject = {}
         parent = self._parent_session()
         if about.kind is ConversationKind.FORK:
-            markers["_branched_from"] = parent or about.parent_id or ""
+            markers[BRANCH_MARKER] = parent or about.parent_id or ""
         elif about.kind is ConversationKind.SUBAGENT:
             markers["_delegate_from"] = parent or about.parent_id or ""
         is_subagent = about.kind is ConversationKind.SUBAGENT
@@ -235,7 +238,8 @@ class PartStorage:
         parent = self._tx.value(FIND_SESSION, (self._agent, native_id))
         uids = [identity(self._agent, key) for key in keys]
         known = known_rows(self._tx, uids)
-        last = next((known[uid] for uid in uids if uid in known), None)
+        stored = (known[uid] for uid in uids if uid in known)
+        last = next((each for each in stored if each.session_id is not None), None)
         if parent is None or last is None:
             return
         count = edits.copy_rows(self._tx, parent, self._session_id, last.row_id)
@@ -266,9 +270,8 @@ class PartStorage:
             elif not self._is_here(
                 message, original
             ):  # of another conversation, which this one continues
-                here = hashlib.blake2b(uid + self._session_id.encode(), digest_size=16).digest()
-                new[uid] = NewRow(message, here, original)
-        self._drop_stored_copies(new)
+                new[uid] = NewRow(message, self._copy_uid(uid), original)
+        self._drop_stored_copies(new, is_new=is_new)
         if not new and not self._is_extended:
             return
         if not is_new and self._tx.value(ENDED_AT, (self._session_id,)) is not None:
@@ -280,9 +283,22 @@ class PartStorage:
             index.reindex(self._tx, self._session_id)
             record_change(self._tx, self._session_id)
 
-    def _drop_stored_copies(self, new: dict[bytes, NewRow]) -> None:
-        """Leave out the copies that this conversation has already."""
-        copies = {row.uid: uid for uid, row in new.items() if row.original is not None}
+    def _copy_uid(self, uid: bytes) -> bytes:
+        """The identity of the copy of a message in this conversation."""
+        return hashlib.blake2b(uid + self._session_id.encode(), digest_size=16).digest()
+
+    def _drop_stored_copies(self, new: dict[bytes, NewRow], *, is_new: bool) -> None:
+        """Leave out the copies that this conversation has already.
+
+        The originals of a branch may be purged, and their identities with them.
+        """
+        marker = f'%"{BRANCH_MARKER}"%'
+        is_branch = not is_new and self._tx.value(IS_BRANCH, (self._session_id, marker))
+        copies = {
+            self._copy_uid(uid): uid
+            for uid, row in new.items()
+            if row.original is not None or is_branch
+        }
         for stored, known in known_rows(self._tx, list(copies)).items():
             message = new.pop(copies[stored]).message
             if message.may_change:
@@ -357,8 +373,11 @@ class PartStorage:
 
     def _note_copy(self, row_id: int, original: Known | None) -> None:
         origin = edits.NO_ORIGIN
-        if original is not None:
-            self._adopt(original.session_id)
+        if original is not None and original.session_id is None:  # purged
+            markers = json.dumps({BRANCH_MARKER: ""})
+            self._tx.execute(MARK_BRANCH, (markers, self._session_id))
+        elif original is not None:
+            self._adopt(str(original.session_id))
             first = self._tx.value(edits.SELECT_ORIGIN, (original.row_id,))
             origin = original.row_id if first is None else first
         self._tx.execute(edits.INSERT_COPY, (row_id, origin))
@@ -368,7 +387,7 @@ class PartStorage:
         """Note which conversation this one continues, if its agent does not say so."""
         if self._copies or self._conversation.parent_id is not None:
             return
-        markers = json.dumps({"_branched_from": parent})
+        markers = json.dumps({BRANCH_MARKER: parent})
         self._tx.execute(
             "UPDATE sessions SET parent_session_id = ?, model_config = ?"
             " WHERE id = ? AND parent_session_id IS NULL",
