@@ -196,7 +196,7 @@ class PartStorage:
         is_subagent = about.kind is ConversationKind.SUBAGENT
         facts: dict[str, SqlValue] = {
             "source": about.source or (SUBAGENT_SOURCE if is_subagent else self._agent),
-            "model": about.model,
+            "model": to_utf8_text(about.model),
             "model_config": json.dumps(markers) if markers else None,
             "parent_session_id": parent,
             "started_at": about.started_at,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hermes_state.engine.values import SqlValue
     from hermes_state.imports.rows import ImportedMessage, ImportedUsage
 
+MAX_REQUEST_TOKENS: Final = 10**12
 COLUMNS: Final = (
     "session_id", "role", "content", "tool_calls", "tool_call_id", "tool_name", "reasoning",
     "finish_reason", "timestamp", "observed",
@@ -39,6 +40,11 @@ def row_values(message: ImportedMessage) -> tuple[SqlValue, ...]:
     )
 
 
+def _total(tokens: Iterable[int]) -> int:
+    """A sum without numbers that cannot be those of one request."""
+    return sum(each for each in tokens if 0 <= each <= MAX_REQUEST_TOKENS)
+
+
 def usage_by_model(spent: Iterable[ImportedUsage]) -> list[dict[str, SqlValue]]:
     """The sums of token usage of each model, as columns of a session."""
     models: dict[str, list[ImportedUsage]] = {}
@@ -50,11 +56,11 @@ def usage_by_model(spent: Iterable[ImportedUsage]) -> list[dict[str, SqlValue]]:
 def _usage_columns(model: str, uses: list[ImportedUsage]) -> dict[str, SqlValue]:
     columns: dict[str, SqlValue] = {
         "model": to_utf8_text(model),
-        "input_tokens": sum(use.input_tokens for use in uses),
-        "output_tokens": sum(use.output_tokens for use in uses),
-        "cache_read_tokens": sum(use.cache_read_tokens for use in uses),
-        "cache_write_tokens": sum(use.cache_write_tokens for use in uses),
-        "reasoning_tokens": sum(use.reasoning_tokens for use in uses),
+        "input_tokens": _total(use.input_tokens for use in uses),
+        "output_tokens": _total(use.output_tokens for use in uses),
+        "cache_read_tokens": _total(use.cache_read_tokens for use in uses),
+        "cache_write_tokens": _total(use.cache_write_tokens for use in uses),
+        "reasoning_tokens": _total(use.reasoning_tokens for use in uses),
         "api_call_count": sum(use.is_call for use in uses),
     }
     costs = [use.cost_usd for use in uses if use.cost_usd is not None]
