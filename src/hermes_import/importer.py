@@ -133,6 +133,9 @@ class AgentImport:
         self._failed: set[str] = set()  # units of which a part could not be stored
         self._new: set[str] = set()
         self._extended: set[str] = set()
+        self._deleted: set[str] = set()
+        self._taken: set[str] = set()
+        self._counted: set[bytes] = set()  # messages that a dry run has counted
         self.report = ImportReport(source.name)
 
     def run(self, units: Iterable[Unit]) -> ImportReport:
@@ -153,6 +156,7 @@ class AgentImport:
             self._db.imports.link()
         self._note(len(changed), len(changed), done, total)
         self.report.new, self.report.extended = len(self._new), len(self._extended)
+        self.report.deleted, self.report.taken = len(self._deleted), len(self._taken)
         return self.report
 
     def _changed(self, units: Iterable[Unit], known: dict[str, UnitState]) -> list[Unit]:
@@ -200,15 +204,15 @@ class AgentImport:
         project = self._options.project
         if project is None:
             return True
-        cwd = part.conversation.cwd
-        return cwd is not None and Path(cwd).is_relative_to(project)
+        cwd = Path(part.conversation.cwd or "")
+        return cwd.is_relative_to(project) or cwd.is_relative_to(project.resolve())
 
     def _add(self, unit: Unit, part: ImportedPart, latest: dict[str, float]) -> None:
         native_id = part.conversation.native_id
         times = (message.at for message in part.messages)
         latest[native_id] = max(latest.get(native_id, 0.0), *times, 0.0)
-        live_since = self._db.clock.now() - self._options.live_seconds
-        is_live = latest[native_id] > live_since
+        now = self._db.clock.now()  # records of the future do not keep a conversation open
+        is_live = min(latest[native_id], now) > now - self._options.live_seconds
         self._batch.add(BatchPart(unit.unit_id, path_text(unit.path), part, is_live))
         if self._batch.is_full:
             self._store()
@@ -247,22 +251,28 @@ class AgentImport:
             if about.keeps_id:
                 session_id = about.native_id
                 if session_id not in known and self._db.get_session(session_id) is not None:
-                    self.report.taken += 1
+                    self._taken.add(session_id)
                     continue
-            keys = [message.key for message in part.messages]
-            messages = self._db.imports.unknown_messages(self._source.name, keys)
-            self.report.messages += messages
+            if session_id in known and self._db.imports.is_deleted(session_id):
+                self._deleted.add(session_id)
+                continue
+            keys = [message.key for message in part.messages if not message.is_copy]
+            uids = self._db.imports.unknown_messages(self._source.name, keys) - self._counted
+            self._counted |= uids
+            self.report.messages += len(uids)
             if session_id not in known:
                 self._new.add(session_id)
-            elif messages:
+            elif uids:
                 self._extended.add(session_id)
 
     def _count(self, result: PartResult) -> None:
         report = self.report
         report.messages += result.messages
         report.copies += result.copies
-        report.deleted += result.is_deleted
-        report.taken += result.is_taken
+        if result.is_deleted:
+            self._deleted.add(result.session_id)
+        if result.is_taken:
+            self._taken.add(result.session_id)
         if result.is_new:
             self._new.add(result.session_id)
         elif result.messages and result.session_id not in self._new:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes_import.importer import AgentImport, ImportOptions
+from hermes_import.line_files import MESSAGES_PER_PART
+from hermes_import.registry import SourceRegistry
 from support.claude_files import ClaudeFile
 
 if TYPE_CHECKING:
@@ -84,3 +87,16 @@ def test_a_fork_that_is_read_again_after_its_origin_was_purged_is_not_stored_twi
     shutil.copytree(file.home, tmp_path / "copy")
     import_from("claude-code", tmp_path / "copy")
     assert texts(db, fork) == ["hello", "Hi.", "another way", "Fine."]
+
+
+@pytest.mark.parametrize("is_dry_run", [False, True])
+def test_a_deleted_conversation_is_reported_once(
+    db: SessionDB, file: ClaudeFile, *, is_dry_run: bool
+) -> None:
+    found = SourceRegistry().found_at("claude-code", file.home)
+    AgentImport(db, found.source).run(found.units())
+    db.delete_session(session_of(file))
+    for _ in range(MESSAGES_PER_PART + 1):
+        file.exchange("more", "Yes.")
+    report = AgentImport(db, found.source, ImportOptions(is_dry_run=is_dry_run)).run(found.units())
+    assert (report.deleted, report.new, report.messages) == (1, 0, 0)

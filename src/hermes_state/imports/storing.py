@@ -216,7 +216,8 @@ class PartStorage:
             target = about.parent_id if about.keeps_id else self._id_of(about.parent_id)
             save_extra(tx, self._session_id, PARENT_NAME, target)
         now = tx.clock.now()
-        row = (self._session_id, self._agent, about.native_id, self._path, now, about.started_at)
+        started_at = min(about.started_at, now)
+        row = (self._session_id, self._agent, about.native_id, self._path, now, started_at)
         tx.execute(INSERT_SESSION, row)
         if self._part.inherits is not None:
             self._inherit(*self._part.inherits)
@@ -410,7 +411,8 @@ class PartStorage:
             tx.execute(
                 "UPDATE sessions SET last_activity_at = ? WHERE id = ?", (self._last_at, session_id)
             )
-        tx.execute(TOUCH_SESSION, (self._path, self._last_at, session_id))
+        last_at = min(self._last_at, tx.clock.now())  # one in the future would never be idle
+        tx.execute(TOUCH_SESSION, (self._path, last_at, session_id))
         if is_new:
             return
         added = index.Appended(
