@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,14 +20,21 @@ def existing(paths: list[Path]) -> list[Path]:
     return [path for path in paths if path.exists()]
 
 
+def path_text(path: Path) -> str:
+    """A path as text that can be stored: bytes that are not UTF-8 are escaped."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def file_unit(path: Path, created_at: float = 0.0) -> Unit | None:
-    """The unit of a file; None if it does not exist any more."""
+    """The unit of a file; None if it does not exist or is not a regular file."""
     try:
         status = path.stat()
     except OSError:
         return None
+    if not stat.S_ISREG(status.st_mode):
+        return None
     return Unit(
-        str(path),
+        path_text(path),
         path,
         f"{status.st_ino}:{status.st_size}:{status.st_mtime_ns}",
         status.st_size,
@@ -45,7 +53,7 @@ def walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             yield from walk(Path(entry.path), suffixes)
-        elif entry.name.endswith(suffixes) and entry.is_file():
+        elif entry.name.endswith(suffixes):
             yield entry
 
 
@@ -55,4 +63,6 @@ def start_of(unit: Unit, before: UnitState | None) -> UnitState:
         return UnitState("")
     with unit.path.open("rb") as file:
         is_same = head_of(file.read(HEAD_BYTES)) == before.state.get(HEAD_KEY)
-    return before if is_same else UnitState("")
+        file.seek(before.position - 1)
+        is_line_start = file.read(1) == b"\n"
+    return before if is_same and is_line_start else UnitState("")

@@ -95,24 +95,34 @@ class Follower:
 
     def _changes(self) -> Iterator[set[Path]]:
         """The files that have changed, at least once a second, until stopped."""
-        folders, stamps = self._folders(), self._stamps()
-        while folders and not self._stop.is_set():
-            for changes in watch(
-                *folders,
-                debounce=WAIT_MILLISECONDS,
-                step=100,
-                rust_timeout=CHECK_MILLISECONDS,
-                yield_on_timeout=True,
-                stop_event=self._stop,
-                raise_interrupt=False,
-                ignore_permission_denied=True,
-            ):
-                before, stamps = stamps, self._stamps()
-                polled = {path for path, stamp in stamps.items() if before.get(path) != stamp}
-                yield {Path(path) for _change, path in changes} | polled
-        while not self._stop.wait(CHECK_MILLISECONDS / 1000):
+        stamps = self._stamps()
+        for paths in self._reported():
             before, stamps = stamps, self._stamps()
-            yield {path for path, stamp in stamps.items() if before.get(path) != stamp}
+            yield paths | {path for path, stamp in stamps.items() if before.get(path) != stamp}
+
+    def _reported(self) -> Iterator[set[Path]]:
+        """The files that the operating system reports; if it cannot, all files are polled."""
+        folders, is_reported = self._folders(), True
+        try:
+            while folders and not self._stop.is_set():
+                for changes in watch(
+                    *folders,
+                    debounce=WAIT_MILLISECONDS,
+                    step=100,
+                    rust_timeout=CHECK_MILLISECONDS,
+                    yield_on_timeout=True,
+                    stop_event=self._stop,
+                    raise_interrupt=False,
+                    ignore_permission_denied=True,
+                ):
+                    yield {Path(path) for _change, path in changes}
+        except (OSError, RuntimeError) as error:  # too many folders, or a name that is not UTF-8
+            log.warning("file watcher failed, polling: %s", error)
+            is_reported = False
+        while not self._stop.wait(CHECK_MILLISECONDS / 1000):
+            if not is_reported:
+                self._import_all()
+            yield set()
 
     def _stamps(self) -> dict[Path, tuple[int, int]]:
         """The size and the time of the last change of each polled file."""

@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_core.isolate import Failure, attempt_each
+from hermes_core.errors import StatementError, StoreError
+from hermes_core.isolate import Failure, Step, attempt, attempt_each
+from hermes_import.files import path_text
 from hermes_state.imports.rows import StoredUnit
 from hermes_state.imports.storing import session_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from hermes_import.sources import AgentSource, Unit
+    from hermes_core.messages import Content
+    from hermes_import.sources import AgentSource, Unit, UnitReading
     from hermes_state import SessionDB
     from hermes_state.imports.rows import ImportedPart, PartResult, UnitState
 
@@ -23,6 +26,7 @@ log = logging.getLogger(__name__)
 
 BATCH_MESSAGES: Final = 4000  # per transaction: about a tenth of a second
 BATCH_PARTS: Final = 200
+BATCH_CHARACTERS: Final = 1 << 24
 FEW_UNITS: Final = 20
 
 
@@ -63,23 +67,51 @@ class ImportReport:
     failures: dict[str, str] = field(default_factory=dict)  # by path
 
 
+class BatchPart(NamedTuple):
+    """A part, and the unit that it was read from."""
+
+    unit_id: str
+    path: str
+    part: ImportedPart
+    is_live: bool
+
+
 class Batch:
     """Parts that are stored in one transaction."""
 
     def __init__(self) -> None:
-        self.parts: list[tuple[str, ImportedPart, bool]] = []
+        self.parts: list[BatchPart] = []
         self.units: list[StoredUnit] = []
-        self._messages = 0
+        self._messages = self._characters = 0
 
-    def add(self, path: str, part: ImportedPart, *, is_live: bool) -> None:
+    def add(self, part: BatchPart) -> None:
         """Add a part."""
-        self.parts.append((path, part, is_live))
-        self._messages += len(part.messages)
+        messages = part.part.messages
+        self.parts.append(part)
+        self._messages += len(messages)
+        self._characters += sum(_size(message.content) for message in messages)
 
     @property
     def is_full(self) -> bool:
         """Whether it is time to store it."""
-        return self._messages >= BATCH_MESSAGES or len(self.units) >= BATCH_PARTS
+        return (
+            self._messages >= BATCH_MESSAGES
+            or self._characters >= BATCH_CHARACTERS
+            or len(self.units) >= BATCH_PARTS
+        )
+
+    def by_unit(self) -> Iterator[tuple[str, Batch]]:
+        """The content of the batch, a batch for each unit."""
+        batches: dict[str, Batch] = {}
+        for part in self.parts:
+            batches.setdefault(part.unit_id, Batch()).parts.append(part)
+        for unit in self.units:
+            batches.setdefault(unit.unit_id, Batch()).units.append(unit)
+        yield from batches.items()
+
+
+def _size(content: Content) -> int:
+    return len(content) if isinstance(content, str) else len(str(content))
 
 
 class AgentImport:
@@ -98,8 +130,12 @@ class AgentImport:
         self._on_progress = on_progress
         self._batch = Batch()
         self._started_at = db.clock.now()
+        self._failed: set[str] = set()  # units of which a part could not be stored
         self._new: set[str] = set()
         self._extended: set[str] = set()
+        self._deleted: set[str] = set()
+        self._taken: set[str] = set()
+        self._counted: set[bytes] = set()  # messages that a dry run has counted
         self.report = ImportReport(source.name)
 
     def run(self, units: Iterable[Unit]) -> ImportReport:
@@ -120,6 +156,7 @@ class AgentImport:
             self._db.imports.link()
         self._note(len(changed), len(changed), done, total)
         self.report.new, self.report.extended = len(self._new), len(self._extended)
+        self.report.deleted, self.report.taken = len(self._deleted), len(self._taken)
         return self.report
 
     def _changed(self, units: Iterable[Unit], known: dict[str, UnitState]) -> list[Unit]:
@@ -139,21 +176,27 @@ class AgentImport:
     def _read(self, unit: Unit, before: UnitState | None) -> None:
         """Read a unit; one that cannot be read is reported, and the others are imported."""
         self.report.units += 1
-        reading = self._source.read(unit, before)
+        readings: list[UnitReading] = []
+
+        def parts() -> Iterator[ImportedPart]:
+            readings.append(self._source.read(unit, before))
+            yield from readings[0].parts()
+
         is_complete, is_other = True, False
         latest: dict[str, float] = {}
-        for part in attempt_each(f"import {unit.path}", reading.parts()):
+        for part in attempt_each(f"import {path_text(unit.path)}", parts()):
             if isinstance(part, Failure):
-                self.report.failures[str(unit.path)] = str(part.error)
+                self.report.failures[path_text(unit.path)] = str(part.error)
                 is_complete = False
             elif self._is_wanted(part):
                 self._add(unit, part, latest)
             else:
                 is_other = True
-        self.report.unknown.update(reading.unknown - Counter(before.unknown if before else {}))
         self.report.other_project += is_other
-        if is_complete and not is_other:
-            self._batch.units.append(StoredUnit(unit.unit_id, reading.state()))
+        for reading in readings:
+            self.report.unknown.update(reading.unknown - Counter(before.unknown if before else {}))
+            if is_complete and not is_other and unit.unit_id not in self._failed:
+                self._batch.units.append(StoredUnit(unit.unit_id, reading.state()))
         if self._batch.is_full:
             self._store()
 
@@ -161,15 +204,16 @@ class AgentImport:
         project = self._options.project
         if project is None:
             return True
-        cwd = part.conversation.cwd
-        return cwd is not None and Path(cwd).is_relative_to(project)
+        cwd = Path(part.conversation.cwd or "")
+        return cwd.is_relative_to(project) or cwd.is_relative_to(project.resolve())
 
     def _add(self, unit: Unit, part: ImportedPart, latest: dict[str, float]) -> None:
         native_id = part.conversation.native_id
         times = (message.at for message in part.messages)
         latest[native_id] = max(latest.get(native_id, 0.0), *times, 0.0)
-        live_since = self._db.clock.now() - self._options.live_seconds
-        self._batch.add(str(unit.path), part, is_live=latest[native_id] > live_since)
+        now = self._db.clock.now()  # records of the future do not keep a conversation open
+        is_live = min(latest[native_id], now) > now - self._options.live_seconds
+        self._batch.add(BatchPart(unit.unit_id, path_text(unit.path), part, is_live))
         if self._batch.is_full:
             self._store()
 
@@ -180,39 +224,65 @@ class AgentImport:
             return
         if not batch.parts and not batch.units:
             return
+        failure = attempt(Step("store imported conversations", lambda: self._store_batch(batch)))
+        if failure is None:
+            return
+        _raise_unless_of_the_data(failure.error)
+        for unit_id, each in batch.by_unit():
+            failure = attempt(Step(f"store {unit_id}", lambda each=each: self._store_batch(each)))  # type: ignore[misc]
+            if failure is not None:
+                _raise_unless_of_the_data(failure.error)
+                self._failed.add(unit_id)
+                self.report.failures[unit_id] = str(failure.error)
+
+    def _store_batch(self, batch: Batch) -> None:
+        parts = [(each.path, each.part, each.is_live) for each in batch.parts]
+        units = [unit for unit in batch.units if unit.unit_id not in self._failed]
         for result in self._db.imports.store(
-            self._source.name, batch.parts, batch.units, run_started_at=self._started_at
+            self._source.name, parts, units, run_started_at=self._started_at
         ):
             self._count(result)
 
     def _count_only(self, batch: Batch) -> None:
         known = {each.session_id for each in self._db.imports.all()}
-        for _path, part, _is_live in batch.parts:
-            about = part.conversation
+        for each in batch.parts:
+            part, about = each.part, each.part.conversation
             session_id = session_id_of(self._source.name, about.native_id)
             if about.keeps_id:
                 session_id = about.native_id
                 if session_id not in known and self._db.get_session(session_id) is not None:
-                    self.report.taken += 1
+                    self._taken.add(session_id)
                     continue
-            keys = [message.key for message in part.messages]
-            messages = self._db.imports.unknown_messages(self._source.name, keys)
-            self.report.messages += messages
+            if session_id in known and self._db.imports.is_deleted(session_id):
+                self._deleted.add(session_id)
+                continue
+            keys = [message.key for message in part.messages if not message.is_copy]
+            uids = self._db.imports.unknown_messages(self._source.name, keys) - self._counted
+            self._counted |= uids
+            self.report.messages += len(uids)
             if session_id not in known:
                 self._new.add(session_id)
-            elif messages:
+            elif uids:
                 self._extended.add(session_id)
 
     def _count(self, result: PartResult) -> None:
         report = self.report
         report.messages += result.messages
         report.copies += result.copies
-        report.deleted += result.is_deleted
-        report.taken += result.is_taken
+        if result.is_deleted:
+            self._deleted.add(result.session_id)
+        if result.is_taken:
+            self._taken.add(result.session_id)
         if result.is_new:
             self._new.add(result.session_id)
         elif result.messages and result.session_id not in self._new:
             self._extended.add(result.session_id)
+
+
+def _raise_unless_of_the_data(error: Exception) -> None:
+    """Raise an error that the next conversation would cause, too."""
+    if isinstance(error, StoreError) and not isinstance(error, StatementError):
+        raise error
 
 
 def found_units(source: AgentSource, roots: Iterable[Path]) -> Iterator[Unit]:

@@ -30,6 +30,8 @@ HEAD_KEY: Final = "head"  # of the digest in the state of a unit
 ZSTD_SUFFIX: Final = ".zst"
 GZIP_SUFFIX: Final = ".gz"
 UNREADABLE: Final = "(not JSON)"
+MAX_LINE_BYTES: Final = 1 << 27
+TOO_LONG: Final = "(line over 128 MiB)"
 
 
 def is_compressed(path: Path) -> bool:
@@ -58,35 +60,68 @@ def head_of(data: bytes) -> str:
     return hashlib.blake2b(data[:HEAD_BYTES], digest_size=8).hexdigest()
 
 
+class LongLine:
+    """A line whose end was not read yet; one that is too long is not kept."""
+
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+        self.size = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Add what was read of it."""
+        self.size += len(chunk)
+        self.chunks.append(chunk)
+        if self.size > MAX_LINE_BYTES:
+            self.chunks.clear()
+
+
 class JsonLines:
     """The lines of a file after those that were read before.
 
-    `position` is behind the last line, `head` the digest of the first bytes.
+    `position` is behind the last line, `line_position` where it begins, `head` the digest of
+    the first bytes.
     """
 
     def __init__(self, path: Path, unknown: Counter[str], start: UnitState) -> None:
         self._path = path
         self._unknown = unknown
         self.position = 0 if is_compressed(path) else start.position
+        self.line_position = self.position
         self.head = str(start.state.get(HEAD_KEY, ""))
 
     def raw(self, skipped: re.Pattern[bytes] | None = None) -> Iterator[bytes]:
         """The lines without their ends, except empty ones and those that match *skipped*."""
-        rest, is_skipped = b"", (skipped or NOTHING).match
+        rest, is_skipped = LongLine(), (skipped or NOTHING).match
         with open_bytes(self._path) as file:
             file.seek(self.position)
             while chunk := file.read(CHUNK_BYTES):
                 if not self.head:
                     self.head = head_of(chunk)
-                lines = (rest + chunk).split(b"\n")
-                rest = lines.pop()
+                lines = chunk.split(b"\n")
+                last = lines.pop()
+                if lines and rest.size:
+                    lines[0] = self._joined(rest, lines[0])
+                    rest = LongLine()
                 for line in lines:
+                    self.line_position = self.position
                     self.position += len(line) + 1
                     if line and not is_skipped(line):
                         yield line
-        if rest and _is_json(rest):
-            self.position += len(rest)
-            yield rest
+                rest.add(last)
+        line = b"".join(rest.chunks)
+        if line and _is_json(line):
+            self.line_position = self.position
+            self.position += len(line)
+            yield line
+
+    def _joined(self, start: LongLine, end: bytes) -> bytes:
+        """A line that began in an earlier chunk; empty if it is too long, which is counted."""
+        start.add(end)
+        if start.size <= MAX_LINE_BYTES:
+            return b"".join(start.chunks)
+        self._unknown[TOO_LONG] += 1
+        self.position += start.size
+        return b""
 
     def parse(self, line: bytes) -> JsonObject | None:
         """The object of a line; None if it is not one, which is counted."""
@@ -106,13 +141,22 @@ class JsonLines:
                 yield value
 
 
+def parsed_object(data: bytes) -> JsonObject:
+    """The object in JSON data; an empty one if there is none."""
+    value = _lenient(data)
+    return value if isinstance(value, dict) else {}
+
+
 def _lenient(line: bytes) -> object:
-    """The value of a line with invalid UTF-8 or lone surrogates; None if it is not JSON."""
+    """The value of a line with invalid UTF-8 or lone surrogates; None if it is not JSON.
+
+    None, too, for values that are nested too deeply to be read.
+    """
     import json  # noqa: PLC0415 - rarely needed
 
     try:
         return json.loads(line.decode("utf-8", "replace"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from hermes_import.files import existing, file_unit, start_of, walk
+from hermes_import.files import existing, file_unit, path_text, start_of, walk
 from hermes_import.json_lines import HEAD_KEY, JsonLines
 from hermes_import.sources import by_creation
 from hermes_state.imports.rows import ImportedPart, UnitState
@@ -23,7 +24,13 @@ if TYPE_CHECKING:
         ImportedUsage,
     )
 
+log = logging.getLogger(__name__)
+
 MESSAGES_PER_PART: Final = 500
+BYTES_PER_PART: Final = 1 << 23
+DAMAGED: Final = "(damaged)"
+# What a field of the wrong type causes.
+UNEXPECTED: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 ENDINGS: Final = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
@@ -115,18 +122,29 @@ class LineReading:
     @property
     def stem(self) -> str:
         """The name of the file without its endings."""
-        return self.unit.path.name.split(".", 1)[0]
+        return path_text(Path(self.unit.path.name)).split(".", 1)[0]
+
+    @property
+    def place(self) -> str:
+        """The identity of a record that has none of its own."""
+        return f"{self.stem}@{self.line_position}"
 
     def parts(self) -> Iterator[ImportedPart]:
         """The conversation in parts."""
-        read_record, parse = self.read_record, self._lines.parse
+        read_record, parse, size = self.read_record, self._lines.parse, 0
         for line in self._lines.raw(self.skipped):
             record = parse(line)
             if record is None:
                 continue
-            self.line_position = self._lines.position - len(line) - 1
-            read_record(record)
-            if len(self.messages) >= MESSAGES_PER_PART:
+            self.line_position = self._lines.line_position
+            try:
+                read_record(record)
+            except UNEXPECTED as error:
+                log.warning("record not understood: %s: %r", path_text(self.unit.path), error)
+                self.unknown[DAMAGED] += 1
+            size += len(line)
+            if len(self.messages) >= MESSAGES_PER_PART or size >= BYTES_PER_PART:
+                size = 0
                 yield from self._part(is_last=False)
         yield from self.last_part()
 
@@ -154,8 +172,10 @@ class LineReading:
         self._turn_position = max(0, self.line_position)
 
     def finish_last(self, reason: str) -> None:
-        """Set the finish reason of the last answer."""
+        """Set the finish reason of the last answer, if the last prompt has one."""
         for position in range(len(self.messages) - 1, -1, -1):
+            if self.messages[position].role == "user":
+                return
             if self.messages[position].role == "assistant":
                 changed = self.messages[position]._replace(finish_reason=reason)
                 self.messages[position] = changed

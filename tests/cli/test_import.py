@@ -111,3 +111,15 @@ def test_an_export_of_hermes_agent_is_imported_by_both_commands(
     finished = hermes("sessions", "import", str(path))
     assert finished.out == "hermes-export: imported 1 conversation with 1 message.\n"
     assert "imported 0 conversations" in hermes("import", str(path)).out
+
+
+@pytest.mark.parametrize("folder", ["work", "other/../work", "link"])
+def test_a_project_is_found_by_any_of_its_paths(
+    hermes: Hermes, tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "link").symlink_to("work")
+    file = ClaudeFile(tmp_path / "ada", cwd=str(tmp_path / "work")).exchange("hello", "Hi.")
+    project = str(tmp_path / folder)
+    finished = hermes("import", "claude-code", str(file.home), "--project", project)
+    assert "imported 1 conversation with" in finished.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -135,3 +136,41 @@ def test_only_one_process_follows(db: SessionDB, tmp_path: Path) -> None:
         wait_until(lambda: session_of(db, file).get("message_count") == 2)
         second = Follower(db, SourceRegistry(), FollowOptions())
         assert second.run(file.home, {}) is False
+
+
+def test_a_name_that_cannot_be_reported_does_not_end_following(
+    db: SessionDB, tmp_path: Path
+) -> None:
+    first = ClaudeFile(tmp_path).exchange("hello", "Hi.")
+    with following(db, tmp_path):
+        wait_until(lambda: session_of(db, first))
+        os.mkfifo(first.path.parent / "pipe.jsonl")
+        odd = os.fsencode(first.path.parent) + b"/\xff.jsonl"
+        os.close(os.open(odd, os.O_CREAT | os.O_WRONLY))
+        second = ClaudeFile(tmp_path).exchange("later", "Yes.")
+        wait_until(lambda: session_of(db, second))
+
+
+def test_a_conversation_with_records_of_the_future_ends_when_idle(
+    db: SessionDB, clock: SetClock, tmp_path: Path
+) -> None:
+    file = ClaudeFile(tmp_path, now=clock.now() + 1e8).exchange("hello", "Hi.")
+    with following(db, tmp_path):
+        wait_until(lambda: session_of(db, file).get("message_count") == 2)
+        assert session_of(db, file)["ended_at"] is None
+        clock.time += IDLE_SECONDS + 1
+        wait_until(lambda: session_of(db, file)["ended_at"])
+
+
+def test_the_text_of_an_answer_that_was_thought_about_appears(
+    db: SessionDB, clock: SetClock, tmp_path: Path
+) -> None:
+    file = ClaudeFile(tmp_path)
+    thought, text = file.answer("Forty-two.")
+    file.write(file.prompt("why?"), thought)
+    clock.time = file.now
+    session_id = f"claude-code-{file.session_id}"
+    with following(db, tmp_path):
+        wait_until(lambda: session_of(db, file).get("message_count") == 2)
+        file.write(text)
+        wait_until(lambda: db.get_messages(session_id)[1]["content"] == "Forty-two.")

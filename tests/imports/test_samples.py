@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_import.importer import AgentImport
+from hermes_import.importer import AgentImport, ImportOptions
 from hermes_import.registry import BUILT_IN, SourceRegistry
 from hermes_state.imports.storing import session_id_of
 
@@ -179,3 +179,12 @@ def test_reading_everything_again_stores_nothing_twice(db: SessionDB, agent: str
     assert (report.new, report.extended, report.messages) == (0, 0, 0)
     after = Imported(db, agent)
     assert (after.rows, after.tokens()) == (before.rows, before.tokens())
+
+
+@samples
+def test_a_dry_run_reports_what_the_import_does(db: SessionDB, agent: str) -> None:
+    folder, _expected = sample(agent)
+    found = SourceRegistry().found_at(agent, folder)
+    dry = AgentImport(db, found.source, ImportOptions(is_dry_run=True)).run(found.units())
+    real = AgentImport(db, found.source).run(found.units())
+    assert (dry.new, dry.extended, dry.messages) == (real.new, real.extended, real.messages)

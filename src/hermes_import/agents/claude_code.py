@@ -7,12 +7,12 @@ own, linked by a `.meta.json` beside each.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, INTERRUPTED, joined, title_of, tool_call, tool_result
+from hermes_import.json_lines import parsed_object
 from hermes_import.line_files import LineFiles, LineReading
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
@@ -57,7 +57,11 @@ def _created_at(unit: Unit) -> float:
             found = FIRST_TIME.search(file.read(HEAD_BYTES))
     except OSError:
         return unit.modified_at
-    return seconds_of(found[1].decode(), unit.modified_at) if found else unit.modified_at
+    return (
+        seconds_of(found[1].decode("utf-8", "replace"), unit.modified_at)
+        if found
+        else unit.modified_at
+    )
 
 
 class ClaudeReading(LineReading):
@@ -69,15 +73,17 @@ class ClaudeReading(LineReading):
         super().__init__(unit, start)
         self._group: list[ImportedMessage] = []  # an answer and the results of its calls
         self._answer: Answer | None = None
+        self._answers: dict[str, Answer] = {}  # of the turn: blocks of several may alternate
         self._tool_names: dict[str, str] = {}
         if "subagents" in unit.path.parts and not self.about:
             self._read_meta()
 
     def _read_meta(self) -> None:
         try:
-            meta = json.loads(self.unit.path.with_name(f"{self.stem}.meta.json").read_bytes())
-        except (OSError, ValueError):
-            meta = {}
+            data = self.unit.path.with_name(f"{self.stem}.meta.json").read_bytes()
+        except OSError:
+            data = b""
+        meta = parsed_object(data)
         self.about["title"] = title_of(text_in(meta, "description"))
         self.about["parent"] = self.unit.path.parent.parent.name
 
@@ -120,24 +126,35 @@ class ClaudeReading(LineReading):
             }
 
     def _read_answer(self, record: JsonObject, message: JsonObject) -> None:
-        key = f"{message.get('id', '')}:{record.get('requestId', '')}"
-        answer = self._answer
-        if answer is None or answer.key != key:
+        key = f"{text_in(message, 'id') or self.place}:{text_in(record, 'requestId')}"
+        answer = self._answers.get(key)
+        if answer is None:
             model = text_in(message, "model")
             if model == SYNTHETIC and not record.get("isApiErrorMessage"):
                 return
             self._note_place(record)
             self.finish()
-            answer = self._answer = Answer(key, seconds_of(record.get("timestamp")), model)
+            answer = Answer(key, seconds_of(record.get("timestamp")), model)
+            self._answer = self._answers[key] = answer
             if model != SYNTHETIC:
                 self.about.setdefault("model", model)
         answer.add(message, self._tool_names)
+        if answer is not self._answer:
+            self._replace(answer.message())
+
+    def _replace(self, message: ImportedMessage) -> None:
+        """Replace an answer by one with more blocks; it may be in a part that was read before."""
+        for position, earlier in enumerate(self.messages):
+            if earlier.key == message.key:
+                self.messages[position] = message
+                return
+        self.messages.append(message)
 
     def _read_user(self, record: JsonObject, message: JsonObject) -> None:
         self._note_place(record)
         content = message.get("content")
         blocks = objects_in(message, "content") if isinstance(content, list) else []
-        at, key = seconds_of(record.get("timestamp")), text_in(record, "uuid")
+        at, key = seconds_of(record.get("timestamp")), text_in(record, "uuid") or self.place
         results = [block for block in blocks if block.get("type") == "tool_result"]
         for number, block in enumerate(results):
             self._group.append(self._result(block, at, f"{key}:{number}" if number else key))
@@ -152,6 +169,7 @@ class ClaudeReading(LineReading):
         is_summary = bool(record.get("isCompactSummary"))
         if not is_summary:
             self.begin_turn()
+            self._answers.clear()
         self.messages.append(
             ImportedMessage(
                 key,
@@ -245,6 +263,7 @@ class Answer:
             reasoning=joined(self._thoughts) or None,
             finish_reason=self.finish_reason if is_call else FAILED,
             usage=self._tokens() if is_call else None,
+            may_change=True,
         )
 
     def _tokens(self) -> ImportedUsage:

@@ -190,8 +190,10 @@ class CodexReading(LineReading):
         elif kind == "user_message" or item.get("type") == "UserMessage":
             self._flush()
             text = text_in(event, "message") or joined(_texts(item, "content"))
+            if self._prompt is not None:  # its item, which may be stored already
+                key = self._prompt[0]
             self._prompt = None
-            self.messages.append(ImportedMessage(key, "user", text, at))
+            self.messages.append(ImportedMessage(key, "user", text, at, may_change=True))
         elif item.get("type") == "CommandExecution":
             self._exit_codes[text_in(item, "id")] = number_in(item, "exit_code")
         elif kind == "exec_command_end":
@@ -234,7 +236,7 @@ class CodexReading(LineReading):
     def _flush_prompt(self) -> None:
         if self._prompt is not None:
             key, text, at = self._prompt
-            self.messages.append(ImportedMessage(key, "user", text, at))
+            self.messages.append(ImportedMessage(key, "user", text, at, may_change=True))
             self._prompt = None
 
     def _flush(self) -> None:
@@ -264,6 +266,7 @@ class Response:
             self.calls,
             reasoning=joined(self.thoughts) or None,
             finish_reason="tool_calls" if self.calls else "stop",
+            may_change=True,
         )
 
 

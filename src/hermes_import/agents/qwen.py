@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, joined, title_of, tool_call, tool_result
+from hermes_import.json_lines import parsed_object
 from hermes_import.line_files import LineFiles, LineReading
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
@@ -39,9 +40,10 @@ class QwenReading(LineReading):
 
     def _read_meta(self) -> None:
         try:
-            meta = json.loads(self.unit.path.with_name(f"{self.stem}.meta.json").read_bytes())
-        except (OSError, ValueError):
-            meta = {}
+            data = self.unit.path.with_name(f"{self.stem}.meta.json").read_bytes()
+        except OSError:
+            data = b""
+        meta = parsed_object(data)
         self.about |= {
             "title": title_of(text_in(meta, "description")),
             "parent": text_in(meta, "parentSessionId") or self.unit.path.parent.name,
@@ -72,13 +74,14 @@ class QwenReading(LineReading):
     def read_record(self, record: JsonObject) -> None:
         kind, at = record.get("type"), seconds_of(record.get("timestamp"))
         self._note_place(record, at)
-        key, parts = text_in(record, "uuid"), objects_in(object_in(record, "message"), "parts")
+        key = text_in(record, "uuid") or self.place
+        parts = objects_in(object_in(record, "message"), "parts")
         if kind == "user":
             if record.get("provenance", "real_user") == "real_user":
                 self.begin_turn()
                 self.messages.append(ImportedMessage(key, "user", _text(parts), at))
         elif kind == "assistant":
-            self._read_answer(record, parts, at)
+            self._read_answer(record, parts, at, key)
         elif kind == "tool_result":
             self._read_results(record, parts, at, key)
         elif kind == "system":
@@ -97,7 +100,9 @@ class QwenReading(LineReading):
             **({"parent": origin} if origin else {}),
         }
 
-    def _read_answer(self, record: JsonObject, parts: list[JsonObject], at: float) -> None:
+    def _read_answer(
+        self, record: JsonObject, parts: list[JsonObject], at: float, key: str
+    ) -> None:
         model = text_in(record, "model") or text_in(self.about, "model")
         self.about.setdefault("model", model)
         calls = [
@@ -109,7 +114,7 @@ class QwenReading(LineReading):
         usage = object_in(record, "usageMetadata")
         self.messages.append(
             ImportedMessage(
-                text_in(record, "uuid"),
+                key,
                 "assistant",
                 _text([part for part in parts if not part.get("thought")]),
                 at,

@@ -102,11 +102,15 @@ class ImportRepository(Repository):
 
         return self.engine.write_upkeep(store)
 
-    def unknown_messages(self, agent: str, keys: Sequence[str]) -> int:
-        """How many of these records are not stored yet."""
+    def unknown_messages(self, agent: str, keys: Sequence[str]) -> set[bytes]:
+        """The identities of those of these records that are not stored yet."""
         uids = [storing.identity(agent, key) for key in keys]
         known = self.engine.read(lambda reader: storing.known_rows(reader, uids))
-        return sum(1 for uid in uids if uid not in known)
+        return set(uids) - set(known)
+
+    def is_deleted(self, session_id: str) -> bool:
+        """Whether an imported conversation was deleted here."""
+        return not self.engine.read(lambda reader: reader.value(storing.IS_USABLE, (session_id,)))
 
     def link(self) -> int:
         """Link conversations whose parent was imported after them."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.messages import preview
 from hermes_state.engine.transaction import insert_sql
 from hermes_state.imports import original_columns
-from hermes_state.imports.json_text import json_text
 from hermes_state.imports.rows import ConversationKind, PartResult
+from hermes_state.imports.values import COLUMNS, calls_text, row_values, usage_by_model
 from hermes_state.ledger.repository import record_change
 from hermes_state.messages import edits
 from hermes_state.messages.append import INSERT_UID
@@ -25,7 +25,7 @@ from hermes_state.sessions import index, trash, usage
 from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from hermes_core.ids import MessageIds
     from hermes_core.json_values import JsonObject
@@ -40,10 +40,6 @@ if TYPE_CHECKING:
 IDLE: Final = "idle"  # the end reason of a conversation without further records
 SUBAGENT_SOURCE: Final = usage.SUBAGENT
 LOOKUP_ROWS: Final = 200
-COLUMNS: Final = (
-    "session_id", "role", "content", "tool_calls", "tool_call_id", "tool_name", "reasoning",
-    "finish_reason", "timestamp", "observed",
-)  # fmt: skip
 
 FIND_SESSION = "SELECT session_id FROM hermes_imported_session WHERE agent = ? AND native_id = ?"
 INSERT_SESSION = """
@@ -61,13 +57,16 @@ IS_USABLE = """
 """
 KNOWN_ROWS = """
     SELECT h.uid, h.message_id, m.session_id FROM hermes_message h
-    JOIN messages m ON m.id = h.message_id WHERE h.uid IN ({places})
+    LEFT JOIN messages m ON m.id = h.message_id WHERE h.uid IN ({places})
 """
+IS_BRANCH = "SELECT 1 FROM sessions WHERE id = ? AND model_config LIKE ?"
+BRANCH_MARKER: Final = "_branched_from"
+MARK_BRANCH = "UPDATE sessions SET model_config = ? WHERE id = ? AND model_config IS NULL"
 UPDATE_ROW = """
     UPDATE messages SET content = ?, tool_calls = ?, reasoning = ?, finish_reason = ?
-    WHERE id = ? AND (content IS DISTINCT FROM ? OR tool_calls IS DISTINCT FROM ?)
+    WHERE id = ?
 """
-OLD_CALLS = "SELECT tool_calls FROM messages WHERE id = ?"
+OLD_ROW = "SELECT content, tool_calls, reasoning, finish_reason FROM messages WHERE id = ?"
 COUNT_ROWS = """
     UPDATE sessions SET message_count = coalesce(message_count, 0) + ?,
         tool_call_count = coalesce(tool_call_count, 0) + ? WHERE id = ?
@@ -93,10 +92,10 @@ SET_TITLE = "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL"
 
 
 class Known(NamedTuple):
-    """A message that is stored already."""
+    """A message that is stored already, or was: that of a purged conversation has none."""
 
     row_id: int
-    session_id: str
+    session_id: str | None
 
 
 class NewRow(NamedTuple):
@@ -151,6 +150,7 @@ class PartStorage:
         self._preview = ""
         self._spent: list[ImportedUsage] = []
         self._changed = False  # rows that were stored before
+        self._is_extended = False  # a row that was stored before
 
     def store(self, *, is_live: bool, run_started_at: float) -> PartResult:
         """Store what is new; a conversation that is not *is_live* has ended.
@@ -190,13 +190,13 @@ class PartStorage:
         markers: JsonObject = {}
         parent = self._parent_session()
         if about.kind is ConversationKind.FORK:
-            markers["_branched_from"] = parent or about.parent_id or ""
+            markers[BRANCH_MARKER] = parent or about.parent_id or ""
         elif about.kind is ConversationKind.SUBAGENT:
             markers["_delegate_from"] = parent or about.parent_id or ""
         is_subagent = about.kind is ConversationKind.SUBAGENT
         facts: dict[str, SqlValue] = {
             "source": about.source or (SUBAGENT_SOURCE if is_subagent else self._agent),
-            "model": about.model,
+            "model": to_utf8_text(about.model),
             "model_config": json.dumps(markers) if markers else None,
             "parent_session_id": parent,
             "started_at": about.started_at,
@@ -216,7 +216,8 @@ class PartStorage:
             target = about.parent_id if about.keeps_id else self._id_of(about.parent_id)
             save_extra(tx, self._session_id, PARENT_NAME, target)
         now = tx.clock.now()
-        row = (self._session_id, self._agent, about.native_id, self._path, now, about.started_at)
+        started_at = min(about.started_at, now)
+        row = (self._session_id, self._agent, about.native_id, self._path, now, started_at)
         tx.execute(INSERT_SESSION, row)
         if self._part.inherits is not None:
             self._inherit(*self._part.inherits)
@@ -238,7 +239,8 @@ class PartStorage:
         parent = self._tx.value(FIND_SESSION, (self._agent, native_id))
         uids = [identity(self._agent, key) for key in keys]
         known = known_rows(self._tx, uids)
-        last = next((known[uid] for uid in uids if uid in known), None)
+        stored = (known[uid] for uid in uids if uid in known)
+        last = next((each for each in stored if each.session_id is not None), None)
         if parent is None or last is None:
             return
         count = edits.copy_rows(self._tx, parent, self._session_id, last.row_id)
@@ -269,21 +271,39 @@ class PartStorage:
             elif not self._is_here(
                 message, original
             ):  # of another conversation, which this one continues
-                here = hashlib.blake2b(uid + self._session_id.encode(), digest_size=16).digest()
-                new[uid] = NewRow(message, here, original)
-        self._drop_stored_copies(new)
-        if not new:
+                new[uid] = NewRow(message, self._copy_uid(uid), original)
+        self._drop_stored_copies(new, is_new=is_new)
+        if not new and not self._is_extended:
             return
-        if not is_new and self._tx.value(ENDED_AT, (self._session_id,)):
+        if not is_new and self._tx.value(ENDED_AT, (self._session_id,)) is not None:
             sessions.reopen(self._tx, self._ids.new(), self._session_id)
-        self._insert(list(new.values()))
-        self._count(is_new=is_new)
+        if new:
+            self._insert(list(new.values()))
+            self._count(is_new=is_new)
+        if self._is_extended:
+            index.reindex(self._tx, self._session_id)
+            record_change(self._tx, self._session_id)
 
-    def _drop_stored_copies(self, new: dict[bytes, NewRow]) -> None:
-        """Leave out the copies that this conversation has already."""
-        copies = {row.uid: uid for uid, row in new.items() if row.original is not None}
-        for stored in known_rows(self._tx, list(copies)):
-            del new[copies[stored]]
+    def _copy_uid(self, uid: bytes) -> bytes:
+        """The identity of the copy of a message in this conversation."""
+        return hashlib.blake2b(uid + self._session_id.encode(), digest_size=16).digest()
+
+    def _drop_stored_copies(self, new: dict[bytes, NewRow], *, is_new: bool) -> None:
+        """Leave out the copies that this conversation has already.
+
+        The originals of a branch may be purged, and their identities with them.
+        """
+        marker = f'%"{BRANCH_MARKER}"%'
+        is_branch = not is_new and self._tx.value(IS_BRANCH, (self._session_id, marker))
+        copies = {
+            self._copy_uid(uid): uid
+            for uid, row in new.items()
+            if row.original is not None or is_branch
+        }
+        for stored, known in known_rows(self._tx, list(copies)).items():
+            message = new.pop(copies[stored]).message
+            if message.may_change:
+                self._extend_row(message, known.row_id)
 
     def _is_here(self, message: ImportedMessage, known: Known) -> bool:
         """Whether a message is in this conversation; what the agent added to it is stored."""
@@ -292,17 +312,22 @@ class PartStorage:
         if original_columns.hide_row(self._tx, known.row_id, message):
             self._changed = True
         if message.may_change:
-            content, calls = encode_content(message.content), _calls_text(message)
-            reasoning = to_utf8_text(message.reasoning)
-            values = (content, calls, reasoning, message.finish_reason)
-            change = (*values, known.row_id, content, calls)
-            before = tool_call_count(self._tx.value(OLD_CALLS, (known.row_id,)))
-            if self._tx.execute(UPDATE_ROW, change).rowcount:
-                more = len(message.tool_calls) - before
-                self._tx.execute(COUNT_ROWS, (0, more, self._session_id))
-                index.reindex(self._tx, self._session_id)
-                record_change(self._tx, self._session_id)
+            self._extend_row(message, known.row_id)
         return True
+
+    def _extend_row(self, message: ImportedMessage, row_id: int) -> None:
+        """Store what the agent added to a message; a pass that saw less of it changes nothing."""
+        before = tuple(self._tx.row(OLD_ROW, (row_id,)) or ())
+        reasoning, reason = map(to_utf8_text, (message.reasoning, message.finish_reason))
+        values = (encode_content(message.content), calls_text(message), reasoning, reason)
+        texts = zip(before[:3], values[:3], strict=True)
+        is_less = any(len(old or "") > len(new or "") for old, new in texts)
+        if is_less or values == before:
+            return
+        self._tx.execute(UPDATE_ROW, (*values, row_id))
+        more = len(message.tool_calls) - tool_call_count(before[1])
+        self._tx.execute(COUNT_ROWS, (0, more, self._session_id))
+        self._is_extended = True
 
     def _insert(self, rows: list[NewRow]) -> None:
         """Insert rows; a summary replaces what is in the model's context before it."""
@@ -322,7 +347,7 @@ class PartStorage:
         values = [
             (
                 session_id,
-                *_values(row.message),
+                *row_values(row.message),
                 *original_columns.message_values(row.message, names),
             )
             for row in rows
@@ -349,8 +374,11 @@ class PartStorage:
 
     def _note_copy(self, row_id: int, original: Known | None) -> None:
         origin = edits.NO_ORIGIN
-        if original is not None:
-            self._adopt(original.session_id)
+        if original is not None and original.session_id is None:  # purged
+            markers = json.dumps({BRANCH_MARKER: ""})
+            self._tx.execute(MARK_BRANCH, (markers, self._session_id))
+        elif original is not None:
+            self._adopt(str(original.session_id))
             first = self._tx.value(edits.SELECT_ORIGIN, (original.row_id,))
             origin = original.row_id if first is None else first
         self._tx.execute(edits.INSERT_COPY, (row_id, origin))
@@ -360,7 +388,7 @@ class PartStorage:
         """Note which conversation this one continues, if its agent does not say so."""
         if self._copies or self._conversation.parent_id is not None:
             return
-        markers = json.dumps({"_branched_from": parent})
+        markers = json.dumps({BRANCH_MARKER: parent})
         self._tx.execute(
             "UPDATE sessions SET parent_session_id = ?, model_config = ?"
             " WHERE id = ? AND parent_session_id IS NULL",
@@ -383,7 +411,8 @@ class PartStorage:
             tx.execute(
                 "UPDATE sessions SET last_activity_at = ? WHERE id = ?", (self._last_at, session_id)
             )
-        tx.execute(TOUCH_SESSION, (self._path, self._last_at, session_id))
+        last_at = min(self._last_at, tx.clock.now())  # one in the future would never be idle
+        tx.execute(TOUCH_SESSION, (self._path, last_at, session_id))
         if is_new:
             return
         added = index.Appended(
@@ -404,7 +433,7 @@ class PartStorage:
             key = identity(self._agent, f"usage:{row.key}")
             if self._tx.execute(INSERT_USAGE_KEY, (key, self._session_id)).rowcount:
                 usage.update(self._tx, self._session_id, row.columns, absolute=False)
-        for values in _by_model(self._spent):
+        for values in usage_by_model(self._spent):
             usage.update(self._tx, self._session_id, values, absolute=False)
 
     def _end(self, *, is_new: bool, is_live: bool) -> None:
@@ -421,48 +450,3 @@ class PartStorage:
             tx.execute(END_SILENTLY, (at, reason, self._session_id))
         else:
             sessions.end(tx, self._ids.new(), self._session_id, reason, ended_at=at)
-
-
-def _calls_text(message: ImportedMessage) -> str | None:
-    return json_text(message.tool_calls) if message.tool_calls else None  # type: ignore[arg-type]
-
-
-def _values(message: ImportedMessage) -> tuple[SqlValue, ...]:
-    """The values of a row, in the order of COLUMNS after the session."""
-    return (
-        message.role,
-        encode_content(message.content),
-        _calls_text(message),
-        message.tool_call_id,
-        message.tool_name,
-        to_utf8_text(message.reasoning),
-        message.finish_reason,
-        message.at,
-        message.columns.get("observed") or 0,
-    )
-
-
-def _by_model(spent: Iterable[ImportedUsage]) -> list[dict[str, SqlValue]]:
-    """The sums of token usage of each model, as columns of a session."""
-    models: dict[str, list[ImportedUsage]] = {}
-    for each in spent:
-        models.setdefault(each.model, []).append(each)
-    return [_usage_columns(model, uses) for model, uses in models.items()]
-
-
-def _usage_columns(model: str, uses: list[ImportedUsage]) -> dict[str, SqlValue]:
-    columns: dict[str, SqlValue] = {
-        "model": to_utf8_text(model),
-        "input_tokens": sum(use.input_tokens for use in uses),
-        "output_tokens": sum(use.output_tokens for use in uses),
-        "cache_read_tokens": sum(use.cache_read_tokens for use in uses),
-        "cache_write_tokens": sum(use.cache_write_tokens for use in uses),
-        "reasoning_tokens": sum(use.reasoning_tokens for use in uses),
-        "api_call_count": sum(use.is_call for use in uses),
-    }
-    costs = [use.cost_usd for use in uses if use.cost_usd is not None]
-    if costs:
-        columns |= {
-            "actual_cost_usd": sum(costs), "cost_status": "reported", "cost_source": "agent",
-        }  # fmt: skip
-    return columns

@@ -58,6 +58,14 @@ TITLE_TAKEN = "SELECT 1 FROM sessions WHERE title = ?"
 NEXT_ROWS = "SELECT id FROM messages WHERE session_id = ? LIMIT ?"
 CHILDREN = "SELECT id FROM sessions WHERE parent_session_id = ?"
 CLEAR_PARENT = "UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id = ?"
+# What an agent added to a conversation in the trash was not imported: it is read again.
+READ_UNITS_AGAIN = """
+    UPDATE hermes_import_unit SET revision = '', position = 0, state = '{}'
+    WHERE EXISTS (
+        SELECT 1 FROM hermes_imported_session i
+        WHERE i.session_id = ? AND i.agent = hermes_import_unit.agent
+            AND unit_id IN (i.path, i.path || '#' || i.native_id))
+"""
 DELETE_SESSION_DATA = (
     "DELETE FROM hermes_session_extra WHERE session_id = ?",
     "DELETE FROM hermes_tag WHERE session_id = ?",
@@ -110,6 +118,8 @@ def restore(tx: Tx, event_id: str, session_id: str) -> None:
     tx.execute(UNHIDE, (archived, name, session_id))
     if was_open:
         sessions.reopen(tx, event_id, session_id)
+    if "hermes_import_unit" in tx.columns.tables:
+        tx.execute(READ_UNITS_AGAIN, (session_id,))
     index.update_family_positions(tx, session_id)
 
 

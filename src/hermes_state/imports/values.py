@@ -1,0 +1,71 @@
+"""The values of columns that an import fills: those of a message, and sums of usage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hermes_state.imports.json_text import json_text
+from hermes_state.messages.rows import encode_content, to_utf8_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hermes_state.engine.values import SqlValue
+    from hermes_state.imports.rows import ImportedMessage, ImportedUsage
+
+MAX_REQUEST_TOKENS: Final = 10**12
+COLUMNS: Final = (
+    "session_id", "role", "content", "tool_calls", "tool_call_id", "tool_name", "reasoning",
+    "finish_reason", "timestamp", "observed",
+)  # fmt: skip
+
+
+def calls_text(message: ImportedMessage) -> str | None:
+    """The tool calls of a message as JSON text."""
+    return json_text(message.tool_calls) if message.tool_calls else None  # type: ignore[arg-type]
+
+
+def row_values(message: ImportedMessage) -> tuple[SqlValue, ...]:
+    """The values of a row, in the order of COLUMNS after the session."""
+    return (
+        message.role,
+        encode_content(message.content),
+        calls_text(message),
+        to_utf8_text(message.tool_call_id),
+        to_utf8_text(message.tool_name),
+        to_utf8_text(message.reasoning),
+        to_utf8_text(message.finish_reason),
+        message.at,
+        message.columns.get("observed") or 0,
+    )
+
+
+def _total(tokens: Iterable[int]) -> int:
+    """A sum without numbers that cannot be those of one request."""
+    return sum(each for each in tokens if 0 <= each <= MAX_REQUEST_TOKENS)
+
+
+def usage_by_model(spent: Iterable[ImportedUsage]) -> list[dict[str, SqlValue]]:
+    """The sums of token usage of each model, as columns of a session."""
+    models: dict[str, list[ImportedUsage]] = {}
+    for each in spent:
+        models.setdefault(each.model, []).append(each)
+    return [_usage_columns(model, uses) for model, uses in models.items()]
+
+
+def _usage_columns(model: str, uses: list[ImportedUsage]) -> dict[str, SqlValue]:
+    columns: dict[str, SqlValue] = {
+        "model": to_utf8_text(model),
+        "input_tokens": _total(use.input_tokens for use in uses),
+        "output_tokens": _total(use.output_tokens for use in uses),
+        "cache_read_tokens": _total(use.cache_read_tokens for use in uses),
+        "cache_write_tokens": _total(use.cache_write_tokens for use in uses),
+        "reasoning_tokens": _total(use.reasoning_tokens for use in uses),
+        "api_call_count": sum(use.is_call for use in uses),
+    }
+    costs = [use.cost_usd for use in uses if use.cost_usd is not None]
+    if costs:
+        columns |= {
+            "actual_cost_usd": sum(costs), "cost_status": "reported", "cost_source": "agent",
+        }  # fmt: skip
+    return columns
