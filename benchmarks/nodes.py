@@ -23,6 +23,7 @@ TESTS: Final = Path(__file__).resolve().parent.parent / "tests"
 GATEWAYS: Final = (1, 2, 4)
 CHATS: Final = 40
 MESSAGES: Final = 1_200
+QUICK_CHATS, QUICK_MESSAGES = 4, 8
 REPLY_WORDS: Final = 20
 WAIT_SECONDS: Final = 300.0
 MAX_GROWTH: Final = 1.3
@@ -39,7 +40,7 @@ class Measured(NamedTuple):
 def measure(context: BenchmarkContext) -> list[Figure]:
     """All figures of this benchmark."""
     sys.path.append(str(TESTS))
-    messages = 80 if context.is_quick else MESSAGES
+    chats, messages = (QUICK_CHATS, QUICK_MESSAGES) if context.is_quick else (CHATS, MESSAGES)
     counts = GATEWAYS[:2] if context.is_quick else GATEWAYS
     with context.home(), served(REPLY_WORDS) as address:
         config = ConfigFile.of_home()
@@ -51,7 +52,7 @@ def measure(context: BenchmarkContext) -> list[Figure]:
             "memory.review_turns": "0",
         }.items():
             config.set(name, value)
-        runs = {count: asyncio.run(_run(count, messages)) for count in counts}
+        runs = {count: asyncio.run(_run(count, chats, messages)) for count in counts}
     figures = []
     for count, run in runs.items():
         base = runs[1].milliseconds
@@ -63,7 +64,7 @@ def measure(context: BenchmarkContext) -> list[Figure]:
     return figures
 
 
-async def _run(count: int, messages: int) -> Measured:
+async def _run(count: int, chat_count: int, messages: int) -> Measured:
     from support.nodes import Node  # noqa: PLC0415 - after sys.path
     from support.postgres import running_postgres  # noqa: PLC0415 - as above
     from support.waiting import async_wait_until  # noqa: PLC0415 - as above
@@ -82,8 +83,8 @@ async def _run(count: int, messages: int) -> Measured:
         connected = next(node for node in nodes if node.is_connected())
         postmaster = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
         pids = [node.gateway.pid for node in nodes]
-        async with _Chats(connected.socket) as chats, asyncio.timeout(WAIT_SECONDS):
-            await chats.exchange(2 * CHATS)  # conversations are created, modules loaded
+        async with _Chats(connected.socket, chat_count) as chats, asyncio.timeout(WAIT_SECONDS):
+            await chats.exchange(2 * chat_count)  # conversations are created, modules loaded
             gateways, server_before = _cpu_seconds(pids), _server_seconds(postmaster)
             started = time.perf_counter()
             await chats.exchange(messages)
@@ -96,8 +97,9 @@ async def _run(count: int, messages: int) -> Measured:
 class _Chats:
     """Users of many chats: each sends the next message when the reply to the last has arrived."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, count: int) -> None:
         self._path = path
+        self._count = count
         self._numbers = itertools.count()
 
     async def __aenter__(self) -> _Chats:
@@ -109,9 +111,9 @@ class _Chats:
 
     async def exchange(self, count: int) -> None:
         """Send messages and wait for the reply to each."""
-        for chat in range(CHATS):
+        for chat in range(self._count):
             await self._send(f"c{chat}")
-        sent, answered = CHATS, 0
+        sent, answered = self._count, 0
         while answered < count:
             message = json.loads(await self._reader.readline())
             if "key" not in message:

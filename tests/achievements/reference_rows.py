@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import posixpath
 import re
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import tzinfo
 
+# What the text of a row means is found once, although each metric asks for it.
+CACHED_TEXTS = 20_000
 TRACE = "Traceback (most recent call last)"
 EXIT_LINE = re.compile(
     r"\W{0,3}(process )?exit(ed)?( with)?( code| status)?[ :=]+(?P<code>-?\d{1,5})\W{0,3}",
@@ -133,7 +136,15 @@ def operation_of(tool: str) -> str:
 
 
 def calls_of(row: ScannedMessage) -> list[Call]:
-    result = parse_json(row.tool_calls) if row.role == "assistant" else None
+    if row.role != "assistant" or row.tool_calls is None:
+        return []
+    return [Call(row, *fields) for fields in parsed_calls(row.tool_calls)]
+
+
+@functools.lru_cache(maxsize=CACHED_TEXTS)
+def parsed_calls(text: bytes) -> list[tuple[str, str, dict[str, Any]]]:
+    """The name, the mark and the arguments of each call."""
+    result = parse_json(text)
     calls = []
     for item in result if isinstance(result, list) else []:
         if not isinstance(item, dict):
@@ -146,7 +157,7 @@ def calls_of(row: ScannedMessage) -> list[Call]:
         if isinstance(name, str) and name:
             mark = mark if isinstance(mark, str) else ""
             arguments = arguments if isinstance(arguments, dict) else {}
-            calls.append(Call(row, name[:64], mark, arguments))
+            calls.append((name[:64], mark, arguments))
     return calls
 
 
@@ -238,6 +249,7 @@ def answered_call(before: list[ScannedMessage], row: ScannedMessage) -> Call | N
     return None
 
 
+@functools.lru_cache(maxsize=CACHED_TEXTS)
 def outcome(content: bytes, operation: str) -> tuple[bool, int, bool]:
     """Whether the call failed, its exit code, and whether it has a traceback."""
     content = content.lstrip()

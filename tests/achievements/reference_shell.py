@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -39,6 +40,11 @@ class Part:
 
 
 def shell_labels(command: str) -> list[str]:
+    return [*_shell_labels(command)]
+
+
+@functools.lru_cache(maxsize=20_000)
+def _shell_labels(command: str) -> list[str]:
     parts, is_background = simple_commands(command[: shell_commands.MAX_COMMAND_CHARACTERS])
     results = [(label_of(part.text.split()), part) for part in parts]
     labels = [label + exit_code_mark(part) for label, part in results if label][

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from figures import Figure
 from run import BENCHMARKS
+from support.command_line import Finished
+from support.fork_server import ForkServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+@pytest.fixture(scope="session")
+def run() -> Iterator[Callable[..., Finished]]:
+    """Runs benchmarks, each as a process; what all of them import is imported once."""
+    server = ForkServer(ROOT / "benchmarks")
+
+    def run_benchmarks(*arguments: str | Path) -> Finished:
+        code, out, err = server.run([*map(str, arguments)], dict(os.environ), 280, "run")
+        return Finished(code, out.decode(), err.decode())
+
+    yield run_benchmarks
+    server.close()
 
 
 @pytest.fixture(scope="session")
@@ -28,19 +41,19 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", sorted(BENCHMARKS))
 def test_a_quick_run_measures_and_keeps_it_where_told(
-    name: str, data: Path, tmp_path: Path
+    name: str, run: Callable[..., Finished], data: Path, tmp_path: Path
 ) -> None:
     results = tmp_path / "results"
     done = run("--quick", "--only", name, "--data", data, "--results", results)
     # 1 means that a target was missed, which a busy machine may do.
-    assert done.returncode in {0, 1}, done.stderr
+    assert done.code in {0, 1}, done.err
     (path,) = results.glob("*.json")
     assert path.stem.split("-")[-1] == name
     result = json.loads(path.read_text("utf-8"))
     assert set(result["machine"]) == {"cpu_count", "python", "sqlite", "fsync_p50_ms"}
     assert result["figures"]
     for figure in result["figures"]:
-        assert figure["name"] in done.stdout
+        assert figure["name"] in done.out
         assert figure["value"] >= 0 or "over the command" in figure["name"]
 
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import sync_playwright
 
+from hermes_dashboard.server import open_socket
 from hermes_state import SessionDB
 from support.browsers import (
     ARGUMENTS,
     ROOT,
+    ReturningVisitor,
     Visitor,
     browser_program,
     dashboard_process,
@@ -26,6 +28,7 @@ from support.daemons import stopping_daemon
 from support.dashboards import dashboard, dashboard_context, wait_until
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser, Page
@@ -87,28 +90,72 @@ def visit(chromium: Browser, servers: ExitStack) -> Iterator[Callable[..., Visit
 # A dashboard of a test's own
 
 
+@pytest.fixture(scope="session")
+def listener() -> Iterator[socket.socket]:
+    """The address of the dashboards of all tests, one after the other."""
+    with open_socket("127.0.0.1", 0) as result:
+        yield result
+
+
 @pytest.fixture
 def db(hermes_home: Path, servers: ExitStack) -> SessionDB:
     return servers.enter_context(SessionDB(hermes_home / "state.db"))
 
 
 @pytest.fixture
-def served(db: SessionDB, servers: ExitStack) -> RunningDashboard:
-    return servers.enter_context(dashboard(dashboard_context(db)))
+def serve(
+    db: SessionDB, servers: ExitStack, listener: socket.socket
+) -> Callable[..., RunningDashboard]:
+    """Starts the dashboard of the test; arguments are fields of its context."""
+    return lambda **fields: servers.enter_context(
+        dashboard(dashboard_context(db, **fields), at=listener)
+    )
 
 
 @pytest.fixture
-def visitor(visit: Callable[..., Visitor], served: RunningDashboard) -> Visitor:
-    """A signed-in browser context."""
+def served(serve: Callable[..., RunningDashboard]) -> RunningDashboard:
+    return serve()
+
+
+@pytest.fixture(scope="session")
+def returning_visitor(chromium: Browser, listener: socket.socket) -> Iterator[ReturningVisitor]:
+    with loop_of(chromium):
+        visitor = ReturningVisitor(chromium, f"http://127.0.0.1:{listener.getsockname()[1]}")
+    yield visitor
+    with loop_of(chromium):
+        visitor.close()
+
+
+@pytest.fixture
+def stranger(
+    chromium: Browser, servers: ExitStack, returning_visitor: ReturningVisitor
+) -> Iterator[ReturningVisitor]:
+    """A visitor of the dashboard of the test who has not signed in."""
+    del servers  # they stop after the visitor has left
+    with loop_of(chromium):
+        yield returning_visitor
+        returning_visitor.leave()
+
+
+@pytest.fixture
+def visitor(stranger: ReturningVisitor, served: RunningDashboard) -> Visitor:
+    """A visitor who has signed in to the dashboard of the test."""
+    stranger.sign_in(served.access)
+    return stranger
+
+
+@pytest.fixture
+def new_visitor(visit: Callable[..., Visitor], served: RunningDashboard) -> Visitor:
+    """A signed-in browser context for a test that adds scripts, listeners or another size to it."""
     result = visit(served.url)
     result.sign_in(served.access)
     return result
 
 
 @pytest.fixture
-def page(visitor: Visitor) -> Page:
-    """An empty tab of the visitor."""
-    return visitor.context.new_page()
+def page(visitor: ReturningVisitor) -> Page:
+    """The tab of the visitor."""
+    return visitor.tab
 
 
 # A read-only demo history

@@ -99,11 +99,11 @@ def long_history(hermes_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_first_scan_climbs_and_badges_appear_meanwhile(
-    long_history: Path, paused_scan: PausedScan, visitor: Visitor
+    long_history: Path, paused_scan: PausedScan, new_visitor: Visitor
 ) -> None:
-    visitor.context.add_init_script(FAST_POLLING)
-    visitor.context.add_init_script(RECORD_BANNER)
-    page = visitor.open("/achievements")
+    new_visitor.context.add_init_script(FAST_POLLING)
+    new_visitor.context.add_init_script(RECORD_BANNER)
+    page = new_visitor.open("/achievements")
     for _ in range(3):
         sessions = paused_scan.reported.get(timeout=PATIENCE_SECONDS)
         expect(page.get_by_text(f"Scanned {sessions:,} of ")).to_be_visible()

@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DAEMON
 from hermes_dashboard.context import SelectableModel
-from support.dashboards import dashboard, dashboard_context, wait_until
+from support.dashboards import wait_until
 from support.model_servers import model_argument, model_servers
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from hermes_state import SessionDB
     from support.browsers import Visitor
+    from support.dashboards import RunningDashboard
 
 STREAMED_WORDS = [f"word{number}" for number in range(40)]
 SLOW = " ".join(STREAMED_WORDS)
@@ -243,10 +244,9 @@ def test_files_are_sent_with_the_answer(
 
 
 def test_the_model_is_chosen(
-    servers: ExitStack,
     set_model_steps: Callable[[str], str],
-    visit: Callable[..., Visitor],
-    db: SessionDB,
+    stranger: Visitor,
+    serve: Callable[..., RunningDashboard],
 ) -> None:
     other, first = (
         set_model_steps("[{say: I am the other.}]"),
@@ -254,10 +254,8 @@ def test_the_model_is_chosen(
     )
     ConfigFile.of_home().set("llm.fallbacks", other)  # an endpoint that the owner configured
     models = [SelectableModel(item, "script") for item in (first, other)]
-    served = servers.enter_context(dashboard(dashboard_context(db, models=lambda: models)))
-    visitor = visit(served.url)
-    visitor.sign_in(served.access)
-    page = visitor.open("/chat")
+    stranger.sign_in(serve(models=lambda: models).access)
+    page = stranger.open("/chat")
     choice = page.get_by_role("combobox", name="Model")
     choice.click()
     page.get_by_role("option", name=other).click()

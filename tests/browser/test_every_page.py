@@ -17,27 +17,29 @@ from support.browsers import (
     DESKTOP,
     PHONE,
     axe_violations,
+    follow,
     overflowing_elements,
     wait_until_settled,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Page
 
     from support.browsers import DashboardProcess, Visitor
 
+# A page is not followed by another one with the same component.
 PAGES = {
     "overview": "/",
     "chat": "/chat",
-    "conversation": "/chat/{session}",
     "sessions": "/sessions",
+    "conversation": "/chat/{session}",
     "search": "/sessions?q=lighthouse",
     "transcript": "/sessions/{session}",
-    "analytics": "/analytics",
     "achievements": "/achievements",
+    "analytics": "/analytics",
     "gateway": "/gateway",
     "hooks": "/hooks",
     "plugins": "/plugins",
@@ -51,6 +53,8 @@ ALL = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 RULES = {"light": ALL, "dark": ("wcag141", "wcag143"), "phone": ("wcag22aa", "cat.keyboard")}
 MOVING = """() => document.getAnimations().filter((one) => one.playState === "running")
   .map((one) => `it moves: ${one.animationName} ${one.effect.target.className}`)"""
+# Marks the heading of a page before the next one is shown.
+MARK_HEADING = "() => { document.querySelector('main :is(h1, h2, h3)').dataset.left = '' }"
 # A chart is ready once it has drawn.
 DRAWN = "() => [...document.querySelectorAll('canvas')].every((one) => one.width > 0)"
 
@@ -61,8 +65,7 @@ def paths(demo: DashboardProcess) -> dict[str, str]:
     return {name: path.format(session=result) for name, path in PAGES.items()}
 
 
-def open_page(page: Page, path: str) -> None:
-    page.goto(path)
+def wait_until_drawn(page: Page, path: str) -> None:
     expect(page.get_by_role("main").get_by_role("heading").first).to_be_visible()
     if re.search(r"/\d{8}_", path):  # a conversation, whose text is loaded later
         expect(page.get_by_role("main").get_by_role("article").first).to_be_visible()
@@ -70,23 +73,42 @@ def open_page(page: Page, path: str) -> None:
     page.wait_for_function(DRAWN)
 
 
-@pytest.mark.parametrize("look_name", LOOKS)
+def open_pages(page: Page, pages: dict[str, str]) -> Iterator[str]:
+    """Show one page after the other: the first by its address, the others as by a link."""
+    for name, path in pages.items():
+        if path == next(iter(pages.values())):
+            page.goto(path)
+        else:
+            page.evaluate(MARK_HEADING)
+            follow(page, path)
+            expect(page.locator("[data-left]")).to_have_count(0)
+        wait_until_drawn(page, path)
+        yield name
+
+
+@pytest.fixture
+def look(demo_page: Page, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of a look that the tab of the demo has during the test."""
+    scheme, size = LOOKS[request.param]
+    demo_page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    demo_page.set_viewport_size(size)
+    yield request.param
+    demo_page.emulate_media(color_scheme="null", reduced_motion="null")
+    demo_page.set_viewport_size(DESKTOP)
+
+
+@pytest.mark.parametrize("look", LOOKS, indirect=True)
 def test_every_page_is_accessible_fits_and_is_stable(
-    demo: DashboardProcess, demo_visitor: Callable[..., Visitor], artefacts: Path, look_name: str
+    demo: DashboardProcess, demo_page: Page, artefacts: Path, look: str
 ) -> None:
-    scheme, size = LOOKS[look_name]
-    page = demo_visitor(
-        color_scheme=scheme, viewport=size, reduced_motion="reduce"
-    ).context.new_page()
-    (artefacts / look_name).mkdir(parents=True, exist_ok=True)
+    (artefacts / look).mkdir(parents=True, exist_ok=True)
     wrong: dict[str, list[str]] = {}
-    for name, path in paths(demo).items():
-        open_page(page, path)
-        page.screenshot(path=artefacts / look_name / f"{name}.png")
+    for name in open_pages(demo_page, paths(demo)):
+        demo_page.screenshot(path=artefacts / look / f"{name}.png")
         results = [
-            *axe_violations(page, *RULES[look_name]),
-            *overflowing_elements(page),
-            *page.evaluate(MOVING),
+            *axe_violations(demo_page, *RULES[look]),
+            *overflowing_elements(demo_page),
+            *demo_page.evaluate(MOVING),
         ]
         if results:
             wrong[name] = results

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect
 
 from hermes_dashboard.auth.passwords import PasswordFile
-from support.browsers import wait_until_settled
+from support.browsers import follow, wait_until_settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,8 +50,9 @@ def test_a_link_opens_an_empty_home_and_is_removed_from_the_url(
 
 
 def test_an_empty_page_has_a_hint(page: Page) -> None:
+    page.goto("/")
     for path, text in EMPTY.items():
-        page.goto(path)
+        follow(page, path)
         main = page.get_by_role("main")
         for token in text:
             expect(main.get_by_text(token).first).to_be_visible()

@@ -14,18 +14,17 @@ from gateway import status
 from hermes_cli.commands.dashboard.process import GatewayStatusReader
 from hermes_core.config.file import ConfigFile
 from support.command_line import run_hermes
-from support.dashboards import dashboard, dashboard_context
 from support.plugin_folders import make_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import ExitStack
     from pathlib import Path
 
     from playwright.sync_api import Page
 
     from hermes_state import SessionDB
     from support.browsers import Visitor
+    from support.dashboards import RunningDashboard
 
 # As plugins for the original are written: no build, React and everything else from the window.
 OLD_STYLE = """
@@ -86,10 +85,10 @@ def test_a_user_is_approved_with_the_pairing_code(db: SessionDB, page: Page) -> 
 
 
 def test_the_gateway_page_shows_what_does_not_work(
-    servers: ExitStack, db: SessionDB, visit: Callable[..., Visitor], hermes_home: Path
+    db: SessionDB, visit: Callable[..., Visitor], serve: Callable[..., RunningDashboard]
 ) -> None:
     reader = GatewayStatusReader(db)
-    served = servers.enter_context(dashboard(dashboard_context(db, gateway=reader)))
+    served = serve(gateway=reader)
     visitor = visit(served.url)
     visitor.sign_in(served.access)
     with status.hold_lock():
@@ -152,9 +151,10 @@ def test_a_setting_is_changed_in_the_file_and_reset(visitor: Visitor, hermes_hom
     assert "trash_days" not in (hermes_home / "config.yaml").read_text()
 
 
-def test_a_secret_is_stored_and_never_sent_to_the_page(page: Page) -> None:
+def test_a_secret_is_stored_and_never_sent_to_the_page(new_visitor: Visitor) -> None:
     ConfigFile.of_home().set("keys.openai", "sk-very-secret")
     bodies: list[str] = []
+    page = new_visitor.context.new_page()
     page.on("response", lambda item: "/api/settings" in item.url and bodies.append(item.text()))
     page.goto("/settings")
     page.get_by_role("searchbox", name="Search settings").fill("keys.")
@@ -202,17 +202,12 @@ def test_a_plugin_confirmed_in_a_terminal_brings_its_page(with_tabs: None, page:
 
 
 def test_a_plugin_that_breaks_breaks_its_own_page_only(
-    with_tabs: None,
-    servers: ExitStack,
-    db: SessionDB,
-    visit: Callable[..., Visitor],
+    with_tabs: None, stranger: Visitor, serve: Callable[..., RunningDashboard]
 ) -> None:
     ConfigFile.of_home().set("plugins.enabled", "broken,silent,counter")
-    served = servers.enter_context(dashboard(dashboard_context(db)))
-    visitor = visit(served.url)
-    visitor.sign_in(served.access)
-    visitor.problems.allow("it fell over")
-    page = visitor.open("/broken")
+    stranger.sign_in(serve().access)
+    stranger.problems.allow("it fell over")
+    page = stranger.open("/broken")
     expect(page.get_by_role("alert")).to_contain_text("Broken: it fell over")
     tabs = page.get_by_role("navigation", name="Pages")
     tabs.get_by_role("link", name="Silent").click()

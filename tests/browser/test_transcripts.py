@@ -236,7 +236,6 @@ def test_a_branch_and_its_parent_form_a_tree(session_with_tools: SessionDB, page
 
 def test_an_unknown_conversation_is_reported(page: Page) -> None:
     page.goto("/")
-    page.context.on("console", lambda _: None)
     page.goto("/no/such/page")
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     page.get_by_role("link", name="Go to overview").click()

@@ -19,7 +19,7 @@ import pytest
 
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite.driver import sqlite3
-from support.command_line import command
+from support.command_line import command, start_program
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -88,18 +88,18 @@ def is_packing(folder: Path) -> bool:
 def interrupt(folder: Path, is_time: Callable[[Path], bool], number: signal.Signals) -> int:
     """Start a backup and send it a signal at a certain time; returns its exit code."""
     for _ in range(10):
-        with subprocess.Popen(
-            command("backup", "b.zip"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as backup:
-            while backup.poll() is None:
-                try:
-                    if is_time(folder):
-                        backup.send_signal(number)
-                        break
-                except FileNotFoundError:
-                    continue  # it ended meanwhile
-                time.sleep(0.001)
-            code = backup.wait(PATIENCE_SECONDS)
+        with Path(os.devnull).open("wb") as null:
+            streams = (null.fileno(), null.fileno())
+            backup = start_program("hermes_cli", "backup", "b.zip", streams=streams)
+        while backup.poll() is None:
+            try:
+                if is_time(folder):
+                    backup.send_signal(number)
+                    break
+            except FileNotFoundError:
+                continue  # it ended meanwhile
+            time.sleep(0.001)
+        code = backup.wait(PATIENCE_SECONDS)
         if not (folder / "b.zip").exists():
             return code
         (folder / "b.zip").unlink()  # it ended before the signal: try again

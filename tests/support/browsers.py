@@ -95,6 +95,11 @@ class BrowserProblems:
         """Ignore problems that match a pattern."""
         self._allowed.append(re.compile(pattern))
 
+    def forget(self) -> None:
+        """Forget the problems so far, and which are allowed."""
+        self.problems.clear()
+        self._allowed.clear()
+
     def watch(self, context: BrowserContext) -> None:
         """Record the problems of a context from its first page on."""
         context.add_init_script(REPORT_VIOLATIONS)
@@ -158,6 +163,33 @@ class Visitor:
         assert not problems, "\n".join(["the browser reported:", *problems])
 
 
+class ReturningVisitor(Visitor):
+    """A visitor for many tests with one tab: the browser keeps the compiled scripts of the page.
+
+    Each test signs in again, to a dashboard of its own with the address of the one before.
+    """
+
+    def __init__(self, browser: Browser, origin: str) -> None:
+        super().__init__(browser, origin)
+        self.tab = self.context.new_page()
+
+    def open(self, path: str = "/") -> Page:
+        """Open a path in the tab."""
+        self.tab.goto(path)
+        return self.tab
+
+    def leave(self) -> None:
+        """Leave the page and delete everything stored; fail on unexpected problems."""
+        # A picture without scripts; an empty tab would get a process without the scripts.
+        self.tab.goto("/favicon.svg")
+        self.tab.evaluate("localStorage.clear(); sessionStorage.clear()")
+        self.context.clear_cookies()
+        try:
+            self._check()
+        finally:
+            self.problems.forget()
+
+
 class DashboardProcess(NamedTuple):
     """A Hermes folder with a dashboard process."""
 
@@ -206,9 +238,15 @@ def dashboard_process(
         process.wait(timeout=PATIENCE_SECONDS)
 
 
+def follow(page: Page, path: str) -> None:
+    """Go to a path as a link does: the scripts of the page are not loaded again."""
+    page.evaluate("(path) => history.pushState(null, '', path)", path)
+
+
 def axe_violations(page: Page, *tags: str) -> list[str]:
     """The accessibility violations that axe finds, one line per element."""
-    page.evaluate(AXE.read_text("utf-8") + "; null")
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text("utf-8") + "; null")
     result = page.evaluate(
         """async (tags) => {
           const options = { runOnly: { type: "tag", values: tags }, resultTypes: ["violations"] };

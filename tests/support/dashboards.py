@@ -30,6 +30,7 @@ from support.plain_http import NO_CERTIFICATES
 from support.waiting import PATIENCE_SECONDS, wait_until
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -90,9 +91,13 @@ def dashboard(
     bundled: Path | None = None,
     names: tuple[str, ...] = (),
     proxies: tuple[str, ...] = (),
+    at: socket.socket | None = None,
 ) -> Iterator[RunningDashboard]:
-    """Serve a dashboard on loopback; *host* only sets the allowed origins."""
-    listener = dashboard_server.open_socket("127.0.0.1", 0)
+    """Serve a dashboard on loopback; *host* only sets the allowed origins.
+
+    *at* is a listening socket, which stays open: dashboards one after the other have one address.
+    """
+    listener = at.dup() if at else dashboard_server.open_socket("127.0.0.1", 0)
     port = listener.getsockname()[1]
     write_atomically(context.home / "run" / "dashboard.json", json.dumps({"token": TOKEN}))
     origins = allowed_origins(host, port, names)

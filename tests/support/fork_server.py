@@ -54,26 +54,46 @@ STREAM_COUNT = 3
 PROGRAMS = {
     "hermes_cli": ("hermes_cli.main", "entry"),
     "gateway.process.main": ("gateway.process.main", "main"),
+    "run": ("run", "main"),  # benchmarks/run.py
 }
 
 
 class ForkServer:
-    """The test's side: one server process per test worker, started when first needed."""
+    """The test's side: one server process per test worker, started when first needed.
 
-    def __init__(self) -> None:
+    *folders* are further places of modules that the server imports.
+    """
+
+    def __init__(self, *folders: Path) -> None:
+        self._folders = folders
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
+    def close(self) -> None:
+        """End the server process."""
+        if self._socket is not None and self._process is not None:
+            self._socket.close()
+            self._process.wait()
+            self._socket = None
+
     def run(
-        self, arguments: list[str], environment: dict[str, str], timeout: float
+        self,
+        arguments: list[str],
+        environment: dict[str, str],
+        timeout: float,
+        program: str = "hermes_cli",
     ) -> tuple[int, bytes, bytes]:
-        """Run a command to its end; its exit code (negative: a signal), stdout and stderr."""
+        """Run a command to its end; its exit code (negative: a signal), stdout and stderr.
+
+        A program other than `hermes` is itself a module that the server imports once.
+        """
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
         streams = (out_write, err_write)
         try:
-            process = self.start("hermes_cli", arguments, environment, streams)
+            preloaded = () if program == "hermes_cli" else (program,)
+            process = self.start(program, arguments, environment, streams, preloaded)
         finally:
             for descriptor in streams:
                 os.close(descriptor)
@@ -140,7 +160,7 @@ class ForkServer:
         assert len(data) < MAX_REQUEST_BYTES
         with self._lock:
             if self._socket is None:
-                self._socket, self._process = _start()
+                self._socket, self._process = _start(self._folders)
             socket.send_fds(self._socket, [data], descriptors)
 
 
@@ -217,13 +237,16 @@ class _Stream:
         return b"".join(self._chunks)
 
 
-def _start() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+def _start(folders: tuple[Path, ...]) -> tuple[socket.socket, subprocess.Popen[bytes]]:
     """Start the server; it ends when this process does."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MAX_REQUEST_BYTES)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-P", __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()]
+            [sys.executable, "-P", __file__, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            env=environment if folders else None,
         )
     return ours, process
 

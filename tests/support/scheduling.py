@@ -14,7 +14,8 @@ from xdist.scheduler import LoadScopeScheduling
 from support.postgres import IS_ON_POSTGRES
 
 # The first pattern that a test's id matches names its group. Groups with the most tests start
-# first. The two groups of browser tests need about the same CPU time.
+# first. The two groups of browser tests need about the same CPU time; those of the demo are in
+# the first, because a process that runs one of them makes it.
 GROUPS: Final = {
     "synapse": r"tests/gateway/test_(matrix(_\w+)?\.py|deletions\.py::.*matrix)"
     r"|.*test_platform_kills\.py::.*matrix\]",
@@ -28,7 +29,9 @@ GROUPS: Final = {
     "benchmarks": r"tests/benchmarks/test_run\.py",
     "scan faults": r"tests/acceptance/test_scan_faults\.py",
     "local model": r"tests/agent/test_local_model\.py",
-    "browser 1": r"tests/browser/test_(every_page|keyboard|transcripts|analytics|many_sessions)",
+    "browser 1": r"tests/browser/test_(every_page|keyboard|analytics|many_sessions"
+    r"|achievements_page\.py::test_(badges|the_evidence|a_card|a_year)"
+    r"|sessions\.py::test_(matches|filters|a_day))",
     "browser 2": r"tests/browser/",
 }
 
