@@ -68,3 +68,17 @@ def test_blocks_of_two_answers_that_alternate_are_all_kept(
     import_from("claude-code", file.home)
     rows = db.get_messages(f"claude-code-{file.session_id}")
     assert [row["content"] for row in rows] == ["hi", "one", "two"]
+
+
+def test_a_conversation_that_grew_is_continued_with_all_of_it(
+    db: SessionDB, tmp_path: Path, import_from: Callable[[str, Path], ImportReport]
+) -> None:
+    file = ClaudeFile(tmp_path / "ada").exchange("hello", "Hi.")
+    import_from("claude-code", file.home)
+    session_id = f"claude-code-{file.session_id}"
+    opened = db.imports.continue_here(session_id, "cli")
+    assert db.imports.continue_here(session_id, "cli") == opened  # left without a message
+    file.exchange("and now?", "More.")
+    import_from("claude-code", file.home)
+    rows = db.get_messages(db.imports.continue_here(session_id, "cli"))
+    assert [row["content"] for row in rows] == ["hello", "Hi.", "and now?", "More."]

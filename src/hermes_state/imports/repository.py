@@ -41,6 +41,10 @@ UNUSED_BRANCH = """
         AND NOT EXISTS (
             SELECT 1 FROM messages m WHERE m.session_id = s.id AND NOT EXISTS (
                 SELECT 1 FROM hermes_copy c WHERE c.message_id = m.id))
+        AND (SELECT coalesce(sum(1 + length(m.content)), 0) FROM messages m
+                WHERE m.session_id = s.id)
+            = (SELECT coalesce(sum(1 + length(m.content)), 0) FROM messages m
+                WHERE m.session_id = s.parent_session_id)
     ORDER BY s.started_at DESC LIMIT 1
 """
 HAS_TABLE: Final = "hermes_imported_session"
@@ -146,8 +150,8 @@ class ImportRepository(Repository):
     def continue_here(self, session_id: str, source: str) -> str:
         """The conversation in which an imported one is continued: a branch of it.
 
-        A branch without messages of its own is used again. Other conversations, and those of
-        hermes-agent, are continued in place.
+        A branch without messages of its own is used again, unless the conversation has grown
+        since. Other conversations, and those of hermes-agent, are continued in place.
         """
         imported = self.of_session(session_id)
         if imported is None or imported.agent == ORIGINAL_AGENT:
