@@ -12,6 +12,9 @@ from html import unescape
 from html.parser import HTMLParser
 from typing import Final
 
+PREFORMATTED: Final = "pre"
+HIDDEN: Final = "hidden"
+QUOTE: Final = "quote"
 MAX_DEPTH: Final = 10  # of quotations
 MAX_HTML_CHARS: Final = 500_000
 VOID_TAGS: Final = frozenset(
@@ -105,7 +108,7 @@ class TextExtractor(HTMLParser):
         """Add text; white space counts only in preformatted text."""
         if self._is_hidden:
             return
-        if not self._open_tags["pre"]:
+        if not self._open_tags[PREFORMATTED]:
             self._add(re.sub(r"\s+", " ", data))
             return
         first, *others = data.split("\n")
@@ -116,11 +119,11 @@ class TextExtractor(HTMLParser):
 
     @property
     def _is_hidden(self) -> bool:
-        return self._effects["hidden"] > 0
+        return self._effects[HIDDEN] > 0
 
     @property
     def _prefix(self) -> str:
-        depth = self._effects["quote"]
+        depth = self._effects[QUOTE]
         return ">" * min(depth, MAX_DEPTH) + " " if depth else ""
 
     def _add(self, text: str) -> None:
@@ -147,10 +150,10 @@ class TextExtractor(HTMLParser):
 def _effect(tag: str, attributes: dict[str, str]) -> str:
     """What an element does to the text in it."""
     if tag in HIDDEN_TAGS or HIDDEN_STYLE.search(attributes.get("style", "")):
-        return "hidden"
+        return HIDDEN
     classes = attributes.get("class", "").split()
     is_quote = tag == "blockquote" or any(name in classes for name in QUOTE_CLASSES)
-    return "quote" if is_quote else ""
+    return QUOTE if is_quote else ""
 
 
 def _with_single_gaps(lines: list[str]) -> list[str]:

@@ -137,8 +137,8 @@ def _target(entry: dict[str, Any]) -> JobTarget | None:
     if text == "origin" and isinstance(origin, dict) and origin.get("chat_id"):
         return {
             "platform": str(origin.get("platform")),
-            "chat_id": str(origin["chat_id"]),
-            "thread_id": str(origin["thread_id"]) if origin.get("thread_id") else None,
+            "chat_id": str(origin.get("chat_id")),
+            "thread_id": str(origin.get("thread_id") or "") or None,
         }
     if text in OWN_TARGETS or text == "origin":
         return None
