@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 AGENTS = {
     "claude-code": "claude", "codex": "codex", "gemini": "gemini", "pi": "pi", "qwen": "qwen",
+    "aider": "aider",
 }  # fmt: skip
 ROWS = """
     SELECT session_id, role, content, reasoning, tool_calls, finish_reason, tool_name, active
@@ -43,7 +44,8 @@ def content_of(db: SessionDB) -> tuple[list[Any], list[Any]]:
 def test_a_history_imported_line_by_line_equals_one_imported_at_once(
     db: SessionDB, tmp_path: Path, sample_copy: Callable[[str], Path], agent: str
 ) -> None:
-    found = SourceRegistry().found_at(agent, sample_copy(AGENTS[agent]))
+    home = sample_copy(AGENTS[agent])
+    found = SourceRegistry().found_at(agent, home / "project" if agent == "aider" else home)
     units = found.source.in_order(list(found.units()))
     with SessionDB(tmp_path / "at-once.db") as other:
         AgentImport(other, found.source).run(units)

@@ -264,6 +264,7 @@ class Answer:
             finish_reason=self.finish_reason if is_call else FAILED,
             usage=self._tokens() if is_call else None,
             may_change=True,
+            only_grows=True,
         )
 
     def _tokens(self) -> ImportedUsage:

@@ -267,6 +267,7 @@ class Response:
             reasoning=joined(self.thoughts) or None,
             finish_reason="tool_calls" if self.calls else "stop",
             may_change=True,
+            only_grows=True,
         )
 
 

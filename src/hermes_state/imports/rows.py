@@ -59,6 +59,7 @@ class ImportedMessage(NamedTuple):
     is_copy: bool = False  # repeats or sums up other messages, so that it is not counted
     may_change: bool = False  # the agent may still add to the record
     columns: Mapping[str, SqlValue] = MappingProxyType({})  # of a row of hermes-agent
+    only_grows: bool = False  # of those that may change: less of it is only a part
 
 
 class ImportedConversation(NamedTuple):

@@ -316,13 +316,13 @@ class PartStorage:
         return True
 
     def _extend_row(self, message: ImportedMessage, row_id: int) -> None:
-        """Store what the agent added to a message; a pass that saw less of it changes nothing."""
+        """Store what the agent added to a message."""
         before = tuple(self._tx.row(OLD_ROW, (row_id,)) or ())
         reasoning, reason = map(to_utf8_text, (message.reasoning, message.finish_reason))
         values = (encode_content(message.content), calls_text(message), reasoning, reason)
         texts = zip(before[:3], values[:3], strict=True)
         is_less = any(len(old or "") > len(new or "") for old, new in texts)
-        if is_less or values == before:
+        if (is_less and message.only_grows) or values == before:
             return
         self._tx.execute(UPDATE_ROW, (*values, row_id))
         more = len(message.tool_calls) - tool_call_count(before[1])
