@@ -139,7 +139,8 @@ def _as_question(arguments: list[str]) -> list[str]:
     if not arguments:
         if sys.stdin.isatty() and sys.stdout.isatty():  # a terminal without cursor control
             return ["chat"]
-        return ["chat"] if _has_piped_text() else []
+        text = sys.stdin.read().strip() if _is_piped() else ""
+        return ["chat", f"--question={text}"] if text else []
     first = arguments[0]
     if first in PRINT_OPTIONS:
         has_text = len(arguments) > 1 and not arguments[1].startswith("-")
@@ -148,7 +149,7 @@ def _as_question(arguments: list[str]) -> list[str]:
     return ["chat", "-q", *arguments] if is_text else arguments
 
 
-def _has_piped_text() -> bool:
+def _is_piped() -> bool:
     """Whether standard input is a pipe or a file; neither a device nor closed."""
     try:
         mode = os.fstat(0).st_mode

@@ -102,7 +102,7 @@ def test_it_shows_the_dashboard_on_it_and_is_not_removed_under_it(
             assert "Stop it first" in refused.err
         finally:
             os.killpg(process.pid, signal.SIGINT)
-    assert not DASHBOARD.is_running(folder)
+    wait_until(lambda: not DASHBOARD.is_running(folder))
     assert not (hermes_home / "state.db").exists()
 
 

@@ -33,7 +33,7 @@ def test_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("history")
 def test_no_colours_on_a_dumb_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    assert "\x1b" not in on_terminal()
+    assert "\x1b" not in on_terminal("sessions", "list")
 
 
 def test_the_setting_decides(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:

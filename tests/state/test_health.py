@@ -12,6 +12,7 @@ from hermes_state import SessionDB
 from hermes_state.engine.sqlite.driver import sqlite3
 from hermes_state.upkeep.health import examine
 from state.conftest import FILES_ONLY
+from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +37,7 @@ def test_an_outdated_index_is_reported_and_repaired(
     db_path: Path, db: SessionDB, session: str
 ) -> None:
     db.append_message(session, "user", "x")
+    assert db.wait_for_index(PATIENCE_SECONDS)  # the daily repair would be faster
     with closing(sqlite3.connect(db_path, isolation_level=None)) as connection:
         connection.execute("UPDATE messages SET active = 0")
     assert statuses(db_path)["session index"] == "warning"

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,7 +77,13 @@ def test_a_released_layout_becomes_todays(released: Path, tmp_path: Path) -> Non
 
 
 def test_an_upgrade_changes_no_row(released: Path) -> None:
+    with closing(sqlite3.connect(released, isolation_level=None)) as connection:
+        # Daily house-keeping is not due, whenever the test runs.
+        connection.execute(
+            "UPDATE state_meta SET value = ? WHERE key = 'last_auto_prune'", (str(time.time()),)
+        )
     before = contents(released)
+    assert ("last_auto_prune",) in [row[:1] for row in before["state_meta"]]
     SessionDB(released).close()
     after = contents(released)
     assert {name: after[name] for name in before} == before
