@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hermes_core.config.file import Settings
     from hermes_import.follower import Follower, FollowOptions
-    from hermes_import.importer import ImportReport, Progress
+    from hermes_import.importer import Progress, SourceReport
     from hermes_import.registry import FoundHistory
     from hermes_state import SessionDB
 
@@ -45,7 +45,7 @@ def follow_options(settings: Settings) -> FollowOptions:
 def make_follower(
     db: SessionDB,
     options: FollowOptions,
-    on_report: Callable[[ImportReport], object] = lambda _report: None,
+    on_report: Callable[[SourceReport], object] = lambda _report: None,
 ) -> Follower:
     """A follower of all agents."""
     from hermes_import.follower import Follower  # noqa: PLC0415 - loads the file watcher
@@ -61,7 +61,7 @@ class BackgroundImport:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.progress: Progress | None = None
-        self.reports: list[ImportReport] = []
+        self.reports: list[SourceReport] = []
 
     @property
     def is_running(self) -> bool:

@@ -22,7 +22,7 @@ from hermes_import.importer import AgentImport, ImportOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
     from hermes_import.registry import FoundHistory, SourceRegistry
     from hermes_import.sources import Unit
     from hermes_state import SessionDB
@@ -51,7 +51,7 @@ class Follower:
         db: SessionDB,
         registry: SourceRegistry,
         options: FollowOptions,
-        on_report: Callable[[ImportReport], object] = lambda _report: None,
+        on_report: Callable[[SourceReport], object] = lambda _report: None,
     ) -> None:
         self._db = db
         self._registry = registry

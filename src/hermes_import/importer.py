@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.errors import StatementError, StoreError
 from hermes_core.isolate import Failure, Step, attempt, attempt_each
 from hermes_import.files import path_text
+from hermes_state.imports.part_storage import session_id_of
 from hermes_state.imports.rows import StoredUnit
-from hermes_state.imports.storing import session_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -50,7 +50,7 @@ class Progress(NamedTuple):
 
 
 @dataclass
-class ImportReport:
+class SourceReport:
     """The result of an import from one agent."""
 
     agent: str
@@ -136,9 +136,9 @@ class AgentImport:
         self._deleted: set[str] = set()
         self._taken: set[str] = set()
         self._counted: set[bytes] = set()  # messages that a dry run has counted
-        self.report = ImportReport(source.name)
+        self.report = SourceReport(source.name)
 
-    def run(self, units: Iterable[Unit]) -> ImportReport:
+    def run(self, units: Iterable[Unit]) -> SourceReport:
         """Import the units that are new or have changed."""
         units = list(units)
         unit_ids = [unit.unit_id for unit in units] if len(units) < FEW_UNITS else None

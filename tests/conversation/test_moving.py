@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes_conversation.moving.access import plan_access
-from hermes_conversation.moving.home import OriginalHome, find_home, offered_home
-from hermes_conversation.moving.items import ItemState, MoveContext, TakenMarks, carry_out, plan
-from hermes_conversation.moving.model import plan_fallbacks, translate
-from hermes_conversation.moving.settings import plan_settings
+from hermes_conversation.original_home.access import plan_access
+from hermes_conversation.original_home.home import OriginalHome, find_home, offered_home
+from hermes_conversation.original_home.items import (
+    ItemState,
+    MoveContext,
+    TakenMarks,
+    carry_out,
+    plan,
+)
+from hermes_conversation.original_home.model import plan_fallbacks, translate
+from hermes_conversation.original_home.settings import plan_settings
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, UsageError
 from hermes_state import SessionDB

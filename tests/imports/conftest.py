@@ -15,7 +15,7 @@ from hermes_state import SessionDB
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
 
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "agents"
 
@@ -27,10 +27,10 @@ def db(hermes_home: Path) -> Iterator[SessionDB]:
 
 
 @pytest.fixture
-def import_from(db: SessionDB) -> Callable[[str, Path], ImportReport]:
+def import_from(db: SessionDB) -> Callable[[str, Path], SourceReport]:
     """Import the history of an agent in a folder."""
 
-    def run(agent: str, path: Path) -> ImportReport:
+    def run(agent: str, path: Path) -> SourceReport:
         found = SourceRegistry().found_at(agent, path)
         return AgentImport(db, found.source).run(found.units())
 

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
     from hermes_state import SessionDB
 
-    Importing = Callable[[str, Path], ImportReport]
+    Importing = Callable[[str, Path], SourceReport]
 
 FIRST = """
 # aider chat started at 2026-03-01 10:00:00

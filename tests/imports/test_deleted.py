@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
     from hermes_state import SessionDB
     from support.command_line import Hermes
 
@@ -72,7 +72,7 @@ def test_a_fork_of_a_purged_conversation_is_imported_and_counts_only_its_own(
 @pytest.mark.parametrize("is_cleaned", [False, True])
 def test_a_fork_that_is_read_again_after_its_origin_was_purged_is_not_stored_twice(
     db: SessionDB,
-    import_from: Callable[[str, Path], ImportReport],
+    import_from: Callable[[str, Path], SourceReport],
     file: ClaudeFile,
     tmp_path: Path,
     *,

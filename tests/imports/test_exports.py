@@ -15,7 +15,7 @@ from hermes_import.registry import SourceRegistry
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
     from hermes_state import SessionDB
 
 CLAUDE_AI = {
@@ -105,7 +105,7 @@ HERMES = {
 }
 
 
-def import_file(db: SessionDB, path: Path) -> ImportReport:
+def import_file(db: SessionDB, path: Path) -> SourceReport:
     found = SourceRegistry().recognize(str(path))
     return AgentImport(db, found.source).run(found.units())
 

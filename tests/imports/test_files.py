@@ -18,7 +18,7 @@ from support.claude_files import ClaudeFile
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> ClaudeFile:
     return ClaudeFile(tmp_path / "ada").exchange("hello", "Hi.")
 
 
-def import_from(db: SessionDB, home: Path, options: ImportOptions | None = None) -> ImportReport:
+def import_from(db: SessionDB, home: Path, options: ImportOptions | None = None) -> SourceReport:
     found = SourceRegistry().found_at("claude-code", home)
     return AgentImport(db, found.source, options).run(found.units())
 

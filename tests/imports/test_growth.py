@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
 
 AGENTS = {
     "claude-code": "claude", "codex": "codex", "gemini": "gemini", "pi": "pi", "qwen": "qwen",
@@ -62,7 +62,7 @@ def test_a_history_imported_line_by_line_equals_one_imported_at_once(
 
 
 def test_blocks_of_two_answers_that_alternate_are_all_kept(
-    db: SessionDB, tmp_path: Path, import_from: Callable[[str, Path], ImportReport]
+    db: SessionDB, tmp_path: Path, import_from: Callable[[str, Path], SourceReport]
 ) -> None:
     file = ClaudeFile(tmp_path / "ada")
     first, second = file.answer("one"), file.answer("two")
@@ -73,7 +73,7 @@ def test_blocks_of_two_answers_that_alternate_are_all_kept(
 
 
 def test_a_conversation_that_grew_is_continued_with_all_of_it(
-    db: SessionDB, tmp_path: Path, import_from: Callable[[str, Path], ImportReport]
+    db: SessionDB, tmp_path: Path, import_from: Callable[[str, Path], SourceReport]
 ) -> None:
     file = ClaudeFile(tmp_path / "ada").exchange("hello", "Hi.")
     import_from("claude-code", file.home)

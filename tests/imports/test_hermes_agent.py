@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
 
 SAMPLES = ("state-schema16.db", "state-schema26.db")
 COUNTED = ("input_tokens", "output_tokens", "cache_read_tokens", "api_call_count")
@@ -38,7 +38,7 @@ KEPT_MESSAGE_COLUMNS = (
 )  # fmt: skip
 
 
-def run_import(db: SessionDB, home: Path, options: ImportOptions | None = None) -> ImportReport:
+def run_import(db: SessionDB, home: Path, options: ImportOptions | None = None) -> SourceReport:
     found = SourceRegistry().found_at("hermes-agent", home)
     return AgentImport(db, found.source, options).run(found.units())
 

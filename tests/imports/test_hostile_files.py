@@ -15,7 +15,7 @@ from support.claude_files import ClaudeFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
     from hermes_state import SessionDB
     from support.command_line import Hermes
 
@@ -125,7 +125,7 @@ def test_a_conversation_that_cannot_be_stored_is_reported_and_the_others_are_imp
 
 
 def test_records_without_an_identity_are_all_imported(
-    db: SessionDB, import_from: Callable[[str, Path], ImportReport], tmp_path: Path
+    db: SessionDB, import_from: Callable[[str, Path], SourceReport], tmp_path: Path
 ) -> None:
     file = ClaudeFile(tmp_path / "ada")
     for text in ("one", "two"):
@@ -137,7 +137,7 @@ def test_records_without_an_identity_are_all_imported(
 
 
 def test_a_file_that_was_rewritten_behind_the_same_start_is_read_from_its_beginning(
-    db: SessionDB, import_from: Callable[[str, Path], ImportReport], tmp_path: Path
+    db: SessionDB, import_from: Callable[[str, Path], SourceReport], tmp_path: Path
 ) -> None:
     file = ClaudeFile(tmp_path / "ada").write({"type": "mode", "text": "m" * 300})
     start = file.path.read_bytes()
@@ -151,7 +151,7 @@ def test_a_file_that_was_rewritten_behind_the_same_start_is_read_from_its_beginn
 
 
 def test_a_line_longer_than_what_is_read_at_once_is_read(
-    import_from: Callable[[str, Path], ImportReport], db: SessionDB, tmp_path: Path
+    import_from: Callable[[str, Path], SourceReport], db: SessionDB, tmp_path: Path
 ) -> None:
     file = ClaudeFile(tmp_path / "ada").exchange("x" * CHUNK_BYTES * 3, "Long.")
     file.exchange("short", "Yes.")
@@ -161,7 +161,7 @@ def test_a_line_longer_than_what_is_read_at_once_is_read(
 
 
 def test_a_codex_record_is_stored_once_when_its_line_is_ended_later(
-    import_from: Callable[[str, Path], ImportReport], tmp_path: Path
+    import_from: Callable[[str, Path], SourceReport], tmp_path: Path
 ) -> None:
     folder = tmp_path / "ada" / ".codex" / "sessions"
     folder.mkdir(parents=True)

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
     from hermes_state import SessionDB
 
-    Importing = Callable[[str, Path], ImportReport]
+    Importing = Callable[[str, Path], SourceReport]
     Copying = Callable[[str], Path]
 
 LLM = ".config/io.datasette.llm/logs.db"

@@ -11,10 +11,10 @@ import pytest
 
 from hermes_import.importer import AgentImport, ImportOptions
 from hermes_import.registry import BUILT_IN, SourceRegistry
-from hermes_state.imports.storing import session_id_of
+from hermes_state.imports.part_storage import session_id_of
 
 if TYPE_CHECKING:
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
     from hermes_state import SessionDB
 
 SAMPLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "agents"
@@ -40,7 +40,7 @@ def sample(agent: str) -> tuple[Path, dict[str, Any]]:
     return folder, json.loads((folder / "EXPECTED.json").read_text())
 
 
-def import_all(db: SessionDB, agent: str, folder: Path) -> ImportReport:
+def import_all(db: SessionDB, agent: str, folder: Path) -> SourceReport:
     found = SourceRegistry().found_at(agent, folder)
     return AgentImport(db, found.source).run(found.units())
 

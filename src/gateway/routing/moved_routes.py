@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from gateway.routing import entry_rows, routes_file
-from hermes_conversation.moving.items import ItemState, MoveItem
+from hermes_conversation.original_home.items import ItemState, MoveItem
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_state.imports.original_history import FILE_NAME, OriginalHistory
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gateway.routing.entries import SessionEntry
-    from hermes_conversation.moving.items import MoveContext
+    from hermes_conversation.original_home.items import MoveContext
     from hermes_core.json_values import JsonObject
     from hermes_state.imports.original_history import OriginalSession
 

@@ -26,7 +26,7 @@ from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
     from hermes_import.registry import FoundHistory
     from hermes_state import SessionDB
 
@@ -78,7 +78,7 @@ def _state(db: SessionDB, imports: BackgroundImport) -> ImportState:
     )
 
 
-def _result(report: ImportReport) -> ImportResult:
+def _result(report: SourceReport) -> ImportResult:
     return ImportResult(
         agent=report.agent,
         new=report.new,

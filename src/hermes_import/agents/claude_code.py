@@ -72,8 +72,8 @@ class ClaudeReading(LineReading):
     def __init__(self, unit: Unit, start: UnitState) -> None:
         super().__init__(unit, start)
         self._group: list[ImportedMessage] = []  # an answer and the results of its calls
-        self._answer: Answer | None = None
-        self._answers: dict[str, Answer] = {}  # of the turn: blocks of several may alternate
+        self._answer: BlockAnswer | None = None
+        self._answers: dict[str, BlockAnswer] = {}  # of the turn: blocks of several may alternate
         self._tool_names: dict[str, str] = {}
         if "subagents" in unit.path.parts and not self.about:
             self._read_meta()
@@ -134,7 +134,7 @@ class ClaudeReading(LineReading):
                 return
             self._note_place(record)
             self.finish()
-            answer = Answer(key, seconds_of(record.get("timestamp")), model)
+            answer = BlockAnswer(key, seconds_of(record.get("timestamp")), model)
             self._answer = self._answers[key] = answer
             if model != SYNTHETIC:
                 self.about.setdefault("model", model)
@@ -223,7 +223,7 @@ class ClaudeReading(LineReading):
         self._answer, self._group = None, []
 
 
-class Answer:
+class BlockAnswer:
     """An answer of the model, made from the records of its blocks."""
 
     def __init__(self, key: str, at: float, model: str) -> None:

@@ -219,7 +219,7 @@ class OpenCodeReading:
         )
 
     def _read_answer(self, key: str, data: JsonObject, parts: list[JsonObject]) -> None:
-        answer = Answer(key, data, is_copy=self._is_copy(data))
+        answer = PartAnswer(key, data, is_copy=self._is_copy(data))
         for part in parts:
             kind = part.get("type")
             if kind == "text":
@@ -235,7 +235,7 @@ class OpenCodeReading:
         if data.get("summary") is True:
             self._messages.append(answer.summary())
 
-    def _read_tool(self, answer: Answer, part: JsonObject) -> None:
+    def _read_tool(self, answer: PartAnswer, part: JsonObject) -> None:
         state = object_in(part, "state")
         call_id, name = text_in(part, "callID"), text_in(part, "tool")
         answer.calls.append(tool_call(call_id, name, state.get("input") or {}))
@@ -271,7 +271,7 @@ class OpenCodeReading:
             return text
 
 
-class Answer:
+class PartAnswer:
     """An answer of the model, and the results of its tool calls."""
 
     def __init__(self, key: str, data: JsonObject, *, is_copy: bool) -> None:

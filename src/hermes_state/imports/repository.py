@@ -6,8 +6,8 @@ import json
 import math
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.imports import storing
-from hermes_state.imports.rows import ImportedSession, UnitState
+from hermes_state.imports import part_storage
+from hermes_state.imports.rows import SessionOrigin, UnitState
 from hermes_state.messages.edits import EditRepository
 from hermes_state.portable.importer import link_pending
 from hermes_state.repository import Repository
@@ -27,7 +27,7 @@ SAVE_UNIT = """
         position = excluded.position, state = excluded.state, unknown = excluded.unknown,
         read_at = excluded.read_at
 """
-SESSIONS = f"SELECT {', '.join(ImportedSession._fields)} FROM hermes_imported_session"  # noqa: S608
+SESSIONS = f"SELECT {', '.join(SessionOrigin._fields)} FROM hermes_imported_session"  # noqa: S608
 COUNTS = "SELECT agent, count(*), max(imported_at) FROM hermes_imported_session GROUP BY agent"
 # Conversations without a new record for some time, whose end is not announced yet.
 IDLE_SESSIONS = """
@@ -92,7 +92,7 @@ class ImportRepository(Repository):
 
         def store(tx: Tx) -> list[PartResult]:
             results = [
-                storing.PartStorage(tx, self.ids, agent, path, part).store(
+                part_storage.PartStorage(tx, self.ids, agent, path, part).store(
                     is_live=is_live, run_started_at=run_started_at
                 )
                 for path, part, is_live in parts
@@ -108,13 +108,15 @@ class ImportRepository(Repository):
 
     def unknown_messages(self, agent: str, keys: Sequence[str]) -> set[bytes]:
         """The identities of those of these records that are not stored yet."""
-        uids = [storing.identity(agent, key) for key in keys]
-        known = self.engine.read(lambda reader: storing.known_rows(reader, uids))
+        uids = [part_storage.identity(agent, key) for key in keys]
+        known = self.engine.read(lambda reader: part_storage.known_rows(reader, uids))
         return set(uids) - set(known)
 
     def is_deleted(self, session_id: str) -> bool:
         """Whether an imported conversation was deleted here."""
-        return not self.engine.read(lambda reader: reader.value(storing.IS_USABLE, (session_id,)))
+        return not self.engine.read(
+            lambda reader: reader.value(part_storage.IS_USABLE, (session_id,))
+        )
 
     def link(self) -> int:
         """Link conversations whose parent was imported after them."""
@@ -126,7 +128,7 @@ class ImportRepository(Repository):
         def end(tx: Tx) -> list[str]:
             ended = []
             for session_id, at in tx.rows(IDLE_SESSIONS, (before,)):
-                if sessions.end(tx, self.ids.new(), session_id, storing.IDLE, ended_at=at):
+                if sessions.end(tx, self.ids.new(), session_id, part_storage.IDLE, ended_at=at):
                     ended.append(session_id)
             return ended
 
@@ -134,18 +136,18 @@ class ImportRepository(Repository):
             return []
         return self.engine.write(end)
 
-    def all(self) -> list[ImportedSession]:
+    def all(self) -> list[SessionOrigin]:
         """Where every imported conversation came from."""
         rows = self.engine.read(lambda reader: reader.rows(SESSIONS))
-        return [ImportedSession._make(row) for row in rows]
+        return [SessionOrigin._make(row) for row in rows]
 
-    def of_session(self, session_id: str) -> ImportedSession | None:
+    def of_session(self, session_id: str) -> SessionOrigin | None:
         """Where a conversation came from; None if it was not imported."""
         if HAS_TABLE not in self.engine.columns.tables:
             return None
         sql = f"{SESSIONS} WHERE session_id = ?"
         row = self.engine.read(lambda reader: reader.row(sql, (session_id,)))
-        return ImportedSession._make(row) if row else None
+        return SessionOrigin._make(row) if row else None
 
     def continue_here(self, session_id: str, source: str) -> str:
         """The conversation in which an imported one is continued: a branch of it.

@@ -127,7 +127,7 @@ class PartResult(NamedTuple):
     is_taken: bool = False  # a conversation with this ID did not come from an import
 
 
-class ImportedSession(NamedTuple):
+class SessionOrigin(NamedTuple):
     """Where a conversation came from."""
 
     session_id: str

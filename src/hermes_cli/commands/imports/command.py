@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import argparse
 
     from hermes_cli.output import CommandOutput
-    from hermes_import.importer import ImportReport, Progress
+    from hermes_import.importer import Progress, SourceReport
     from hermes_import.registry import FoundHistory
 
 PATIENCE_SECONDS: Final = 1.0
@@ -121,7 +121,7 @@ def import_file(path: str, arguments: argparse.Namespace, out: CommandOutput) ->
 
 
 def _report(
-    reports: list[ImportReport], options: ImportOptions, out: CommandOutput, *, is_json: bool
+    reports: list[SourceReport], options: ImportOptions, out: CommandOutput, *, is_json: bool
 ) -> int:
     if is_json:
         out.json([_facts(report) for report in reports])
@@ -149,7 +149,7 @@ def _follow(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.agent:
         options = options._replace(names=(registry_of_home().get(arguments.agent).name,))
 
-    def show(report: ImportReport) -> None:
+    def show(report: SourceReport) -> None:
         if arguments.json:
             out.json_line(_facts(report))
         elif report.new or report.messages or report.failures:
@@ -204,7 +204,7 @@ def _choose(
 
 def _import(
     db: SessionDB, found: FoundHistory, options: ImportOptions, out: CommandOutput
-) -> ImportReport:
+) -> SourceReport:
     began = time.monotonic()
 
     def show(progress: Progress) -> None:
@@ -217,5 +217,5 @@ def _import(
     return report
 
 
-def _facts(report: ImportReport) -> dict[str, object]:
+def _facts(report: SourceReport) -> dict[str, object]:
     return {**asdict(report), "unknown": dict(report.unknown)}

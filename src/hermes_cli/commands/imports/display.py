@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_cli.output import CommandOutput
-    from hermes_import.importer import ImportReport
+    from hermes_import.importer import SourceReport
     from hermes_import.registry import FoundHistory, HistoryFacts
     from hermes_state import SessionDB
 
@@ -48,7 +48,7 @@ def print_found(
     return facts
 
 
-def print_report(reports: Sequence[ImportReport], out: CommandOutput, *, is_dry_run: bool) -> None:
+def print_report(reports: Sequence[SourceReport], out: CommandOutput, *, is_dry_run: bool) -> None:
     """Print what was imported, what was not, and why."""
     verb = "would import" if is_dry_run else "imported"
     for report in reports:
@@ -59,7 +59,7 @@ def print_report(reports: Sequence[ImportReport], out: CommandOutput, *, is_dry_
         _print_omissions(report, out)
 
 
-def _print_omissions(report: ImportReport, out: CommandOutput) -> None:
+def _print_omissions(report: SourceReport, out: CommandOutput) -> None:
     if report.deleted:
         what = human_format.plural(report.deleted, "conversation")
         out.text(f"  {what} not imported: deleted here.")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from gateway.routing.moved_routes import plan_routes
 from hermes_cli.commands.schedules import original
 from hermes_cli.output import TableColumn, confirm
-from hermes_conversation.moving.access import plan_access
-from hermes_conversation.moving.files import plan_memories, plan_skills
-from hermes_conversation.moving.home import OriginalHome, find_home
-from hermes_conversation.moving.items import (
+from hermes_conversation.original_home.access import plan_access
+from hermes_conversation.original_home.files import plan_memories, plan_skills
+from hermes_conversation.original_home.home import OriginalHome, find_home
+from hermes_conversation.original_home.items import (
     ItemState,
     MoveContext,
     MoveItem,
@@ -22,15 +22,15 @@ from hermes_conversation.moving.items import (
     carry_out,
     plan,
 )
-from hermes_conversation.moving.model import plan_fallbacks, plan_model
-from hermes_conversation.moving.records import (
+from hermes_conversation.original_home.model import plan_fallbacks, plan_model
+from hermes_conversation.original_home.records import (
     HistoryMover,
     plan_achievements,
     plan_others,
     plan_profiles,
 )
-from hermes_conversation.moving.secrets import plan_secrets
-from hermes_conversation.moving.settings import plan_settings
+from hermes_conversation.original_home.secrets import plan_secrets
+from hermes_conversation.original_home.settings import plan_settings
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.config.file import ConfigFile
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hermes_cli.output import CommandOutput
-    from hermes_conversation.moving.items import Mover
+    from hermes_conversation.original_home.items import Mover
     from hermes_import.importer import Progress
 
 PATIENCE_SECONDS: Final = 1.0

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from hermes_agent.local import built_in
 from hermes_cli.output import confirm
 from hermes_conversation import agent_factory
-from hermes_conversation.moving.home import offered_home
+from hermes_conversation.original_home.home import offered_home
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import NoModelError
 
 if TYPE_CHECKING:
     from hermes_cli.output import CommandOutput
-    from hermes_conversation.moving.home import OriginalHome
+    from hermes_conversation.original_home.home import OriginalHome
     from hermes_core.config.file import Settings
 
 ORIGINAL_FOUND: Final = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_conversation.moving.items import ItemState, MoveItem
-from hermes_conversation.moving.secrets import TOKENS
+from hermes_conversation.original_home.items import ItemState, MoveItem
+from hermes_conversation.original_home.secrets import TOKENS
 from hermes_core.json_values import JsonObject, JsonValue, object_in, text_in
 from hermes_core.roles import Role
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from hermes_conversation.moving.items import MoveContext
+    from hermes_conversation.original_home.items import MoveContext
 
 FOLDERS: Final = ("pairing", "platforms/pairing")
 APPROVED_SUFFIX: Final = "-approved.json"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes_conversation.moving.access import ADMINS_KEY, LIST_KEYS
-from hermes_conversation.moving.home import CONFIG_NAME, MODEL_SECTION
-from hermes_conversation.moving.items import ItemState, MoveItem
-from hermes_conversation.moving.model import FALLBACKS, MODEL_KEYS
-from hermes_conversation.moving.secrets import TOKENS
+from hermes_conversation.original_home.access import ADMINS_KEY, LIST_KEYS
+from hermes_conversation.original_home.home import CONFIG_NAME, MODEL_SECTION
+from hermes_conversation.original_home.items import ItemState, MoveItem
+from hermes_conversation.original_home.model import FALLBACKS, MODEL_KEYS
+from hermes_conversation.original_home.secrets import TOKENS
 from hermes_core.config.settings import BLOCKS, SETTINGS
 from hermes_core.config.values import find_setting, format_value, parse_value
 from hermes_core.errors import ConfigError
@@ -17,7 +17,7 @@ from hermes_core.json_values import JsonObject, JsonValue, object_in
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_conversation.moving.items import MoveContext
+    from hermes_conversation.original_home.items import MoveContext
 
 KIND: Final = "setting"
 READ_AS_IT_IS: Final = "read from config.yaml as it is"

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from hermes_conversation import achievements
-from hermes_conversation.moving.items import ItemState, MoveItem
+from hermes_conversation.original_home.items import ItemState, MoveItem
 from hermes_core import human_format
 from hermes_core.errors import UsageError
 from hermes_core.json_values import JsonObject, object_in
@@ -18,8 +18,8 @@ from hermes_state.store_settings import store_url
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_conversation.moving.items import MoveContext
-    from hermes_import.importer import ImportReport, Progress
+    from hermes_conversation.original_home.items import MoveContext
+    from hermes_import.importer import Progress, SourceReport
     from hermes_import.registry import FoundHistory
 
 EXPORTS: Final = ("*.jsonl", "exports/*.jsonl", "sessions/*.jsonl")
@@ -90,7 +90,7 @@ class HistoryMover:
         detail = f"{report.taken} already in the history" if report.taken else "nothing new"
         return MoveItem("export", name, ItemState.HERE, detail)
 
-    def _run(self, context: MoveContext, found: FoundHistory, *, is_dry_run: bool) -> ImportReport:
+    def _run(self, context: MoveContext, found: FoundHistory, *, is_dry_run: bool) -> SourceReport:
         options = ImportOptions(is_dry_run=is_dry_run)
         return AgentImport(context.db, found.source, options, self._on_progress).run(found.units())
 
@@ -104,7 +104,7 @@ def _unread(context: MoveContext, found: FoundHistory) -> int:
     )
 
 
-def _outcome(report: ImportReport) -> str:
+def _outcome(report: SourceReport) -> str:
     parts = [
         human_format.plural(report.new, "conversation"),
         human_format.plural(report.messages, "message"),

@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 
 from hermes_agent.providers.default_model import save_choice
 from hermes_agent.providers.selection import OPENAI, OPENROUTER, ModelChoice, key_name
-from hermes_conversation.moving.home import MODEL_SECTION
-from hermes_conversation.moving.items import ItemState, MoveItem
+from hermes_conversation.original_home.home import MODEL_SECTION
+from hermes_conversation.original_home.items import ItemState, MoveItem
 from hermes_core.json_values import object_in, objects_in, text_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hermes_conversation.moving.home import OriginalHome
-    from hermes_conversation.moving.items import MoveContext
+    from hermes_conversation.original_home.home import OriginalHome
+    from hermes_conversation.original_home.items import MoveContext
     from hermes_core.json_values import JsonObject
 
 KIND: Final = "model"
