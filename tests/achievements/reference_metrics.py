@@ -17,6 +17,8 @@ from achievements.reference_rows import (
     CLEAN,
     NOTABLE,
     ReferenceHistory,
+    agent,
+    agent_in_project,
     calls,
     calls_of,
     files,
@@ -26,6 +28,7 @@ from achievements.reference_rows import (
     is_conversation,
     is_known_failure,
     is_known_success,
+    is_place,
     labels,
     last,
     local,
@@ -40,7 +43,6 @@ from achievements.reference_rows import (
 )
 from achievements.reference_shell import shell_labels
 from hermes_achievements.classification import shell_commands, tool_kinds
-from hermes_core.history_rows import AGENT_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COUNTS", "PEAKS", "VARIETY", "ReferenceHistory", "shell_labels"]
 __all__ += ["count_by_day", "max_in_session", "peak", "variety"]
-
 # --- counts ------------------------------------------------------------------------------
 
 
@@ -428,28 +429,17 @@ PEAKS: dict[str, Callable[[ReferenceSession], Events]] = {
     "days_of_silence": lambda t: [
         (row, int(gap // 86400)) for row, gap in gaps(t) if row in user_messages(t)
     ],
-    "hours_open": lambda t: [
-        (row, int((row.at - t.rows[0].at) // 3600)) for row in user_messages(t)
-    ],
+    "hours_open": lambda t: [(r, int((r.at - t.rows[0].at) // 3600)) for r in user_messages(t)],
 }
-
-
-def agent(session: ReferenceSession) -> str:
-    return session.row.source if session.row.source in AGENT_SOURCES else "hermes"
-
 
 VARIETY: dict[str, Callable[[ReferenceSession], list[tuple[ScannedMessage, str]]]] = {
     "tool_kinds": lambda t: [(call.row, call.tool) for call in calls(t)],
     "models": lambda t: [(row, model(t)) for row in t.rows[:1] if model(t)],
     "makers": lambda t: [(row, maker(t)) for row in t.rows[:1] if maker(t)],
-    "places": lambda t: [
-        (row, t.row.source)
-        for row in user_messages(t)[:1]
-        if t.row.source and t.row.source not in AGENT_SOURCES
-    ],
+    "places": lambda t: [(row, t.row.source) for row in user_messages(t)[:1] if is_place(t)],
     "agents": lambda t: [(row, agent(t)) for row in user_messages(t)[:1]],
     "project_agents": lambda t: [
-        (row, f"{t.row.project}:{agent(t)}") for row in user_messages(t)[:1] if t.row.project
+        (row, agent_in_project(t)) for row in user_messages(t)[:1] if t.row.project
     ],
     "languages": lambda t: [(row, file[0]) for row, file in changed(t) if file[0]],
     "programs": lambda t: [

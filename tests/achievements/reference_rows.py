@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from achievements.reference_shell import shell_labels
 from hermes_achievements.classification import model_names, shell_commands, tool_kinds
 from hermes_achievements.scan.history import ScannedMessage, ScannedSession
+from hermes_core.history_rows import AGENT_SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -389,3 +390,15 @@ def maker(session: ReferenceSession) -> str:
     if not name or len(parts) > 1:
         return parts[-2] if name else ""
     return re.split(r"[-:.\d]", name)[0] or name
+
+
+def agent(session: ReferenceSession) -> str:
+    return session.row.source if session.row.source in AGENT_SOURCES else "hermes"
+
+
+def agent_in_project(session: ReferenceSession) -> str:
+    return f"{session.row.project}:{agent(session)}"
+
+
+def is_place(session: ReferenceSession) -> bool:
+    return session.row.source not in {"", *AGENT_SOURCES}
