@@ -6,9 +6,10 @@ import functools
 import os
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import hermes_plugin_host
+from hermes_core.backoff import Backoff
 from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt
 from hermes_import.importer import AgentImport
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from hermes_import.importer import Progress, SourceReport
     from hermes_import.registry import FoundHistory
     from hermes_state import SessionDB
+
+FOLLOW_BACKOFF: Final = Backoff(1.0, 300.0)
+TAKE_OVER_SECONDS: Final = 30.0  # between looks whether another process still follows
 
 
 def registry_of_home() -> SourceRegistry:
@@ -103,6 +107,7 @@ class BackgroundFollower:
     def __init__(self, db: SessionDB, settings: Settings) -> None:
         self._follower: Follower | None = None
         self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
         if settings.get_bool("import.follow"):
             self._follower = make_follower(db, follow_options(settings))
 
@@ -113,13 +118,20 @@ class BackgroundFollower:
             self._thread.start()
 
     def _run(self) -> None:
-        follower = self._follower
-        if follower is not None:
-            run = Step("follow other agents", lambda: follower.run(Path.home(), os.environ))
-            attempt(run)
+        """Follow until stopped: again after a failure, and after another process has ended."""
+        failures = 0
+        while not self._stop.is_set():
+            failure = attempt(Step("follow other agents", self._follow))
+            failures = failures + 1 if failure is not None else 0
+            self._stop.wait(FOLLOW_BACKOFF.delay(failures) if failures else TAKE_OVER_SECONDS)
+
+    def _follow(self) -> None:
+        if self._follower is not None:
+            self._follower.run(Path.home(), os.environ)
 
     def stop(self) -> None:
         """Stop following, and wait for the current import."""
+        self._stop.set()
         if self._follower is not None and self._thread is not None:
             self._follower.stop()
             self._thread.join()
