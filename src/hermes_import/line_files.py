@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from hermes_import.files import existing, file_unit, path_text, start_of, walk
-from hermes_import.json_lines import HEAD_KEY, JsonLines
+from hermes_import.json_lines import HEAD_KEY, JsonLines, parsed_object
 from hermes_import.sources import by_creation
 from hermes_state.imports.rows import ImportedPart, UnitState
 
@@ -128,6 +128,14 @@ class LineReading:
     def place(self) -> str:
         """The identity of a record that has none of its own."""
         return f"{self.stem}@{self.line_position}"
+
+    def description(self) -> JsonObject:
+        """What the file beside this one says of it (`NAME.meta.json`); empty without one."""
+        try:
+            data = self.unit.path.with_name(f"{self.stem}.meta.json").read_bytes()
+        except OSError:
+            return {}
+        return parsed_object(data)
 
     def parts(self) -> Iterator[ImportedPart]:
         """The conversation in parts."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, INTERRUPTED, joined, title_of, tool_call, tool_result
-from hermes_import.json_lines import parsed_object
 from hermes_import.line_files import LineFiles, LineReading
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
@@ -79,11 +78,7 @@ class ClaudeReading(LineReading):
             self._read_meta()
 
     def _read_meta(self) -> None:
-        try:
-            data = self.unit.path.with_name(f"{self.stem}.meta.json").read_bytes()
-        except OSError:
-            data = b""
-        meta = parsed_object(data)
+        meta = self.description()
         self.about["title"] = title_of(text_in(meta, "description"))
         self.about["parent"] = self.unit.path.parent.parent.name
 

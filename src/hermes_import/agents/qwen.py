@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, joined, title_of, tool_call, tool_result
-from hermes_import.json_lines import parsed_object
 from hermes_import.line_files import LineFiles, LineReading
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
@@ -39,11 +38,7 @@ class QwenReading(LineReading):
             self._read_meta()
 
     def _read_meta(self) -> None:
-        try:
-            data = self.unit.path.with_name(f"{self.stem}.meta.json").read_bytes()
-        except OSError:
-            data = b""
-        meta = parsed_object(data)
+        meta = self.description()
         self.about |= {
             "title": title_of(text_in(meta, "description")),
             "parent": text_in(meta, "parentSessionId") or self.unit.path.parent.name,
