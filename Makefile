@@ -39,7 +39,7 @@ page: setup  ## build the dashboard's page
 # Programs that tests use, as command=Debian package: injected I/O errors, a real terminal, a
 # real browser, searches in files, completion in other shells, certificates, a sandbox, a database, a
 # mail server, an IRC server.
-TOOLS := bwrap=bubblewrap fiu-run=fiu-utils tmux=tmux chromium-headless-shell=chromium-headless-shell rg=ripgrep strace=strace zsh=zsh fish=fish openssl=openssl pg_ctlcluster=postgresql dovecot=dovecot-imapd ngircd=ngircd
+TOOLS := bwrap=bubblewrap fiu-run=fiu-utils tmux=tmux chromium-headless-shell=chromium-headless-shell rg=ripgrep strace=strace zsh=zsh fish=fish openssl=openssl pg_ctlcluster=postgresql dovecot=dovecot-imapd ngircd=ngircd groff=groff-base
 
 system:  ## install the programs that tests use (Debian, as root)
 	@for tool in $(TOOLS); do \

@@ -85,6 +85,8 @@ COMMANDS = (
         "hermes_cli.commands.system.permissions",
         "show and change what is allowed without asking",
     ),
+    CommandEntry("install", "hermes_cli.commands.system.install", "put `hermes` on your PATH"),
+    CommandEntry("update", "hermes_cli.commands.system.update", "install the newest version"),
     CommandEntry(
         "completion", "hermes_cli.commands.system.completion", "print a shell completion script"
     ),

@@ -1,0 +1,175 @@
+"""`hermes install`: put `hermes` on PATH, with its manual page and shell completion."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_cli.distribution import find_distribution
+from hermes_cli.parser import add_json_option
+from hermes_core.command_name import COMMAND_VARIABLE
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+
+    from hermes_cli.output import CommandOutput
+
+EXAMPLES = """\
+examples:
+  hermes install                     link into ~/.local/bin, manual page, completion
+  hermes install --dir /usr/local/bin
+  hermes install --remove            remove what was installed
+  man hermes
+
+Only files of this command are replaced or removed; the history is not touched.
+"""
+MARK: Final = "written by `hermes install`"
+ZSH_LINE: Final = "fpath=({folder} $fpath); autoload -Uz compinit; compinit"
+
+
+class InstalledFile(NamedTuple):
+    """A file outside of the program: its path, purpose and content; a link has none."""
+
+    purpose: str
+    path: Path
+    content: Callable[[], str] | None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a file, or a link to anywhere."""
+        return self.path.exists() or self.path.is_symlink()
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    parser.add_argument(
+        "--dir", type=Path, metavar="FOLDER", help="folder of the link (default: ~/.local/bin)"
+    )
+    parser.add_argument("--remove", action="store_true", help="remove what was installed")
+    add_json_option(parser)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Install or remove the files."""
+    # From now on the user types `hermes`: the manual page and the hints name it so.
+    os.environ.pop(COMMAND_VARIABLE, None)
+    folder = (arguments.dir or Path.home() / ".local" / "bin").expanduser().absolute()
+    files = list(installed_files(folder))
+    foreign = [file.path for file in files if file.exists and not _is_own(file)]
+    if foreign and not arguments.remove:
+        advice = "Remove it, or choose another folder with --dir."
+        raise UsageError(f"{foreign[0]} exists and is not of this installation. {advice}")
+    change = _remove if arguments.remove else _write
+    changed = [file for file in files if change(file)]
+    hints = [] if arguments.remove else list(_hints(folder))
+    if arguments.json:
+        entries = [{"purpose": file.purpose, "path": str(file.path)} for file in changed]
+        out.json({"removed" if arguments.remove else "installed": entries, "hints": hints})
+        return 0
+    verb = "Removed" if arguments.remove else "Installed"
+    for file in changed:
+        out.text(f"{verb} the {file.purpose}: {file.path}")
+    if not changed:
+        out.text("Nothing to remove." if arguments.remove else "Everything is installed already.")
+    for hint in hints:
+        out.text(hint)
+    return 0
+
+
+def installed_files(folder: Path) -> Iterator[InstalledFile]:
+    """The files of an installation; completion for the shells that exist."""
+    from hermes_cli.man_page import man_page  # noqa: PLC0415 - builds every parser
+
+    if find_distribution().is_checkout:
+        yield InstalledFile("link", folder / "hermes", None)
+    data = _data_folder()
+    mark = f'.\\" {MARK}\n'
+    yield InstalledFile("manual page", data / "man/man1/hermes.1", lambda: mark + man_page())
+    for shell, path in completion_paths().items():
+        if shutil.which(shell):
+            yield InstalledFile(f"{shell} completion", path, partial(_completion, shell))
+
+
+def completion_paths() -> dict[str, Path]:
+    """Where each shell looks for the completion of a command."""
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    return {
+        "bash": _data_folder() / "bash-completion/completions/hermes",
+        "zsh": _data_folder() / "zsh/site-functions/_hermes",
+        "fish": settings / "fish/completions/hermes.fish",
+    }
+
+
+def _data_folder() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+
+
+def _completion(shell: str) -> str:
+    from argcomplete.shell_integration import shellcode  # noqa: PLC0415 - this command only
+
+    # zsh reads the names of the commands from the first line, so the mark is the last.
+    return f"{shellcode(['hermes'], shell=shell)}\n# {MARK}\n"
+
+
+def _write(file: InstalledFile) -> bool:
+    """Write a file or link; return whether it changed."""
+    file.path.parent.mkdir(parents=True, exist_ok=True)
+    if file.content is None:
+        target = find_distribution().launcher
+        if file.path.is_symlink():
+            if file.path.readlink() == target:
+                return False
+            file.path.unlink()
+        file.path.symlink_to(target)
+        return True
+    text = file.content()
+    if file.path.exists() and file.path.read_text("utf-8") == text:
+        return False
+    file.path.write_text(text, "utf-8")
+    return True
+
+
+def _remove(file: InstalledFile) -> bool:
+    """Remove a file of this command; return whether it existed."""
+    if not file.exists or not _is_own(file):
+        return False
+    file.path.unlink()
+    return True
+
+
+def _is_own(file: InstalledFile) -> bool:
+    """Whether an existing file was written by this command.
+
+    A link is our own if it leads to the launcher of a checkout, also of one that was moved.
+    """
+    if file.content is None:
+        if not file.path.is_symlink():
+            return False
+        target = file.path.parent / file.path.readlink()
+        return not target.exists() or (target.parent / "src" / "hermes_cli").is_dir()
+    return file.path.is_file() and MARK in file.path.read_text("utf-8", errors="replace")
+
+
+def _hints(folder: Path) -> Iterator[str]:
+    """What the user has to do."""
+    found = shutil.which("hermes")
+    paths = os.environ.get("PATH", "").split(os.pathsep)
+    if not find_distribution().is_checkout:
+        if found is None:
+            launcher = find_distribution().launcher
+            yield f"`hermes` is not on your PATH; it is installed as {launcher}."
+    elif str(folder) not in paths:
+        line = f'export PATH="{folder}:$PATH"'
+        yield f"{folder} is not on your PATH. Add this line to the start-up file of your shell:"
+        yield f"  {line}"
+    elif found and Path(found).parent != folder:
+        yield f"Another `hermes` comes first on your PATH: {found}"
+    if shutil.which("zsh") and os.environ.get("SHELL", "").endswith("zsh"):
+        yield "For completion in zsh, add this line to ~/.zshrc:"
+        yield "  " + ZSH_LINE.format(folder=completion_paths()["zsh"].parent)
