@@ -56,6 +56,11 @@ COMMANDS = (
         "manage conversations",
     ),
     CommandEntry(
+        "usage",
+        "hermes_cli.commands.sessions.usage",
+        "show tokens and cost by day, model or project",
+    ),
+    CommandEntry(
         "import", "hermes_cli.commands.imports.command", "import conversations of other agents"
     ),
     CommandEntry(

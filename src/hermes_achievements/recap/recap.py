@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_FAVOURITES: Final = 8
 BATCH_SESSIONS: Final = 100
-TOKEN_METRICS: Final = ("input_tokens", "output_tokens", "cached_tokens")
+TOKEN_METRICS: Final = ("input_tokens", "output_tokens")
 
 
 class RecapTotals(NamedTuple):

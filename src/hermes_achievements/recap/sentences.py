@@ -22,7 +22,7 @@ def figures(recap: Recap) -> list[tuple[str, str]]:
     totals = recap.totals
     shown = [
         ("conversations", totals.conversations, format_count(totals.conversations)),
-        ("messages", totals.messages, format_count(totals.messages)),
+        ("messages sent", totals.messages, format_count(totals.messages)),
         ("tool calls", totals.tool_calls, format_count(totals.tool_calls)),
         ("active time", totals.active_seconds, format_duration(totals.active_seconds)),
         ("files touched", totals.files_touched, format_count(totals.files_touched)),

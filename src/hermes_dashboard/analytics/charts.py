@@ -103,6 +103,7 @@ class Span(NamedTuple):
     last: str
     source: str | None = None
     model: str | None = None
+    folder: str | None = None
 
     def previous(self) -> Span:
         """The period of the same length before this one."""
@@ -117,6 +118,8 @@ class Span(NamedTuple):
     def matches(self, numbers: SessionNumbers) -> bool:
         """Whether the session matches the filter."""
         if self.source is not None and numbers.source != self.source:
+            return False
+        if self.folder and not f"{numbers.folder}/".startswith(f"{self.folder.rstrip('/')}/"):
             return False
         return not self.model or self.model.lower() in (numbers.model or "").lower()
 
@@ -147,6 +150,7 @@ def purged_numbers(activity: Activity, data: AnalyticsData) -> SessionNumbers:
         row.output_tokens,
         row.cached_tokens,
         row.cost_usd,
+        "",  # the ledger has a digest of the folder only
     )
 
 
@@ -227,6 +231,7 @@ class Sums:
         self.models: dict[str, Amounts] = defaultdict(Amounts)
         self.model_days: dict[str, dict[str, list[float]]] = defaultdict(dict)
         self.sources: dict[str, Amounts] = defaultdict(Amounts)
+        self.folders: dict[str, Amounts] = defaultdict(Amounts)
         self.tools: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
         self._roots: set[str] = set()
         self._roots_of_day: dict[str, set[str]] = defaultdict(set)
@@ -263,12 +268,16 @@ class Sums:
             root = numbers.root_id
             self._roots.add(root)
             self._roots_of["source", numbers.source].add(root)
+            self._roots_of["folder", numbers.folder].add(root)
             for model in self._models_of(numbers):
                 self._roots_of["model", model.model or ""].add(root)
 
     def _add_amounts(self, numbers: SessionNumbers, share: DayShare) -> None:
         """Add the day's share of the session's tokens and costs."""
-        for amounts in (self.totals, self.days[share.day], self.sources[numbers.source]):
+        for amounts in (
+            self.totals, self.days[share.day], self.sources[numbers.source],
+            self.folders[numbers.folder],
+        ):  # fmt: skip
             amounts.add_share(numbers, share.fraction)
         for model in self._models_of(numbers):
             name = model.model or ""
@@ -306,7 +315,7 @@ class Sums:
                 row[hour] += messages
 
     def count_of(self, dimension: str, name: str) -> int:
-        """The number of conversations with that source or model."""
+        """The number of conversations with that source, model or folder."""
         return len(self._roots_of[dimension, name])
 
 

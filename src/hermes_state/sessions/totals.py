@@ -14,7 +14,8 @@ NUMBERS = """
            s.source, s.model, s.started_at, coalesce(i.last_activity, s.started_at),
            coalesce(s.message_count, 0), coalesce(s.tool_call_count, 0),
            coalesce(s.input_tokens, 0), coalesce(s.output_tokens, 0),
-           coalesce(s.cache_read_tokens, 0), coalesce(s.actual_cost_usd, s.estimated_cost_usd, 0.0)
+           coalesce(s.cache_read_tokens, 0), coalesce(s.actual_cost_usd, s.estimated_cost_usd, 0.0),
+           {folder}
     FROM sessions s LEFT JOIN hermes_session_index i ON i.session_id = s.id
 """
 WITHOUT_INDEX = "FROM sessions s LEFT JOIN (SELECT NULL AS root_id, NULL AS kind, NULL AS shown,"
@@ -59,11 +60,14 @@ class SessionNumbers(NamedTuple):
     output_tokens: int
     cache_read_tokens: int
     cost_usd: float
+    folder: str  # of the repository, else the working folder; may be empty
 
 
 def numbers_sql(columns: Columns) -> str:
     """The SELECT statement, also for a file without an index."""
-    return NUMBERS if columns.has_own_tables else f"{NUMBERS.partition('FROM')[0]}{WITHOUT_INDEX}"
+    root = "nullif(s.git_repo_root, ''), " if columns.session_has("git_repo_root") else ""
+    sql = NUMBERS.format(folder=f"coalesce({root}s.cwd, '')")
+    return sql if columns.has_own_tables else f"{sql.partition('FROM')[0]}{WITHOUT_INDEX}"
 
 
 class TotalsRepository(Repository):

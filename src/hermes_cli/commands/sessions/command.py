@@ -149,7 +149,7 @@ def print_stats(arguments: argparse.Namespace, out: CommandOutput) -> int:
     columns = (
         TableColumn("source"),
         TableColumn("sessions", right=True),
-        TableColumn("messages", right=True),
+        TableColumn("stored messages", right=True),
     )
     by_source = sorted(stats.by_source.items(), key=lambda item: -item[1].sessions)
     out.table(
@@ -168,10 +168,10 @@ def _stat_lines(stats: StoreStatistics, conversations: int) -> list[tuple[str, s
         ("conversations", number(conversations)),
         ("sessions", f"{number(stats.sessions)} ({number(stats.open_sessions)} open)"),
         ("in the trash", number(stats.trashed)),
-        ("messages", number(stats.messages)),
+        ("stored messages", number(stats.messages)),
         ("tool calls", number(stats.tool_calls)),
-        ("tokens", f"{number(stats.input_tokens)} in, {number(stats.output_tokens)} out"),
-        ("estimated cost", f"{stats.estimated_cost_usd or 0:.2f} USD"),
+        ("tokens", f"{number(stats.input_tokens)} input, {number(stats.output_tokens)} output"),
+        ("cost", f"${stats.estimated_cost_usd or 0:,.2f}"),
         ("first", human_format.local(stats.first_started_at)),
         ("last active", human_format.local(stats.last_active)),
         ("on disk", f"{size(stats.database_bytes)} + {size(stats.wal_bytes)} log"),
