@@ -30,7 +30,6 @@ PROGRAMS = (
     "tools",
     "src",
     "plugins/boundary-log",
-    "plugins/misbehaving",
 )
 DOCS = (
     "README.md",

@@ -13,6 +13,7 @@ from acceptance.campaign import Worker, size
 from hermes_plugin_host.delivery import calls_for
 from hermes_state import SessionDB
 from hermes_state.delivery.boundaries import MAX_ATTEMPTS, BoundaryEvent
+from support.plugin_folders import add_misbehaving_plugin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,12 +160,13 @@ def test_a_plugin_that_kills_the_process_does_not_block_the_others(
     figures("a plugin that ends the process", events=len(settled), processes_killed=starts - 1)
 
 
-def test_the_bundled_misbehaving_plugin_can_end_the_process(
+def test_the_misbehaving_plugin_can_end_the_process(
     hermes, hermes_home: Path, state_db: Path
 ) -> None:
     with SessionDB() as db:
         db.create_session("one", "cli")
         db.create_session("second", "cli")
+    add_misbehaving_plugin(hermes_home)
     for name in ("misbehaving", "boundary-log"):
         assert hermes("plugins", "enable", name).code == 0
     done = hermes("sessions", "delete", "one", "--yes", HERMES_MISBEHAVE="kill")

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes_state import SessionDB
-from support.plugin_folders import RECORDER_PLUGIN, make_plugin, recorded_calls
+from support.plugin_folders import (
+    RECORDER_PLUGIN,
+    add_misbehaving_plugin,
+    make_plugin,
+    recorded_calls,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +95,10 @@ def test_a_prefix_of_several_or_no_events_is_refused(hermes: Hermes, hermes_home
     assert recorded_calls(hermes_home) == []
 
 
-def test_a_failed_replay_is_reported(hermes: Hermes, conversations: None) -> None:
+def test_a_failed_replay_is_reported(
+    hermes: Hermes, conversations: None, hermes_home: Path
+) -> None:
+    add_misbehaving_plugin(hermes_home)
     hermes("plugins", "enable", "misbehaving")
     event = events(hermes)[0]["event_id"]
     result = hermes("hooks", "replay", event, HERMES_MISBEHAVE="raise")
@@ -116,7 +124,8 @@ def test_a_hook_is_called_with_the_passed_fields(hermes: Hermes, hermes_home: Pa
     assert "on_session_start" in unknown.err
 
 
-def test_a_hanging_hook_times_out(hermes: Hermes) -> None:
+def test_a_hanging_hook_times_out(hermes: Hermes, hermes_home: Path) -> None:
+    add_misbehaving_plugin(hermes_home)
     hermes("plugins", "enable", "misbehaving")
     result = hermes("hooks", "test", "on_session_boundary", HERMES_MISBEHAVE="hang")
     assert result.code == 1

@@ -21,7 +21,7 @@ display:
   color: auto  # the terminal decides
 plugins:
   # the ones I trust
-  disabled: [misbehaving]
+  disabled: [irc]
 """
 DICE = """
 import sys
@@ -65,8 +65,7 @@ def test_enabling_and_disabling_keeps_comments(hermes: Hermes, hermes_home: Path
     assert states == {
         "boundary-log": "disabled",
         "hermes-achievements": "loaded",  # a tab that comes with Hermes
-        "irc": "available",
-        "misbehaving": "disabled",
+        "irc": "disabled",
     }
     assert "# the ones I trust" in config.read_text()
     assert hermes("config", "check").code == 0

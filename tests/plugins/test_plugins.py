@@ -13,6 +13,7 @@ from hermes_plugin_host.delivery import Delivery, calls_for
 from hermes_plugin_host.discovery import bundled_folder, discover
 from hermes_plugin_host.manager import PluginManager
 from hermes_state import SessionDB
+from support.plugin_folders import add_misbehaving_plugin
 from support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -303,10 +304,11 @@ def test_the_example_writes_each_boundary_once(db: SessionDB, hermes_home: Path)
 
 
 @pytest.mark.parametrize("how", ["raise", "hang", "exit", "async", "late"])
-def test_the_misbehaving_example_affects_no_other_plugin(
+def test_the_misbehaving_plugin_affects_no_other_plugin(
     db: SessionDB, hermes_home: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HERMES_MISBEHAVE", how)
+    add_misbehaving_plugin(hermes_home)
     make_plugin(hermes_home, "recorder", FILE_RECORDER_CODE)
     delivery = Delivery(db.boundaries, load_plugins("misbehaving", "recorder"), timeout_seconds=0.2)
     db.end_session("old", "idle")
@@ -315,6 +317,9 @@ def test_the_misbehaving_example_affects_no_other_plugin(
     assert db.boundaries.recent()[0].state == "waiting"
 
 
-def test_the_misbehaving_example_can_refuse_to_load(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_misbehaving_plugin_can_refuse_to_load(
+    hermes_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_misbehaving_plugin(hermes_home)
     monkeypatch.setenv("HERMES_MISBEHAVE", "import")
     assert load_plugins("misbehaving").plugins["misbehaving"].status == "failed"

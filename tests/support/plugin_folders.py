@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+import shutil
+from pathlib import Path
+from typing import Any
 
 # Appends every hook call to hook_calls.jsonl in the home.
 RECORDER_PLUGIN = """
@@ -23,6 +22,11 @@ def register(ctx):
                  "on_session_start"):
         ctx.register_hook(name, recorder(name))
 """
+
+
+def add_misbehaving_plugin(home: Path) -> None:
+    """Add the plugin that fails as HERMES_MISBEHAVE selects."""
+    shutil.copytree(Path(__file__).with_name("misbehaving"), home / "plugins" / "misbehaving")
 
 
 def make_plugin(home: Path, key: str, code: str, manifest: str = "version: '1'") -> None:
