@@ -101,7 +101,8 @@ def run(arguments: Sequence[str], out: CommandOutput) -> int:
         driver.install()
         paths.tighten_home()
         log_file.install()
-        output_settings.apply_timezone(out.note)
+        out.is_reporting_settings = command != "config"  # it prints the problems itself
+        output_settings.apply_timezone(out.warn_setting)
     if not arguments:
         from hermes_cli.commands.system import overview  # noqa: PLC0415
 

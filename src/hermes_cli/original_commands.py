@@ -31,8 +31,8 @@ NOT_HERE: Final = {
     "`hermes import hermes-agent --profile NAME` takes one over.",
     "skills": "Skills are folders in skills/ of the Hermes folder.",
     "tools": "What tools may do is set with `hermes permissions`.",
-    "uninstall": "Remove the installation; `hermes backup` saves the Hermes folder first.",
-    "update": "Update the installation with git or pip.",
+    "uninstall": "`hermes install --remove` takes it off your PATH; `hermes backup` saves the "
+    "Hermes folder before you remove it.",
     "webhook": "Webhooks are a platform of the gateway: see `hermes gateway --help`.",
 }
 

@@ -46,6 +46,8 @@ class CommandOutput:
         self.is_terminal = sys.stdout.isatty()
         self.is_watched = self.is_terminal and sys.stderr.isatty()
         self._color: bool | None = None
+        self.is_reporting_settings = True
+        self._warnings: set[str] = set()
 
     @property
     def color(self) -> bool:
@@ -83,6 +85,12 @@ class CommandOutput:
         """Print on stderr a text that is not the program's own, unchanged."""
         style = style if sys.stderr.isatty() else ""
         print(self.paint(clean(text), style), file=sys.stderr)
+
+    def warn_setting(self, text: str) -> None:
+        """Print an invalid output setting on stderr, once."""
+        if self.is_reporting_settings and text not in self._warnings:
+            self._warnings.add(text)
+            self.note(text)
 
     def prompt(self, text: str) -> None:
         """Print a question on stderr without a newline."""
@@ -165,7 +173,7 @@ class CommandOutput:
             return False
         from hermes_cli import output_settings  # noqa: PLC0415 - `--help` has no styles
 
-        chosen = output_settings.color_setting(self.note)
+        chosen = output_settings.color_setting(self.warn_setting)
         if chosen == output_settings.AUTO:
             return self.is_terminal and os.environ.get("TERM") != "dumb"
         return chosen == "always"

@@ -145,6 +145,15 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 class CommandParser(argparse.ArgumentParser):
     """A parser whose error for an unknown word names the nearest one instead of all."""
 
+    def parse_known_args(  # type: ignore[override]
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse; a command reports unknown arguments with its own usage."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown and " " in self.prog.removeprefix(command_name()):
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return

@@ -143,10 +143,14 @@ def test_a_change_that_is_not_safe_is_refused(text):
         edit(text, "store", "trash_days", 7)
 
 
-@pytest.mark.parametrize("text", ["{store: {trash_days: 1}}\n", "store: {}\n...\n"])
-def test_a_new_section_that_cannot_be_appended_is_refused(text):
+def test_a_new_section_that_cannot_be_appended_is_refused():
     with pytest.raises(ConfigError, match="by hand"):
-        edit(text, "log", "level", "debug")
+        edit("store: {}\n...\n", "log", "level", "debug")
+
+
+def test_a_section_is_added_inside_a_mapping_on_one_line():
+    new = edit("{store: {trash_days: 1}}\n", "log", "level", "debug")
+    assert new == "{store: {trash_days: 1}, log: {level: debug}}\n"
 
 
 def test_a_merged_block_gets_its_own_value():

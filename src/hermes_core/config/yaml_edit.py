@@ -84,6 +84,9 @@ def _drop_empty(data: dict[str, object]) -> dict[str, object]:
 def _edit_text(text: str, section: str, key: str, value: Value | None, path: Path) -> str:
     root = yaml_reader.compose(text, path) if text.strip() else None
     child = _child(root, section)
+    if root is not None and root.flow_style and (child is None or child[1].id == "scalar"):
+        block = None if value is None else f"{{{key}: {_format_value(value)}}}"
+        return _edit_flow(text, root, section, block)
     if child is None:
         return text if value is None else _append_section(text, section, key, value)
     name, block = child
@@ -93,7 +96,7 @@ def _edit_text(text: str, section: str, key: str, value: Value | None, path: Pat
             text if value is None else _insert_line(text, line, f"  {key}: {_format_value(value)}")
         )
     if block.flow_style:
-        return _edit_flow(text, block, key, value)
+        return _edit_flow(text, block, key, None if value is None else _format_value(value))
     return _edit_block(text, block, key, value)
 
 
@@ -124,15 +127,15 @@ def _append_section(text: str, section: str, key: str, value: Value) -> str:
     return f"{text}{gap}{section}:{newline}  {key}: {_format_value(value)}{newline}"
 
 
-def _edit_flow(text: str, block: Any, key: str, value: Value | None) -> str:
-    """Rebuild `{a: 1, b: 2}` from the source text of its pairs."""
+def _edit_flow(text: str, block: Any, key: str, value: str | None) -> str:
+    """Rebuild `{a: 1, b: 2}` from the source text of its pairs; *value* is YAML."""
     pairs = [
         text[name.start_mark.index : inner.end_mark.index]
         for name, inner in block.value
         if name.value != key
     ]
     if value is not None:
-        pairs.append(f"{key}: {_format_value(value)}")
+        pairs.append(f"{key}: {value}")
     start, end = block.start_mark.index, block.end_mark.index
     return f"{text[:start]}{{{', '.join(pairs)}}}{text[end:]}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from gateway.platforms.registry import PlatformRegistry
 from hermes_cli import history
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core import human_format
@@ -70,6 +71,10 @@ def show(arguments: argparse.Namespace, out: CommandOutput) -> int:
 def approve(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Approve a user."""
     platform = arguments.platform.lower()
+    known = {entry.name for entry in PlatformRegistry.of_home()}
+    if platform not in known:
+        names = ", ".join(sorted(known))
+        raise UsageError(f"Unknown platform {platform}. Platforms: {names}.")
     with SessionDB() as db:
         role = Role.OWNER if arguments.owner else None
         approved = db.pairings.approve(platform, arguments.code, role)

@@ -198,12 +198,21 @@ def _resolve_untrashed(db: SessionDB, text: str) -> str:
 def _resolve_trashed(db: SessionDB, text: str) -> str:
     """Resolve a session in the trash by ID, title, or a prefix of either."""
     rows = db.trash.content()
+    if text == "last" and rows:
+        return max(rows, key=lambda row: row.trashed_at or 0).session_id
     matches = [
         row.session_id
         for row in rows
         if row.session_id.startswith(text) or (row.title or "").startswith(text)
     ]
-    return matches[0] if len(matches) == 1 else db.lookup.resolve(text)
+    if not matches:
+        raise UsageError(
+            f"Nothing in the trash has the ID or title '{text}'. "
+            "`hermes sessions restore` lists it."
+        )
+    if len(matches) > 1 and text not in matches:
+        raise UsageError(f"Several sessions in the trash match '{text}': {', '.join(matches)}")
+    return text if text in matches else matches[0]
 
 
 def _print_trash(db: SessionDB, arguments: argparse.Namespace, out: CommandOutput) -> None:

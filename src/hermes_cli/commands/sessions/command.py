@@ -116,14 +116,18 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     with history.open_for_reading() as db:
         rows = db.lists.sessions(
             **session_filter(arguments),
-            limit=-1 if arguments.all else arguments.limit,
+            limit=-1 if arguments.all else arguments.limit + 1,
             order_by_last_active=True,
             include_archived=arguments.archived,
         )
+        has_more = not arguments.all and len(rows) > arguments.limit
+        rows = rows[: arguments.limit] if has_more else rows
         if arguments.json:
             out.json([history.listed_fields(row) for row in rows])
         elif rows:
             history.print_rows(rows, out)
+            if has_more and out.is_terminal:
+                out.text(f"The {len(rows)} most recent; --limit N or --all shows more.", "dim")
         else:
             out.text("No matching conversations.")
         history.finish_indexing(db, out)

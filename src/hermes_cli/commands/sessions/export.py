@@ -65,10 +65,14 @@ def export(arguments: argparse.Namespace, out: CommandOutput) -> int:
         raise UsageError("--json requires OUT: it describes the written file.")
     if not history.exists():
         raise UsageError(history.no_history_text())
+    suffix = Path(arguments.out).suffix
+    if suffix and suffix.lower() not in SUFFIXES and not arguments.format:
+        out.note(f"The suffix {suffix} is not known: writing JSONL. Others: --format md, html.")
     with history.open_for_reading() as db:
         ids = _selected(db, arguments)
         if not ids:
             out.note("No matching conversations.")
+        _note_archived(db, arguments, len(ids), out)
         if arguments.out == STDOUT:
             for piece in _pieces(db, ids, form, arguments):
                 out.raw(piece)
@@ -96,6 +100,20 @@ def _selected(db: SessionDB, arguments: argparse.Namespace) -> list[str]:
     return db.portable.sessions_to_export(
         include_archived=arguments.all, include_trashed=arguments.trash, **session_filter(arguments)
     )
+
+
+def _note_archived(
+    db: SessionDB, arguments: argparse.Namespace, count: int, out: CommandOutput
+) -> None:
+    """Say how many archived conversations are left out."""
+    if arguments.session or arguments.all:
+        return
+    others = db.portable.sessions_to_export(
+        include_archived=True, include_trashed=arguments.trash, **session_filter(arguments)
+    )
+    if len(others) > count:
+        left_out = human_format.plural(len(others) - count, "archived conversation")
+        out.note(f"{left_out} not exported; --all includes them.")
 
 
 def _files(ids: list[str], form: str, target: str) -> Iterator[tuple[Path, list[str]]]:
