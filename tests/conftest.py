@@ -71,6 +71,7 @@ def hermes_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # wait two seconds for it, then leave the line for a warning and lose what is typed meanwhile.
     monkeypatch.setenv("PROMPT_TOOLKIT_NO_CPR", "1")
     monkeypatch.setenv("HERMES_GATEWAY_HTTP_PORT", "0")  # tests run side by side
+    monkeypatch.setenv("HERMES_AGENT_AUTOMATIC_TITLES", "false")  # scripts count the requests
     return home
 
 

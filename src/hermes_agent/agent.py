@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes_agent.context.compaction import compact, is_due
+from hermes_agent.context.compaction import SummaryInput, compact, is_due
 from hermes_agent.context.window import SUMMARIZED_NOTICE, ContextWindow
 from hermes_agent.conversation_store import ConversationStore, NewPrompt
 from hermes_agent.events import (
@@ -164,6 +164,11 @@ class AIAgent:
         return self._provider.current.model
 
     @property
+    def api_mode(self) -> str:
+        """The kind of API of the current model; `local` is the built-in model."""
+        return self._provider.current.api_mode
+
+    @property
     def window(self) -> int:
         """The context window in tokens."""
         return self._provider.current.window
@@ -284,7 +289,8 @@ class AIAgent:
     def _compress(self, focus: str = "") -> Compacted | Failed:
         """Summarize as part of a turn, with its cancellation."""
         self._apply_profile()
-        return compact(self.conversation_store, self._provider, self._prompt, self._cancel, focus)
+        given = SummaryInput(self._prompt, self._toolbox.schemas(), focus)
+        return compact(self.conversation_store, self._provider, given, self._cancel)
 
     def _compact_if_due(self, usage: Usage) -> Iterator[Event]:
         """Compact if the last request came close to the context window."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from hermes_agent.context.prepared import PreparedMessages
 from hermes_agent.context.repair import missing_results, repaired
 from hermes_state.messages import history_version
-from hermes_state.messages.rows import DELETED_TEXT
+from hermes_state.messages.rows import DELETED_TEXT, as_turn
 from hermes_state.sessions import usage as token_counts
 from hermes_state.sessions.rows import set_fact
 
@@ -120,6 +120,11 @@ class ConversationStore:
             )
             messages.append(result)
         return repaired(messages)
+
+    def everything(self) -> list[Message]:
+        """All messages, with those that were compacted and without those that were undone."""
+        rows = self._store.messages.rows(self.session_id, include_compacted=True)
+        return [as_turn(row) for row in rows]
 
     def drop_unfinished(self) -> None:
         """Undo an incomplete answer; the history keeps it."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypedDict
 from hermes_core.messages import FunctionCall, Message, ToolCallDict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hermes_core.json_values import JsonObject
 
 __all__ = ["Message"]
@@ -89,6 +91,14 @@ def answer_message(
     if calls:
         message["tool_calls"] = [call.stored() for call in calls]
     return message
+
+
+def calls_in(message: Message) -> Iterator[tuple[str, str]]:
+    """The names and the arguments (JSON text) of the tool calls of a message."""
+    for call in message.get("tool_calls") or []:
+        function = call.get("function")
+        if function:
+            yield str(function.get("name") or ""), str(function.get("arguments") or "")
 
 
 def result_message(call: ToolCall, result: str) -> Message:

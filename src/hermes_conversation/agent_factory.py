@@ -93,6 +93,7 @@ class ConversationOptions(NamedTuple):
     allow: tuple[str, ...] = ()  # permission rules for this conversation
     instructions: str = ""  # of an API client, for the system prompt
     session_key: str = ""  # of the chat, for plugins
+    has_automatic_title: bool = False
 
 
 class AgentBundle(NamedTuple):

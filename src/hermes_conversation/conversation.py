@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from hermes_agent.events import Failed, TurnStarted
+from hermes_agent.events import Failed, TurnFinished, TurnStarted
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.providers import selection
+from hermes_agent.tools.todo import current_items
 from hermes_conversation import agent_factory, attachments, export
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
+from hermes_conversation.title_writer import TitleWriter
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_core.ids import new_session_id
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.tools.prompter import Prompter
+    from hermes_agent.tools.todo import TodoItem
     from hermes_agent.turn import AnswerHook
     from hermes_conversation.agent_factory import AgentBundle, ConversationOptions
     from hermes_conversation.attachments import Picture
@@ -65,6 +68,7 @@ class Conversation:
         self._bundle: AgentBundle = agent_factory.build_agent(db, asks, options)
         self._title = ""  # applied when the conversation is stored
         self.pictures: list[Picture] = []  # for the next prompt
+        self.titles = TitleWriter(db)
 
     @property
     def agent(self) -> AIAgent:
@@ -113,6 +117,8 @@ class Conversation:
             if self._title and isinstance(event, TurnStarted):
                 self.db.set_session_title(self.session_id, self._title)
                 self._title = ""
+            if isinstance(event, TurnFinished) and self._options.has_automatic_title:
+                self.titles.start(self.agent, text, event)
             yield event
 
     def continue_turn(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
@@ -133,6 +139,10 @@ class Conversation:
         if self.exists:
             self.db.update_session_cwd(self.session_id, str(target))
         return target
+
+    def todo_items(self) -> list[TodoItem]:
+        """The list of steps that the agent keeps."""
+        return current_items(self.agent.conversation_store.everything()) if self.exists else []
 
     # Permissions
 

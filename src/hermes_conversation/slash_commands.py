@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_agent.permissions.grants import check_rule
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import STANDARD_ORIGIN
+from hermes_agent.tools.todo import format_items
 from hermes_conversation import scheduled_jobs
 from hermes_conversation.agent_factory import job_requester
 from hermes_conversation.plugin_commands import provided_commands
@@ -241,6 +242,10 @@ def _columns(rows: list[tuple[str, str]]) -> str:
     return "\n".join(f"{name:{width}}  {about}" for name, about in rows)
 
 
+def _todo(conversation: Conversation, _words: str) -> CommandOutcome:
+    return CommandOutcome(format_items(conversation.todo_items()) or "The todo list is empty.")
+
+
 def _save(conversation: Conversation, words: str) -> CommandOutcome:
     return CommandOutcome(f"Saved to {conversation.save(words)}")
 
@@ -340,6 +345,7 @@ COMMANDS: Final = (
     SlashCommand("model", "show or change the model", _model, "[name]"),
     SlashCommand("memory", "show what is always remembered", _memory, while_busy=True),
     SlashCommand("skills", "list skills", _skills, while_busy=True),
+    SlashCommand("todo", "show the agent's todo list", _todo, while_busy=True),
     SlashCommand("tools", "list tools", _tools, while_busy=True),
     SlashCommand("approve", "allow the pending command", _approve, "[once|session|always [RULE]]",
                  while_busy=True),

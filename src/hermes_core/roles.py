@@ -59,6 +59,7 @@ ROLE_RIGHTS: Final[dict[Role, frozenset[Right]]] = {
 
 TOOL_RIGHTS: Final[dict[str, Right]] = {
     "clarify": Right.QUESTIONS,
+    "todo": Right.QUESTIONS,
     "session_search": Right.CHAT_HISTORY,
     "memory": Right.MEMORY,
     **dict.fromkeys(("read_file", "write_file", "patch", "search_files", "send_file"), Right.FILES),
@@ -72,7 +73,7 @@ COMMAND_RIGHTS: Final[dict[str, Right]] = {
         (
             "new", "reset", "title", "undo", "redo", "retry", "branch", "fork", "compress", "usage",
             "status", "tools", "deny", "stop", "queue", "steer", "help", "start", "whoami",
-            "answer",
+            "answer", "todo",
         ),
         Right.CONVERSE,
     ),

@@ -306,6 +306,7 @@ class LiveSession:
     def _run_agent(self, text: str, ends: list[MessageComplete]) -> None:
         has_begun = False
         self.conversation.agent.on_review = self._announce_review
+        self.conversation.titles.on_title = lambda: self.emit(self.info())
         for event in self.conversation.send(text):
             if isinstance(event, events.TurnFinished):
                 ends.append(completion(event))

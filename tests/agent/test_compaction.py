@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_agent.context.compaction import SUMMARY_HEADING, Compacted, is_due, split
+from hermes_agent.context.carried_facts import SUMMARY_HEADING
+from hermes_agent.context.compaction import Compacted, is_due, split
 from hermes_agent.events import Failed, FailureKind, Notice
 from hermes_agent.providers.openai_compatible import OpenAICompatible
+from hermes_agent.tools.base import Tool
+from hermes_agent.tools.todo import todo_tool
 from support.waiting import act_when
 
 if TYPE_CHECKING:
@@ -99,3 +102,78 @@ def test_only_complete_exchanges_are_kept() -> None:
 def test_compaction_happens_in_time() -> None:
     assert not is_due(60_000, 100_000)
     assert is_due(70_000, 100_000)
+
+
+def write(path: str) -> str:
+    return f"{{calls: [{{name: write_file, arguments: {{path: {path}, content: x}}}}]}}"
+
+
+def file_tool() -> Tool:
+    return Tool("write_file", "Write.", {"type": "object"}, lambda _arguments, _context: "{}")
+
+
+def test_the_summary_request_continues_the_conversation_for_the_cache(scene: Scene) -> None:
+    steps = "steps: [{say: a1}, {say: a2}, {say: a3}, {say: Summed up.}]"
+    provider = OpenAICompatible("m", scene.server(steps).base_url, window=3000)
+    agent = scene.with_providers([provider], file_tool())
+    for number in range(3):
+        list(agent.turn(f"{number} {LONG * 3}"))
+    assert isinstance(agent.compress(), Compacted)
+    last, summary = scene.servers[0].requests[-2:]
+    assert summary["tools"] == last["tools"]
+    assert summary["messages"][: len(last["messages"])] == last["messages"]
+    task = summary["messages"][-1]["content"]
+    for section in ("Goal", "Decisions", "What the user asked for", "Files", "Open steps"):
+        assert f"## {section}\n" in task
+
+
+def test_a_model_that_calls_tools_instead_of_a_summary_gets_a_transcript(scene: Scene) -> None:
+    steps = (
+        f"steps: [{{say: a1}}, {{say: a2}}, {{say: a3}}, {write('no.txt')}, {{say: Summed up.}}]"
+    )
+    provider = OpenAICompatible("m", scene.server(steps).base_url, window=3000)
+    agent = scene.with_providers([provider], file_tool())
+    for number in range(3):
+        list(agent.turn(f"{number} {LONG * 3}"))
+    result = agent.compress()
+    assert isinstance(result, Compacted)
+    assert result.summary == "Summed up."
+    second = scene.servers[0].requests[-1]
+    assert [message["role"] for message in second["messages"]] == ["system", "user"]
+    assert f"[user] 0 {LONG}" in second["messages"][1]["content"]
+    assert not second.get("tools")
+
+
+def test_a_long_conversation_keeps_files_wishes_and_open_steps(scene: Scene) -> None:
+    """150 prompts and answers, compacted twice by a model whose summaries forget everything."""
+    todo = (
+        "{calls: [{name: todo, arguments: {items: [{text: draw the map, status: done}, "
+        "{text: name the islands, status: active}]}}]}"
+    )
+    special = {3: write("maps/north.txt"), 40: todo, 141: write("maps/south.txt")}
+    turns = [[*special.get(number, "").splitlines(), "{say: Fine.}"] for number in range(150)]
+    turns[68].insert(0, "{say: Forgotten.}")
+    answers = [step for turn in turns for step in turn]
+    answers += ["{say: Forgotten again.}", "{say: The last one.}"]
+    server = scene.server(f"steps: [{', '.join(answers)}]")
+    provider = OpenAICompatible("m", server.base_url, window=100_000)
+    agent = scene.with_providers([provider], file_tool(), todo_tool())
+    wishes = ["never use red ink", *(f"wish {number}: {LONG * 3}" for number in range(1, 150))]
+    for text in wishes[:68]:
+        list(agent.turn(text))
+    assert isinstance(agent.compress(), Compacted)
+    for text in wishes[68:]:
+        list(agent.turn(text))
+    again = agent.compress()
+    assert isinstance(again, Compacted)
+    assert again.summary == "Forgotten again."
+    list(agent.turn("what now?"))
+    context = server.requests[-1]["messages"][1]["content"]
+    for needed in ("never use red ink", "maps/north.txt", "maps/south.txt", "name the islands"):
+        assert needed in context
+    assert "draw the map" not in context
+    first_kept = server.requests[-1]["messages"][2]["content"]
+    number = int(first_kept.split(":")[0].removeprefix("wish "))
+    assert f"wish {number - 1}: " in context  # the newest that leave the context
+    assert f"wish {number}: " not in context
+    assert len(scene.db.get_messages(agent.session_id, include_inactive=True)) > 300

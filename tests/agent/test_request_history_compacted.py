@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes_agent.context.compaction import SUMMARY_HEADING, Compacted
+from hermes_agent.context.carried_facts import SUMMARY_HEADING
+from hermes_agent.context.compaction import Compacted
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from support.rendered_history import (
     Messages,

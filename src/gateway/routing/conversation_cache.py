@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_CONVERSATIONS: Final = 128
 CHOSEN_MODEL_KEY: Final = "_chosen_model"
+# Their clients are programs, which name their conversations themselves.
+WITHOUT_TITLES: Final = frozenset({Platform.WEBHOOK, Platform.API_SERVER})
 INSTRUCTIONS_KEY: Final = "_instructions"
 
 
@@ -122,6 +124,7 @@ class ConversationCache:
             send_file=chat.send_file,
             instructions=self._marker(session_id, INSTRUCTIONS_KEY),
             session_key=entry.session_key,
+            has_automatic_title=entry.platform not in WITHOUT_TITLES,
         )
         return Conversation(self._db, self._prompter(entry), options)
 

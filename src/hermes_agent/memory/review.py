@@ -11,7 +11,7 @@ import json
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.context.compaction import SUMMARY_HEADING
+from hermes_agent.context.carried_facts import SUMMARY_HEADING
 from hermes_agent.events import Failed, ToolFinished
 from hermes_agent.messages import ModelRequest, answer_message, result_message
 from hermes_agent.providers.completion import complete

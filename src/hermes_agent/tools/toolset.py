@@ -11,6 +11,7 @@ from hermes_agent.tools.memory import memory_tool, session_search_tool
 from hermes_agent.tools.patch import patch_tool
 from hermes_agent.tools.search_files import search_tool
 from hermes_agent.tools.terminal import terminal_tools
+from hermes_agent.tools.todo import todo_tool
 
 if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
@@ -68,4 +69,5 @@ def standard_tools(
         memory_tool(memory),
         *results,
         clarify_tool(),
+        todo_tool(),
     ]

@@ -58,6 +58,7 @@ def _open(peer: Dispatcher, params: RpcParams, session_id: str | None) -> Opened
         cwd,
         mode=as_rpc(lambda: parse_mode(params.mode)) if params.mode else None,
         allow=as_rpc(lambda: parse_rules(params.allow)),
+        has_automatic_title=True,
     )
     opened = open_session(peer, options)
     live = peer.hub.live(opened.session_id)

@@ -77,6 +77,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
             arguments.source,
             mode=arguments.mode,
             allow=tuple(check_rule(rule) for rule in arguments.allow),
+            has_automatic_title=question is None,
         )
         offer.require_model(options.model, out)
         conversation = Conversation(db, prompter, options)

@@ -195,6 +195,13 @@ MODELS_SETTINGS: Final = (
         maximum=604800,
     ),
     Setting(
+        "agent.automatic_titles",
+        "bool",
+        True,
+        "Whether the model writes a title for a new conversation after the first answer; a title "
+        "of yours is never replaced.",
+    ),
+    Setting(
         "memory.review_turns",
         "int",
         10,
