@@ -106,12 +106,21 @@ class Toolbox:
         self._tools = {tool.name: tool for tool in tools}
 
     def schemas(self) -> list[ToolSchema]:
-        """The schemas for the model."""
-        return self._schemas
+        """The schemas for the model, of the tools that are offered now."""
+        offered = tuple(name for name, is_offered in self._conditions if is_offered())
+        return self._schemas if not offered else [*self._schemas, *map(self._schema, offered)]
+
+    def _schema(self, name: str) -> ToolSchema:
+        return self._tools[name].schema()
+
+    @cached_property
+    def _conditions(self) -> list[tuple[str, Callable[[], bool]]]:
+        tools = self._tools.values()
+        return [(tool.name, tool.is_offered) for tool in tools if tool.is_offered is not None]
 
     @cached_property
     def _schemas(self) -> list[ToolSchema]:
-        return [tool.schema() for tool in self._tools.values()]
+        return [tool.schema() for tool in self._tools.values() if tool.is_offered is None]
 
     @cached_property
     def schema_tokens(self) -> int:

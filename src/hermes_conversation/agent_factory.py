@@ -22,9 +22,11 @@ from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import Toolbox
 from hermes_agent.tools.delegate import EXCLUDED_TOOLS, TaskDelegation
 from hermes_agent.tools.jobs import Jobs
+from hermes_agent.tools.plan import plan_tool, with_plan_note
 from hermes_agent.tools.schedule import SCHEDULE_TOOL, schedule_tool
 from hermes_agent.tools.send_file import send_file_tool
 from hermes_agent.tools.toolset import standard_tools
+from hermes_agent.tools.web.tools import WebTools
 from hermes_agent.turn_deadline import TurnLimits
 from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
@@ -139,10 +141,15 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     jobs, memory = Jobs(environment_without_secrets(), hosts), conversation_memory(db, options)
     may_extend = may(role, Right.EXTENSIONS)
     extensions = Extensions.load(config, cwd) if may_extend else Extensions([], None, cwd)
+    web = WebTools.of_settings(settings)
     approvals = Approvals(
         _approval_mode(options, settings),
         is_sandboxed=find_sandbox().is_available,
-        call_reviews={**extensions.reviews(), SCHEDULE_TOOL: schedule_review(role)},
+        call_reviews={
+            **extensions.reviews(),
+            **web.reviews(lambda: approvals.mode == "plan"),
+            SCHEDULE_TOOL: schedule_review(role),
+        },
         # What the owner always allows is for the owner's conversations.
         grants=_kept_grants(db, options) if may(role, Right.APPROVE) else Grants(None),
         has_allowed_hosts=bool(hosts) and find_sandbox().name == "bubblewrap",
@@ -154,7 +161,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     shared: dict[str, Any] = {
         "platform": options.platform,
         "cwd": cwd,
-        "announce": notify_plugins,
+        "announce": with_plan_note(notify_plugins, approvals),
         "plugins": turn_plugins(),
         "guard": guard,
         "limits": TurnLimits(
@@ -192,7 +199,8 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         own.append(schedule_tool(PersonsJobs(db, job_requester(options))))
     if options.send_file is not None:
         own.append(send_file_tool(limits, options.send_file))
-    own = tools_of_role(role, [*own, *extensions.tools(), delegate])
+    own.append(plan_tool(approvals))
+    own = tools_of_role(role, [*own, *web.tools(), *extensions.tools(), delegate])
     agent_tools = with_plugins(own) if may_extend else AgentTools(own, {})
     tools, provider = Toolbox(agent_tools.tools), build_provider()
 

@@ -219,7 +219,7 @@ class Conversation:
     def use_model(self, name: str) -> str:
         """Switch to another model; return its name. Prompts for a missing API key."""
         self._require_key(name)
-        options = self._options._replace(model=name)
+        options = self._options._replace(model=name, mode=self.mode)
         bundle = agent_factory.build_agent(
             self.db, self._prompter, options._replace(session_id=self.session_id)
         )

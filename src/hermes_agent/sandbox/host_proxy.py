@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import shutil
 import tempfile
 import threading
@@ -18,15 +17,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from hermes_core.public_addresses import is_public
+
 DROPPED_HEADERS: Final = ("proxy-", "connection:", "keep-alive:")
 MAX_HEAD_BYTES: Final = 64 * 1024
 HEAD_SECONDS: Final = 30.0
 CONNECT_SECONDS: Final = 20.0
-# Addresses that end with an IPv4 address: of a translator, and the oldest notation.
-EMBEDDING_NETWORKS: Final = (
-    ipaddress.IPv6Network("64:ff9b::/96"),
-    ipaddress.IPv6Network("::/96"),
-)
 CHUNK_BYTES: Final = 64 * 1024
 START_SECONDS: Final = 10.0
 REFUSED: Final = "{host} is not in agent.allowed_hosts"
@@ -206,20 +202,6 @@ async def _public_address(host: str, port: int) -> str | None:
         (item for item in addresses if item == literal or is_public(item)),
         None,
     )
-
-
-def is_public(address: str) -> bool:
-    """Whether an address is in the public network, also by an IPv4 address inside of it."""
-    found = ipaddress.ip_address(address)
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.is_site_local:
-            return False
-        inner = found.ipv4_mapped or found.sixtofour
-        if inner is None and any(found in network for network in EMBEDDING_NETWORKS):
-            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_public(str(inner))
-    return found.is_global and not found.is_multicast
 
 
 async def _refuse(writer: asyncio.StreamWriter, reason: str) -> None:

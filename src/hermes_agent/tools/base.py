@@ -46,6 +46,7 @@ class Tool(NamedTuple):
     parameters: JsonObject
     run: Callable[[JsonObject, ToolContext], str]
     is_parallel: bool = True  # whether several calls may run at the same time
+    is_offered: Callable[[], bool] | None = None  # whether the model sees it now; None: always
 
     def schema(self) -> ToolSchema:
         """The schema for the model."""

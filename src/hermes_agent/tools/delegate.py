@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_agent.events import ToolStarted, TurnEnd, TurnFinished
 from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema
 from hermes_agent.tools.base import Tool, success
+from hermes_agent.tools.plan import PLAN_TOOL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
 
 MAX_TASKS: Final = 3
-EXCLUDED_TOOLS: Final = frozenset({"delegate_task", "clarify", "memory", "schedule", "send_file"})
+EXCLUDED_TOOLS: Final = frozenset(
+    {"delegate_task", "clarify", "memory", "schedule", "send_file", "todo", PLAN_TOOL}
+)
 ROLE: Final = "sub-agent"
 
 
@@ -56,8 +59,8 @@ class TaskDelegation:
         item = schema("goal", goal=parameter("string"), context=parameter("string"))
         return Tool(
             "delegate_task",
-            "Let sub-agents do up to 3 independent tasks at the same time. They see only what "
-            "you write here, and answer with a report.",
+            "Let sub-agents do up to 3 independent tasks at once. They see only what you write "
+            "here, and answer with a report.",
             schema("tasks", tasks=parameter("array", items=item)),
             reporting_errors(self._run),
             is_parallel=False,

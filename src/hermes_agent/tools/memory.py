@@ -41,8 +41,8 @@ def memory_tool(files: MemoryFiles) -> Tool:
     """The tool that keeps facts."""
     return Tool(
         "memory",
-        "Facts kept across sessions: target memory (work, environment) or user (the person). "
-        "Keep them short; they are included in every prompt.",
+        "Facts for later sessions: target memory (work, environment) or user (the person). "
+        "Keep them short: every prompt includes them.",
         schema(
             "action",
             action=parameter("string", enum=list(ACTIONS)),

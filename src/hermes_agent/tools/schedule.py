@@ -29,10 +29,8 @@ SCHEDULE_TOOL: Final = "schedule"
 OWN_REMINDER: Final = "own-reminder"  # the key of a finding that the person may approve
 ACTIONS: Final = ("list", "add", "remind", "remove")
 DESCRIPTION: Final = (
-    "Set reminders and scheduled jobs for the user. `remind` sends a text at a time, `add` runs a "
-    "prompt as a task of its own and sends the answer, `list` shows them, `remove` deletes one. "
-    "Schedules: 'in 20 minutes', 'tomorrow 9:00', 'every weekday 8:00', 'every 2 hours', "
-    "'2026-12-24 18:00', '0 8 * * 1-5'."
+    "Reminders and jobs of the user: `remind` sends a text, `add` runs a prompt and sends the "
+    "answer. Schedules: 'in 20 minutes', 'tomorrow 9:00', 'every weekday 8:00', '0 8 * * 1-5'."
 )
 MAX_NUMBER: Final = 2**62
 
@@ -58,9 +56,9 @@ def schedule_tool(jobs: SchedulesJobs) -> Tool:
         schema(
             "action",
             action=parameter("string", enum=list(ACTIONS)),
-            schedule=parameter("string", "when, for add and remind"),
-            text=parameter("string", "the prompt, or the text of the reminder"),
-            number=parameter("integer", "of the job, for remove"),
+            schedule=parameter("string"),
+            text=parameter("string", "prompt or reminder"),
+            number=parameter("integer", "to remove"),
         ),
         reporting_errors(lambda arguments, _context: _run(jobs, arguments)),
         is_parallel=False,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TODO_TOOL: Final = "todo"
 PENDING, ACTIVE, DONE = STATUSES = ("pending", "active", "done")
 SIGNS: Final = {PENDING: "☐", ACTIVE: "▶", DONE: "☑"}
+MARKS: Final = {"[": PENDING, "[ ": PENDING, "[>": ACTIVE, "[x": DONE, "[X": DONE}
 MAX_ITEMS: Final = 50
 MAX_CHARACTERS: Final = 300
 
@@ -41,19 +42,11 @@ class TodoItem(NamedTuple):
 
 def todo_tool() -> Tool:
     """The tool."""
-    item: JsonObject = {
-        "type": "object",
-        "properties": {
-            "text": {"type": "string"},
-            "status": {"type": "string", "enum": list(STATUSES)},
-        },
-        "required": ["text"],
-    }
     return Tool(
         TODO_TOOL,
-        "Keep the list of steps of a task with several: pass the whole list at the start and "
-        "whenever a step is done. The user sees it.",
-        schema("items", items=parameter("array", items=item)),
+        "Keep the steps of a longer task; the user sees them. Pass all of them each time: "
+        "'[x] done', '[>] now', '[ ] later'.",
+        schema("items", items=parameter("array", items={"type": "string"})),
         reporting_errors(_set_items),
         is_parallel=False,
     )
@@ -72,7 +65,9 @@ def _set_items(arguments: JsonObject, _context: ToolContext) -> str:
 
 def _parse_item(given: JsonValue) -> TodoItem:
     if isinstance(given, str):
-        given = {"text": given}
+        mark, _, rest = given.partition("] ")
+        marked = MARKS.get(mark.strip())
+        given = {"text": given} if marked is None else {"text": rest, "status": marked}
     text = given.get("text") if isinstance(given, dict) else None
     if not isinstance(given, dict) or not isinstance(text, str) or not text.strip():
         raise ToolError("Each item needs a `text`.")
@@ -85,9 +80,10 @@ def _parse_item(given: JsonValue) -> TodoItem:
 def parse_call(arguments: str) -> list[TodoItem] | None:
     """The list of a call; None if its arguments are not valid."""
     try:
-        document = json.loads(arguments)
-        return [_parse_item(each) for each in document["items"]]
-    except (ValueError, KeyError, TypeError, ToolError):
+        document: JsonValue = json.loads(arguments)
+        items = document.get("items") if isinstance(document, dict) else None
+        return [_parse_item(each) for each in items] if isinstance(items, list) else None
+    except (ValueError, ToolError):
         return None
 
 

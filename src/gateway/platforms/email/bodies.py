@@ -10,7 +10,7 @@ from email.header import decode_header
 from email.message import Message
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from gateway.platforms.email.html_text import html_to_text
+from hermes_core.html_text import html_to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -70,6 +70,22 @@ MODELS_SETTINGS: Final = (
         secret_variable="OPENROUTER_API_KEY",
     ),
     Setting(
+        "keys.brave",
+        "str",
+        "",
+        "API key of Brave Search, for web.search.",
+        secret=True,
+        secret_variable="BRAVE_API_KEY",
+    ),
+    Setting(
+        "keys.tavily",
+        "str",
+        "",
+        "API key of Tavily, for web.search.",
+        secret=True,
+        secret_variable="TAVILY_API_KEY",
+    ),
+    Setting(
         "keys.telegram",
         "str",
         "",
@@ -193,6 +209,30 @@ MODELS_SETTINGS: Final = (
         "asked does not count.",
         minimum=0,
         maximum=604800,
+    ),
+    Setting(
+        "web.search",
+        "choice",
+        "none",
+        "Search service of the tool web_search: your SearXNG server (web.search_url), Brave "
+        "(keys.brave) or Tavily (keys.tavily).",
+        choices=("none", "searxng", "brave", "tavily"),
+        only_by_hand=True,
+    ),
+    Setting(
+        "web.search_url",
+        "str",
+        "",
+        "URL of your SearXNG server, or another address of the search service.",
+        only_by_hand=True,
+    ),
+    Setting(
+        "web.private_hosts",
+        "list",
+        (),
+        "Hosts on this machine or in your network that web_fetch may read, e.g. wiki.lan or "
+        "localhost.",
+        only_by_hand=True,
     ),
     Setting(
         "agent.automatic_titles",

@@ -1,4 +1,4 @@
-"""HTML of messages as plain text: paragraphs, lists, links and quotations stay recognizable.
+"""HTML as plain text: paragraphs, headings, lists, links and quotations stay recognizable.
 
 Whatever was sent, the time is proportional to its length: the parser of the standard library reads
 the rest of a document again for every `<` of a tag or comment that does not end.
@@ -17,6 +17,7 @@ HIDDEN: Final = "hidden"
 QUOTE: Final = "quote"
 MAX_DEPTH: Final = 10  # of quotations
 MAX_HTML_CHARS: Final = 500_000
+MAX_PAGE_CHARS: Final = 3_000_000
 VOID_TAGS: Final = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
 )
@@ -24,20 +25,31 @@ HIDDEN_TAGS: Final = frozenset({"head", "script", "style", "template", "title", 
 PARAGRAPH_TAGS: Final = frozenset(
     {"p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table", "blockquote", "pre"}
 )
+HEADING_TAGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+AROUND_TAGS: Final = frozenset(
+    {"nav", "aside", "footer", "form", "button", "select", "svg", "dialog"}
+)
 LINE_TAGS: Final = frozenset({"div", "li", "tr", "section", "article", "header", "footer", "dt"})
 QUOTE_CLASSES: Final = ("gmail_quote", "yahoo_quoted", "moz-cite-prefix", "protonmail_quote")
 HIDDEN_STYLE: Final = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+MAIN_PART: Final = re.compile(r"<main\b[^<>]*>.*?(?:</main>|\Z)", re.DOTALL | re.IGNORECASE)
+TITLE: Final = re.compile(r"<title\b[^<>]*>([^<]*)</title>", re.IGNORECASE)
 TAG: Final = re.compile(r"<[^<>]*>")
 COMMENT: Final = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 LONG_TAG: Final = re.compile(r"<[^<>]{2000,}>")  # e.g. an embedded picture
 UNFINISHED_TAG: Final = re.compile(r"<(?![^<>]*>)")
 
 
-def html_to_text(html: str) -> str:
-    """The text of an HTML document; a very long one is cut."""
-    html = LONG_TAG.sub("", COMMENT.sub("", html[:MAX_HTML_CHARS]))
+def html_to_text(html: str, *, is_page: bool = False) -> str:
+    """The text of an HTML document; a very long one is cut.
+
+    Of a web page, navigation is left out, and everything around the main part if it has one.
+    """
+    html = LONG_TAG.sub("", COMMENT.sub("", html[: MAX_PAGE_CHARS if is_page else MAX_HTML_CHARS]))
     html = UNFINISHED_TAG.sub("&lt;", html)
-    parser = TextExtractor()
+    if is_page:
+        html = max(MAIN_PART.findall(html), key=len, default=html)
+    parser = TextExtractor(is_page=is_page)
     try:
         parser.feed(html)
         parser.close()
@@ -46,11 +58,18 @@ def html_to_text(html: str) -> str:
     return parser.text()
 
 
+def html_title(html: str) -> str:
+    """The title of an HTML document; empty if it has none."""
+    found = TITLE.search(html[:MAX_HTML_CHARS])
+    return " ".join(unescape(found[1]).split()) if found else ""
+
+
 class TextExtractor(HTMLParser):
     """Collects the lines of a document; quoted lines start with `>`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_page: bool = False) -> None:
         super().__init__(convert_charrefs=True)
+        self._is_page = is_page
         self._lines: list[str] = []
         self._line = ""
         self._open: list[tuple[str, str]] = []  # tags, and what each of them changes
@@ -74,10 +93,12 @@ class TextExtractor(HTMLParser):
             return
         if tag in LINE_TAGS | PARAGRAPH_TAGS:
             self._start_block(tag)
-        effect = _effect(tag, attributes)
+        effect = HIDDEN if self._is_page and tag in AROUND_TAGS else _effect(tag, attributes)
         self._open.append((tag, effect))
         self._open_tags[tag] += 1
         self._effects[effect] += 1
+        if self._is_page and tag in HEADING_TAGS:
+            self._line = "#" * int(tag[1]) + " "
         if tag == "li":
             self._line = "- "
         elif tag == "a" and not self._is_hidden:
