@@ -40,6 +40,7 @@ from hermes_core.isolate import Step, attempt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.context.profiles import AgentProfile
     from hermes_agent.events import Event, Reply, TurnOutcome
@@ -117,9 +118,11 @@ class AIAgent:
         build_profile: Callable[[int], AgentProfile] | None = None,
         review_turns: int = 0,
         limits: TurnLimits = DEFAULT_LIMITS,
+        checkpoints: TurnCheckpoints | None = None,
         **fields: Any,
     ) -> None:
         self._limits = limits
+        self._checkpoints = checkpoints
         self.session_id = session_id or new_session_id(store.clock)
         self.platform = platform
         self.cwd = cwd or Path.cwd()
@@ -235,6 +238,8 @@ class AIAgent:
         dependencies = self._dependencies(hooks, deadline)._replace(on_answer=on_answer)
         turn = Turn(turn_id, dependencies, lease)
         self._is_running = True
+        if self._checkpoints is not None:
+            self._checkpoints.begin(self._last_prompt)
         try:
             with renewing_lease(later, turn.renew_lease, self._lose_turn), deadline.watching():
                 yield from self._warn()
@@ -252,11 +257,13 @@ class AIAgent:
                     yield from self._compact_if_due(last_usage)
         finally:
             self._is_running = False
+            notices = [] if self._checkpoints is None else self._checkpoints.finish()
             turn.release_lease()
             is_complete = finished is not None and finished.end is TurnEnd.COMPLETE
             is_stopped = finished is None or finished.end is TurnEnd.INTERRUPTED
             hooks.turn_ended(completed=is_complete, interrupted=is_stopped)
             self.has_announced_end = True
+        yield from map(Notice, notices)
         if finished is not None:
             if is_complete:
                 self._reviews.after_turn(turn, self._review_dependencies(hooks))
@@ -274,6 +281,10 @@ class AIAgent:
         if is_new:
             hooks.session_started()
         return is_new, store.acquire_turn(holder), None
+
+    def _last_prompt(self) -> tuple[str, int]:
+        """The session ID and the row of the last prompt, for the checkpoint of a turn."""
+        return self.session_id, max(self._store.edits.prompt_ids(self.session_id), default=0)
 
     def _warn(self) -> Iterator[Event]:
         """Yield the warning about a small context window, once."""

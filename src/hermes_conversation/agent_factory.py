@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import hermes_plugin_host
 from hermes_agent import toolbox
 from hermes_agent.agent import AIAgent
+from hermes_agent.checkpoints.limits import CheckpointLimits
+from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt, with_instructions
 from hermes_agent.memory.files import MemoryFiles
@@ -202,6 +204,8 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     own.append(plan_tool(approvals))
     own = tools_of_role(role, [*own, *web.tools(), *extensions.tools(), delegate])
     agent_tools = with_plugins(own) if may_extend else AgentTools(own, {})
+    checkpoints = TurnCheckpoints(CheckpointLimits.of(settings), approvals.only_reads)
+    agent_tools = agent_tools._replace(tools=[checkpoints.wrap(each) for each in agent_tools.tools])
     tools, provider = Toolbox(agent_tools.tools), build_provider()
 
     def build_profile(window: int) -> AgentProfile:
@@ -224,6 +228,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         build_profile=build_profile,
         review_turns=0 if memory is None else settings.get_int("memory.review_turns"),
         prompter=prompter_of_role(role, asks),
+        checkpoints=checkpoints,
         **shared,
     )
     is_chat = options.chat is not None or bool(options.session_key)

@@ -37,6 +37,8 @@
         IllegalChangeError       the change is not allowed in the conversation's state
         NotSavedError            neither the database nor the journal accepted the data
       AgentDatabaseError         the database of another agent cannot be read
+      CheckpointError            a checkpoint of a folder cannot be taken or restored
+        FolderTooLargeError      the folder is beyond the limits of checkpoints
 
 An error message says what happened and what to do; `exit_code` is the exit status of the
 command line.
@@ -204,3 +206,11 @@ class NotSavedError(StoreError):
 
 class AgentDatabaseError(HermesError):
     """The database of another agent cannot be read."""
+
+
+class CheckpointError(HermesError):
+    """A checkpoint of a folder cannot be taken or restored."""
+
+
+class FolderTooLargeError(CheckpointError):
+    """The folder is beyond the limits of checkpoints."""

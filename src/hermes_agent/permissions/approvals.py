@@ -213,6 +213,11 @@ class Approvals:
         shown = text if folder == caller.workspace else f"cd {folder} && {text}"
         return self._verdict(review, shown, caller, folder)
 
+    def only_reads(self, command: str, context: ToolContext) -> bool:
+        """Whether a command is known to change nothing."""
+        paths = self._context(Caller(context.session_id, context.turn_id, context.cwd), context.cwd)
+        return CommandReviewer(paths).review(command).only_reads
+
     def write(self, tool: str, path: str, caller: Caller) -> Verdict:
         """Whether a file may be written."""
         target = str(caller.workspace / _home(Path(path)))

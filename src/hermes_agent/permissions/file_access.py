@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import threading
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -69,6 +70,18 @@ class FileAccess:
         if any(real.is_relative_to(hidden) for hidden in self._hidden()):
             return True
         return self._is_linked(real)
+
+    def hidden_below(self, folder: Path) -> list[Path]:
+        """The hidden files and folders below a real folder, unless it is below one itself."""
+        return [path for path in self._hidden() if path != folder and path.is_relative_to(folder)]
+
+    def is_hidden_identity(self, facts: os.stat_result) -> bool:
+        """Whether a file with several names is another name of a hidden one."""
+        return (facts.st_dev, facts.st_ino) in self._hidden_identities
+
+    @cached_property
+    def _hidden_identities(self) -> frozenset[tuple[int, int]]:
+        return frozenset(self._identities())
 
     def _hidden(self) -> list[Path]:
         credentials = credential_paths(self._home)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from hermes_core.config.definitions.checkpoints import CHECKPOINT_SETTINGS
 from hermes_core.config.definitions.gateway import GATEWAY_SETTINGS
 from hermes_core.config.definitions.interfaces import INTERFACES_SETTINGS
 from hermes_core.config.definitions.models import MODELS_SETTINGS
@@ -22,6 +23,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     *MODELS_SETTINGS,
     *GATEWAY_SETTINGS,
     *INTERFACES_SETTINGS,
+    *CHECKPOINT_SETTINGS,
 )
 
 BLOCKS: Final[dict[str, str]] = {

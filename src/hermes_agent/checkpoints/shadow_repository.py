@@ -1,0 +1,283 @@
+"""A git repository in HERMES_HOME with the states of one folder.
+
+Every method that writes is called while the repository's lock is held, so a lock file of git
+that is found then was left by a process that was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import stat
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_agent.checkpoints.git_process import GitProcess
+from hermes_agent.checkpoints.limits import DEFAULT_EXCLUDES
+from hermes_agent.checkpoints.records import Checkpoint
+from hermes_core.errors import CheckpointError, FolderTooLargeError
+from hermes_core.paths import FILE_MODE, private_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from hermes_agent.checkpoints.folder_files import FolderFiles
+    from hermes_agent.checkpoints.git_process import BlobReader
+
+log = logging.getLogger(__name__)
+
+REFS: Final = "refs/hermes/"
+NO_OBJECT: Final = "0" * 40
+# Settings of the repository. Contents are stored byte for byte: no attribute of the folder
+# converts them.
+CONFIG: Final = """\
+[core]
+\trepositoryformatversion = 0
+\tbare = false
+\tfilemode = true
+\tsymlinks = true
+\tignorecase = false
+\tautocrlf = false
+\tsafecrlf = false
+\tprecomposeunicode = false
+\tprotectNTFS = false
+\tprotectHFS = false
+\thooksPath = /dev/null
+\texcludesFile = /dev/null
+\tattributesFile = /dev/null
+\tfsmonitor = false
+\tlogAllRefUpdates = false
+\tlooseCompression = 1
+\tquotePath = false
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[diff]
+\trenames = false
+"""
+ATTRIBUTES: Final = "* -text !eol -ident !filter !working-tree-encoding !diff !merge\n"
+HEAD: Final = "ref: refs/heads/none\n"
+COMPARED_INDEX: Final = "compared-index"
+MAX_UNREADABLE: Final = 20  # files that git refuses before a snapshot fails
+UNPROCESSED: Final = "fatal: Unable to process path "
+
+
+class FileState(NamedTuple):
+    """A file in a tree: its mode of git, and the ID of its content."""
+
+    mode: str
+    blob: str
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link; its content is the target."""
+        return self.mode == "120000"
+
+    @property
+    def is_executable(self) -> bool:
+        """Whether its owner may execute it."""
+        return self.mode == "100755"
+
+
+class Snapshot(NamedTuple):
+    """The state of a folder: a tree, and the permissions of its files."""
+
+    tree: str
+    modes: Mapping[bytes, int]
+
+
+class ShadowRepository:
+    """The stored states of a folder."""
+
+    def __init__(self, program: str, git_folder: Path, folder: Path) -> None:
+        self._git_folder = git_folder
+        self._git = GitProcess(program, git_folder, folder)
+
+    def prepare(self, excludes: Iterable[str]) -> None:
+        """Create the repository, complete an interrupted creation, remove stale lock files."""
+        root = self._git_folder
+        for name in ("objects", "refs", "info"):
+            private_folder(root / name)
+        _write(root / "config", CONFIG)
+        _write(root / "info" / "attributes", ATTRIBUTES)
+        _write(root / "info" / "exclude", "\n".join((*DEFAULT_EXCLUDES, *excludes)) + "\n")
+        _write(root / "HEAD", HEAD)
+        for name in ("index.lock", f"{COMPARED_INDEX}.lock", "packed-refs.lock"):
+            (root / name).unlink(missing_ok=True)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the repository was created."""
+        return (self._git_folder / "HEAD").exists()
+
+    # Snapshots
+
+    def take_snapshot(self, files: FolderFiles, *, only_known: bool = False) -> Snapshot:
+        """Store the state of the folder; *only_known* leaves new files out."""
+        index = self._git_folder / "index"
+        try:
+            return self._take_snapshot(files, only_known=only_known)
+        except FolderTooLargeError:
+            raise
+        except CheckpointError as error:
+            if not index.exists():
+                raise
+            log.warning("checkpoint failed, the folder is read again: %s", error)
+        index.unlink()  # it may be damaged
+        return self._take_snapshot(files, only_known=False)
+
+    def _take_snapshot(self, files: FolderFiles, *, only_known: bool) -> Snapshot:
+        contents = files.listed(self._git, only_known=only_known)
+        if contents.dropped:
+            lines = b"".join(
+                b"0 %b\t%b\0" % (NO_OBJECT.encode(), path) for path in contents.dropped
+            )
+            self._git.run_in_folder("update-index", "-z", "--index-info", data=lines)
+        paths = contents.paths
+        for _ in range(MAX_UNREADABLE):
+            refused = self._update_index(paths)
+            if refused is None:
+                break
+            paths = [path for path in paths if path != refused]
+        tree = self._git.run("write-tree").decode().strip()
+        return Snapshot(tree, contents.modes)
+
+    def _update_index(self, paths: list[bytes]) -> bytes | None:
+        """Store files; returns one that git cannot read, after which nothing is stored."""
+        data = b"".join(path + b"\0" for path in paths)
+        options = ("--add", "--remove", "--replace", "-z", "--stdin")
+        try:
+            self._git.run_in_folder("update-index", *options, data=data)
+        except CheckpointError as error:
+            _, is_found, rest = str(error).partition(UNPROCESSED)
+            refused = os.fsencode(rest)
+            if not is_found or refused not in paths:
+                raise
+            return refused
+        return None
+
+    # Records
+
+    def write(self, record: Checkpoint) -> None:
+        """Store a record in one step; a closed one replaces the open one with its number."""
+        ref = f"{REFS}{record.number:09}"
+        arguments = [record.after, "-p", ref] if record.after else [record.before]
+        commit = self._git.run("commit-tree", *arguments, data=record.encoded()).decode().strip()
+        (self._git_folder / f"{ref}.lock").unlink(missing_ok=True)
+        self._git.run("update-ref", ref, commit)
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove records; their contents stay until `reclaim`."""
+        lines = "".join(f"delete {REFS}{number:09}\n" for number in numbers)
+        if lines:
+            for lock in (self._git_folder / REFS).glob("*.lock"):
+                lock.unlink(missing_ok=True)
+            self._git.run("update-ref", "--stdin", data=lines.encode())
+
+    def records(self) -> list[Checkpoint]:
+        """All records, oldest first."""
+        output = self._git.run("for-each-ref", "--format=%(contents)", REFS)
+        parsed = (Checkpoint.parse(line) for line in output.splitlines() if line)
+        return sorted((each for each in parsed if each is not None), key=lambda each: each.number)
+
+    # Trees
+
+    def states(self, tree: str) -> dict[bytes, FileState]:
+        """The files of a tree."""
+        found = {}
+        for record in self._git.run("ls-tree", "-rz", tree).split(b"\0"):
+            head, _, path = record.partition(b"\t")
+            fields = head.decode().split()
+            if len(fields) == 3 and fields[1] == "blob":
+                found[path] = FileState(fields[0], fields[2])
+        return found
+
+    def changed_paths(self, before: str, after: str) -> list[bytes]:
+        """The paths that differ between two trees."""
+        options = ("-r", "-z", "--no-renames", "--name-only")
+        output = self._git.run("diff-tree", *options, before, after)
+        return [path for path in output.split(b"\0") if path]
+
+    def diff(
+        self, before: Mapping[bytes, FileState], after: Mapping[bytes, FileState], limit: int
+    ) -> str:
+        """The differences of two sets of files as a unified diff."""
+        trees = self._tree_of(before), self._tree_of(after)
+        options = ("-r", "-p", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+        output = self._git.run("diff-tree", *options, *trees)
+        text = output[:limit].decode("utf-8", errors="replace")
+        cut = len(output) - limit
+        return text if cut <= 0 else f"{text}\n[… {cut:,} bytes cut …]\n"
+
+    def _tree_of(self, states: Mapping[bytes, FileState]) -> str:
+        (self._git_folder / COMPARED_INDEX).unlink(missing_ok=True)
+        if not states:
+            return self._git.run("mktree").decode().strip()
+        lines = b"".join(
+            f"{state.mode} {state.blob}\t".encode() + path + b"\0" for path, state in states.items()
+        )
+        index = COMPARED_INDEX
+        self._git.run("update-index", "-z", "--index-info", data=lines, index=index)
+        return self._git.run("write-tree", index=index).decode().strip()
+
+    def contents(self) -> contextlib.AbstractContextManager[BlobReader]:
+        """A reader of stored file contents."""
+        return self._git.contents()
+
+    # Space
+
+    def size(self) -> int:
+        """The bytes on disk."""
+        return sum(
+            _file_size(f"{folder}/{name}")
+            for folder, _, names in os.walk(self._git_folder)
+            for name in names
+        )
+
+    def reclaim(self) -> None:
+        """Delete contents that no record uses, pack the others if there is space for a copy."""
+        for leftover in (self._git_folder / "objects").rglob("tmp_*"):
+            _remove(leftover)
+        self._git.run("prune", "--expire=now")
+        free = shutil.disk_usage(self._git_folder).free
+        if self._loose_count() > MAX_LOOSE and free > 2 * self.size():
+            self._git.run("repack", "-adq")
+            self._git.run("prune-packed", "-q")
+            self._git.run("pack-refs", "--all")
+
+    def _loose_count(self) -> int:
+        fields = self._git.run("count-objects").split()
+        return int(fields[0]) if fields else 0
+
+
+MAX_LOOSE: Final = 2_000
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a private file in one step, if it differs."""
+    with contextlib.suppress(OSError):
+        if path.read_text("utf-8") == text:
+            return
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    temporary.replace(path)
+
+
+def _file_size(path: str) -> int:
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return 0
+    return facts.st_size if stat.S_ISREG(facts.st_mode) else 0
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,141 @@
+"""The checkpoint of a turn: taken before its first change, closed at its end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from hermes_agent.checkpoints.archive import NO_GIT, CheckpointArchive, checkpoints_path
+from hermes_agent.checkpoints.cleanup import CheckpointCleanup
+from hermes_agent.checkpoints.git_process import find_git
+from hermes_agent.checkpoints.records import TURN, Checkpoint
+from hermes_core.errors import FolderTooLargeError
+from hermes_core.isolate import Step, attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from hermes_agent.checkpoints.limits import CheckpointLimits
+    from hermes_agent.checkpoints.store import CheckpointStore, OpenCheckpoint
+    from hermes_agent.tools.base import Tool, ToolContext
+    from hermes_core.json_values import JsonObject
+
+    # Whether a command is known to change nothing.
+    OnlyReads = Callable[[str, ToolContext], bool]
+
+# Tools that change no file of the working folder. All others count as changing it: those of
+# MCP servers and plugins may.
+READING_TOOLS: Final = frozenset(
+    {"read_file", "search_files", "session_search", "clarify", "memory", "process", "schedule",
+     "send_file", "delegate_task"}
+)  # fmt: skip
+PROGRESS_SECONDS: Final = 1.0
+FAILED: Final = "No checkpoint was kept, so changes of this turn cannot be taken back: {error}"
+
+
+class TurnCheckpoints:
+    """Takes the checkpoints of one conversation; sub-agents work in the turn they belong to."""
+
+    def __init__(self, limits: CheckpointLimits, only_reads: OnlyReads) -> None:
+        self._only_reads = only_reads
+        self._archive: CheckpointArchive | None = None
+        self._cleanup: CheckpointCleanup | None = None
+        self._lock = threading.Lock()
+        self._identify: Callable[[], tuple[str, int]] | None = None
+        self._is_taken = False  # or refused, in this turn
+        self._opened: tuple[CheckpointStore, OpenCheckpoint] | None = None
+        self._notices: list[str] = []
+        self._refused: set[Path] = set()
+        program = find_git() if limits.is_enabled else None
+        if program is not None:
+            self._archive = CheckpointArchive(checkpoints_path(), limits, program)
+            self._cleanup = CheckpointCleanup(self._archive)
+
+    def begin(self, identify: Callable[[], tuple[str, int]]) -> None:
+        """Start a turn; *identify* returns the session ID and the ID of the last prompt."""
+        with self._lock:
+            self._identify, self._is_taken = identify, False
+
+    def finish(self) -> list[str]:
+        """Close the checkpoint of the turn; returns notices for the user."""
+        with self._lock:
+            opened, self._opened, self._identify = self._opened, None, None
+            if opened is not None:
+                attempt(Step("close the checkpoint", lambda: self._close(*opened)))
+            notices, self._notices = self._notices, []
+        return notices
+
+    def _close(self, store: CheckpointStore, opened: OpenCheckpoint) -> None:
+        record = store.finish(opened, time.time())
+        if record is not None and self._cleanup is not None:
+            self._cleanup.start_if_due()
+
+    def wrap(self, tool: Tool) -> Tool:
+        """The tool, with a checkpoint before its first change."""
+        if tool.name in READING_TOOLS or self._archive is None:
+            return tool
+
+        def run(arguments: JsonObject, context: ToolContext) -> str:
+            if not self._is_taken and not self._reads(tool.name, arguments, context):
+                self.before_change(context)
+            return tool.run(arguments, context)
+
+        return tool._replace(run=run)
+
+    def _reads(self, tool: str, arguments: JsonObject, context: ToolContext) -> bool:
+        command = arguments.get("command")
+        return (
+            tool == "terminal" and isinstance(command, str) and self._only_reads(command, context)
+        )
+
+    def before_change(self, context: ToolContext) -> None:
+        """Take the checkpoint of the turn, unless it was taken; a failure is a notice."""
+        with self._lock:
+            if self._is_taken or self._identify is None:
+                return
+            self._is_taken = True
+            failed = attempt(Step("take a checkpoint", lambda: self._take(context)))
+            if failed is not None:
+                self._notices.append(FAILED.format(error=failed.error))
+
+    def _take(self, context: ToolContext) -> None:
+        archive, identify = self._archive, self._identify
+        if archive is None or identify is None:
+            return
+        store = archive.store(context.cwd)
+        if store.folder in self._refused:
+            return
+        refusal = archive.refusal(store.folder)
+        if refusal:
+            self._refuse(archive, store, refusal)
+            return
+        session_id, message_id = identify()
+        record = Checkpoint(
+            archive.next_number(), TURN, str(store.folder), session_id, message_id, time.time(), ""
+        )
+        timer = threading.Timer(PROGRESS_SECONDS, lambda: _show_progress(context))
+        timer.daemon = True
+        timer.start()
+        try:
+            self._opened = store, store.begin(record)
+        except FolderTooLargeError as error:
+            self._refuse(archive, store, str(error))
+        finally:
+            timer.cancel()
+
+    def _refuse(self, archive: CheckpointArchive, store: CheckpointStore, reason: str) -> None:
+        """Keep no checkpoints in this conversation; the user is told once per folder."""
+        self._refused.add(store.folder)
+        if archive.is_first_notice(reason):
+            self._notices.append(reason)
+
+
+def _show_progress(context: ToolContext) -> None:
+    attempt(Step("show progress", lambda: context.show("Saving a checkpoint of the folder…\n")))
+
+
+def problem_of_checkpoints() -> str:
+    """Why no checkpoints are kept on this machine; empty if they are."""
+    return "" if find_git() is not None else NO_GIT

@@ -1,0 +1,48 @@
+"""Checkpoints of a folder, taken as a turn takes them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+from hermes_agent.checkpoints.archive import CheckpointArchive
+from hermes_agent.checkpoints.records import TURN, Checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def archive_of() -> CheckpointArchive:
+    """The checkpoints of this HERMES_HOME."""
+    return CheckpointArchive.of_home()
+
+
+def change_in_turn(
+    folder: Path, change: Callable[[], object], session_id: str = "s1", message_id: int = 7
+) -> Checkpoint | None:
+    """Change a folder in a turn; returns its checkpoint, None if nothing changed."""
+    archive = archive_of()
+    store = archive.store(folder)
+    number = archive.next_number()
+    record = Checkpoint(number, TURN, str(folder), session_id, message_id, time.time(), "")
+    opened = store.begin(record)
+    change()
+    return store.finish(opened, time.time())
+
+
+def stored_names(folder: Path) -> set[str]:
+    """The files that a snapshot of a folder has."""
+    store = archive_of().store(folder)
+    with store.locked() as repository:
+        return {os.fsdecode(path) for path in repository.states(store.take_snapshot().tree)}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git as the user does."""
+    done = subprocess.run(
+        ["git", "-C", str(folder), *arguments], check=True, capture_output=True, text=True
+    )
+    return done.stdout
