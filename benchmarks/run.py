@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import appends
 import backups
 import chats
+import checkpoints
 import dashboard
 import databases
 import imports
@@ -44,6 +45,7 @@ BENCHMARKS: Final = {
     "search": search,
     "achievements": scans,
     "sandbox": sandboxes,
+    "checkpoints": checkpoints,
     "startup": startup,
     "talks": talks,
     "chats": chats,

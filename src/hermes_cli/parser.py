@@ -56,6 +56,11 @@ COMMANDS = (
         "manage conversations",
     ),
     CommandEntry(
+        "checkpoints",
+        "hermes_cli.commands.sessions.checkpoints",
+        "show and take back what the agent changed in files",
+    ),
+    CommandEntry(
         "usage",
         "hermes_cli.commands.sessions.usage",
         "show tokens and cost by day, model or project",

@@ -12,6 +12,7 @@ from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.providers import selection
 from hermes_agent.tools.todo import current_items
 from hermes_conversation import agent_factory, attachments, export
+from hermes_conversation.file_history import FileHistory
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_conversation.title_writer import TitleWriter
 from hermes_core.config.file import ConfigFile
@@ -316,6 +317,11 @@ class Conversation:
         if not prompts:
             raise UsageError(NO_MESSAGES)
         return self.rewind_to(prompts[-1].message_id)
+
+    @property
+    def files(self) -> FileHistory:
+        """What this conversation changed in its folders."""
+        return FileHistory(self.db, self.session_id)
 
     def related_sessions(self) -> list[SessionRow]:
         """This conversation, its ancestors and its branches, oldest first."""

@@ -13,7 +13,7 @@ from hermes_agent.permissions.grants import check_rule
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import STANDARD_ORIGIN
 from hermes_agent.tools.todo import format_items
-from hermes_conversation import scheduled_jobs
+from hermes_conversation import file_commands, scheduled_jobs
 from hermes_conversation.agent_factory import job_requester
 from hermes_conversation.plugin_commands import provided_commands
 from hermes_core import human_format, roles
@@ -103,12 +103,29 @@ def _title(conversation: Conversation, words: str) -> CommandOutcome:
 
 
 def _undo(conversation: Conversation, words: str) -> CommandOutcome:
-    number = _number(words, 1)
+    request = file_commands.parse_undo(words)
+    texts = []
+    if request.scope in {file_commands.FILES, file_commands.BOTH}:
+        texts.append(file_commands.undo_files(conversation, request.exchanges))
+    if request.scope == file_commands.FILES:
+        return CommandOutcome(texts[0])
+    files = conversation.files
+    changed = files.of_last_prompts(request.exchanges) if files.is_available else None
     prompts = conversation.prompts()
-    asked = prompts[-number].text if len(prompts) >= number else ""
-    rows = conversation.undo(number)
-    text = f"Undid {human_format.plural(rows, 'message')}. /redo restores them."
-    return CommandOutcome(text, fill=asked)
+    asked = prompts[-request.exchanges].text if len(prompts) >= request.exchanges else ""
+    rows = conversation.undo(request.exchanges)
+    texts.append(f"Undid {human_format.plural(rows, 'message')}. /redo restores them.")
+    if not request.scope and changed:
+        texts.append(file_commands.kept_files_notice(changed))
+    return CommandOutcome("\n".join(filter(None, texts)), fill=asked)
+
+
+def _diff(conversation: Conversation, words: str) -> CommandOutcome:
+    return CommandOutcome(file_commands.diff(conversation, words))
+
+
+def _checkpoints(conversation: Conversation, words: str) -> CommandOutcome:
+    return CommandOutcome(file_commands.checkpoints(conversation, words))
 
 
 def _redo(conversation: Conversation, _words: str) -> CommandOutcome:
@@ -320,22 +337,19 @@ def _quit(_conversation: Conversation, _words: str) -> CommandOutcome:
     return CommandOutcome(leave=True)
 
 
-def _number(words: str, default: int) -> int:
-    if not words:
-        return default
-    if not words.isdigit() or int(words) < 1:
-        raise UsageError(f"Invalid number of exchanges {words!r}. Example: /undo 2")
-    return int(words)
-
-
 COMMANDS: Final = (
     SlashCommand("new", "end this conversation and start a new one", _new, aliases=("reset",)),
     SlashCommand("resume", "continue another conversation", _resume, "[ID or title]"),
     SlashCommand("sessions", "list recent conversations", _sessions, "[words]", while_busy=True),
     SlashCommand("search", "search all conversations", _search, "WORDS", while_busy=True),
     SlashCommand("title", "show or set the title", _title, "[text]", while_busy=True),
-    SlashCommand("undo", "undo the last exchanges", _undo, "[number]"),
+    SlashCommand("undo", "undo the last exchanges, and what they changed in files", _undo,
+                 file_commands.UNDO_HINT),
     SlashCommand("redo", "restore what /undo removed", _redo),
+    SlashCommand("diff", "show what this conversation changed in files", _diff,
+                 file_commands.DIFF_HINT, while_busy=True),
+    SlashCommand("checkpoints", "list what turns changed in files, take it back", _checkpoints,
+                 file_commands.CHECKPOINTS_HINT),
     SlashCommand("retry", "ask the last question again", _retry),
     SlashCommand("branch", "continue in a copy of this one", _branch, "[title]", ("fork",)),
     SlashCommand("handoff", "continue this conversation in a chat app", _handoff, "PLATFORM"),

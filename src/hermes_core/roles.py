@@ -79,6 +79,7 @@ COMMAND_RIGHTS: Final[dict[str, Right]] = {
     ),
     **dict.fromkeys(("resume", "sessions", "search"), Right.CHAT_HISTORY),
     "memory": Right.MEMORY,
+    **dict.fromkeys(("diff", "checkpoints"), Right.FILES),
     "remind": Right.SCHEDULE,
     "skills": Right.EXTENSIONS,
     "approve": Right.APPROVE,

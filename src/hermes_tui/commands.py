@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, objects_in
+from hermes_tui.file_commands import TuiFileCommands
 from hermes_tui.rewind import BranchTree, RewindDialog
 from hermes_tui.session_picker import SessionPicker
 from hermes_tui.submission import UNREACHABLE
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from hermes_tui.app import HermesApp
     from hermes_tui.rewind import RewindAction
 
+CONVERSATION: Final = "conversation"  # /undo without files
 TURN_RUNNING: Final = "A turn is running; wait for it, or stop it with Ctrl+C."
 TUI_COMMANDS: Final = (
     CommandSummary("/rewind", "", "rewind to an earlier message (F3)"),
@@ -36,6 +38,7 @@ class TuiCommands:
 
     def __init__(self, app: HermesApp) -> None:
         self._app = app
+        self._files = TuiFileCommands(app, self.call)
 
     def available(self) -> list[CommandSummary]:
         """All commands."""
@@ -57,6 +60,13 @@ class TuiCommands:
             await self.family()
         elif name == "image":
             await self.attach(argument)
+        elif name == "diff":
+            await self._files.diff(argument)
+        elif name == "checkpoints" and not argument:
+            if await self._may_change():
+                await self._files.pick()
+        elif name == "undo" and (not argument or argument.isdigit()):
+            await self.undo(int(argument or 1))
         elif self._app.is_busy and not self._is_for_busy(name):
             await self._app.note(TURN_RUNNING, is_error=True)
         else:
@@ -87,7 +97,7 @@ class TuiCommands:
         if result.output:
             await app.note(result.output)
         if result.type == "prefill":
-            app.prompt.fill(result.message)
+            app.prompt.suggest(result.message)
         elif result.type == "send":
             await app.submission.send(result.message)
         elif result.type == "leave":
@@ -119,6 +129,12 @@ class TuiCommands:
         if session_id:
             self._app.run_worker(self._dispatch("resume", session_id))
 
+    async def undo(self, count: int) -> None:
+        """Undo the last exchanges, after a question if they changed files."""
+        if await self._may_change():
+            line = f"{count} {CONVERSATION}"
+            await self._files.restore(lambda: self._dispatch("undo", line), count=count)
+
     async def rewind(self) -> None:
         """Rewind to an earlier message."""
         if not await self._may_change():
@@ -128,7 +144,14 @@ class TuiCommands:
             self._app.push_screen(RewindDialog(_prompts(result)), self._on_rewind_action)
 
     def _on_rewind_action(self, action: RewindAction | None) -> None:
-        if action is not None:
+        if action is None:
+            return
+        if action.action == "back":
+            rewind = self._files.restore(
+                lambda: self._apply_rewind(action), message_id=action.message_id
+            )
+            self._app.run_worker(rewind)
+        else:
             self._app.run_worker(self._apply_rewind(action))
 
     async def _apply_rewind(self, action: RewindAction) -> None:
@@ -143,7 +166,7 @@ class TuiCommands:
         if not await self._app.event_view.reload():
             return
         texts = {prompt.message_id: prompt.text for prompt in _prompts(prompts)}
-        self._app.prompt.fill(texts.get(action.message_id, ""))
+        self._app.prompt.suggest(texts.get(action.message_id, ""))
         text = (
             "Rewound. /redo restores it." if action.action == "back" else "Switched to the branch."
         )

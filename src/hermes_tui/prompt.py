@@ -145,9 +145,12 @@ class Prompt(TextArea):
         self._history = history or InputHistory()
         self._pastes = PasteBuffer()
         self.names: Sequence[str] = ()  # of the commands
+        self._suggestion = ""  # an earlier prompt that was put here
 
     def on_key(self, event: events.Key) -> None:
         """Handle the keys that differ from a plain text area."""
+        if event.character == "/" and self._suggestion and self.text == self._suggestion:
+            self.fill("")  # a command instead of the suggestion
         if not self._handle_key(event.key):
             return
         event.stop()
@@ -180,8 +183,14 @@ class Prompt(TextArea):
 
     def fill(self, text: str) -> None:
         """Replace the input; the cursor goes to the end."""
+        self._suggestion = ""
         self.load_text(text)
         self.move_cursor(self.document.end)
+
+    def suggest(self, text: str) -> None:
+        """Fill the input with an earlier prompt to be changed; a slash replaces it."""
+        self.fill(text)
+        self._suggestion = text
 
     def prepend(self, text: str) -> None:
         """Insert unsent text before the draft, unless the draft already begins with it."""

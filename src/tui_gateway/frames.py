@@ -68,6 +68,10 @@ class RpcParams:
     word: str = ""
     key: str = ""
     command: str = ""
+    number: int = 0
+    scope: str = ""
+    paths: str = ""
+    force: str = ""
 
 
 class RpcRequest(NamedTuple):

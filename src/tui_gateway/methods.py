@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tui_gateway import openrpc
 from tui_gateway.frames import INVALID_PARAMS, RpcError, RpcParams
-from tui_gateway.handlers import conversation, environment, sessions
+from tui_gateway.handlers import checkpoints, conversation, environment, sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,6 +139,18 @@ METHODS: Final = {
                 "session_id! text!", "status"),
         _method("session.save", "write the conversation to a file", conversation.save,
                 "session_id! path", "file", slow=True),
+        _method("checkpoints.list", "what turns and restores changed in files, newest first",
+                checkpoints.listed, "session_id!", "checkpoints", slow=True),
+        _method("checkpoints.diff", "changes as a unified diff; `scope` is all, last or a number",
+                checkpoints.diff, "session_id! scope", "diff numbers", slow=True),
+        _method("checkpoints.preview", "what a restore would change: of a checkpoint, of a prompt "
+                "and all later ones, or of the last exchanges", checkpoints.preview,
+                "session_id! number:number message_id:number count:number", "files diff numbers",
+                slow=True),
+        _method("checkpoints.restore", "restore files; `paths` limits it, `force` names files to "
+                "overwrite that were changed since, one per line", checkpoints.restore,
+                "session_id! number:number message_id:number count:number paths force",
+                "restored refused numbers output", slow=True),
         _method("prompt.submit", "send a message", conversation.submit, "session_id! text!",
                 "status"),
         _method("image.attach", "attach an image to the next message",

@@ -437,3 +437,26 @@ class CommandResult:
     changed: bool
     session_id: str
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSummary:
+    """What a turn or a restore changed in files; `kind` is turn or restore."""
+
+    number: int
+    kind: str
+    folder: str
+    message_id: int
+    started_at: float
+    files: int
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A file that a restore would change; with a problem only if `may_force` and forced."""
+
+    path: str
+    change: str
+    problem: str = ""
+    may_force: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from hermes_agent.checkpoints.records import Checkpoint
 
+log = logging.getLogger(__name__)
+
 FOLDER_NAME: Final = "checkpoints"
 NO_GIT: Final = "Checkpoints need git, which is not installed: changes cannot be taken back."
 LOW_SPACE: Final = (
@@ -35,6 +38,13 @@ LOW_SPACE: Final = (
 def checkpoints_path() -> Path:
     """The folder of all checkpoints."""
     return hermes_home() / FOLDER_NAME
+
+
+def store_name(folder: Path) -> str:
+    """The name of the store of a real folder."""
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", folder.name).strip("-")[:40] or "root"
+    return f"{readable}-{digest}"
 
 
 class CheckpointArchive:
@@ -58,9 +68,7 @@ class CheckpointArchive:
     def store(self, folder: Path) -> CheckpointStore:
         """The store of a folder, which may not exist yet."""
         real = real_folder(folder)
-        digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:16]
-        readable = re.sub(r"[^A-Za-z0-9]+", "-", real.name).strip("-")[:40] or "root"
-        return self._store(self.root / f"{readable}-{digest}", real)
+        return self._store(self.root / store_name(real), real)
 
     def _store(self, root: Path, folder: Path) -> CheckpointStore:
         return CheckpointStore(self._program, root, folder, self.limits, self._access)
@@ -71,6 +79,9 @@ class CheckpointArchive:
             try:
                 folder = Path(os.fsdecode(path.read_bytes()))
             except OSError:
+                continue
+            if path.parent.name != store_name(folder):
+                log.warning("checkpoints ignored: %s names another folder", path)
                 continue
             store = self._store(path.parent, folder)
             if store.exists:

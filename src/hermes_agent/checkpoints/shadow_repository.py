@@ -166,8 +166,11 @@ class ShadowRepository:
         ref = f"{REFS}{record.number:09}"
         arguments = [record.after, "-p", ref] if record.after else [record.before]
         commit = self._git.run("commit-tree", *arguments, data=record.encoded()).decode().strip()
-        (self._git_folder / f"{ref}.lock").unlink(missing_ok=True)
-        self._git.run("update-ref", ref, commit)
+        private_folder(self._git_folder / REFS)
+        # As `update-ref` does, without a process. A leftover of a killed process is not a ref.
+        new = self._git_folder / "new-ref"
+        new.write_text(f"{commit}\n", "ascii")
+        new.replace(self._git_folder / ref)
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Remove records; their contents stay until `reclaim`."""
@@ -197,6 +200,8 @@ class ShadowRepository:
 
     def changed_paths(self, before: str, after: str) -> list[bytes]:
         """The paths that differ between two trees."""
+        if before == after:
+            return []
         options = ("-r", "-z", "--no-renames", "--name-only")
         output = self._git.run("diff-tree", *options, before, after)
         return [path for path in output.split(b"\0") if path]

@@ -64,11 +64,19 @@ class CheckpointStore:
         handle = _open(self.root / "lock")
         try:
             _wait_for_lock(handle, BUSY.format(folder=self.folder))
-            (self.root / "folder").write_bytes(os.fsencode(self.folder))
+            self._write_folder()
             self.repository.prepare(self._limits.excludes)
             yield self.repository
         finally:
             os.close(handle)
+
+    def _write_folder(self) -> None:
+        """Write which folder this is about, once and in one step: others read it without a lock."""
+        path = self.root / "folder"
+        if not path.exists():
+            new = self.root / "folder.new"
+            new.write_bytes(os.fsencode(self.folder))
+            new.replace(path)
 
     # A turn or a restore
 
@@ -134,6 +142,8 @@ class CheckpointStore:
 
     def close_interrupted(self) -> None:
         """Give checkpoints of turns that were killed an end: the state of the folder now."""
+        if not self.folder.is_dir() or not any(not is_locked(path) for path in self._markers()):
+            return
         with self.locked():
             records = self.repository.records()
             if any(record.is_open and not self.is_running(record) for record in records):
@@ -164,20 +174,13 @@ class CheckpointStore:
 
     def is_running(self, record: Checkpoint) -> bool:
         """Whether the turn of an open checkpoint is running."""
-        try:
-            handle = os.open(self._marker(record.number), os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return False
-        try:
-            return not _try_lock(handle)
-        finally:
-            os.close(handle)
+        return is_locked(self._marker(record.number))
 
     def _is_another_open(self, number: int) -> bool:
         return any(path.name != f"{number:09}" for path in self._markers())
 
     def _markers(self) -> Iterable[Path]:
-        return (self.root / "open").iterdir()
+        return list((self.root / "open").glob("*"))
 
     def _marker(self, number: int) -> Path:
         return self.root / "open" / f"{number:09}"
@@ -192,6 +195,18 @@ def _mode_changes(
         changed |= {path for path, mode in after.items() if before.get(path, mode) != mode}
     for path in changed:
         yield path, ModeChange(before.get(path), after.get(path))
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a running process holds the lock of a file."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _try_lock(handle)
+    finally:
+        os.close(handle)
 
 
 def _open(path: Path) -> int:

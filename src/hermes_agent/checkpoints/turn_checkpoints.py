@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # MCP servers and plugins may.
 READING_TOOLS: Final = frozenset(
     {"read_file", "search_files", "session_search", "clarify", "memory", "process", "schedule",
-     "send_file", "delegate_task"}
+     "send_file", "delegate_task", "skill_view", "todo", "present_plan", "web_fetch", "web_search"}
 )  # fmt: skip
 PROGRESS_SECONDS: Final = 1.0
 FAILED: Final = "No checkpoint was kept, so changes of this turn cannot be taken back: {error}"

@@ -71,6 +71,10 @@ UNCOUNT_COPY = """
     UPDATE hermes_session_index SET lifetime_messages = lifetime_messages - 1 WHERE session_id = ?
 """
 NO_ORIGIN = 0  # origin of a generated message: a summary
+ORIGINS = """
+    SELECT message_id, origin_id FROM hermes_copy
+    WHERE message_id IN (SELECT id FROM messages WHERE session_id = ?)
+"""
 SELECT_ORIGIN = "SELECT origin_id FROM hermes_copy WHERE message_id = ?"
 
 
@@ -265,6 +269,11 @@ class EditRepository(Repository):
         """Row IDs of the user messages in the model's context."""
         rows = self.engine.read(lambda reader: reader.rows(PROMPTS, (session_id,)))
         return {row[0] for row in rows}
+
+    def origins(self, session_id: str) -> dict[int, int]:
+        """The rows that copies in a session repeat: those of a branch, or after a compaction."""
+        rows = self.engine.read(lambda reader: reader.rows(ORIGINS, (session_id,)))
+        return {row[0]: row[1] for row in rows}
 
     def undo(self, session_id: str, exchanges: int = 1) -> list[int]:
         """Undo the last exchanges, each starting with a user message; returns their rows."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from hermes_conversation import slash_commands
 from hermes_core.config.file import ConfigFile
-from hermes_core.errors import UsageError
+from hermes_core.errors import CheckpointError, UsageError
 from tui_gateway.frames import INVALID_PARAMS, NOTHING_TO_DO, RpcError
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ T = TypeVar("T")
 
 
 def as_rpc(work: Callable[[], T]) -> T:
-    """Run *work*; a UsageError becomes an RpcError with the same message."""
+    """Run *work*; an error for the user becomes an RpcError with the same message."""
     try:
         return work()
-    except UsageError as error:
+    except (UsageError, CheckpointError) as error:
         raise RpcError(NOTHING_TO_DO, str(error)) from error

@@ -291,6 +291,15 @@ def test_leftovers_of_a_killed_git_do_not_matter(folder: Path) -> None:
     assert restore(folder, record).restored == ["a"]
 
 
+@pytest.mark.parametrize("content", [b"", b"/", b"/etc"])
+def test_a_store_that_names_another_folder_is_ignored(folder: Path, content: bytes) -> None:
+    record = change_in_turn(folder, lambda: (folder / "a").write_text("2"))
+    store = archive_of().store(folder)
+    (store.root / "folder").write_bytes(content)
+    assert list(archive_of().stores()) == []
+    assert store.repository.records() == [record]
+
+
 def test_two_turns_at_the_same_time_are_marked(folder: Path) -> None:
     store = archive_of().store(folder)
     opened = store.begin(Checkpoint(1000, TURN, str(folder), "s1", 7, time.time(), ""))

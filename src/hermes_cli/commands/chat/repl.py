@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_cli import history
+from hermes_cli.commands.chat.file_prompts import FilePrompts, print_outcome
 from hermes_cli.commands.chat.turn_printer import INTERRUPTED_EXIT_CODE
 from hermes_cli.commands.chat.typed_input import BusyInput, KeyboardReader
 from hermes_conversation import slash_commands
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from prompt_toolkit.key_binding import KeyPressEvent
+
     from hermes_cli.commands.chat.terminal_prompter import TerminalPrompter
     from hermes_cli.commands.chat.turn_printer import TurnPrinter
     from hermes_cli.output import CommandOutput
@@ -32,6 +35,7 @@ DOUBLE_INTERRUPT_SECONDS: Final = 2.0
 INTERRUPT_RETRY_SECONDS: Final = 0.5
 MAX_FIRST_SCAN_SESSIONS: Final = 300
 PROMPT: Final = "> "
+NO_OUTCOME: Final = slash_commands.CommandOutcome()
 
 
 class ChatRepl:
@@ -49,6 +53,7 @@ class ChatRepl:
         self._printer = printer
         self._shutdown = shutdown
         self._out = out
+        self._file_prompts = FilePrompts(conversation, prompter, out)
         mode = cast("BusyMode", ConfigFile.of_home().settings().get_str("agent.busy_input"))
         self._busy_input = BusyInput(conversation, out, mode)
         self._keyboard = KeyboardReader(self._busy_input.take, shutdown.exit_after_turn)
@@ -61,7 +66,7 @@ class ChatRepl:
 
     def run(self) -> int:
         """Run the loop; return the exit code."""
-        lines = _line_editor()
+        lines = LineEditor()
         self._out.note(
             f"Hermes, {self._conversation.agent.model}, mode {self._conversation.mode}. "
             "Type /help for commands, Ctrl+D to exit."
@@ -94,12 +99,13 @@ class ChatRepl:
 
     def _command(self, line: str) -> slash_commands.CommandOutcome:
         try:
-            outcome = slash_commands.run(self._conversation, line)
+            line = self._ask_about_files(line)
+            outcome = slash_commands.run(self._conversation, line) if line else NO_OUTCOME
         except HermesError as error:
             self._out.error(str(error))
-            return slash_commands.CommandOutcome()
+            return NO_OUTCOME
         if outcome.text:
-            self._out.text(outcome.text)
+            print_outcome(line, outcome.text, self._out)
         if outcome.is_handed_off:
             session_id = self._conversation.continue_with_new()
             self._out.text(f"Started a new conversation: {session_id}")
@@ -107,20 +113,47 @@ class ChatRepl:
             self._out.note("No turn is running.")
         return outcome._replace(say=outcome.say or outcome.steer or outcome.queue)
 
+    def _ask_about_files(self, line: str) -> str:
+        """The command to run after a question about files; empty if the user cancelled."""
+        if not self._file_prompts.asks(line):
+            return line
+        with self._shutdown.turn(), self._keyboard:  # answers are read as during a turn
+            return self._file_prompts.ask(line)
 
-def _line_editor() -> Any:
+
+class LineEditor:
     """A line editor with history and completion of commands."""
-    from prompt_toolkit import PromptSession  # noqa: PLC0415 - only for the interactive chat
-    from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415 - as above
-    from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
 
-    completer = WordCompleter(
-        [f"/{command.name}" for command in slash_commands.all_commands()], sentence=True
-    )
-    prompt_history = FileHistory(str(prompts_path()))
-    return PromptSession(
-        PROMPT, completer=completer, history=prompt_history, complete_while_typing=False
-    )
+    def __init__(self) -> None:
+        from prompt_toolkit import PromptSession  # noqa: PLC0415 - only for the interactive chat
+        from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415 - as above
+        from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
+        from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415 - as above
+
+        self._suggestion = ""
+        bindings = KeyBindings()
+        bindings.add("/")(self._insert_slash)
+        completer = WordCompleter(
+            [f"/{command.name}" for command in slash_commands.all_commands()], sentence=True
+        )
+        self._session: PromptSession[str] = PromptSession(
+            PROMPT,
+            completer=completer,
+            history=FileHistory(str(prompts_path())),
+            complete_while_typing=False,
+            key_bindings=bindings,
+        )
+
+    def read(self, suggestion: str) -> str:
+        """Read a line, prefilled with a suggestion; a slash replaces an unchanged one."""
+        self._suggestion = suggestion
+        return self._session.prompt(default=suggestion)
+
+    def _insert_slash(self, event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if self._suggestion and buffer.text == self._suggestion:
+            buffer.text = ""
+        buffer.insert_text("/")
 
 
 def prompts_path() -> Path:
@@ -130,11 +163,11 @@ def prompts_path() -> Path:
     return paths.private_file(path)
 
 
-def _read_line(lines: Any, shutdown: ChatShutdown, typed: str) -> str | None:
+def _read_line(lines: LineEditor, shutdown: ChatShutdown, typed: str) -> str | None:
     """Read a line, prefilled with *typed*; None at the end of input."""
     while True:
         try:
-            return str(lines.prompt(default=typed))
+            return lines.read(typed)
         except EOFError:
             return None
         except KeyboardInterrupt:

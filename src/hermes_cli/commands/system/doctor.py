@@ -85,6 +85,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if arguments.fix and history_exists() and not check_disk():
         fix(out)
     checks: list[Check] = [check_python(), *check_config(), *check_disk(), check_sandbox()]
+    checks += check_checkpoints()
     checks += check_command_analysis()
     checks += health.examine(state_db_path())
     checks += check_chats()
@@ -168,6 +169,15 @@ def check_sandbox() -> CheckResult:
         return CheckResult("sandbox", "warning", f"{sandbox.name}; {sandbox.problem}", advice)
     detail = f"none; every command needs approval: {sandbox.problem}"
     return CheckResult("sandbox", "warning", detail, advice)
+
+
+def check_checkpoints() -> list[CheckResult]:
+    """Report that changes of files cannot be taken back."""
+    from hermes_agent.checkpoints import turn_checkpoints  # noqa: PLC0415 - only for this check
+
+    problem = turn_checkpoints.problem_of_checkpoints()
+    advice = "Install git: apt install git (Debian, Ubuntu), brew install git (macOS)"
+    return [CheckResult("checkpoints", "warning", problem, advice)] if problem else []
 
 
 def check_command_analysis() -> list[CheckResult]:

@@ -1,0 +1,196 @@
+"""What a conversation changed in files: its checkpoints, their diff, and taking them back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from hermes_agent.checkpoints.archive import CheckpointArchive
+from hermes_agent.checkpoints.git_process import find_git
+from hermes_agent.checkpoints.records import TURN
+from hermes_agent.checkpoints.restore import FileRestore, diff_of
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from hermes_agent.checkpoints.records import Checkpoint
+    from hermes_agent.checkpoints.restore import PlannedPath
+    from hermes_agent.checkpoints.store import CheckpointStore
+    from hermes_state import SessionDB
+
+    RecordFilter = Callable[[Checkpoint], bool]
+
+NO_CHANGES = "This conversation has not changed any files."
+
+
+class FolderCheckpoints(NamedTuple):
+    """Checkpoints of one folder, oldest first."""
+
+    store: CheckpointStore
+    records: list[Checkpoint]
+
+
+class FilePlan(NamedTuple):
+    """What taking checkpoints back would do; a path may be refused."""
+
+    numbers: tuple[int, ...]
+    paths: list[PlannedPath]
+    diff: str
+
+    @property
+    def refused(self) -> list[PlannedPath]:
+        """The paths that are not restored unless they are forced."""
+        return [path for path in self.paths if path.problem]
+
+
+class FileOutcome(NamedTuple):
+    """What taking checkpoints back did; restoring *undo_numbers* brings it back."""
+
+    restored: list[str]
+    refused: list[PlannedPath]
+    undo_numbers: tuple[int, ...]
+
+
+class CheckpointSelection:
+    """Checkpoints that are shown or taken back together; they may be of several folders."""
+
+    def __init__(self, archive: CheckpointArchive, folders: list[FolderCheckpoints]) -> None:
+        self._archive = archive
+        self._folders = [each for each in folders if each.records]
+
+    @property
+    def records(self) -> list[Checkpoint]:
+        """The checkpoints, oldest first."""
+        found = (record for each in self._folders for record in each.records)
+        return sorted(found, key=lambda record: record.number)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of the checkpoints."""
+        return tuple(record.number for record in self.records)
+
+    def __bool__(self) -> bool:
+        return bool(self._folders)
+
+    def diff(self) -> str:
+        """What they changed, as a unified diff."""
+        texts = []
+        for store, records in self._folders:
+            with store.locked() as repository:
+                texts.append(diff_of(repository, records))
+        return "".join(texts)
+
+    def plan(self, only: Iterable[str] = ()) -> FilePlan:
+        """What taking them back would do now."""
+        names = list(only)
+        plans = [FileRestore(*each).plan(names) for each in self._folders]
+        paths = [path for plan in plans for path in plan.paths]
+        return FilePlan(self.numbers, paths, "".join(plan.diff for plan in plans))
+
+    def restore(
+        self, session_id: str, only: Iterable[str] = (), force: Iterable[str] = ()
+    ) -> FileOutcome:
+        """Take them back, except for paths that others changed and that are not forced."""
+        names, forced = list(only), list(force)
+        outcome = FileOutcome([], [], ())
+        for each in self._folders:
+            number = self._archive.next_number()
+            result = FileRestore(*each).apply(number, session_id, names, forced)
+            outcome.restored.extend(result.restored)
+            outcome.refused.extend(result.refused)
+            if result.number:
+                outcome = outcome._replace(undo_numbers=(*outcome.undo_numbers, result.number))
+        return outcome
+
+
+class FileHistory:
+    """The checkpoints of one conversation."""
+
+    def __init__(self, db: SessionDB, session_id: str) -> None:
+        self._db = db
+        self.session_id = session_id
+
+    def all(self) -> CheckpointSelection:
+        """Everything the conversation changed, including what it changed before a branch."""
+        ids = self._message_ids()
+        return self._select(
+            lambda record: record.session_id == self.session_id or record.message_id in ids
+        )
+
+    def turns(self) -> CheckpointSelection:
+        """What its turns changed, without restores."""
+        ids = self._message_ids()
+        return self._select(
+            lambda record: (
+                record.kind == TURN
+                and (record.session_id == self.session_id or record.message_id in ids)
+            )
+        )
+
+    def last(self) -> CheckpointSelection:
+        """What the last turn with changes changed."""
+        turns = self.turns()
+        newest = max((record.message_id for record in turns.records[-1:]), default=0)
+        number = max(turns.numbers, default=0)
+        return self._select(
+            lambda record: (
+                record.number == number
+                or (newest > 0 and record.message_id == newest and record.kind == TURN)
+            )
+        )
+
+    def since_prompt(self, message_id: int) -> CheckpointSelection:
+        """What a prompt of the user and all later ones changed."""
+        ids = self._message_ids(message_id)
+        return self._select(lambda record: record.kind == TURN and record.message_id in ids)
+
+    def of_last_prompts(self, count: int) -> CheckpointSelection:
+        """What the last prompts changed."""
+        ids = sorted(self._db.edits.prompt_ids(self.session_id))[-count:]
+        return self.since_prompt(ids[0]) if ids else self._select(lambda _record: False)
+
+    def numbered(self, numbers: Iterable[int]) -> CheckpointSelection:
+        """Checkpoints of the conversation by number."""
+        wanted = set(numbers)
+        missing = wanted - set(self.all().numbers)
+        if missing:
+            raise UsageError(
+                f"This conversation has no checkpoint {min(missing)}. /checkpoints lists them."
+            )
+        return self._select(lambda record: record.number in wanted)
+
+    def _message_ids(self, since: int = 0) -> set[int]:
+        """The rows of the prompts, and those that they were copied from."""
+        prompts = {row for row in self._db.edits.prompt_ids(self.session_id) if row >= since}
+        origins = self._db.edits.origins(self.session_id)
+        return (prompts | {origins[row] for row in prompts if row in origins}) - {0}
+
+    def _select(self, is_wanted: RecordFilter) -> CheckpointSelection:
+        archive = CheckpointArchive.of_home()
+        return CheckpointSelection(archive, list(select_records(archive, is_wanted)))
+
+    @property
+    def is_available(self) -> bool:
+        """Whether checkpoints can be read: git is installed."""
+        return find_git() is not None
+
+
+def select_records(
+    archive: CheckpointArchive, is_wanted: RecordFilter, folder: Path | None = None
+) -> Iterator[FolderCheckpoints]:
+    """Closed checkpoints by folder; those of turns that were killed are closed first."""
+    stores: Sequence[CheckpointStore] = (
+        list(archive.stores()) if folder is None else [archive.store(folder)]
+    )
+    for store in stores:
+        if not store.exists:
+            continue
+        store.close_interrupted()
+        records = [
+            record
+            for record in store.repository.records()
+            if not record.is_open and is_wanted(record)
+        ]
+        if records:
+            yield FolderCheckpoints(store, records)
