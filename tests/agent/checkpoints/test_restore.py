@@ -202,7 +202,7 @@ def test_a_file_that_is_in_no_checkpoint_is_never_overwritten(folder: Path) -> N
     assert (folder / "grown").stat().st_size == 5_000_001
 
 
-def test_a_read_only_folder_and_a_full_disk_leave_files_whole(folder: Path) -> None:
+def test_a_restore_that_cannot_write_leaves_files_whole(folder: Path) -> None:
     (folder / "a").write_text("x" * 100_000)
     record = change_in_turn(folder, lambda: (folder / "a").write_text("2"))
     pid = os.fork()

@@ -9,6 +9,7 @@ import pytest
 
 from hermes_agent.checkpoints.restore import FileRestore
 from hermes_agent.events import Notice
+from hermes_cli.commands.system import doctor
 from hermes_core.config.file import ConfigFile
 from hermes_state import SessionDB
 from support.agent_conversation import open_conversation, tool_call_step
@@ -139,6 +140,13 @@ def test_switched_off_or_without_git_nothing_is_kept(
         ConfigFile.of_home().set("checkpoints.enabled", "false")
     else:
         monkeypatch.setattr("hermes_agent.sandbox.programs.SYSTEM_FOLDERS", ())
+        monkeypatch.setenv("PATH", "")
+        (line,) = doctor.check_checkpoints()
+        assert (line.status, "git" in line.detail, "apt install git" in line.advice) == (
+            "warning",
+            True,
+            True,
+        )
     assert notices(folder, write("x")) == []
     assert not (hermes_home / "checkpoints").exists()
     assert json.dumps((folder / "x").read_text()) == '"new"'
