@@ -121,6 +121,29 @@ def test_achievements_can_be_filtered_and_sorted(client: httpx.Client) -> None:
     assert ranks == sorted(ranks, reverse=True)
 
 
+def test_achievements_can_be_filtered_by_source(
+    client: httpx.Client, builder: HistoryBuilder
+) -> None:
+    builder.start("purged", "codex").send("hello")
+    for _ in range(300):
+        builder.run_shell("pytest && git commit -m x")
+    wait_for_snapshot(client)
+    builder.db.delete_session("purged")
+    builder.db.trash.purge("purged")
+    steps = client.get(f"{PREFIX}/timeline").json()["steps"]
+    earned = [step["id"] for step in steps if step["session_id"] == "purged"]
+    assert earned
+
+    def of_source(route: str, source: str) -> Any:
+        return client.get(f"{PREFIX}/{route}", params={"source": source}).json()
+
+    assert [step["id"] for step in of_source("timeline", "codex")["steps"]] == earned
+    assert [step["id"] for step in of_source("recent-unlocks", "codex")] == earned[::-1][:20]
+    listed = of_source("achievements", "codex")["achievements"]
+    assert {each["id"] for each in listed} == set(earned)
+    assert of_source("achievements", "nowhere")["filtered_count"] == 0
+
+
 @pytest.mark.parametrize(
     ("parameter", "value", "accepted"),
     [

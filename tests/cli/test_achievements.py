@@ -390,6 +390,28 @@ def test_the_timeline_is_grouped_by_month(hermes: Hermes) -> None:
     assert "No achievements in this period" in achievements(hermes, "timeline", "--since", "1h").out
 
 
+def test_a_source_has_the_achievements_that_its_conversations_earned(
+    hermes: Hermes, builder: HistoryBuilder
+) -> None:
+    builder.start("codex-1", "codex", cwd="/home/ada/project").send("now with another agent")
+    builder.start("sub", "subagent", parent_session_id="codex-1")
+    for _ in range(100):  # more than the conversations of the terminal
+        builder.run_shell(SHIP)
+    everything = {each["id"]: each for each in as_json(hermes, "list")}
+    steps = as_json(hermes, "timeline")
+    of_codex = [step for step in steps if step["session_id"] in ("codex-1", "sub")]
+    of_terminal = [step for step in steps if step["session_id"] in ("roof", "later")]
+    assert of_codex
+    assert of_terminal
+    assert as_json(hermes, "timeline", "--source", "codex") == of_codex
+    assert as_json(hermes, "timeline", "--source", "cli") == of_terminal
+    listed = as_json(hermes, "list", "--source", "codex")
+    assert {each["id"] for each in listed} == {step["id"] for step in of_codex}
+    assert [each for each in listed if each != everything[each["id"]]] == []  # state, progress
+    nothing = achievements(hermes, "list", "--source", "nowhere")
+    assert nothing.out == "No matching achievements.\n"
+
+
 # Files
 
 

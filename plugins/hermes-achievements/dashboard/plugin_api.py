@@ -19,6 +19,7 @@ from fastapi.routing import APIRoute
 from hermes_achievements import export
 from hermes_achievements.catalogue import icons, load_outline
 from hermes_achievements.evaluation import views
+from hermes_achievements.evaluation.source_filter import earned_in, steps_in
 from hermes_achievements.evaluation.views import SessionTitles, steps_with_titles, with_titles
 from hermes_achievements.pictures import svg
 from hermes_achievements.pictures.recap_card import recap_card
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from hermes_achievements.recap.periods import Period
+    from hermes_achievements.scan.history import History
 
     Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -77,7 +79,7 @@ def _validation_message(error: RequestValidationError) -> str:
 
 router = APIRouter(dependencies=[Depends(_require_enabled)], route_class=_ValidatedRoute)
 _SERVICE: Final = achievements.service()
-_TITLES: Final = SessionTitles(lambda: _source().open_history())
+_TITLES: Final = SessionTitles(lambda: _open_history())  # noqa: PLW0108 - resolved at call time
 _RESCANS: Final[SharedRuns[bool, tuple[int, bytes]]] = SharedRuns("hermes-achievements-rescan")
 _REPORT_RUNS: Final[SharedRuns[tuple[str, str], bytes]] = SharedRuns("hermes-achievements-recap")
 _REPORTS: Final = period_report.PeriodReports()
@@ -158,6 +160,10 @@ def _source() -> HistorySource:
     return HistorySource(lambda: PlainHistory(SessionDB()), lambda: ledger)
 
 
+def _open_history() -> History:
+    return _source().open_history()
+
+
 # Files
 
 
@@ -186,13 +192,14 @@ def get_achievements(
     sort: str | None = Query(None),
     order: str = Query("asc"),
     limit: int | None = Query(None),
+    source: str | None = Query(None),
 ) -> Response:
     """The current achievements; starts a background scan if the snapshot is stale."""
     snapshot = evaluate_all()
     with_meta = {**snapshot["scan_meta"], "status": _scan_status(snapshot)}
     try:
         result = views.filter_achievements(
-            snapshot,
+            earned_in(snapshot, source, _open_history),
             load_outline(),
             state=state,
             category=category,
@@ -226,15 +233,19 @@ def _scan_status(snapshot: dict[str, Any]) -> dict[str, Any]:
 
 
 @router.get("/recent-unlocks")
-def get_recent_unlocks(limit: int = Query(20, ge=1, le=MAX_RECENT_UNLOCKS)) -> Response:
+def get_recent_unlocks(
+    limit: int = Query(20, ge=1, le=MAX_RECENT_UNLOCKS), source: str | None = Query(None)
+) -> Response:
     """The latest unlocks and tier-ups."""
-    return _json(steps_with_titles(views.recent_unlocks(evaluate_all(), limit), _TITLES))
+    steps = steps_in(views.timeline(evaluate_all()), source, _open_history)
+    return _json(steps_with_titles(steps[::-1][:limit], _TITLES))
 
 
 @router.get("/timeline")
-def get_timeline() -> Response:
+def get_timeline(source: str | None = Query(None)) -> Response:
     """Every unlock and tier-up, oldest first; those of the original program separately."""
-    steps = steps_with_titles(views.timeline(evaluate_all()), _TITLES)
+    earned = steps_in(views.timeline(evaluate_all()), source, _open_history)
+    steps = steps_with_titles(earned, _TITLES)
     return _json({"steps": steps, "inherited": load_state()["inherited"]})
 
 

@@ -44,6 +44,7 @@ examples:
   hermes achievements list --state unlocked --sort unlocked_at --order desc
   hermes achievements show first-words
   hermes achievements timeline --since 1w
+  hermes achievements list --source claude-code
   hermes achievements export earned.png
 
 Achievements are computed locally from your history; nothing is sent anywhere.
@@ -52,6 +53,7 @@ HIDDEN_SETTING = "achievements.hidden"
 SCAN_FIELDS = ("mode", "sessions_total", "sessions_rescanned", "sessions_reused")
 BUSY = "busy"  # another process is scanning
 READ_ONLY = "read_only"  # HERMES_HOME is not writable
+SOURCE_HELP = "earned in conversations of a source: cli, codex, …"
 INTERRUPTED = "Interrupted. The next scan continues from here."
 COLUMNS = (
     TableColumn("id", style="cyan"),
@@ -85,6 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     timeline.add_argument(
         "--since", type=parse_time, metavar="WHEN", help=f"earned since: {TIME_FORMATS}"
     )
+    timeline.add_argument("--source", help=SOURCE_HELP)
     add_json_option(timeline)
     export = add_command(
         actions,
@@ -116,6 +119,7 @@ def _configure_list(actions: argparse._SubParsersAction[argparse.ArgumentParser]
     parser.add_argument(
         "--category", metavar="ID", default=views.ALL_FILTER, help="filter by category"
     )
+    parser.add_argument("--source", help=SOURCE_HELP)
     parser.add_argument(
         "--sort", choices=tuple(views.SORT_KEYS), help="sort key (default: category)"
     )
@@ -169,7 +173,7 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the matching achievements."""
     with report.open_report(out) as look:
         rows = views.filter_achievements(
-            look.snapshot,
+            look.earned_in(arguments.source),
             look.catalogue,
             state=arguments.state,
             category=arguments.category,
@@ -265,7 +269,7 @@ def print_timeline(arguments: argparse.Namespace, out: CommandOutput) -> int:
     with report.open_report(out) as look:
         steps = [
             step
-            for step in views.timeline(look.snapshot)
+            for step in look.steps_in(arguments.source)
             if arguments.since is None or step["at"] >= arguments.since
         ]
         steps = steps[-arguments.limit :] if arguments.limit else steps
@@ -274,12 +278,16 @@ def print_timeline(arguments: argparse.Namespace, out: CommandOutput) -> int:
         elif not look.has_history:
             out.text(history.no_history_text())
         elif not steps:
-            out.text(
-                "No achievements in this period." if arguments.since else "No achievements yet."
-            )
+            out.text(_nothing_text(arguments))
         else:
             _print_months(steps, look, out)
     return 0
+
+
+def _nothing_text(arguments: argparse.Namespace) -> str:
+    if arguments.source:
+        return "No matching achievements."
+    return "No achievements in this period." if arguments.since else "No achievements yet."
 
 
 def _print_months(steps: list[TimelineStep], look: AchievementReport, out: CommandOutput) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_achievements.evaluation import source_filter, views
 from hermes_cli import history
 from hermes_conversation import achievements
 from hermes_core.config.file import ConfigFile
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         Snapshot,
         TierEvidence,
         TierStep,
+        TimelineStep,
         Unlock,
     )
     from hermes_achievements.service import AchievementService, HistorySource
@@ -58,6 +60,19 @@ class AchievementReport(NamedTuple):
     def catalogue(self) -> Catalogue:
         """The catalogue of achievements."""
         return self.service.catalogue
+
+    def earned_in(self, source: str | None) -> Snapshot:
+        """The snapshot with the achievements of one source only, if *source* is given."""
+        if self.source is None:
+            return self.snapshot
+        return source_filter.earned_in(self.snapshot, source, self.source.open_history)
+
+    def steps_in(self, source: str | None) -> list[TimelineStep]:
+        """Unlocks and tiers in the order in which they were earned."""
+        steps = views.timeline(self.snapshot)
+        if self.source is None:
+            return steps
+        return source_filter.steps_in(steps, source, self.source.open_history)
 
 
 @contextlib.contextmanager
