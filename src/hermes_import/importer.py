@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.errors import StatementError, StoreError
 from hermes_core.isolate import Failure, Step, attempt, attempt_each
 from hermes_import.files import path_text
-from hermes_state.imports.part_storage import session_id_of
+from hermes_state.imports.identities import session_id_of
 from hermes_state.imports.rows import StoredUnit
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class AgentImport:
             done += unit.size_bytes
         self._source.close()
         self._store()
-        if self._new and not self._options.is_dry_run:
+        if (self._new or self._extended) and not self._options.is_dry_run:
             self._db.imports.link()
         self._note(len(changed), len(changed), done, total)
         self.report.new, self.report.extended = len(self._new), len(self._extended)

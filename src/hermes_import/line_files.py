@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ImportedConversation,
         ImportedMessage,
         ImportedUsage,
+        InheritedHistory,
     )
 
 log = logging.getLogger(__name__)
@@ -200,6 +201,6 @@ class LineReading:
         """What is known of the conversation; None if it has not begun."""
         raise NotImplementedError
 
-    def inherited(self) -> tuple[str, list[str]] | None:
+    def inherited(self) -> InheritedHistory | None:
         """The history that the conversation continues without repeating it."""
         return None

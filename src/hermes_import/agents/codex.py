@@ -19,6 +19,7 @@ from hermes_state.imports.rows import (
     ImportedConversation,
     ImportedMessage,
     ImportedUsage,
+    InheritedHistory,
 )
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from hermes_state.imports.rows import UnitState
 
 UUID_CHARACTERS: Final = 36
-MAX_INHERITED_KEYS: Final = 2000  # records between a fork and the last message before it
 NAME_TIME: Final = re.compile(r"rollout-(\d{4}-\d\d-\d\d)T(\d\d)-(\d\d)-(\d\d)")
 # Texts in user items that the program wrote, not the user.
 NOT_PROMPTS: Final = (
@@ -73,10 +73,9 @@ class CodexReading(LineReading):
             is_archived="archived_sessions" in self.unit.path.parts,
         )
 
-    def inherited(self) -> tuple[str, list[str]] | None:
-        base, end = text_in(self.about, "base_thread"), number_in(self.about, "base_end")
-        first = max(-1, end - MAX_INHERITED_KEYS)
-        return (base, [f"{base}:{n}" for n in range(end - 1, first, -1)]) if base else None
+    def inherited(self) -> InheritedHistory | None:
+        base = text_in(self.about, "base_thread")
+        return InheritedHistory(base, number_in(self.about, "base_end")) if base else None
 
     def read_record(self, record: JsonObject) -> None:
         kind, payload = record.get("type"), object_in(record, "payload")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.messages import preview
 from hermes_state.engine.transaction import insert_sql
 from hermes_state.imports import original_columns
+from hermes_state.imports.identities import IS_USABLE, identity, known_rows, session_id_of
+from hermes_state.imports.inheritance import FIND_SESSION, inherit
 from hermes_state.imports.rows import ConversationKind, PartResult
 from hermes_state.imports.values import COLUMNS, calls_text, row_values, usage_by_model
 from hermes_state.ledger.repository import record_change
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
     from hermes_core.ids import MessageIds
     from hermes_core.json_values import JsonObject
-    from hermes_state.engine.transaction import Reader, Tx
+    from hermes_state.engine.transaction import Tx
     from hermes_state.engine.values import SqlValue
+    from hermes_state.imports.identities import Known
     from hermes_state.imports.rows import (
         ImportedMessage,
         ImportedPart,
@@ -39,9 +41,7 @@ if TYPE_CHECKING:
 
 IDLE: Final = "idle"  # the end reason of a conversation without further records
 SUBAGENT_SOURCE: Final = usage.SUBAGENT
-LOOKUP_ROWS: Final = 200
 
-FIND_SESSION = "SELECT session_id FROM hermes_imported_session WHERE agent = ? AND native_id = ?"
 INSERT_SESSION = """
     INSERT INTO hermes_imported_session
         (session_id, agent, native_id, path, imported_at, last_record_at)
@@ -50,14 +50,6 @@ INSERT_SESSION = """
 TOUCH_SESSION = """
     UPDATE hermes_imported_session SET path = ?, last_record_at = max(last_record_at, ?)
     WHERE session_id = ?
-"""
-IS_USABLE = """
-    SELECT NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = s.id)
-    FROM sessions s WHERE s.id = ?
-"""
-KNOWN_ROWS = """
-    SELECT h.uid, h.message_id, m.session_id FROM hermes_message h
-    LEFT JOIN messages m ON m.id = h.message_id WHERE h.uid IN ({places})
 """
 IS_BRANCH = "SELECT 1 FROM sessions WHERE id = ? AND model_config LIKE ?"
 BRANCH_MARKER: Final = "_branched_from"
@@ -91,45 +83,12 @@ NUMBERED_TITLES = "SELECT count(*) FROM sessions WHERE title >= ? AND title < ?"
 SET_TITLE = "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL"
 
 
-class Known(NamedTuple):
-    """A message that is stored already, or was: that of a purged conversation has none."""
-
-    row_id: int
-    session_id: str | None
-
-
 class NewRow(NamedTuple):
     """A message to be stored, its identity here, and what it is a copy of."""
 
     message: ImportedMessage
     uid: bytes
     original: Known | None = None
-
-
-def identity(agent: str, key: str) -> bytes:
-    """The identity of a record of another agent, as messages of the history have it."""
-    data = f"{agent}:{key}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(data, digest_size=16).digest()
-
-
-def session_id_of(agent: str, native_id: str) -> str:
-    """The ID that a conversation of another agent has here."""
-    return f"{agent}-{native_id}"
-
-
-@functools.cache
-def _known_rows_sql(count: int) -> str:
-    return KNOWN_ROWS.format(places=", ".join("?" * count))
-
-
-def known_rows(tx: Reader, keys: Sequence[bytes]) -> dict[bytes, Known]:
-    """The stored messages among those with these identities."""
-    found: dict[bytes, Known] = {}
-    for start in range(0, len(keys), LOOKUP_ROWS):
-        some = keys[start : start + LOOKUP_ROWS]
-        for uid, row_id, session_id in tx.rows(_known_rows_sql(len(some)), some):
-            found[bytes(uid)] = Known(row_id, session_id)
-    return found
 
 
 class PartStorage:
@@ -220,7 +179,8 @@ class PartStorage:
         row = (self._session_id, self._agent, about.native_id, self._path, now, started_at)
         tx.execute(INSERT_SESSION, row)
         if self._part.inherits is not None:
-            self._inherit(*self._part.inherits)
+            history = self._part.inherits
+            self._inherited = inherit(tx, self._agent, self._session_id, history)
 
     def _parent_session(self) -> str | None:
         """The session of the parent, if it is here."""
@@ -230,22 +190,6 @@ class PartStorage:
         if parent is None or not self._tx.value(sessions.EXISTS, (parent,)):
             return None
         return str(parent)
-
-    def _inherit(self, native_id: str, keys: Sequence[str]) -> None:
-        """Copy the history that a fork continues without repeating it.
-
-        It ends with the first of *keys* that is stored: a record may not be a message.
-        """
-        parent = self._tx.value(FIND_SESSION, (self._agent, native_id))
-        uids = [identity(self._agent, key) for key in keys]
-        known = known_rows(self._tx, uids)
-        stored = (known[uid] for uid in uids if uid in known)
-        last = next((each for each in stored if each.session_id is not None), None)
-        if parent is None or last is None:
-            return
-        count = edits.copy_rows(self._tx, parent, self._session_id, last.row_id)
-        self._tx.execute(COUNT_ROWS, (count, 0, self._session_id))
-        self._inherited = count
 
     def _set_title(self) -> None:
         title = to_utf8_text(self._conversation.title)

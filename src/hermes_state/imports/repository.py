@@ -7,6 +7,8 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from hermes_state.imports import part_storage
+from hermes_state.imports.identities import IS_USABLE, identity, known_rows
+from hermes_state.imports.inheritance import complete_forks
 from hermes_state.imports.rows import SessionOrigin, UnitState
 from hermes_state.messages.edits import EditRepository
 from hermes_state.portable.importer import link_pending
@@ -35,6 +37,7 @@ IDLE_SESSIONS = """
     JOIN sessions s ON s.id = i.session_id
     WHERE s.ended_at IS NULL AND i.last_record_at < ?
 """
+HAS_PENDING = "SELECT 1 FROM hermes_session_extra WHERE name LIKE 'kept.%' LIMIT 1"
 UNUSED_BRANCH = """
     SELECT s.id FROM sessions s WHERE s.parent_session_id = ? AND s.source = ?
         AND NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = s.id)
@@ -108,19 +111,19 @@ class ImportRepository(Repository):
 
     def unknown_messages(self, agent: str, keys: Sequence[str]) -> set[bytes]:
         """The identities of those of these records that are not stored yet."""
-        uids = [part_storage.identity(agent, key) for key in keys]
-        known = self.engine.read(lambda reader: part_storage.known_rows(reader, uids))
+        uids = [identity(agent, key) for key in keys]
+        known = self.engine.read(lambda reader: known_rows(reader, uids))
         return set(uids) - set(known)
 
     def is_deleted(self, session_id: str) -> bool:
         """Whether an imported conversation was deleted here."""
-        return not self.engine.read(
-            lambda reader: reader.value(part_storage.IS_USABLE, (session_id,))
-        )
+        return not self.engine.read(lambda reader: reader.value(IS_USABLE, (session_id,)))
 
     def link(self) -> int:
-        """Link conversations whose parent was imported after them."""
-        return self.engine.write_upkeep(link_pending)
+        """Link conversations whose parent was imported after them, and complete forks."""
+        if not self.engine.read(lambda reader: reader.value(HAS_PENDING)):
+            return 0
+        return self.engine.write_upkeep(lambda tx: link_pending(tx) + complete_forks(tx))
 
     def end_idle(self, before: float) -> list[str]:
         """End the conversations without a record since *before*; returns them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonValue
     from hermes_core.messages import Content, ToolCallDict
     from hermes_state.engine.values import SqlValue
+
+
+MAX_INHERITED_KEYS: Final = 2000  # records between a fork and the last message before it
 
 
 class ConversationKind(StrEnum):
@@ -81,6 +84,22 @@ class ImportedConversation(NamedTuple):
     stays_open: bool = False  # without an end in its agent, it has none here
 
 
+class InheritedHistory(NamedTuple):
+    """The history that a fork continues without repeating it.
+
+    It is that of another conversation, with the records before number *end*. The keys of these
+    records are the ID of the conversation and their numbers.
+    """
+
+    native_id: str
+    end: int
+
+    def latest_keys(self) -> list[str]:
+        """The keys of the last records, the latest first."""
+        first = max(-1, self.end - 1 - MAX_INHERITED_KEYS)
+        return [f"{self.native_id}:{number}" for number in range(self.end - 1, first, -1)]
+
+
 class ImportedPart(NamedTuple):
     """A part of a conversation, as read from its agent, in order."""
 
@@ -89,7 +108,7 @@ class ImportedPart(NamedTuple):
     usage: Sequence[ImportedUsage] = ()
     ended_at: float | None = None  # the agent recorded the end of the conversation
     is_last: bool = False  # nothing more is known of the conversation now
-    inherits: tuple[str, Sequence[str]] | None = None  # see `PartStorage._inherit`
+    inherits: InheritedHistory | None = None
     usage_columns: Sequence[UsageColumns] = ()  # of hermes-agent
 
 

@@ -25,6 +25,7 @@ USAGE_NAME: Final = "kept.usage"
 SESSION_PREFIX: Final = "kept.session."
 MESSAGE_PREFIX: Final = "kept.message."
 ORIGIN_PREFIX: Final = "kept.origin."
+INHERITED_NAME: Final = "kept.inherited"  # of a fork whose origin is not here; not exported
 
 INSERT_EXTRA = """
     INSERT INTO hermes_session_extra (session_id, name, value) VALUES (?, ?, ?)
