@@ -33,6 +33,8 @@ def tool_result(text: str, *, is_error: bool = False, exit_code: int | None = No
 
 def joined(texts: Sequence[str]) -> str:
     """The texts of the parts of a message as one."""
+    if len(texts) < 2:
+        return texts[0] if texts else ""
     return "\n\n".join(text for text in texts if text)
 
 

@@ -89,7 +89,7 @@ class Batch:
         messages = part.part.messages
         self.parts.append(part)
         self._messages += len(messages)
-        self._characters += sum(_size(message.content) for message in messages)
+        self._characters += sum([_size(message.content) for message in messages])
 
     @property
     def is_full(self) -> bool:
@@ -209,7 +209,7 @@ class AgentImport:
 
     def _add(self, unit: Unit, part: ImportedPart, latest: dict[str, float]) -> None:
         native_id = part.conversation.native_id
-        times = (message.at for message in part.messages)
+        times = [message.at for message in part.messages]
         latest[native_id] = max(latest.get(native_id, 0.0), *times, 0.0)
         now = self._db.clock.now()  # records of the future do not keep a conversation open
         is_live = min(latest[native_id], now) > now - self._options.live_seconds

@@ -142,7 +142,9 @@ class LineReading:
         """The conversation in parts."""
         read_record, parse, size = self.read_record, self._lines.parse, 0
         for line in self._lines.raw(self.skipped):
+            size += len(line)
             record = parse(line)
+            del line  # not kept while a part is stored, which may be as large
             if record is None:
                 continue
             self.line_position = self._lines.line_position
@@ -151,7 +153,7 @@ class LineReading:
             except UNEXPECTED as error:
                 log.warning("record not understood: %s: %r", path_text(self.unit.path), error)
                 self.unknown[DAMAGED] += 1
-            size += len(line)
+            del record
             if len(self.messages) >= MESSAGES_PER_PART or size >= BYTES_PER_PART:
                 size = 0
                 yield from self._part(is_last=False)

@@ -221,6 +221,8 @@ class ClaudeReading(LineReading):
 class BlockAnswer:
     """An answer of the model, made from the records of its blocks."""
 
+    __slots__ = ("_at", "_calls", "_model", "_texts", "_thoughts", "_usage", "finish_reason", "key")
+
     def __init__(self, key: str, at: float, model: str) -> None:
         self.key = key
         self._at = at

@@ -7,7 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from hermes_state.engine.transaction import Reader
 
@@ -32,8 +32,16 @@ class Known(NamedTuple):
 
 def identity(agent: str, key: str) -> bytes:
     """The identity of a record of another agent, as messages of the history have it."""
-    data = f"{agent}:{key}".encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(data, digest_size=16).digest()
+    return identities(agent, [key])[0]
+
+
+def identities(agent: str, keys: Iterable[str]) -> list[bytes]:
+    """The identities of several records."""
+    prefix, digest_of = f"{agent}:".encode("utf-8", "surrogatepass"), hashlib.blake2b
+    return [
+        digest_of(prefix + key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        for key in keys
+    ]
 
 
 def session_id_of(agent: str, native_id: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from hermes_state.imports.identities import IS_USABLE, identity, known_rows
+from hermes_state.imports.identities import IS_USABLE, identities, known_rows
 from hermes_state.imports.rows import InheritedHistory
 from hermes_state.ledger.repository import record_change
 from hermes_state.messages import edits
@@ -73,7 +73,7 @@ def _origin(tx: Reader, agent: str, history: InheritedHistory) -> tuple[str | No
     That is the last record before the fork that is stored: a record may not be a message.
     """
     parent = tx.value(FIND_SESSION, (agent, history.native_id))
-    uids = [identity(agent, key) for key in history.latest_keys()]
+    uids = identities(agent, history.latest_keys())
     known = known_rows(tx, uids)
     stored = (known[uid] for uid in uids if uid in known)
     last = next((each.row_id for each in stored if each.session_id is not None), None)

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hermes_core.messages import preview
 from hermes_state.engine.transaction import insert_sql
 from hermes_state.imports import original_columns
-from hermes_state.imports.identities import IS_USABLE, identity, known_rows, session_id_of
+from hermes_state.imports.identities import (
+    IS_USABLE,
+    identities,
+    identity,
+    known_rows,
+    session_id_of,
+)
 from hermes_state.imports.inheritance import FIND_SESSION, inherit
 from hermes_state.imports.rows import ConversationKind, PartResult
 from hermes_state.imports.values import COLUMNS, calls_text, row_values, usage_by_model
@@ -205,18 +211,20 @@ class PartStorage:
         self._tx.execute(SET_TITLE, (name, self._session_id))
 
     def _append(self, messages: Sequence[ImportedMessage], *, is_new: bool) -> None:
-        uids = [identity(self._agent, message.key) for message in messages]
+        uids = identities(self._agent, [message.key for message in messages])
         known = known_rows(self._tx, uids)
         new: dict[bytes, NewRow] = {}
         for message, uid in zip(messages, uids, strict=True):
-            original = known.get(uid)
+            original = known.get(uid) if known else None
             if original is None:
-                new.setdefault(uid, NewRow(message, uid))
+                if uid not in new:
+                    new[uid] = NewRow(message, uid)
             elif not self._is_here(
                 message, original
             ):  # of another conversation, which this one continues
                 new[uid] = NewRow(message, self._copy_uid(uid), original)
-        self._drop_stored_copies(new, is_new=is_new)
+        if known or not is_new:
+            self._drop_stored_copies(new, is_new=is_new)
         if not new and not self._is_extended:
             return
         if not is_new and self._tx.value(ENDED_AT, (self._session_id,)) is not None:
@@ -288,33 +296,31 @@ class PartStorage:
             return
         tx, session_id = self._tx, self._session_id
         names = original_columns.message_names(tx, (row.message for row in rows))
-        values = [
-            (
-                session_id,
-                *row_values(row.message),
-                *original_columns.message_values(row.message, names),
-            )
-            for row in rows
-        ]
+        values = [row_values(session_id, row.message) for row in rows]
+        if names:
+            more = [original_columns.message_values(row.message, names) for row in rows]
+            values = [(*first, *last) for first, last in zip(values, more, strict=True)]
         row_ids = tx.insert_many("messages", (*COLUMNS, *names), values, "id")
         # In the order of the table: neighbouring identities are on the same pages.
         uids = sorted((row.uid, row_id) for row, row_id in zip(rows, row_ids, strict=True))
         tx.many(INSERT_UID, uids)
         for row, row_id in zip(rows, row_ids, strict=True):
-            self._note(row, row_id)
+            if row.original is not None or row.message.is_copy:
+                self._note_copy(row_id, row.original)
+            elif row.message.usage is not None:
+                self._spent.append(row.message.usage)
+        self._note([row.message for row in rows])
         self._last_row = row_ids[-1]
 
-    def _note(self, row: NewRow, row_id: int) -> None:
-        message, original = row.message, row.original
-        if original is not None or message.is_copy:
-            self._note_copy(row_id, original)
-        elif message.usage is not None:
-            self._spent.append(message.usage)
-        self._added += 1
-        self._calls += len(message.tool_calls)
-        self._last_at = max(self._last_at, message.at)
-        if not self._preview and message.role == "user" and not message.is_summary:
-            self._preview = to_utf8_text(preview(message.content)) or ""
+    def _note(self, messages: Sequence[ImportedMessage]) -> None:
+        self._added += len(messages)
+        self._calls += sum([len(message.tool_calls) for message in messages])
+        self._last_at = max(self._last_at, *[message.at for message in messages])
+        for message in messages:
+            if self._preview:
+                return
+            if message.role == "user" and not message.is_summary:
+                self._preview = to_utf8_text(preview(message.content)) or ""
 
     def _note_copy(self, row_id: int, original: Known | None) -> None:
         origin = edits.NO_ORIGIN

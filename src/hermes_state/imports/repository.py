@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from hermes_state.imports import part_storage
-from hermes_state.imports.identities import IS_USABLE, identity, known_rows
+from hermes_state.imports.identities import IS_USABLE, identities, known_rows
 from hermes_state.imports.inheritance import complete_forks
 from hermes_state.imports.rows import SessionOrigin, UnitState
 from hermes_state.messages.edits import EditRepository
@@ -111,7 +111,7 @@ class ImportRepository(Repository):
 
     def unknown_messages(self, agent: str, keys: Sequence[str]) -> set[bytes]:
         """The identities of those of these records that are not stored yet."""
-        uids = [identity(agent, key) for key in keys]
+        uids = identities(agent, keys)
         known = self.engine.read(lambda reader: known_rows(reader, uids))
         return set(uids) - set(known)
 

@@ -8,7 +8,7 @@ from hermes_state.imports.json_text import json_text
 from hermes_state.messages.rows import encode_content, to_utf8_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from hermes_state.engine.values import SqlValue
     from hermes_state.imports.rows import ImportedMessage, ImportedUsage
@@ -25,24 +25,29 @@ def calls_text(message: ImportedMessage) -> str | None:
     return json_text(message.tool_calls) if message.tool_calls else None  # type: ignore[arg-type]
 
 
-def row_values(message: ImportedMessage) -> tuple[SqlValue, ...]:
-    """The values of a row, in the order of COLUMNS after the session."""
+def row_values(session_id: str, message: ImportedMessage) -> tuple[SqlValue, ...]:
+    """The values of a row, in the order of COLUMNS."""
+    call_id, name = message.tool_call_id, message.tool_name
+    reasoning, reason = message.reasoning, message.finish_reason
     return (
+        session_id,
         message.role,
         encode_content(message.content),
         calls_text(message),
-        to_utf8_text(message.tool_call_id),
-        to_utf8_text(message.tool_name),
-        to_utf8_text(message.reasoning),
-        to_utf8_text(message.finish_reason),
+        call_id and to_utf8_text(call_id),
+        name and to_utf8_text(name),
+        reasoning and to_utf8_text(reasoning),
+        reason and to_utf8_text(reason),
         message.at,
-        message.columns.get("observed") or 0,
+        (message.columns.get("observed") or 0) if message.columns else 0,
     )
 
 
-def _total(tokens: Iterable[int]) -> int:
+def _total(tokens: Sequence[int]) -> int:
     """A sum without numbers that cannot be those of one request."""
-    return sum(each for each in tokens if 0 <= each <= MAX_REQUEST_TOKENS)
+    if min(tokens) < 0 or max(tokens) > MAX_REQUEST_TOKENS:
+        return sum(each for each in tokens if 0 <= each <= MAX_REQUEST_TOKENS)
+    return sum(tokens)
 
 
 def usage_by_model(spent: Iterable[ImportedUsage]) -> list[dict[str, SqlValue]]:
@@ -56,11 +61,11 @@ def usage_by_model(spent: Iterable[ImportedUsage]) -> list[dict[str, SqlValue]]:
 def _usage_columns(model: str, uses: list[ImportedUsage]) -> dict[str, SqlValue]:
     columns: dict[str, SqlValue] = {
         "model": to_utf8_text(model),
-        "input_tokens": _total(use.input_tokens for use in uses),
-        "output_tokens": _total(use.output_tokens for use in uses),
-        "cache_read_tokens": _total(use.cache_read_tokens for use in uses),
-        "cache_write_tokens": _total(use.cache_write_tokens for use in uses),
-        "reasoning_tokens": _total(use.reasoning_tokens for use in uses),
+        "input_tokens": _total([use.input_tokens for use in uses]),
+        "output_tokens": _total([use.output_tokens for use in uses]),
+        "cache_read_tokens": _total([use.cache_read_tokens for use in uses]),
+        "cache_write_tokens": _total([use.cache_write_tokens for use in uses]),
+        "reasoning_tokens": _total([use.reasoning_tokens for use in uses]),
         "api_call_count": sum(use.is_call for use in uses),
     }
     costs = [use.cost_usd for use in uses if use.cost_usd is not None]
