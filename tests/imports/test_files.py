@@ -5,14 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+import tracemalloc
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
 
 from hermes_import.importer import AgentImport, ImportOptions
+from hermes_import.json_lines import JsonLines
 from hermes_import.registry import SourceRegistry
 from hermes_import.zstd import zstd
 from hermes_state import SessionDB
+from hermes_state.imports.rows import UnitState
 from support.claude_files import ClaudeFile
 
 if TYPE_CHECKING:
@@ -206,3 +210,17 @@ def test_a_long_conversation_that_had_ended_is_imported_without_an_event(
     assert row is not None
     assert (row["message_count"], row["ended_at"]) == (1200, pytest.approx(file.now))
     assert db.boundaries.recent() == []
+
+
+def test_a_long_line_is_in_memory_once_while_it_is_read(tmp_path: Path) -> None:
+    path, size = tmp_path / "long.jsonl", 16 << 20
+    path.write_bytes(b'{"a": "' + b"x" * size + b'"}\n{}\n')
+    tracemalloc.start()
+    try:
+        lines = JsonLines(path, Counter(), UnitState("")).raw()
+        assert len(next(lines)) > size
+        assert tracemalloc.get_traced_memory()[0] < size / 2  # the reader has kept nothing of it
+        assert tracemalloc.get_traced_memory()[1] < size * 1.5
+        assert next(lines) == b"{}"
+    finally:
+        tracemalloc.stop()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import FAILED, INTERRUPTED, title_of, tool_call, tool_result
+from hermes_import.files import file_unit
 from hermes_import.line_files import LineFiles, LineReading
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
@@ -23,12 +24,14 @@ from hermes_state.imports.rows import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from hermes_core.json_values import JsonObject
+    from hermes_import.sources import Unit
 
 EVENTS: Final = "events.jsonl"
+TITLES: Final = "workspace.yaml"
 KNOWN_PREFIXES: Final = (
     "assistant.", "model.", "session.", "system.", "tool.", "hook.", "subagent.", "permission.",
     "user.",
@@ -168,7 +171,7 @@ class CopilotReading(LineReading):
     def _title(self) -> str | None:
         """The name that the user gave the conversation."""
         try:
-            text = self.unit.path.with_name("workspace.yaml").read_text(encoding="utf-8")
+            text = self.unit.path.with_name(TITLES).read_text(encoding="utf-8")
         except OSError:
             return None
         fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
@@ -197,6 +200,13 @@ class Copilot(LineFiles):
     variable = "COPILOT_HOME"
     reading = CopilotReading
     folders = ("session-state",)
+
+    def units_at(self, root: Path, paths: Iterable[Path]) -> Iterator[Unit]:
+        """The files of events; the file beside each has its title, which may change alone."""
+        files = {path.with_name(EVENTS) if path.name == TITLES else path for path in paths}
+        for unit in super().units_at(root, sorted(files)):
+            beside = file_unit(unit.path.with_name(TITLES))
+            yield unit._replace(revision=f"{unit.revision}:{beside and beside.revision}")
 
     def has_conversation(self, path: Path) -> bool:
         """Whether a file is one of events."""

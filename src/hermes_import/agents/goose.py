@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 FILE: Final = "sessions.db"
 OLD_SUFFIX: Final = ".jsonl"
 MESSAGES_PER_PART: Final = 500
-LISTED: Final = ("id", "created_at", "updated_at", "session_type")
+LISTED: Final = (
+    "id", "created_at", "updated_at", "session_type", "name", "description", "archived_at",
+)  # fmt: skip
 SESSION: Final = (
     "id", "name", "description", "session_type", "working_dir", "created_at", "archived_at",
     "model_config_json", "accumulated_input_tokens", "accumulated_output_tokens",
@@ -113,7 +115,8 @@ class Goose(DatabaseSource):
             if row.get("session_type") == HIDDEN or text_in(row, "id") not in last:
                 continue
             row_id, count = last[text_in(row, "id")]
-            revision = f"{row.get('updated_at')}:{row_id}:{count}"
+            labels = f"{row.get('archived_at')}:{_title_of(row)}"
+            revision = f"{row.get('updated_at')}:{row_id}:{count}:{labels}"
             times = seconds_of(row.get("created_at")), seconds_of(row.get("updated_at"))
             found.append(ListedConversation(text_in(row, "id"), revision, *times))
         return found

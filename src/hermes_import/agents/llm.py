@@ -97,7 +97,7 @@ class Llm(DatabaseSource):
         turns = {thread: rest for thread, *rest in database.rows(LAST_TURNS)}
         for row in database.select("threads", THREAD):
             count, first, last = turns.get(text_in(row, "id"), (0, row.get("datetime_utc"), ""))
-            revision = f"{row.get('tip_message_hash')}:{count}"
+            revision = f"{row.get('tip_message_hash')}:{count}:{row.get('name')}"
             native_id = text_in(row, "id")
             last = last or row.get("datetime_utc")
             found[native_id] = _listed(native_id, revision, first, last)

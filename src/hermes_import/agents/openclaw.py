@@ -50,6 +50,7 @@ NODE: Final = (
     "session_key", "current_session_id", "parent_session_key", "spawned_by",
     "fork_source_session_id", "label", "display_name", "archived_at",
 )  # fmt: skip
+LABELS: Final = ("session_key", "archived_at", "label", "display_name")
 EVENT: Final = ("seq", "event_json", "event_zstd", "created_at")
 EVENTS_FROM: Final = f"WHERE session_id = ? AND seq >= ? ORDER BY seq LIMIT {EVENTS_PER_PART}"
 LAST_SEQUENCES: Final = "SELECT session_id, max(seq) FROM transcript_events GROUP BY session_id"
@@ -86,6 +87,7 @@ class OpenClaw(DatabaseSource):
 
     def listed(self, database: ForeignDatabase) -> list[ListedConversation]:
         last = dict(database.rows(LAST_SEQUENCES))
+        nodes = {row["session_key"]: row for row in database.select("session_nodes", LABELS)}
         found = []
         for row in database.select("session_windows", WINDOW):
             changed = (
@@ -93,7 +95,9 @@ class OpenClaw(DatabaseSource):
             )
             sequence = last.get(text_in(row, "session_id"))
             if sequence is not None:
-                revision = f"{sequence}:{changed}"
+                node = nodes.get(row.get("session_key"), {})
+                labels = ":".join(str(node.get(name)) for name in LABELS[1:])
+                revision = f"{sequence}:{changed}:{labels}"
                 times = seconds_of(row.get("created_at")), seconds_of(changed)
                 found.append(ListedConversation(text_in(row, "session_id"), revision, *times))
         return found

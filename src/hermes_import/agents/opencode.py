@@ -47,7 +47,7 @@ MESSAGES_PER_PART: Final = 500
 MAX_OUTPUT_BYTES: Final = 1 << 20
 # An incomplete answer is given up when the database was written this much later.
 ABANDONED_SECONDS: Final = 3600
-SESSION: Final = ("id", "time_created", "time_updated")
+SESSION: Final = ("id", "time_created", "time_updated", "title", "time_archived")
 DETAILS: Final = (
     "id", "parent_id", "directory", "title", "model", "time_created", "time_archived",
 )  # fmt: skip
@@ -87,7 +87,8 @@ class OpenCode(DatabaseSource):
         for row in database.select("session", SESSION):
             at, count = latest.get(text_in(row, "id"), (0, 0))
             changed = max(number_in(row, "time_updated"), at or 0)
-            revision = f"{row.get('time_updated')}:{at}:{count}"
+            labels = f"{row.get('time_archived')}:{row.get('title')}"
+            revision = f"{row.get('time_updated')}:{at}:{count}:{labels}"
             created = seconds_of(row.get("time_created"))
             native_id = text_in(row, "id")
             found.append(ListedConversation(native_id, revision, created, seconds_of(changed)))

@@ -29,6 +29,9 @@ BUSY_SECONDS: Final = 10.0
 WAL_POSITION: Final = 18
 WAL_HEADER: Final = b"\x02"
 FETCH_ROWS: Final = 500
+LISTED_COLUMNS: Final = (
+    "ended_at", "end_reason", "title", "archived", "input_tokens", "output_tokens",
+)  # fmt: skip
 SESSION_KEYS: Final = ("id", "started_at")
 MESSAGE_KEYS: Final = ("id", "session_id", "role")
 
@@ -179,9 +182,7 @@ class OriginalHistory:
     def _list_sql(self) -> str:
         """Every session with a text that differs after each change that matters."""
         of_session = [
-            f"coalesce(s.{name}, '')"
-            for name in ("ended_at", "end_reason", "title", "input_tokens", "output_tokens")
-            if name in self._session_columns
+            f"coalesce(s.{name}, '')" for name in LISTED_COLUMNS if name in self._session_columns
         ]
         of_rows = ["count(m.id)", "coalesce(max(m.id), 0)"]
         of_rows += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.messages import preview
@@ -18,6 +19,7 @@ from hermes_state.imports.identities import (
 )
 from hermes_state.imports.inheritance import FIND_SESSION, inherit
 from hermes_state.imports.rows import ConversationKind, PartResult
+from hermes_state.imports.source_labels import follow_labels
 from hermes_state.imports.values import COLUMNS, calls_text, row_values, usage_by_model
 from hermes_state.ledger.repository import record_change
 from hermes_state.messages import edits
@@ -28,7 +30,7 @@ from hermes_state.messages.rows import (
     tool_call_count,
 )
 from hermes_state.portable.import_extras import PARENT_NAME, save_extra
-from hermes_state.sessions import index, trash, usage
+from hermes_state.sessions import index, usage
 from hermes_state.sessions import rows as sessions
 
 if TYPE_CHECKING:
@@ -57,6 +59,9 @@ TOUCH_SESSION = """
     UPDATE hermes_imported_session SET path = ?, last_record_at = max(last_record_at, ?)
     WHERE session_id = ?
 """
+PATH = "SELECT path FROM hermes_imported_session WHERE session_id = ?"
+SET_PATH = "UPDATE hermes_imported_session SET path = ? WHERE session_id = ?"
+FORGET_UNIT = "DELETE FROM hermes_import_unit WHERE agent = ? AND unit_id = ?"
 IS_BRANCH = "SELECT 1 FROM sessions WHERE id = ? AND model_config LIKE ?"
 BRANCH_MARKER: Final = "_branched_from"
 MARK_BRANCH = "UPDATE sessions SET model_config = ? WHERE id = ? AND model_config IS NULL"
@@ -85,8 +90,6 @@ LAST_RECORD = "SELECT last_record_at FROM hermes_imported_session WHERE session_
 UNCOUNT_COPIES = """
     UPDATE hermes_session_index SET lifetime_messages = lifetime_messages - ? WHERE session_id = ?
 """
-NUMBERED_TITLES = "SELECT count(*) FROM sessions WHERE title >= ? AND title < ?"
-SET_TITLE = "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL"
 
 
 class NewRow(NamedTuple):
@@ -128,11 +131,12 @@ class PartStorage:
             self._session_id = known_as
             if not self._tx.value(IS_USABLE, (known_as,)):
                 return PartResult(known_as, is_deleted=True)
+            self._follow_file()
         elif self._tx.value(sessions.EXISTS, (self._session_id,)):
             return PartResult(self._session_id, is_taken=True)
         else:
             self._create()
-        self._set_title()
+        follow_labels(self._tx, self._session_id, self._conversation)
         self._append(self._part.messages, is_new=is_new)
         if is_new:
             original_columns.set_counts(self._tx, self._session_id, self._conversation.columns)
@@ -146,6 +150,13 @@ class PartStorage:
             self._end(is_new=is_first, is_live=is_live)
         new = self._added - self._copies
         return PartResult(self._session_id, is_new, new, self._copies + self._inherited)
+
+    def _follow_file(self) -> None:
+        """Note where the file was moved to; it is read again if it is moved back."""
+        before = self._tx.value(PATH, (self._session_id,))
+        if before != self._path and not Path(before).exists():
+            self._tx.execute(SET_PATH, (self._path, self._session_id))
+            self._tx.execute(FORGET_UNIT, (self._agent, before))
 
     def _id_of(self, native_id: str) -> str:
         return session_id_of(self._agent, native_id)
@@ -167,7 +178,6 @@ class PartStorage:
             "started_at": about.started_at,
             "cwd": to_utf8_text(about.cwd),
             "git_branch": to_utf8_text(about.git_branch),
-            "archived": 1 if about.is_archived else None,
             **original_columns.session_values(tx, about.columns),
         }
         known = {name: value for name, value in facts.items() if value is not None}
@@ -196,19 +206,6 @@ class PartStorage:
         if parent is None or not self._tx.value(sessions.EXISTS, (parent,)):
             return None
         return str(parent)
-
-    def _set_title(self) -> None:
-        title = to_utf8_text(self._conversation.title)
-        if not title or self._tx.value(
-            "SELECT title FROM sessions WHERE id = ?", (self._session_id,)
-        ):
-            return
-        name = title
-        if self._tx.value(trash.TITLE_TAKEN, (name,)):
-            number = 2 + self._tx.value(NUMBERED_TITLES, (f"{title} #", f"{title} $"))
-            while self._tx.value(trash.TITLE_TAKEN, (name,)):
-                name, number = f"{title} #{number}", number + 1
-        self._tx.execute(SET_TITLE, (name, self._session_id))
 
     def _append(self, messages: Sequence[ImportedMessage], *, is_new: bool) -> None:
         uids = identities(self._agent, [message.key for message in messages])

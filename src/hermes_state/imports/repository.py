@@ -37,7 +37,10 @@ IDLE_SESSIONS = """
     JOIN sessions s ON s.id = i.session_id
     WHERE s.ended_at IS NULL AND i.last_record_at < ?
 """
-HAS_PENDING = "SELECT 1 FROM hermes_session_extra WHERE name LIKE 'kept.%' LIMIT 1"
+HAS_PENDING = """
+    SELECT 1 FROM hermes_session_extra WHERE name IN ('kept.parent', 'kept.inherited')
+        OR (name >= 'kept.origin.' AND name < 'kept.origin/') LIMIT 1
+"""
 UNUSED_BRANCH = """
     SELECT s.id FROM sessions s WHERE s.parent_session_id = ? AND s.source = ?
         AND NOT EXISTS (SELECT 1 FROM hermes_trash t WHERE t.session_id = s.id)

@@ -25,6 +25,7 @@ USAGE_NAME: Final = "kept.usage"
 SESSION_PREFIX: Final = "kept.session."
 MESSAGE_PREFIX: Final = "kept.message."
 ORIGIN_PREFIX: Final = "kept.origin."
+LABELS_NAME: Final = "kept.labels"  # title and archive state in another agent; not exported
 INHERITED_NAME: Final = "kept.inherited"  # of a fork whose origin is not here; not exported
 
 INSERT_EXTRA = """

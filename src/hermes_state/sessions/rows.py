@@ -280,6 +280,14 @@ class SessionFacts(TypedDict, total=False):
     title_source: str | None
 
 
+def archive(tx: Tx, session_id: str, archived: bool) -> bool:
+    """Archive a conversation (all its rows), or unarchive it; whether there is one."""
+    sql = "UPDATE sessions SET archived = ? WHERE id = ?"
+    rows = lineage.conversation_of(tx, session_id)
+    changed = [tx.execute(sql, (int(archived), row_id)).rowcount for row_id in rows]
+    return sum(changed) > 0
+
+
 class SessionRepository(Repository):
     """Lifecycle and columns of sessions."""
 
@@ -388,14 +396,7 @@ class SessionRepository(Repository):
     def set_session_archived(self, session_id: str, archived: bool = True) -> bool:
         """Archive a conversation (all its rows), or unarchive it."""
 
-        def archive(tx: Tx) -> bool:
-            is_changed = False
-            for row_id in lineage.conversation_of(tx, session_id):
-                sql = "UPDATE sessions SET archived = ? WHERE id = ?"
-                is_changed = tx.execute(sql, (int(archived), row_id)).rowcount > 0 or is_changed
-            return is_changed
-
-        return self.engine.write(archive)
+        return self.engine.write(lambda tx: archive(tx, session_id, archived))
 
     def set_session_pinned(self, session_id: str, pinned: bool = True) -> bool:
         """Pin a conversation (all its rows), which protects it from pruning."""
