@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from hermes_core.messages import sanitize_title
 from hermes_state import original_rows
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from hermes_state.original_rows import HouseKeepingDict, SessionDict
     from hermes_state.repository import Repository
 
+# Names of hermes-agent's methods for topics of direct chats on Telegram.
+TOPIC_NAME: Final = "telegram_topic"
+TOPICS: Final = (
+    ": topics of Telegram are not stored by the session store; each topic is a place of its own, "
+    "and SessionStore (gateway.session) has its conversation"
+)
 P = ParamSpec("P")
 R = TypeVar("R")
 D = TypeVar("D")
@@ -73,6 +79,13 @@ class OriginalNames:
     retention: RetentionRepository
 
     sanitize_title = staticmethod(sanitize_title)
+
+    if not TYPE_CHECKING:  # for type checkers, a missing name stays an error
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """The reason why a name of hermes-agent is missing; `hasattr` is false."""
+            reason = TOPICS if TOPIC_NAME in name else ""
+            raise AttributeError(f"SessionDB has no {name}{reason}", name=name, obj=self)
 
     create_session = method_of("sessions", SessionRepository.create_session)
     ensure_session = method_of("sessions", SessionRepository.ensure_session)

@@ -215,6 +215,33 @@ def test_requirements_that_do_not_fit_are_refused(
     assert enabled() == ()
 
 
+def test_plugins_share_a_version_or_the_second_is_refused(
+    hermes: Hermes, hermes_home: Path, index: Path, source: Path, tmp_path: Path
+) -> None:
+    for version in ("1.0", "2.0"):
+        write_wheel(index, "lucky_numbers", version, {"lucky_numbers.py": "BEST = 7\n"})
+    (source / "requirements.txt").write_text("lucky_numbers<2\n")
+    installed(hermes, str(source), "--yes")
+    second = tmp_path / "second"
+    second.mkdir()
+    (second / "plugin.yaml").write_text("name: second\n")
+    (second / "__init__.py").write_text("def register(ctx):\n    pass\n")
+    (second / "requirements.txt").write_text("lucky_numbers\n")  # any version
+    installed(hermes, str(second), "--yes")
+    libraries = hermes_home / "plugins" / ".libraries"
+    assert (libraries / "second" / "lucky_numbers-1.0.dist-info").is_dir()
+    (second / "requirements.txt").write_text("lucky_numbers>=2\n")
+    result = hermes("plugins", "update", "second", "--yes")
+    assert result.code == 1
+    refusal = "the plugin needs lucky-numbers 2.0, and the plugin dice uses 1.0"
+    assert refusal in result.err
+    metadata = libraries / "second" / "lucky_numbers-1.0.dist-info" / "METADATA"
+    text = metadata.read_text()
+    metadata.unlink()  # the installer may have linked it
+    metadata.write_text(text.replace("1.0", "2.0"))
+    assert refusal in hermes("plugins", "doctor", "second").out
+
+
 def test_a_symbolic_link_and_a_folder_that_is_not_a_plugin_are_refused(
     hermes: Hermes, source: Path, tmp_path: Path
 ) -> None:

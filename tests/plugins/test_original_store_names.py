@@ -109,6 +109,20 @@ def test_the_runs_of_a_job_are_listed(db: SessionDB) -> None:
     assert {row["id"] for row in db.list_cron_job_runs("daily")} == {"cron_daily_1", "cron_daily_2"}
 
 
+def test_a_method_for_topics_is_missing_with_the_reason(db: SessionDB) -> None:
+    name = "get_telegram_topic_binding"
+    assert not hasattr(db, name)
+    with pytest.raises(AttributeError, match="each topic is a place of its own"):
+        getattr(db, name)
+    with pytest.raises(AttributeError, match=r"SessionDB has no nothing$"):
+        getattr(db, "nothing")  # noqa: B009 - missing for type checkers, too
+
+
+def test_a_lock_of_no_session_is_not_acquired(db: SessionDB) -> None:
+    assert not db.try_acquire_compression_lock("", "holder")
+    assert db.try_acquire_compression_lock("s1", "holder")
+
+
 def test_a_session_in_the_trash_says_so(db: SessionDB) -> None:
     db.create_session("old", "cli")
     db.append_message("old", "user", "hello")

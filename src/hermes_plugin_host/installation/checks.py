@@ -11,6 +11,8 @@ from hermes_plugin_host.installation.installer import installed_hash
 from hermes_plugin_host.installation.records import find_record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hermes_plugin_host.manager import Plugin
 
 
@@ -21,6 +23,16 @@ class PluginReport(NamedTuple):
     status: str
     problems: list[str]
     notes: list[str]
+
+
+def _requirement_problems(key: str, requirements: Iterable[str]) -> list[str]:
+    """What is wrong with the packages of a plugin; those of Hermes may be newer by now."""
+    folder = libraries.libraries_folder(key)
+    if not folder.is_dir():
+        missing = ", ".join(requirements)
+        return [f"its requirements are missing: {missing}"] if missing else []
+    conflict = libraries.find_conflict(key, folder)
+    return [f"{conflict}. Run `hermes plugins update {key}`."] if conflict else []
 
 
 def check_plugin(plugin: Plugin) -> PluginReport:
@@ -38,8 +50,7 @@ def check_plugin(plugin: Plugin) -> PluginReport:
                 f"its files have changed since they were installed (sha256 {record.sha256[:16]}…). "
                 f"Run `hermes plugins update {plugin.key}`."
             )
-        if record.requirements and not libraries.libraries_folder(plugin.key).is_dir():
-            problems.append("its requirements are missing: " + ", ".join(record.requirements))
+        problems += _requirement_problems(plugin.key, record.requirements)
     elif plugin.discovered.origin == "user":
         notes.append("it was copied by hand: updates and changes are not tracked")
         folder = plugin.discovered.folder

@@ -93,12 +93,12 @@ def staged(source: PluginSource, key: str = "") -> Iterator[StagedPlugin]:
     root = paths.private_folder(paths.plugins_path())
     with tempfile.TemporaryDirectory(prefix=".", dir=root) as work:
         folder, shelf = Path(work) / "plugin", Path(work) / "libraries"
-        commit = _fetch(source, folder, shelf)
+        commit = _fetch(source, folder, shelf, key)
         manifest = _manifest(folder)
         chosen = key or _key(manifest, source)
         wanted = libraries.read_requirements(folder, manifest.requirements)
         if wanted and not shelf.exists():
-            libraries.install_requirements(wanted, shelf)
+            libraries.install_requirements(wanted, shelf, key)
         if shelf.exists():
             libraries.check_conflicts(chosen, shelf)
         yield StagedPlugin(
@@ -125,13 +125,13 @@ def installed_hash(key: str) -> str:
     return _hash(paths.plugins_path() / key, libraries.libraries_folder(key))
 
 
-def _fetch(source: PluginSource, folder: Path, shelf: Path) -> str:
+def _fetch(source: PluginSource, folder: Path, shelf: Path, key: str) -> str:
     if source.kind == "path":
         sources.copy_folder(Path(source.location), folder)
     elif source.kind == "git":
         return sources.clone(source, folder)
     else:
-        libraries.install_requirements([source.location], shelf)
+        libraries.install_requirements([source.location], shelf, key)
         _write_package_plugin(source.location, folder, shelf)
     return ""
 

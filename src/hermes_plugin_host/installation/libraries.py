@@ -22,7 +22,7 @@ from hermes_core.errors import FetchError
 from hermes_core.package_installer import installers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 LIBRARIES: Final = ".libraries"
 REQUIREMENTS_FILE: Final = "requirements.txt"
@@ -56,16 +56,17 @@ def read_requirements(folder: Path, declared: tuple[str, ...]) -> list[str]:
     return wanted
 
 
-def install_requirements(requirements: Iterable[str], folder: Path) -> None:
+def install_requirements(requirements: Iterable[str], folder: Path, key: str = "") -> None:
     """Install packages into a folder; FetchError with the end of the installer's output.
 
-    The versions that Hermes uses are preferred; `check_conflicts` explains the others.
+    The versions that Hermes and other plugins than *key* use are preferred; `check_conflicts`
+    explains the others.
     """
     output = ""
     with tempfile.TemporaryDirectory() as work:
         constraints = Path(work) / "constraints.txt"
-        own = _versions(None)
-        constraints.write_text("".join(f"{name}=={own[name]}\n" for name in own), "utf-8")
+        used = _versions(_other_folders(key)) | _versions(None)
+        constraints.write_text("".join(f"{name}=={used[name]}\n" for name in used), "utf-8")
         for command in installers(Path(work)):
             for limits in (["--constraint", str(constraints)], []):
                 arguments = ["--only-binary", ":all:", "--target", str(folder), *limits]
@@ -98,30 +99,39 @@ def _run(command: list[str]) -> str:
 
 def check_conflicts(key: str, folder: Path) -> None:
     """Refuse packages that Hermes or another plugin has in another version."""
+    conflict = find_conflict(key, folder)
+    if conflict:
+        raise FetchError(
+            f"{conflict}. Plugins run in the process of Hermes, which has one version of a package"
+        )
+
+
+def find_conflict(key: str, folder: Path) -> str:
+    """The first package that Hermes or another plugin has in another version; else empty."""
     others = {
         "Hermes": None,
-        **{
-            f"the plugin {path.name}": [str(path)]
-            for path in _folders()
-            if path.name not in {key, folder.name}
-        },
+        **{f"the plugin {path.name}": [str(path)] for path in map(Path, _other_folders(key))},
     }
     for name, version in _versions([str(folder)]).items():
         for owner, where in others.items():
             known = _versions(where).get(name)
             if known is not None and known != version:
-                raise FetchError(f"the plugin needs {name} {version}, and {owner} uses {known}")
+                return f"the plugin needs {name} {version}, and {owner} uses {known}"
+    return ""
 
 
-def _folders() -> Iterator[Path]:
+def _other_folders(key: str) -> list[str]:
+    """The folders with the packages of other plugins."""
     root = paths.plugins_path() / LIBRARIES
-    return (path for path in sorted(root.iterdir()) if path.is_dir()) if root.is_dir() else iter(())
+    if not root.is_dir():
+        return []
+    return [str(path) for path in sorted(root.iterdir()) if path.is_dir() and path.name != key]
 
 
 def _versions(where: list[str] | None) -> dict[str, str]:
     """The packages in folders, or those of this environment without the folders of plugins."""
     root = str(paths.plugins_path() / LIBRARIES)
-    path = where or [item for item in sys.path if not item.startswith(root)]
+    path = where if where is not None else [item for item in sys.path if not item.startswith(root)]
     found: dict[str, str] = {}
     for dist in metadata.distributions(path=path):
         name = re.sub(r"[-_.]+", "-", dist.name or "").lower()

@@ -31,6 +31,8 @@ class CompressionLockRepository(Repository):
         self, session_id: str, holder: str, ttl_seconds: float = LOCK_SECONDS
     ) -> bool:
         """Acquire the lock if it is free, expired or already held by *holder*."""
+        if not session_id or not holder:
+            return False
 
         def acquire(tx: Tx) -> bool:
             now = tx.clock.now()
