@@ -123,6 +123,8 @@ class BackgroundFollower:
         while not self._stop.is_set():
             failure = attempt(Step("follow other agents", self._follow))
             failures = failures + 1 if failure is not None else 0
+            if failure is not None and self._follower is not None:
+                self._follower.note_restart(failure.error)
             self._stop.wait(FOLLOW_BACKOFF.delay(failures) if failures else TAKE_OVER_SECONDS)
 
     def _follow(self) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ from watchfiles import watch
 
 from hermes_core.instance_lock import hold_lock
 from hermes_core.isolate import Step, attempt
-from hermes_core.paths import hermes_home
+from hermes_import.follower_status import FollowerStatus, lock_path
 from hermes_import.importer import AgentImport, ImportOptions
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ WAIT_MILLISECONDS: Final = 500  # for further changes, before those so far are r
 CHECK_MILLISECONDS: Final = 1000
 POLL_SECONDS: Final = 30.0
 FIND_SECONDS: Final = 60.0  # until agents that were installed meanwhile are found
-LOCK_NAME: Final = "import.lock"
 
 
 class FollowOptions(NamedTuple):
@@ -60,6 +60,7 @@ class Follower:
         self._found: list[FoundHistory] = []
         self._stop = threading.Event()
         self._found_at = self._polled_at = 0.0
+        self.status = FollowerStatus()
 
     def stop(self) -> None:
         """Let `run` return soon; from any thread."""
@@ -67,9 +68,11 @@ class Follower:
 
     def run(self, home: Path, environ: Mapping[str, str]) -> bool:
         """Import and follow until stopped; False if another process does it."""
-        with hold_lock(hermes_home() / "run" / LOCK_NAME) as is_ours:
+        with hold_lock(lock_path()) as is_ours:
             if not is_ours:
                 return False
+            now = self._db.clock.now()
+            self._report(self.status._replace(pid=os.getpid(), started_at=now))
             while not self._stop.is_set():
                 self._find(home, environ)
                 self._import_all()
@@ -81,6 +84,8 @@ class Follower:
         names = self._options.names
         found = self._registry.found_in(home, environ)
         self._found = [each for each in found if not names or each.source.name in names]
+        for agent in self.status.failing.keys() - {each.source.name for each in self._found}:
+            self._report(self.status.without_failure(agent))
 
     def _watch(self) -> None:
         """Import changes until it is time to look for other agents."""
@@ -160,17 +165,41 @@ class Follower:
     def _import_all(self) -> None:
         self._polled_at = time.monotonic()
         for found in self._found:
-            self._import(found, found.units())
+            if self._import(found, found.units()):
+                self._report(self.status.without_failure(found.source.name))
 
-    def _import(self, found: FoundHistory, units: Iterable[Unit]) -> None:
-        name = found.source.name
-        attempt(Step(f"import from {name}", lambda: self._import_units(found, units)))
+    def _import(self, found: FoundHistory, units: Iterable[Unit]) -> bool:
+        """Import units of an agent; whether nothing failed."""
+        name, problems = found.source.name, list[str]()
+        step = Step(f"import from {name}", lambda: self._import_units(found, units, problems))
+        failure = attempt(step)
+        if failure is not None:
+            problems.append(str(failure.error) or type(failure.error).__name__)
+        if problems:
+            now = self._db.clock.now()
+            self._report(self.status.with_failure(problems[0], now, name))
+        return not problems
 
-    def _import_units(self, found: FoundHistory, units: Iterable[Unit]) -> None:
+    def _import_units(
+        self, found: FoundHistory, units: Iterable[Unit], problems: list[str]
+    ) -> None:
         options = ImportOptions(live_seconds=self._options.idle_seconds)
         report = AgentImport(self._db, found.source, options).run(units)
+        problems += [f"{path}: {error}" for path, error in report.failures.items()]
         if report.units:
             self._on_report(report)
+
+    def _report(self, status: FollowerStatus) -> None:
+        """Tell other processes what has changed."""
+        before, self.status = self.status, status
+        if status._replace(failed_at=before.failed_at) != before:
+            attempt(Step("write the status of imports", status.save))
+
+    def note_restart(self, failure: Exception) -> None:
+        """Report that following failed as a whole, and that it starts again."""
+        text = str(failure) or type(failure).__name__
+        status = self.status._replace(restarts=self.status.restarts + 1)
+        self._report(status.with_failure(text, self._db.clock.now()))
 
     def _end_idle(self) -> None:
         before = self._db.clock.now() - self._options.idle_seconds

@@ -108,6 +108,16 @@ def test_what_is_not_taken_has_a_reason(hermes: Hermes, other: Path) -> None:
     assert TOKEN not in shown.out
 
 
+def test_files_that_are_nested_too_deeply_are_reported(hermes: Hermes, other: Path) -> None:
+    nested = "[" * 100_000 + "]" * 100_000
+    (other / "cron" / "jobs.json").write_text(nested)
+    (other / "pairing" / "telegram-approved.json").write_text(nested)
+    shown = hermes("import", "hermes-agent", str(other), "--dry-run", "--json")
+    assert shown.code == 0
+    state, detail = items(shown.out)["job", "jobs.json"]
+    assert (state, "nested too deeply" in detail) == ("not taken", True)
+
+
 def test_a_dry_run_changes_nothing(hermes: Hermes, other: Path, hermes_home: Path) -> None:
     shown = hermes("import", "hermes-agent", str(other), "--dry-run")
     assert shown.code == 0

@@ -12,7 +12,8 @@ from hermes_conversation import agent_imports
 from hermes_conversation.agent_imports import BackgroundFollower
 from hermes_core.config.file import ConfigFile
 from hermes_core.instance_lock import hold_lock
-from hermes_import.follower import LOCK_NAME, Follower
+from hermes_import.follower import Follower
+from hermes_import.follower_status import LOCK_NAME, read_status
 from hermes_state import SessionDB
 from support.claude_files import ClaudeFile
 from support.waiting import wait_until
@@ -50,6 +51,10 @@ def test_following_that_fails_is_started_again(
     ClaudeFile(Path.home()).exchange("hello", "Hi.")
     follower.start()
     wait_until(lambda: len(db.lists.sessions()) == 1)
+    status = read_status()
+    assert status is not None
+    assert (status.restarts, status.last_failure) == (1, "no more watches")
+    assert status.is_running
 
 
 def test_following_is_taken_over_from_a_process_that_has_ended(

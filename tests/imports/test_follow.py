@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes_core.config.file import ConfigFile
 from hermes_import.follower import Follower, FollowOptions
 from hermes_import.registry import SourceRegistry
 from hermes_state import SessionDB
@@ -18,6 +20,8 @@ from support.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from support.command_line import Hermes
 
 IDLE_SECONDS = 600.0
 
@@ -136,6 +140,38 @@ def test_only_one_process_follows(db: SessionDB, tmp_path: Path) -> None:
         wait_until(lambda: session_of(db, file).get("message_count") == 2)
         second = Follower(db, SourceRegistry(), FollowOptions())
         assert second.run(file.home, {}) is False
+
+
+def test_a_failure_is_shown_until_it_is_over(
+    db: SessionDB, hermes: Hermes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes_import.follower.POLL_SECONDS", 0.2)
+    monkeypatch.setattr("hermes_import.follower.FIND_SECONDS", 0.2)
+    damaged = tmp_path / ".local" / "share" / "opencode" / "opencode.db"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"not a database " * 100)
+    file = ClaudeFile(tmp_path).exchange("hello", "Hi.")
+
+    def status() -> dict[str, Any]:
+        shown: dict[str, Any] = json.loads(hermes("import", "--status", "--json").out)
+        return shown
+
+    assert (status()["running"], status()["enabled"]) == (False, False)
+    with following(db, tmp_path):
+        wait_until(lambda: "opencode" in status()["failing"])
+        wait_until(lambda: session_of(db, file))  # the other agents are imported
+        shown = hermes("import", "--status")
+        assert shown.code == 1
+        assert f"Process {os.getpid()} follows other agents; not imported: opencode:" in shown.out
+        assert "not imported: opencode: " in hermes("doctor").out
+        damaged.unlink()
+        wait_until(lambda: not status()["failing"])
+        assert hermes("import", "--status").code == 0
+        assert "opencode" in status()["last_failure"]
+    ConfigFile.of_home().set("import.follow", "true")
+    shown = hermes("import", "--status")
+    assert (shown.code, shown.out.split(";")[0]) == (1, "No process follows other agents")
+    assert "no process follows other agents" in hermes("doctor").out
 
 
 def test_a_name_that_cannot_be_reported_does_not_end_following(

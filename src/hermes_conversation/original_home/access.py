@@ -66,7 +66,7 @@ def _approved(context: MoveContext) -> Iterator[tuple[str, ListedUser]]:
 def _read(path: Path) -> JsonValue:
     try:
         content: JsonValue = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content
 

@@ -145,7 +145,7 @@ def _unlocks(text: str) -> JsonObject:
     """The unlocks of the other program in a state file; ours have tiers."""
     try:
         state = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(state, dict):
         return {}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import hermes_plugin_host
 from hermes_cli.commands.imports import original_home
 from hermes_cli.commands.imports.display import print_found, print_report
+from hermes_cli.commands.imports.status import print_status
 from hermes_cli.filters import TIME_FORMATS, parse_time
 from hermes_cli.output import confirm
 from hermes_cli.parser import add_json_option
@@ -45,6 +46,7 @@ examples:
   hermes import chatgpt-export.zip         from an export of a web service
   hermes import --dry-run --since 30d      show what would be imported
   hermes import --follow                   keep importing while other agents work
+  hermes import --status                   show whether that works
 
 Repeat it at any time: only new messages are imported, and what you deleted here stays deleted.
 The files of other agents are never changed.
@@ -76,6 +78,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--follow", action="store_true", help="keep importing until stopped with Ctrl+C"
     )
     parser.add_argument(
+        "--status", action="store_true", help="show whether a process follows other agents"
+    )
+    parser.add_argument(
         "--profile", metavar="NAME", help="hermes-agent: move this profile instead of the home"
     )
     parser.add_argument(
@@ -88,6 +93,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Import, or show what can be imported."""
+    if arguments.status:
+        return print_status(out, is_json=arguments.json)
     if arguments.follow:
         return _follow(arguments, out)
     if arguments.agent == ORIGINAL_AGENT and not _is_file(arguments.path):

@@ -65,6 +65,8 @@ def read_jobs(path: Path) -> list[OriginalJob]:
         return []
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} is unreadable: {error}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path} is unreadable: it is nested too deeply") from error
     entries = data.get("jobs") if isinstance(data, dict) else data
     if not isinstance(entries, list):
         raise UsageError(f"{path} has no list of jobs.")

@@ -91,6 +91,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     checks += check_chats()
     checks += check_platforms()
     checks += check_original_jobs()
+    checks += check_follower()
     failed = any(check.status == "failed" for check in checks)
     if arguments.json:
         out.json({"ok": not failed, "checks": [as_dict(check) for check in checks]})
@@ -243,6 +244,16 @@ def check_original_jobs() -> list[CheckResult]:
         return [CheckResult("scheduled jobs", "warning", str(error))]
     advice = "`hermes cron import` takes them over; nothing of hermes-agent is changed"
     return [CheckResult("scheduled jobs", "warning", text, advice)] if text else []
+
+
+def check_follower() -> list[CheckResult]:
+    """Report whether other agents are followed as the settings ask for."""
+    from hermes_cli.commands.imports.status import follow_state  # noqa: PLC0415 - `--help` does without
+
+    state = follow_state()
+    if not state.is_enabled and not state.is_running:
+        return []
+    return [CheckResult("import", "warning" if state.is_failing else "ok", *state.texts())]
 
 
 def _chats(db: SessionDB) -> list[CheckResult]:
