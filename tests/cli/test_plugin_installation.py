@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import zipfile
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import pytest
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_plugin_host.installation.sources import PluginSource
+from support.plugin_folders import make_plugin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,6 +130,26 @@ def test_the_doctor_notices_changed_files_and_problems(
     assert "its files have changed since they were installed" in report["problems"][1]
     assert hermes("plugins", "update", "dice", "--yes").code == 0  # repairs it
     assert hermes("plugins", "doctor", "dice").code == 0
+
+
+def test_the_doctor_names_commands_that_are_not_used(
+    hermes: Hermes, hermes_home: Path, source: Path
+) -> None:
+    installed(hermes, str(source), "--yes")
+    code = "def register(ctx):\n"
+    for name in ("dice", "chat"):
+        code += f"    ctx.register_cli_command({name!r}, 'x', handler_fn=print)\n"
+    for name in ("help", "no name", "fine"):
+        code += f"    ctx.register_command({name!r}, str)\n"
+    make_plugin(hermes_home, "other", code)
+    assert hermes("plugins", "enable", "other").code == 0
+    (report,) = json.loads(hermes("plugins", "doctor", "other", "--json").out)
+    assert [note for note in report["notes"] if "command" in note] == [
+        "the command /help is not used: Hermes has one of this name",
+        "the command /no name is not used: the name is not valid",
+        "the command hermes dice is not used: the plugin dice has one of this name",
+        "the command hermes chat is not used: Hermes has one of this name",
+    ]
 
 
 def test_a_removed_plugin_leaves_nothing(hermes: Hermes, hermes_home: Path, source: Path) -> None:
@@ -247,6 +269,18 @@ def test_a_symbolic_link_and_a_folder_that_is_not_a_plugin_are_refused(
 ) -> None:
     (source / "link").symlink_to("/etc/passwd")
     assert "symbolic link: link" in hermes("plugins", "install", str(source), "--yes").err
+    (source / "link").unlink()
+    os.mkfifo(source / "pipe")
+    refused = hermes("plugins", "install", str(source), "--yes")
+    assert (refused.code, "a special file: pipe" in refused.err) == (1, True)
+    (source / "pipe").unlink()
+    with (source / "huge").open("wb") as file:
+        file.truncate(201 << 20)
+    assert "200 MiB are allowed" in hermes("plugins", "install", str(source), "--yes").err
+    (source / "huge").unlink()
+    (source / "plugin.yaml").write_text("name: [1")
+    damaged = hermes("plugins", "install", str(source), "--yes")
+    assert (damaged.code, damaged.err.startswith("hermes: plugin.yaml is not valid")) == (1, True)
     (tmp_path / "empty").mkdir()
     assert "not a plugin" in hermes("plugins", "install", str(tmp_path / "empty"), "--yes").err
 

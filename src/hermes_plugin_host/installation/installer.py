@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core import paths
 from hermes_core.atomic_files import folder_locked
-from hermes_core.errors import FetchError, PluginError, UsageError
+from hermes_core.errors import FetchError, HermesError, PluginError, UsageError
 from hermes_plugin_host.discovery import ENTRY_POINT_GROUP
 from hermes_plugin_host.installation import libraries, records, sources
 from hermes_plugin_host.installation.permissions import Permissions, read_permissions
@@ -159,10 +159,13 @@ def _write_package_plugin(package: str, folder: Path, shelf: Path) -> None:
 
 
 def _manifest(folder: Path) -> PluginManifest:
-    if (folder / MANIFEST_NAME).is_file():
-        return read_manifest(folder)
-    if (folder / DASHBOARD_MANIFEST).is_file():
-        return read_dashboard_manifest(folder)
+    try:
+        if (folder / MANIFEST_NAME).is_file():
+            return read_manifest(folder)
+        if (folder / DASHBOARD_MANIFEST).is_file():
+            return read_dashboard_manifest(folder)
+    except HermesError as error:  # the temporary folder means nothing to the user
+        raise PluginError(str(error).replace(f"{folder}/", "")) from error
     raise PluginError(f"this is not a plugin: it has neither {MANIFEST_NAME} nor a dashboard tab")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
@@ -18,6 +19,7 @@ SourceKind = Literal["path", "git", "package"]
 IGNORED: Final = (".git", "__pycache__", "*.pyc", ".venv", "node_modules")
 PACKAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[\w,-]+\])?([=<>!~]=?[\w.*+!-]+)?")
 GIT_SECONDS: Final = 300
+MAX_PLUGIN_BYTES: Final = 200 << 20
 # No hooks and helpers of the repository, no questions.
 GIT: Final = (
     "git",
@@ -52,11 +54,27 @@ class PluginSource(NamedTuple):
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy the files of a plugin; a symbolic link is refused."""
+    """Copy the files of a plugin; symbolic links, special files and huge folders are refused."""
+    size = 0
     for path in _files(source):
-        if path.is_symlink():
-            raise FetchError(f"the plugin contains a symbolic link: {path.relative_to(source)}")
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns(*IGNORED))
+        status = path.lstat()
+        kind = _refused_kind(status.st_mode)
+        if kind:
+            raise FetchError(f"the plugin contains {kind}: {path.relative_to(source)}")
+        size += status.st_size
+    if size > MAX_PLUGIN_BYTES:
+        limit = MAX_PLUGIN_BYTES >> 20
+        raise FetchError(f"the plugin has {size >> 20} MiB of files; {limit} MiB are allowed")
+    try:
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(*IGNORED))
+    except (OSError, shutil.Error) as error:
+        raise FetchError(f"the plugin cannot be copied: {error}") from error
+
+
+def _refused_kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "a symbolic link"
+    return "" if stat.S_ISDIR(mode) or stat.S_ISREG(mode) else "a special file"
 
 
 def _files(folder: Path) -> Iterator[Path]:

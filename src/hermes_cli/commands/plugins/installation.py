@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import hermes_plugin_host
 from hermes_cli import history
+from hermes_cli.commands.plugins.unused_commands import unused_commands
 from hermes_cli.output import confirm
 from hermes_cli.parser import add_command, add_json_option
 from hermes_core.errors import UsageError
@@ -197,13 +198,18 @@ def doctor(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Check all plugins, or one."""
     found = hermes_plugin_host.active().plugins.values()
     plugins = [activation.find_plugin(arguments.name)] if arguments.name else list(found)
-    reports = [checks.check_plugin(plugin) for plugin in plugins]
+    reports = [_check(plugin) for plugin in plugins]
     if arguments.json:
         out.json([report._asdict() for report in reports])
     else:
         for report in reports:
             _print_report(report, out)
     return int(any(report.problems for report in reports))
+
+
+def _check(plugin: Plugin) -> PluginReport:
+    report = checks.check_plugin(plugin)
+    return report._replace(notes=[*report.notes, *unused_commands(plugin)])
 
 
 def _print_report(report: PluginReport, out: CommandOutput) -> None:
