@@ -87,7 +87,8 @@ class OpenClaw(DatabaseSource):
 
     def listed(self, database: ForeignDatabase) -> list[ListedConversation]:
         last = dict(database.rows(LAST_SEQUENCES))
-        nodes = {row["session_key"]: row for row in database.select("session_nodes", LABELS)}
+        listed = database.select("session_nodes", LABELS)
+        nodes = {text_in(row, "session_key"): row for row in listed}
         found = []
         for row in database.select("session_windows", WINDOW):
             changed = (
@@ -95,7 +96,7 @@ class OpenClaw(DatabaseSource):
             )
             sequence = last.get(text_in(row, "session_id"))
             if sequence is not None:
-                node = nodes.get(row.get("session_key"), {})
+                node = nodes.get(text_in(row, "session_key"), {})
                 labels = ":".join(str(node.get(name)) for name in LABELS[1:])
                 revision = f"{sequence}:{changed}:{labels}"
                 times = seconds_of(row.get("created_at")), seconds_of(changed)
