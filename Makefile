@@ -68,6 +68,8 @@ synapse: setup
 clients: setup
 	@$(BIN)/python tools/set_up_clients.py || \
 		echo "note: the API clients could not be installed: tests with them will be skipped"
+	@$(BIN)/python tools/set_up_acpx.py || \
+		echo "note: acpx could not be installed: tests of \`hermes acp\` with it will be skipped"
 
 lint: style types  ## style, format, types, layers, wording
 
@@ -135,15 +137,18 @@ lock: setup  ## pin the newest allowed versions, with hashes
 	$(COMPILE) --upgrade requirements/synapse.in -o requirements/synapse.lock
 	$(COMPILE) --upgrade requirements/clients.in -o requirements/clients.lock
 	$(COMPILE) --upgrade requirements/node.in -o requirements/node.lock
+	cd requirements/acpx && npm update --package-lock-only --ignore-scripts
 	for name in telegram matrix discord slack email; do \
 		$(COMPILE) --upgrade -c requirements/dev.lock requirements/$$name.in -o src/gateway/platforms/libraries/$$name.lock; done
 	$(COMPILE) --upgrade -c requirements/dev.lock requirements/mcp.in \
 		-o src/hermes_agent/mcp/requirements.lock
+	$(COMPILE) --upgrade --no-deps -c requirements/dev.lock requirements/acp.in \
+		-o src/hermes_acp/requirements.lock
 	$(COMPILE) --upgrade -c requirements/dev.lock requirements/postgres.in \
 		-o src/hermes_state/engine/postgres/requirements.lock
 	$(COMPILE) --upgrade --no-deps requirements/local.in -o src/hermes_agent/local/requirements.lock
 
 clean:  ## remove everything that can be made again
-	rm -rf .venv .models .synapse .clients web/node_modules web/dist web/build plugins/*/dashboard/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
+	rm -rf .venv .models .synapse .clients .acpx web/node_modules web/dist web/build plugins/*/dashboard/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov dist build
 	rm -f .coverage .coverage.*
 	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -143,6 +143,7 @@ class TurnFinished(NamedTuple):
     usage: Usage
     error: str = ""
     failure: Failed | None = None  # of the provider, if it has ended the turn
+    finish_reason: str = ""  # of the answer, as the provider reports it
 
 
 ProviderEvent = TextDelta | ReasoningDelta | Reply | Failed | Retrying

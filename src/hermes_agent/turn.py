@@ -154,7 +154,8 @@ class Turn:
             if not answer.calls:
                 is_last = number == MAX_REQUESTS
                 end = TurnEnd.TOO_LONG if is_last else TurnEnd.COMPLETE
-                return TurnFinished(end, answer.text, self._usage)
+                reason = answer.finish_reason
+                return TurnFinished(end, answer.text, self._usage, finish_reason=reason)
             yield from self._run_calls(answer, f"{self._turn_id}-{number}")
             if self._deps.cancel.is_requested:
                 return TurnFinished(TurnEnd.INTERRUPTED, answer.text, self._usage)

@@ -22,7 +22,6 @@ INSIGHTS: Final = "insights"
 WEEK_DAYS: Final = 7
 MONTH_DAYS: Final = 31
 NOT_HERE: Final = {
-    "acp": "Editors connect over MCP: see `hermes mcp --help`.",
     "auth": "API keys are settings: see `hermes setup` and `hermes config list`.",
     "login": "API keys are settings: see `hermes setup`.",
     "logout": "API keys are settings: see `hermes config unset keys.NAME`.",

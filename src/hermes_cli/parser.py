@@ -113,6 +113,7 @@ COMMANDS = (
     CommandEntry(
         "mcp", "hermes_cli.commands.system.mcp", "serve conversations to other agents over MCP"
     ),
+    CommandEntry("acp", "hermes_cli.commands.chat.acp", "serve conversations to editors over ACP"),
     CommandEntry("serve", "hermes_cli.commands.chat.serve", "run the background daemon"),
     CommandEntry(
         "demo",

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hermes_agent.context.profiles import Profile
+    from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.selection import ModelChoice
@@ -98,6 +99,7 @@ class ConversationOptions(NamedTuple):
     instructions: str = ""  # of an API client, for the system prompt
     session_key: str = ""  # of the chat, for plugins
     has_automatic_title: bool = False
+    mcp_servers: tuple[McpServerConfig, ...] = ()  # besides the configured ones
 
 
 class AgentBundle(NamedTuple):
@@ -142,7 +144,11 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     hosts = tuple(settings.get_list("agent.allowed_hosts")) if may(role, Right.ALL_FILES) else ()
     jobs, memory = Jobs(environment_without_secrets(), hosts), conversation_memory(db, options)
     may_extend = may(role, Right.EXTENSIONS)
-    extensions = Extensions.load(config, cwd) if may_extend else Extensions([], None, cwd)
+    extensions = (
+        Extensions.load(config, cwd, options.mcp_servers)
+        if may_extend
+        else Extensions([], None, cwd)
+    )
     web = WebTools.of_settings(settings)
     approvals = Approvals(
         _approval_mode(options, settings),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hermes_agent.agent import AIAgent
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.events import Event
+    from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.memory.files import MemoryFiles
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.tools.prompter import Prompter
@@ -229,6 +230,15 @@ class Conversation:
         if self.exists:
             self.db.update_session_model(self.session_id, self.agent.model)
         return self.agent.model
+
+    def use_servers(self, servers: tuple[McpServerConfig, ...]) -> None:
+        """Use other MCP servers of the client."""
+        options = self._options._replace(mcp_servers=servers)
+        bundle = agent_factory.build_agent(
+            self.db, self._prompter, options._replace(session_id=self.session_id)
+        )
+        self._bundle.close()
+        self._options, self._bundle = options, bundle
 
     def _require_key(self, name: str) -> None:
         setting = self.missing_key_setting(name)

@@ -15,6 +15,7 @@ from hermes_core.paths import hermes_home
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.mcp.connection import LimitServer
     from hermes_agent.mcp.server_pool import McpServers
     from hermes_agent.permissions.approvals import ReviewCall
@@ -34,11 +35,13 @@ class Extensions(NamedTuple):
     plugin_skills: tuple[Path, ...] = ()  # the folders of skills of plugins
 
     @classmethod
-    def load(cls, config: ConfigFile, cwd: Path) -> Extensions:
-        """Load the extensions for a conversation in *cwd*."""
+    def load(
+        cls, config: ConfigFile, cwd: Path, given: tuple[McpServerConfig, ...] = ()
+    ) -> Extensions:
+        """Load the extensions for a conversation in *cwd*, with the MCP servers of its client."""
         added = _plugin_skills()
         found = skills.find_skills(hermes_home(), cwd, added)
-        return cls(found, _mcp_servers(config, cwd), cwd, added)
+        return cls(found, _mcp_servers(config, cwd, given), cwd, added)
 
     @property
     def skill_lines(self) -> str:
@@ -113,11 +116,15 @@ def _plugin_skills() -> tuple[Path, ...]:
     return tuple(folder for plugin in plugins for folder in plugin.registered.skills)
 
 
-def _mcp_servers(config: ConfigFile, cwd: Path) -> McpServers | None:
-    if not may_be_set("mcp_servers"):
+def _mcp_servers(
+    config: ConfigFile, cwd: Path, given: tuple[McpServerConfig, ...]
+) -> McpServers | None:
+    if not given and not may_be_set("mcp_servers"):
         return None
     from hermes_agent.mcp import config as description  # noqa: PLC0415 - most have none
+    from hermes_agent.mcp.given_servers import with_given  # noqa: PLC0415 - as above
     from hermes_agent.mcp.server_pool import McpServers  # noqa: PLC0415 - as above
 
-    result = description.parse_servers(config.block(description.SECTION), config.variables())
+    configured = description.parse_servers(config.block(description.SECTION), config.variables())
+    result = with_given(configured, given)
     return McpServers(result, cwd) if result else None

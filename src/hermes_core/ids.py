@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 UID_BYTES = 16
 UID_CHARACTERS = 32
+SESSION_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{6}", re.ASCII)
 
 _FOREIGN_PREFIX = "row-"
 _HEX_DIGITS = frozenset("0123456789abcdef")
@@ -40,6 +42,11 @@ _LOW_44_BITS = (1 << 44) - 1
 def new_session_id(clock: Clock, entropy: Entropy = os.urandom) -> str:
     """An ID for a conversation in the terminal: local date and time, 6 hex digits."""
     return _session_id(clock, entropy(3))
+
+
+def is_session_id(text: str) -> bool:
+    """Whether a text has the format of an ID of a conversation in the terminal."""
+    return SESSION_ID.fullmatch(text) is not None
 
 
 def new_gateway_session_id(clock: Clock, entropy: Entropy = os.urandom) -> str:

@@ -9,6 +9,8 @@ import atexit
 import os
 import secrets
 import selectors
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +25,8 @@ from tui_gateway.client import connect_to
 from tui_gateway.frames import RpcError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_conversation.agent_imports import BackgroundFollower
     from hermes_state import SessionDB
     from tui_gateway.client import EventCallback, RpcClient
@@ -118,11 +122,36 @@ def ensure_running() -> InstanceRecord:
     raise DaemonError("The daemon did not start in time. Use --no-daemon to run without it.")
 
 
-def connect_to_daemon(on_event: EventCallback) -> RpcClient:
+def ensure_detached() -> InstanceRecord:
+    """The daemon of this folder, started if necessary by a process that exits.
+
+    It does not descend from this process: editors end all descendants of what they start.
+    """
+    record = DAEMON.find()
+    if record is None:
+        command = [sys.executable, "-P", "-m", "tui_gateway.daemon"]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            env=paths.environment(), start_new_session=True,
+        )  # fmt: skip
+        record = DAEMON.find()
+        if record is None:
+            reason = done.stderr.strip().rpartition("\n")[2]
+            raise DaemonError(reason or "The daemon did not start.")
+    return record
+
+
+def connect_to_daemon(
+    on_event: EventCallback, ensure: Callable[[], InstanceRecord] = ensure_running
+) -> RpcClient:
     """A client of the daemon, started if necessary; retries while an old one is exiting."""
     for _ in range(TRIES):
         try:
-            return connect_to(ensure_running(), on_event)
+            return connect_to(ensure(), on_event)
         except RpcError:
             time.sleep(PAUSE_SECONDS)
-    return connect_to(ensure_running(), on_event)
+    return connect_to(ensure(), on_event)
+
+
+if __name__ == "__main__":
+    ensure_running()

@@ -72,6 +72,9 @@ class RpcParams:
     scope: str = ""
     paths: str = ""
     force: str = ""
+    mcp_servers: str = ""
+    offset: int = 0
+    stay: bool = False
 
 
 class RpcRequest(NamedTuple):

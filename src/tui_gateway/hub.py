@@ -50,6 +50,8 @@ class Hub:
                     self._lives[live.id] = live
             elif _wants_other_model(live, options):
                 live.conversation.use_model(options.model)
+            elif _gives_other_servers(live, options):
+                live.conversation.use_servers(options.mcp_servers)
             return self.attach(live, listener)
 
     def attach(self, live: LiveSession, listener: SessionListener) -> OpenedState:
@@ -172,6 +174,12 @@ def _wants_other_model(live: LiveSession, options: ConversationOptions) -> bool:
         and not live.is_running
         and not live.conversation.missing_key_setting(options.model)
     )
+
+
+def _gives_other_servers(live: LiveSession, options: ConversationOptions) -> bool:
+    """Whether the client gives MCP servers that the conversation does not have."""
+    given, present = options.mcp_servers, live.conversation.options.mcp_servers
+    return bool(given) and given != present and not live.is_running
 
 
 def _close_reason(live: LiveSession) -> str:

@@ -35,6 +35,7 @@ from tui_gateway.protocol import (
     ToolText,
 )
 from tui_gateway.questions import Questions
+from tui_gateway.replaced_text import replaced_text
 from tui_gateway.turn_view import TurnView, display_message, usage
 
 if TYPE_CHECKING:
@@ -51,6 +52,11 @@ STATUS_BY_END: Final = {
     events.TurnEnd.TOO_LONG: "complete",
     events.TurnEnd.INTERRUPTED: "interrupted",
     events.TurnEnd.FAILED: "error",
+}
+PROBLEM_BY_REASON: Final = {
+    "length": "length",
+    "content_filter": "filtered",
+    "refusal": "filtered",
 }
 
 
@@ -88,7 +94,15 @@ def completion(finished: events.TurnFinished) -> MessageComplete:
         status=STATUS_BY_END[finished.end],
         error=with_command_name(finished.error) or None,
         usage=finished.usage._asdict(),
+        problem=_problem(finished),
     )
+
+
+def _problem(finished: events.TurnFinished) -> str:
+    """What is wrong with an answer that ended the turn."""
+    if finished.end is events.TurnEnd.TOO_LONG:
+        return "step_limit"
+    return PROBLEM_BY_REASON.get(finished.finish_reason, "")
 
 
 def failure(error: BaseException) -> MessageComplete:
@@ -331,10 +345,16 @@ class LiveSession:
         mapped = client_event(event)
         if mapped is None:
             return
+        if isinstance(mapped, ToolStart):  # the tool starts after this event was handled
+            mapped = dataclasses.replace(mapped, before=self._text_before(mapped))
         with self._lock:  # a client that attaches later gets it from the view
             self._view.add(mapped)
             listeners = list(self._listeners)
         self._send(listeners, mapped)
+
+    def _text_before(self, call: ToolStart) -> str | None:
+        is_hidden = self.conversation.bundle.approvals.is_hidden
+        return replaced_text(call, self.conversation.agent.cwd, is_hidden)
 
     def interrupt(self, instead: str = "") -> bool:
         """Interrupt the running turn, optionally to send *instead*; whether one ran."""

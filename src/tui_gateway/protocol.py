@@ -136,6 +136,7 @@ class MessageComplete:
     error: str | None
     usage: dict[str, int]
     unread: str = ""
+    problem: str = ""  # length, filtered or step_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +156,7 @@ class ToolStart:
     name: str
     context: str
     args_text: str
+    before: str | None = None  # the text that `write_file` replaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,7 @@ class ApprovalQuestion:
     rules: list[str] = field(default_factory=list)
     risky_lines: list[int] = field(default_factory=list)
     diff: str = ""
+    tool_id: str = ""  # of the call that asks
     request_id: str = ""
 
 
@@ -415,6 +418,14 @@ class PromptSummary:
 
     message_id: int
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """A model that a conversation can use."""
+
+    name: str
+    provider: str
 
 
 @dataclass(frozen=True, slots=True)

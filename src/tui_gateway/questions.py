@@ -59,6 +59,7 @@ class Questions:
             rules=list(request.rules),
             risky_lines=list(request.risky_lines),
             diff=request.diff,
+            tool_id=request.call_id,
         )
         return parse_answer(self._ask(question))
 

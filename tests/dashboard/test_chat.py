@@ -108,6 +108,14 @@ def test_a_page_cannot_choose_full_mode(
         assert client.call("session.permissions", session_id=live, mode="plan")["mode"] == "plan"
 
 
+@pytest.mark.parametrize("method", ["session.create", "session.resume"])
+def test_a_page_cannot_start_mcp_servers(served: RunningDashboard, method: str) -> None:
+    servers = '[{"name": "x", "command": "touch", "args": ["/tmp/x"]}]'
+    with page(served) as client:
+        sent = client.send(method, session_id="any", mcp_servers=servers)
+        assert "MCP servers" in client.answer(sent)["error"]["message"]
+
+
 @pytest.mark.parametrize("name", ["model", "/model", "MODEL"])
 def test_a_page_cannot_send_text_to_another_host(
     served: RunningDashboard, serve: Any, name: str

@@ -36,6 +36,7 @@ LOCK_FILES = (
     "src/gateway/platforms/libraries/matrix.lock",
     "src/gateway/platforms/libraries/slack.lock",
     "src/gateway/platforms/libraries/telegram.lock",
+    "src/hermes_acp/requirements.lock",
     "src/hermes_agent/mcp/requirements.lock",
     "src/hermes_state/engine/postgres/requirements.lock",
 )

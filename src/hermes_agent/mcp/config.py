@@ -39,6 +39,7 @@ class McpServerConfig(NamedTuple):
     is_sandboxed: bool = True  # of a command
     has_network: bool = True
     writable: tuple[Path, ...] = ()  # besides the working folder
+    rule_name: str = ""  # in permission rules, instead of its name
 
 
 def parse_servers(block: Mapping[str, Any], variables: Mapping[str, str]) -> list[McpServerConfig]:

@@ -83,6 +83,11 @@ class McpServers:
             raise ToolError(f"{server} has no tool {tool!r}; it has: {known}.")
         return _offer(server, tools[tool])
 
+    def rule_key(self, name: str) -> str:
+        """The key of a tool in permission rules."""
+        server, tool = self._split_name(name)
+        return f"mcp:{self._servers[server].rule_name or server}/{tool}"
+
     def call(
         self, name: str, arguments: JsonObject, cancel: Cancel | None = None
     ) -> CallToolResult:

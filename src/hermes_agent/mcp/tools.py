@@ -94,7 +94,9 @@ def assess_call(
     shown = f"{CALL} {name} {json.dumps(call_arguments, ensure_ascii=False)}"
     if tool.only_reads:
         return shown, CommandReview((), True)
-    finding = RiskFinding(f"mcp:{name}", f"calls {name}, which may change things elsewhere")
+    finding = RiskFinding(
+        servers.rule_key(name), f"calls {name}, which may change things elsewhere"
+    )
     return shown, CommandReview((finding,), False)
 
 

@@ -100,6 +100,7 @@ class ApprovalGuard:
             "surface": self._surface,
         }
         self._announce("pre_approval_request", **facts)
+        request = request._replace(call_id=context.call_id)
         answer = DENIED if context.cancel.is_requested else context.prompter.approve(request)
         self._announce("post_approval_response", **facts, choice=answer.choice)
         return answer

@@ -20,6 +20,7 @@ class ApprovalRequest(NamedTuple):
     rules: tuple[str, ...] = ()  # what `session` and `always` store
     risky_lines: tuple[int, ...] = ()  # lines of the command, from 0
     diff: str = ""  # of a file change
+    call_id: str = ""  # of the tool call that asks
 
 
 class ApprovalAnswer(NamedTuple):

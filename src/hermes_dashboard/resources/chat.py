@@ -281,9 +281,11 @@ def _with_folder(request: frames.RpcRequest, context: DashboardContext) -> str:
 
 
 def _check_mode(params: JsonObject) -> None:
-    """Refuse the mode without limits and rules in advance: only a terminal may choose them."""
+    """Refuse the mode without limits, rules in advance and programs to be started."""
     if params.get("allow"):
         raise UsageError("A page cannot allow commands in advance; answer their approvals.")
+    if params.get("mcp_servers"):
+        raise UsageError("A page cannot start MCP servers; configure them in a terminal.")
     modes = [params.get("mode"), *_arguments_of("permissions", params)]
     words = (mode.split()[:1] for mode in modes if isinstance(mode, str))  # more may follow
     if any(word.lower() == "full" for first in words for word in first):

@@ -29,6 +29,7 @@ from tui_gateway.turn_view import usage as usage_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hermes_conversation.agent_factory import ConversationOptions
     from hermes_conversation.conversation import Conversation
     from hermes_state.sessions.records import SessionRow
     from tui_gateway.dispatcher import Dispatcher
@@ -71,11 +72,21 @@ def switch_by_command(
 
 
 def open_branch(
-    peer: Dispatcher, live: LiveSession, title: str, before_message: int = 0
+    peer: Dispatcher,
+    live: LiveSession,
+    title: str,
+    before_message: int = 0,
+    *,
+    stays: bool = False,
 ) -> OpenedState:
-    """Continue in a branch of this conversation, cut before a message if given."""
+    """Continue in a branch of this conversation, cut before a message if given.
+
+    A client that *stays* has both open.
+    """
     _require_idle(live)
     branch_id = as_rpc(lambda: live.conversation.create_branch(title, before_message))
+    if stays:
+        return open_session(peer, _options_of(live, branch_id))
     return _switch(peer, live, branch_id, "branched")
 
 
@@ -95,13 +106,16 @@ def _switch(
     """Switch to another conversation; the old one is closed if idle and without clients."""
     if session_id == live.conversation.session_id:
         return peer.hub.attach(live, peer)
-    wish = live.conversation.options._replace(
-        session_id=session_id, cwd=live.conversation.agent.cwd
-    )
-    opened = open_session(peer, wish)
+    opened = open_session(peer, _options_of(live, session_id))
     new_id = opened.stored_session_id
     peer.hub.replace(live, peer, reason, new_id, ends_old=ends_old)
     return opened
+
+
+def _options_of(live: LiveSession, session_id: str | None) -> ConversationOptions:
+    """The options of an open conversation, for another one."""
+    conversation = live.conversation
+    return conversation.options._replace(session_id=session_id, cwd=conversation.agent.cwd)
 
 
 def submit(peer: Dispatcher, params: RpcParams) -> object:
@@ -180,7 +194,7 @@ def retry(peer: Dispatcher, params: RpcParams) -> object:
 def branch(peer: Dispatcher, params: RpcParams) -> object:
     live = _live(peer, params)
     parent = live.conversation.session_id
-    opened = open_branch(peer, live, params.name, params.message_id)
+    opened = open_branch(peer, live, params.name, params.message_id, stays=params.stay)
     return {
         "session_id": opened.session_id,
         "stored_session_id": opened.stored_session_id,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from hermes_agent.mcp.given_servers import parse_given_servers
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.permissions.grants import parse_rules
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.latest import latest_session_in
 from hermes_core.errors import HermesError, UsageError
-from tui_gateway.frames import LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
+from hermes_core.ids import is_session_id
+from tui_gateway.frames import INVALID_PARAMS, LIVE_SESSION, NO_AGENT, NO_STORED_SESSION, RpcError
 from tui_gateway.handlers.environment import as_rpc
 from tui_gateway.protocol import ConversationSummary, fields_of
 
@@ -26,10 +28,19 @@ MAX_TITLE_MATCHES: Final = 1000  # recent sessions matched by title; message tex
 
 
 def create(peer: Dispatcher, params: RpcParams) -> object:
-    opened = _open(peer, params, None)
+    opened = _open(peer, params, _unused_id(peer, params.session_id))
     if params.title:
         peer.hub.live(opened.session_id).conversation.title(params.title)
     return opened
+
+
+def _unused_id(peer: Dispatcher, session_id: str) -> str | None:
+    """The given ID of a conversation that was never stored; None for a new ID."""
+    if not session_id:
+        return None
+    if not is_session_id(session_id) or peer.hub.db.sessions.find(session_id) is not None:
+        raise RpcError(INVALID_PARAMS, f"{session_id!r} is not an unused session ID")
+    return session_id
 
 
 def resume(peer: Dispatcher, params: RpcParams) -> object:
@@ -59,6 +70,7 @@ def _open(peer: Dispatcher, params: RpcParams, session_id: str | None) -> Opened
         mode=as_rpc(lambda: parse_mode(params.mode)) if params.mode else None,
         allow=as_rpc(lambda: parse_rules(params.allow)),
         has_automatic_title=True,
+        mcp_servers=as_rpc(lambda: parse_given_servers(params.mcp_servers)),
     )
     opened = open_session(peer, options)
     live = peer.hub.live(opened.session_id)
@@ -82,7 +94,9 @@ def listed(peer: Dispatcher, params: RpcParams) -> object:
     if search:
         rows = _matching(db, search, limit, folder)
     else:
-        rows = db.lists.sessions(limit=limit, order_by_last_active=True, cwd_prefix=folder)
+        rows = db.lists.sessions(
+            limit=limit, offset=params.offset, order_by_last_active=True, cwd_prefix=folder
+        )
     return {"sessions": [_view(row) for row in rows]}
 
 

@@ -1,0 +1,1 @@
+"""The Agent Client Protocol server: conversations of the daemon in editors."""

@@ -1,0 +1,373 @@
+"""A conversation that an editor has open: its events become updates, its prompts turns."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from acp.helpers import (
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_current_mode,
+    update_user_message_text,
+)
+from acp.schema import ConfigOptionUpdate, Cost, PromptResponse, SessionInfoUpdate, UsageUpdate
+
+from hermes_acp import editor_commands, session_options
+from hermes_acp.plans import plan_of
+from hermes_acp.prompt_images import attached_files
+from hermes_acp.prompt_turn import STOPPED_DAEMON, PromptTurn
+from hermes_acp.questions import EditorQuestions
+from hermes_acp.replay import replay
+from hermes_acp.shown_calls import ShownCalls
+from hermes_core.isolate import attempt_async
+from tui_gateway.frames import NO_SESSION, NO_STORED_SESSION, RpcError
+from tui_gateway.protocol import (
+    ApprovalQuestion,
+    ClarifyQuestion,
+    CommandResult,
+    ConnectionLost,
+    GatewayLeaving,
+    MessageComplete,
+    MessageDelta,
+    MessageStart,
+    OpenedState,
+    QuestionClosed,
+    ReasoningText,
+    SecretQuestion,
+    SessionChanged,
+    SessionInfo,
+    StatusUpdate,
+    ToolComplete,
+    ToolStart,
+    ToolText,
+    parse,
+)
+
+if TYPE_CHECKING:
+    from acp.helpers import SessionUpdate
+    from acp.interfaces import Client
+    from acp.schema import ClientCapabilities, SessionConfigOptionSelect
+
+    from hermes_acp.daemon_link import DaemonLink, EventQueue
+    from hermes_acp.prompt_content import PromptContent
+    from hermes_core.json_values import JsonObject, JsonValue
+    from tui_gateway.protocol import ClientEvent, ModelSummary
+
+    EditorUpdate = SessionUpdate | UsageUpdate | ConfigOptionUpdate
+
+SOURCE: Final = "acp"
+CHANGED_ELSEWHERE: Final = (
+    "The history was changed in another window. Load the conversation again to see it.\n"
+)
+RETURNED_INPUT: Final = "These messages were not sent, because the turn before them ended:\n\n{}"
+
+
+class Editor(NamedTuple):
+    """The editor at the other end."""
+
+    client: Client
+    capabilities: ClientCapabilities | None
+
+
+class SessionRequest(NamedTuple):
+    """The conversation that an editor wants to open."""
+
+    cwd: str
+    mcp_servers: str  # as JSON
+    session_id: str = ""  # empty for a new one
+
+
+class EditorSession:
+    """One open conversation of the editor."""
+
+    def __init__(self, editor: Editor, link: DaemonLink, request: SessionRequest) -> None:
+        self.id = request.session_id
+        self.models: list[ModelSummary] = []
+        self._editor = editor
+        self._link = link
+        self._request = request
+        self._is_new = not request.session_id
+        self._live_id = ""
+        self._info: SessionInfo | None = None
+        self._shown_usage: UsageUpdate | None = None
+        self._chosen_model = ""
+        self._calls = ShownCalls(Path(request.cwd))
+        self._questions = EditorQuestions(editor, self)
+        self._turns: list[PromptTurn] = []
+        self._is_leaving = False
+        self._opening = asyncio.Lock()
+        self._follower: asyncio.Task[None] | None = None
+
+    # Opening
+
+    async def open(self) -> OpenedState:
+        """Open the conversation in the daemon; its events are kept until `follow`."""
+        params: dict[str, JsonValue] = {
+            "cwd": self._request.cwd,
+            "source": SOURCE,
+            "mcp_servers": self._request.mcp_servers,
+        }
+        opened = OpenedState.read(await self._opened(params))
+        self.id = self.id or opened.stored_session_id
+        self._live_id, self._info, self._is_leaving = opened.session_id, opened.info, False
+        self._calls = ShownCalls(Path(opened.info.cwd))
+        return opened
+
+    async def _opened(self, params: dict[str, JsonValue]) -> JsonObject:
+        if not self.id:
+            return await self._link.call("session.create", **params)
+        try:
+            return await self._link.call("session.resume", session_id=self.id, **params)
+        except RpcError as error:
+            if error.code != NO_STORED_SESSION or not self._is_new:
+                raise
+        # It has no message yet, and the daemon was restarted.
+        return await self._link.call("session.create", session_id=self.id, **params)
+
+    async def replay(self, opened: OpenedState) -> None:
+        """Show the history, and what the running turn has shown."""
+        for update in replay(opened, self._calls):
+            await self.show(update)
+
+    def follow(self, opened: OpenedState) -> None:
+        """Show events from now on; to be called when the editor knows the conversation."""
+        queue = self._link.events(self._live_id)
+        self._follower = asyncio.create_task(self._follow(queue, opened))
+
+    async def _follow(self, queue: EventQueue, opened: OpenedState) -> None:
+        await attempt_async("show the state", self._show_state(opened))
+        while True:
+            event = await queue.get()
+            await attempt_async(f"show {event.kind}", self._handle(event))
+            if isinstance(event, ConnectionLost):
+                return
+
+    async def _show_state(self, opened: OpenedState) -> None:
+        """Show what is not in the history: commands, tokens, pending questions."""
+        await self.show(await editor_commands.available(self._link))
+        await self._show_info(opened.info)
+        if opened.unread:
+            await self.show_text(RETURNED_INPUT.format(opened.unread))
+        for question in opened.inflight.open_questions() if opened.inflight else ():
+            await self._handle(question)
+
+    async def _require_open(self) -> None:
+        """Open the conversation again if the daemon was restarted."""
+        async with self._opening:
+            if not self._live_id:
+                self.follow(await self.open())
+
+    def leave(self) -> None:
+        """Stop showing the conversation; it stays open in the daemon."""
+        if self._follower is not None:
+            self._follower.cancel()
+        self._questions.cancel_all()
+        for turn in self._turns:
+            turn.cancel()
+        self._link.forget(self._live_id)
+
+    async def close(self) -> None:
+        """Close the conversation: its turn is interrupted."""
+        if self._live_id:
+            await self._link.call("session.close", session_id=self._live_id)
+        self.leave()
+
+    async def call(self, method: str, **params: JsonValue) -> JsonObject:
+        """Call a method of this conversation, which may have been closed elsewhere."""
+        await self._require_open()
+        try:
+            return await self._link.call(method, session_id=self._live_id, **params)
+        except RpcError as error:
+            if error.code != NO_SESSION:
+                raise
+        self._live_id = ""
+        await self._require_open()
+        return await self._link.call(method, session_id=self._live_id, **params)
+
+    # Prompts
+
+    async def prompt(self, content: PromptContent) -> PromptResponse:
+        """Run a turn, or a slash command; the response when it has ended."""
+        await self._require_open()
+        command = await editor_commands.find(self._link, content.text)
+        if command is not None:
+            return await self._run_command(command)
+        with attached_files(content.images) as paths:
+            for path in paths:
+                await self.call("image.attach", path=path)
+        return await self._run_turn(content.text)
+
+    async def _run_turn(self, text: str) -> PromptResponse:
+        turn = PromptTurn(text)
+        self._turns.append(turn)
+        try:
+            await self.call("session.queue", text=text)
+            if turn.is_cancelled:  # before the daemon knew the turn
+                await self.call("session.interrupt")
+            return await turn.response()
+        finally:
+            self._turns.remove(turn)
+
+    async def _run_command(self, command: editor_commands.TypedCommand) -> PromptResponse:
+        if command.problem:
+            await self.show_text(command.problem)
+            return PromptResponse(stop_reason="end_turn")
+        answer = await self.call("command.dispatch", name=command.name, arg=command.argument)
+        result = parse(CommandResult, answer)
+        if result.output:
+            await self.show_text(result.output)
+        if result.type == "send":
+            return await self._run_turn(result.message)
+        return PromptResponse(stop_reason="end_turn")
+
+    async def cancel(self) -> None:
+        """Interrupt the running turn."""
+        for turn in self._turns:
+            turn.is_cancelled = True
+        if self._live_id:
+            await self._link.call("session.interrupt", session_id=self._live_id)
+
+    # Mode and model
+
+    async def set_mode(self, mode: str) -> None:
+        """Change the permission mode."""
+        await self.call("session.permissions", mode=mode)
+
+    async def set_model(self, name: str) -> None:
+        """Change the model."""
+        await self.call("command.dispatch", name="model", arg=name)
+        self._chosen_model = name
+
+    async def refresh(self) -> None:
+        """Read and show the current state."""
+        await self._show_info(SessionInfo.read(await self.call("session.status")))
+
+    def cwd(self) -> Path:
+        """The working folder."""
+        return Path(self._info.cwd if self._info is not None else self._request.cwd)
+
+    def mode(self) -> str:
+        """The permission mode."""
+        return self._info.mode if self._info is not None else ""
+
+    def options(self) -> list[SessionConfigOptionSelect]:
+        """The options of the conversation."""
+        return session_options.config_options(self.mode(), self._model(), self.models)
+
+    def _model(self) -> str:
+        """The current model by the name that was chosen: it may contain the URL of a server."""
+        current = self._info.model if self._info is not None else ""
+        is_chosen = self._chosen_model.endswith(current) and bool(current)
+        return self._chosen_model if is_chosen else current
+
+    async def offer_models(self, models: list[ModelSummary]) -> None:
+        """Show the models that can be chosen."""
+        self.models = models
+        await self._show_options()
+
+    # Events
+
+    async def show(self, update: EditorUpdate) -> None:
+        """Send an update to the editor."""
+        await self._editor.client.session_update(self.id, update)
+
+    async def show_text(self, text: str) -> None:
+        """Show a text of Hermes as an answer."""
+        await self.show(update_agent_message_text(text))
+
+    async def _handle(self, event: ClientEvent) -> None:
+        match event:
+            case MessageDelta():
+                await self.show(update_agent_message_text(event.text))
+            case ReasoningText():
+                await self.show(update_agent_thought_text(event.text))
+            case StatusUpdate():
+                await self.show(update_agent_thought_text(f"{event.text}\n"))
+            case SessionChanged():
+                await self.show(update_agent_thought_text(CHANGED_ELSEWHERE))
+            case ToolStart() | ToolText() | ToolComplete():
+                await self._handle_call(event)
+            case ApprovalQuestion() | ClarifyQuestion() | SecretQuestion():
+                self._questions.ask(event, self._calls)
+            case QuestionClosed():
+                self._questions.cancel(event.request_id)
+            case SessionInfo():
+                await self._show_info(event)
+            case _:
+                await self._handle_turn(event)
+
+    async def _handle_call(self, event: ToolStart | ToolText | ToolComplete) -> None:
+        if isinstance(event, ToolStart):
+            await self.show(plan_of(event) or self._calls.start(event))
+        elif isinstance(event, ToolComplete):
+            if self._calls.is_running(event.tool_id):
+                await self.show(self._calls.finish(event))
+        else:
+            update = self._calls.add_output(event)
+            if update is not None:
+                await self.show(update)
+
+    async def _handle_turn(self, event: ClientEvent) -> None:
+        """The start and the end of turns, and of the daemon."""
+        if isinstance(event, MessageStart):
+            await self._start_turn(event)
+        elif isinstance(event, MessageComplete):
+            await self._end_turn(event)
+        elif isinstance(event, GatewayLeaving):
+            self._is_leaving = True
+        elif isinstance(event, ConnectionLost):
+            self._live_id = ""
+            self._questions.cancel_all()
+            for turn in self._turns:
+                turn.fail(STOPPED_DAEMON)
+
+    async def _start_turn(self, event: MessageStart) -> None:
+        waiting = (turn for turn in self._turns if not turn.has_started)
+        own = next((turn for turn in waiting if turn.text == event.text), None)
+        if own is not None:
+            own.has_started = True
+        else:  # of another client
+            await self.show(update_user_message_text(event.text))
+
+    async def _end_turn(self, event: MessageComplete) -> None:
+        if not self._is_leaving:
+            await attempt_async("show the state", self.refresh())
+        for turn in self._turns:
+            if self._is_leaving:
+                turn.fail(STOPPED_DAEMON)
+            elif turn.has_started:
+                turn.end(event)
+            elif turn.text in event.unread:
+                turn.cancel()
+
+    async def _show_info(self, info: SessionInfo) -> None:
+        before, self._info = self._info, info
+        if before is None or before.title != info.title:
+            await self.show(
+                SessionInfoUpdate(session_update="session_info_update", title=info.title)
+            )
+        if before is not None and before.mode != info.mode:
+            await self.show(update_current_mode(info.mode))
+        if before is not None and (before.mode, before.model) != (info.mode, info.model):
+            await self._show_options()
+        await self._show_usage(info)
+
+    async def _show_usage(self, info: SessionInfo) -> None:
+        cost = info.usage.cost_usd
+        update = UsageUpdate(
+            session_update="usage_update",
+            used=info.context_tokens,
+            size=info.window,
+            cost=None if cost is None else Cost(amount=cost, currency="USD"),
+        )
+        if info.context_tokens and update != self._shown_usage:
+            self._shown_usage = update
+            await self.show(update)
+
+    async def _show_options(self) -> None:
+        update = ConfigOptionUpdate(
+            session_update="config_option_update", config_options=list(self.options())
+        )
+        await self.show(update)
