@@ -30,7 +30,7 @@ from hermes_agent.messages import ToolCall, Usage
 from hermes_agent.providers.completion import complete
 from hermes_agent.toolbox import TurnContext, no_guard
 from hermes_agent.tools.prompter import NonInteractivePrompter
-from hermes_agent.turn import Turn, TurnDependencies
+from hermes_agent.turn import MAX_STEPS, Turn, TurnDependencies
 from hermes_agent.turn_control import Cancel, Steering, join_texts
 from hermes_agent.turn_deadline import DEFAULT_LIMITS, TurnDeadline, WaitingPrompter
 from hermes_agent.turn_hooks import TurnHooks, TurnIdentity, no_plugins
@@ -119,10 +119,12 @@ class AIAgent:
         review_turns: int = 0,
         limits: TurnLimits = DEFAULT_LIMITS,
         checkpoints: TurnCheckpoints | None = None,
+        max_steps: int = MAX_STEPS,
         **fields: Any,
     ) -> None:
         self._limits = limits
         self._checkpoints = checkpoints
+        self._max_steps = max_steps
         self.session_id = session_id or new_session_id(store.clock)
         self.platform = platform
         self.cwd = cwd or Path.cwd()
@@ -258,6 +260,7 @@ class AIAgent:
         finally:
             self._is_running = False
             notices = [] if self._checkpoints is None else self._checkpoints.finish()
+            dependencies.window.forget_guess()
             turn.release_lease()
             is_complete = finished is not None and finished.end is TurnEnd.COMPLETE
             is_stopped = finished is None or finished.end is TurnEnd.INTERRUPTED
@@ -389,6 +392,7 @@ class AIAgent:
             self._steering.pop_all,
             ContextWindow(self._provider, self._compress),
             self.conversation_store.prepared,
+            max_steps=self._max_steps,
         )
 
     def _system_message(self) -> Message:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
+from hermes_agent.answer_problems import AnswerProblem, with_notice
 from hermes_agent.messages import ToolCall, Usage
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ class FailureKind(StrEnum):
     """Why a request failed."""
 
     KEY = "key"
+    FORBIDDEN = "forbidden"
     MODEL = "model"
     LIMIT = "limit"
     CREDIT = "credit"
@@ -50,6 +52,7 @@ class Reply(NamedTuple):
     usage: Usage
     cost: float | None = None  # in dollars, if the provider reports it
     reasoning_content: str | None = None  # to be sent back with the calls; it may be empty
+    reasoning_details: tuple[object, ...] = ()  # signed reasoning, to be sent back as it is
 
 
 class Failed(NamedTuple):
@@ -63,6 +66,8 @@ class Failed(NamedTuple):
     usage: Usage = Usage()
     cost: float | None = None
     status_code: int | None = None  # of the HTTP response, if there was one
+    request_id: str = ""  # the provider's, for its support
+    window: int = 0  # the context window that the error names
 
     def __str__(self) -> str:
         return f"{self.message} {self.advice}".strip()
@@ -75,6 +80,15 @@ class Retrying(NamedTuple):
     seconds: float
     model: str = ""
     usage: Usage = Usage()  # of the failed attempt
+    attempt: int = 1  # the number of the next attempt
+    max_attempts: int = 1
+
+    @property
+    def description(self) -> str:
+        """What happened and what comes next, without the time."""
+        if self.model:
+            return f"{self.reason} Trying {self.model}."
+        return f"{self.reason} Attempt {self.attempt} of {self.max_attempts}:"
 
 
 class TurnStarted(NamedTuple):
@@ -143,7 +157,14 @@ class TurnFinished(NamedTuple):
     usage: Usage
     error: str = ""
     failure: Failed | None = None  # of the provider, if it has ended the turn
+    problem: AnswerProblem | None = None  # of the answer
+    notice: str = ""  # about the problem, for the user
     finish_reason: str = ""  # of the answer, as the provider reports it
+
+    @property
+    def reply(self) -> str:
+        """The answer with its notice, where both are one message."""
+        return with_notice(self.text, self.notice)
 
 
 ProviderEvent = TextDelta | ReasoningDelta | Reply | Failed | Retrying

@@ -79,15 +79,21 @@ class ModelRequest(NamedTuple):
     tools: list[ToolSchema]
     max_tokens: int | None = None
     may_have_images: bool = True
+    input_tokens: int = 0  # an estimate of the request; 0 if there is none
 
 
 def answer_message(
-    text: str, calls: tuple[ToolCall, ...], reasoning_content: str | None = None
+    text: str,
+    calls: tuple[ToolCall, ...],
+    reasoning_content: str | None = None,
+    reasoning_details: tuple[object, ...] = (),
 ) -> Message:
     """An answer as a message."""
     message: Message = {"role": "assistant", "content": text}
     if reasoning_content is not None:
         message["reasoning_content"] = reasoning_content
+    if reasoning_details:
+        message["reasoning_details"] = list(reasoning_details)
     if calls:
         message["tool_calls"] = [call.stored() for call in calls]
     return message

@@ -7,9 +7,19 @@ turn ends.
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hermes_agent.answer_problems import (
+    CUT_CALL_TEXT,
+    CallHistory,
+    cut_call_notice,
+    cut_calls,
+    find_problem,
+    repetition_notice,
+    step_limit_notice,
+)
 from hermes_agent.context.compaction import is_due
 from hermes_agent.context.repair import lost_result
 from hermes_agent.context.window import estimate_tokens, message_tokens, tokens_in
@@ -24,14 +34,16 @@ from hermes_agent.events import (
     Retrying,
     TextDelta,
     ToolFinished,
+    ToolStarted,
     TurnEnd,
     TurnFinished,
     TurnStarted,
     UsageReport,
 )
 from hermes_agent.messages import ModelRequest, Usage, answer_message, result_message
-from hermes_agent.providers.base import interrupted
+from hermes_agent.providers.failures import interrupted
 from hermes_agent.toolbox import TurnContext
+from hermes_agent.tools.base import failure
 from hermes_agent.turn_control import join_texts, stored_identity
 from hermes_core.isolate import Step, attempt
 from hermes_state.delivery import leases
@@ -41,11 +53,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
+    from hermes_agent.answer_problems import ProblemNotice
     from hermes_agent.context.prepared import PreparedMessages
     from hermes_agent.context.window import ContextWindow
     from hermes_agent.conversation_store import ConversationStore
     from hermes_agent.events import Event
-    from hermes_agent.messages import Message, ToolSchema
+    from hermes_agent.messages import Message, ToolCall, ToolSchema
     from hermes_agent.providers.retry import FallbackProvider
     from hermes_agent.toolbox import Guard, Toolbox
     from hermes_agent.tools.prompter import Prompter
@@ -56,11 +69,10 @@ if TYPE_CHECKING:
     from hermes_state.messages.drafts import Draft
 
     Change = Callable[[Tx], object]
-    # Gets the text of the answer and the usage of the turn before the answer is stored; returns
-    # a change to be stored with it.
-    AnswerHook = Callable[[str, Usage], Change]
+    # Gets the end of the turn before the answer is stored; returns a change to be stored with it.
+    AnswerHook = Callable[[TurnFinished], Change]
 
-MAX_REQUESTS: Final = 90
+MAX_STEPS: Final = 90  # requests to the model
 OUT_OF_REQUESTS: Final = (
     "You have used all steps of this turn. Summarize what you found and what is left to do; "
     "do not call tools."
@@ -83,6 +95,7 @@ class TurnDependencies(NamedTuple):
     window: ContextWindow
     prepared: PreparedMessages
     on_answer: AnswerHook | None = None
+    max_steps: int = MAX_STEPS
 
 
 class Turn:
@@ -96,6 +109,7 @@ class Turn:
         self._usage = Usage()
         self._is_released = False
         self._plugin_context = ""
+        self._calls = CallHistory()
         self.prompt_index = 0  # index of the turn's prompt in the messages
 
     def renew_lease(self) -> None:
@@ -146,21 +160,41 @@ class Turn:
         yield (yield from self._loop())
 
     def _loop(self) -> Generator[Event, None, TurnFinished]:
-        for number in range(1, MAX_REQUESTS + 1):
-            tools = self._deps.toolbox.schemas() if number < MAX_REQUESTS else []
+        max_steps = self._deps.max_steps
+        for number in range(1, max_steps + 1):
+            tools = self._deps.toolbox.schemas() if number < max_steps else []
             answer = yield from self._request_within_window(tools, number)
             if isinstance(answer, Failed):
                 return self._failure(answer)
             if not answer.calls:
-                is_last = number == MAX_REQUESTS
-                end = TurnEnd.TOO_LONG if is_last else TurnEnd.COMPLETE
-                reason = answer.finish_reason
-                return TurnFinished(end, answer.text, self._usage, finish_reason=reason)
-            yield from self._run_calls(answer, f"{self._turn_id}-{number}")
+                return self._finished(answer, number)
+            problem = yield from self._run_calls(answer, f"{self._turn_id}-{number}")
             if self._deps.cancel.is_requested:
                 return TurnFinished(TurnEnd.INTERRUPTED, answer.text, self._usage)
-            yield from self._add_steering()
-        return TurnFinished(TurnEnd.TOO_LONG, "", self._usage)
+            has_steering = yield from self._add_steering()
+            if problem is not None and not has_steering:
+                return self._stopped(problem, answer.text)
+        return self._stopped(step_limit_notice(max_steps), "")
+
+    def _finished(self, answer: Reply, number: int) -> TurnFinished:
+        """The end of the turn with its last answer."""
+        provider = self._deps.provider.current
+        found = find_problem(
+            answer.finish_reason,
+            answer.text,
+            provider.model,
+            limit=provider.max_output,
+            has_reasoning=bool(answer.reasoning),
+        )
+        end, is_last = TurnEnd.COMPLETE, number == self._deps.max_steps
+        if is_last:
+            end, found = TurnEnd.TOO_LONG, step_limit_notice(number)
+        finished = TurnFinished(end, answer.text, self._usage, finish_reason=answer.finish_reason)
+        return finished if found is None else _with_problem(finished, found)
+
+    def _stopped(self, problem: ProblemNotice, text: str) -> TurnFinished:
+        """The end of a turn that is stopped after tool calls."""
+        return _with_problem(TurnFinished(TurnEnd.TOO_LONG, text, self._usage), problem)
 
     def _failure(self, failed: Failed) -> TurnFinished:
         text = str(self.messages[-1].get("content") or "") if self._has_partial_answer() else ""
@@ -185,10 +219,11 @@ class Turn:
 
     def _request(self, tools: list[ToolSchema], number: int) -> ModelRequest:
         messages = self.request_messages()
-        if number == MAX_REQUESTS:
+        if number == self._deps.max_steps:
             messages.append({"role": "user", "content": OUT_OF_REQUESTS})
         has_images = self._deps.prepared.may_have_images
-        return ModelRequest(messages, tools, may_have_images=has_images)
+        tokens = self._size()
+        return ModelRequest(messages, tools, may_have_images=has_images, input_tokens=tokens)
 
     def _request_within_window(
         self, tools: list[ToolSchema], number: int
@@ -202,7 +237,7 @@ class Turn:
         if not self._is_too_long(answer):
             return answer
         request = self._request(tools, number)
-        self._deps.window.shrink(request)
+        self._deps.window.shrink(request, answer.window if isinstance(answer, Failed) else 0)
         has_room = yield from self._free_up_context(request, number)
         if not has_room:
             return answer
@@ -257,11 +292,16 @@ class Turn:
             received = last
             if not last.calls:
                 last = last._replace(text=deps.hooks.final_answer(last.text))
-                if number < MAX_REQUESTS:
-                    changes += self._final_changes(last, usage)
+                if number < deps.max_steps:
+                    changes += self._final_changes(self._finished(last, number), usage)
             text, row_id = last.text, self._store_answer(draft, last, changes)
-            self.messages.append(answer_message(last.text, last.calls, last.reasoning_content))
+            self.messages.append(
+                answer_message(
+                    last.text, last.calls, last.reasoning_content, last.reasoning_details
+                )
+            )
             deps.hooks.request_completed(fields, usage, received, started_at)
+            deps.window.accept(usage.context)
         else:
             text = draft.text()
             row_id = self._keep_partial(draft, last)
@@ -275,7 +315,7 @@ class Turn:
         yield UsageReport(usage, self._usage, model)
         return last
 
-    def _final_changes(self, reply: Reply, usage: Usage) -> list[Change]:
+    def _final_changes(self, finished: TurnFinished, usage: Usage) -> list[Change]:
         """The changes that are stored with the answer that ends the turn."""
         changes: list[Change] = []
         on_answer = self._deps.on_answer
@@ -284,7 +324,7 @@ class Turn:
             attempt(
                 Step(
                     "deliver the answer",
-                    lambda: changes.append(on_answer(reply.text, self._usage)),
+                    lambda: changes.append(on_answer(finished)),
                 )
             )
         if not is_due(usage.context, self._deps.provider.current.window):
@@ -301,6 +341,7 @@ class Turn:
                 content=reply.text,
                 reasoning=reply.reasoning or None,
                 reasoning_content=reply.reasoning_content,
+                reasoning_details=list(reply.reasoning_details) or None,
                 tool_calls=[call.stored() for call in reply.calls] or None,
             )
         except BaseException:
@@ -356,8 +397,11 @@ class Turn:
 
     # Tool calls
 
-    def _run_calls(self, reply: Reply, request_id: str) -> Iterator[Event]:
-        deps = self._deps
+    def _run_calls(
+        self, reply: Reply, request_id: str
+    ) -> Generator[Event, None, ProblemNotice | None]:
+        """Run the calls of an answer; returns why the turn is to be stopped, if it is."""
+        deps, model = self._deps, self._deps.provider.current.model
         context = TurnContext(
             deps.store.session_id,
             self._turn_id,
@@ -367,12 +411,16 @@ class Turn:
             deps.guard,
         )
         tool_hooks = deps.hooks.tool_hooks(request_id)
-        finished_ids: set[str] = set()
+        cut = cut_calls(reply)
+        whole = tuple(call for call in reply.calls if call not in cut)
+        results: dict[str, str] = {}
         try:
-            for event in deps.toolbox.run_calls(reply.calls, context, tool_hooks):
+            for event in itertools.chain(
+                deps.toolbox.run_calls(whole, context, tool_hooks), _fail_cut(cut)
+            ):
                 if isinstance(event, ToolFinished):
                     row_id = deps.store.add_result(event.call, event.result, self._lease)
-                    finished_ids.add(event.call.id)
+                    results[event.call.id] = event.result
                     self.messages.append(result_message(event.call, event.result))
                     yield event
                     yield MessageStored("tool", row_id)
@@ -380,18 +428,34 @@ class Turn:
                     yield event
         finally:
             for call in reply.calls:
-                if call.id not in finished_ids:
+                if call.id not in results:
                     lost = lost_result(call.id, call.name)
                     deps.store.add_result(call, str(lost["content"]), self._lease)
+        if self._calls.add_cut(cut):
+            return cut_call_notice(model)
+        is_repeated = self._calls.add(reply.calls, results)
+        return repetition_notice(model, reply.calls[0]) if is_repeated else None
 
-    def _add_steering(self) -> Iterator[Event]:
-        """Add the steering input to the conversation."""
+    def _add_steering(self) -> Generator[Event, None, bool]:
+        """Add the steering input to the conversation; whether there was some."""
         pending = self._deps.pop_steering()
         if pending:
             text = join_texts(pending)
             row_id = self._deps.store.add_prompt(text, self._lease, **stored_identity(pending))
             self.messages.append({"role": "user", "content": text})
             yield MessageStored("user", row_id)
+        return bool(pending)
+
+
+def _with_problem(finished: TurnFinished, found: ProblemNotice) -> TurnFinished:
+    return finished._replace(problem=found.problem, notice=found.text)
+
+
+def _fail_cut(calls: tuple[ToolCall, ...]) -> Iterator[ToolStarted | ToolFinished]:
+    """The events of calls that are not run because they were cut off."""
+    for call in calls:
+        yield ToolStarted(call)
+        yield ToolFinished(call, failure(CUT_CALL_TEXT), 0.0)
 
 
 def _with_context(question: Message, added: str) -> Message:

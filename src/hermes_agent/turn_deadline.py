@@ -11,7 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hermes_agent.events import ToolFinished, ToolStarted
+from hermes_agent.events import Retrying, ToolFinished, ToolStarted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,7 +69,9 @@ class TurnDeadline:
         """Note progress."""
         with self._lock:
             self._progress_at = self._clock()
-            if isinstance(event, ToolStarted):
+            if isinstance(event, Retrying):  # the pause that follows was announced
+                self._progress_at += event.seconds
+            elif isinstance(event, ToolStarted):
                 self._running_tools += 1
             elif isinstance(event, ToolFinished):
                 self._running_tools -= 1

@@ -100,6 +100,9 @@ class ConversationOptions(NamedTuple):
     session_key: str = ""  # of the chat, for plugins
     has_automatic_title: bool = False
     mcp_servers: tuple[McpServerConfig, ...] = ()  # besides the configured ones
+    max_steps: int = 0  # model requests of a turn, instead of the setting
+    max_output: int = 0  # tokens of an answer, instead of the setting
+    effort: str = ""  # instead of the setting
 
 
 class AgentBundle(NamedTuple):
@@ -175,11 +178,19 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         "limits": TurnLimits(
             settings.get_int("agent.idle_seconds"), settings.get_int("agent.turn_seconds")
         ),
+        "max_steps": options.max_steps or settings.get_int("agent.max_steps"),
     }
 
     def build_provider() -> FallbackProvider:
         return FallbackProvider(
-            [choice.provider(cwd) for choice in model_chain(settings, options.model)],
+            [
+                choice.with_limits(
+                    options.max_output or settings.get_int("llm.max_output_tokens"),
+                    options.effort or settings.get_str("llm.effort"),
+                ).provider(cwd)
+                for choice in model_chain(settings, options.model)
+            ],
+            max_wait_seconds=settings.get_int("llm.max_wait_seconds"),
             media=media_of(db),
         )
 

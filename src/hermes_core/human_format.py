@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 UNKNOWN_TEXT = "-"
@@ -21,6 +22,17 @@ def ago(then: float | None, now: float) -> str:
             return f"{int(seconds // unit)} {name} ago" if name else "just now"
     days = int(seconds // _DAY_SECONDS)
     return "yesterday" if days == 1 else f"{days} days ago"
+
+
+def duration(seconds: float) -> str:
+    """A time span: '8 s', '2 min 5 s', '1 h 30 min'."""
+    total = math.ceil(seconds)
+    if total < 60:
+        return f"{total} s"
+    large, small, names = (total // 60, total % 60, ("min", "s"))
+    if total >= 3600:
+        large, small, names = (total // 3600, total % 3600 // 60, ("h", "min"))
+    return f"{large} {names[0]}" + (f" {small} {names[1]}" if small else "")
 
 
 def date(then: float | None) -> str:

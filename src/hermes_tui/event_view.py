@@ -53,6 +53,8 @@ class EventView:
     async def _show_output(self, event: ClientEvent) -> bool:
         """Show text of the model or a tool; whether the event is one."""
         transcript = self._app.transcript
+        if isinstance(event, MessageDelta | ReasoningText | ToolStart):
+            self._app.status.clear_note()  # a retry was successful
         match event:
             case MessageDelta():
                 await transcript.stream(event.text)
@@ -136,7 +138,7 @@ class EventView:
 
     async def _status(self, update: StatusUpdate) -> None:
         if update.topic == "retrying":
-            self._app.status.set_note(update.text)
+            self._app.status.set_note(update.text, update.seconds)
         else:
             await self._app.note(update.text)
 
@@ -146,6 +148,8 @@ class EventView:
             await self._app.note("Interrupted. Partial output was saved.")
         elif end.status == "error":
             await self._app.note(str(end.error), is_error=True)
+        elif end.notice:
+            await self._app.note(end.notice, is_error=True)
         if end.unread:
             await self._app.transcript.query(".waiting").remove()
             self._app.prompt.prepend(end.unread)

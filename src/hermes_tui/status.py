@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 from textual.widgets import Static
 
+from hermes_core.human_format import duration
 from hermes_core.terminal_text import fit, one_line
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class StatusBar(Static):
         self._info: SessionInfo | None = None
         self._started_at: float | None = None
         self._note = ""
+        self._note_until: float | None = None
         self._images = 0
         self._clock: Timer | None = None
 
@@ -42,7 +44,7 @@ class StatusBar(Static):
 
     def start(self) -> None:
         """Start the spinner."""
-        self._started_at, self._note = time.monotonic(), ""
+        self._started_at, self._note, self._note_until = time.monotonic(), "", None
         if self._clock is None:
             self._clock = self.set_interval(0.1, self._draw)
         self._clock.resume()
@@ -55,10 +57,24 @@ class StatusBar(Static):
             self._clock.pause()
         self._draw()
 
-    def set_note(self, text: str) -> None:
-        """Show a note next to the spinner, such as a retry."""
+    def set_note(self, text: str, seconds: float = 0.0) -> None:
+        """Show a note next to the spinner, such as a retry in some seconds."""
         self._note = one_line(text)
+        self._note_until = time.monotonic() + seconds if seconds else None
         self._draw()
+
+    def clear_note(self) -> None:
+        """Remove the note: the model answers."""
+        if self._note:
+            self._note, self._note_until = "", None
+            self._draw()
+
+    def _activity(self, seconds: float) -> str:
+        """What runs: for how long, or how many seconds are left until the next attempt."""
+        if self._note_until is None:
+            return f"{self._note or 'working'} {seconds:.0f} s"
+        left = self._note_until - time.monotonic()
+        return f"{self._note} {f'In {duration(left)}.' if left > 0 else 'Trying again.'}"
 
     def attach(self, count: int) -> None:
         """Set the number of images attached to the next message."""
@@ -70,7 +86,7 @@ class StatusBar(Static):
         if self._started_at is not None:
             seconds = time.monotonic() - self._started_at
             frame = FRAMES[int(seconds * 10) % len(FRAMES)]
-            parts.append((f"{frame} {self._note or 'working'} {seconds:.0f} s · ", "$warning"))
+            parts.append((f"{frame} {self._activity(seconds)} · ", "$warning"))
         if self._images:
             word = "image" if self._images == 1 else "images"
             parts.append((f"{self._images} {word} attached · ", "$accent"))

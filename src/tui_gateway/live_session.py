@@ -69,7 +69,8 @@ def client_event(event: events.Event) -> ClientEvent | None:
     if isinstance(event, events.ToolStarted | events.ToolOutput | events.ToolFinished):
         return _tool_event(event)
     if isinstance(event, events.Retrying):
-        return StatusUpdate("retrying", with_command_name(event.reason))
+        text = with_command_name(event.description)
+        return StatusUpdate("retrying", text, round(event.seconds, 1))
     if isinstance(event, events.Notice):
         return StatusUpdate("status", with_command_name(event.text))
     return None
@@ -94,15 +95,9 @@ def completion(finished: events.TurnFinished) -> MessageComplete:
         status=STATUS_BY_END[finished.end],
         error=with_command_name(finished.error) or None,
         usage=finished.usage._asdict(),
-        problem=_problem(finished),
+        problem=finished.problem or "",
+        notice=with_command_name(finished.notice),
     )
-
-
-def _problem(finished: events.TurnFinished) -> str:
-    """What is wrong with an answer that ended the turn."""
-    if finished.end is events.TurnEnd.TOO_LONG:
-        return "step_limit"
-    return PROBLEM_BY_REASON.get(finished.finish_reason, "")
 
 
 def failure(error: BaseException) -> MessageComplete:

@@ -214,14 +214,15 @@ EVENTS: Final = {
         _event("message.delta", "more of the answer", "text"),
         _event("reasoning.delta", "more of the model's reasoning", "text"),
         _event("message.complete", "the turn is over and stored; `status` is complete, "
-               "interrupted or error, `unread` is pending input that is returned",
-               "text status error usage unread problem"),
+               "interrupted or error, `unread` is pending input that is returned; `problem` is "
+               "length, empty, filtered, step_limit, repeated_calls or nothing, `notice` its text",
+               "text status error usage unread problem notice"),
         _event("steer.read", "the agent has read the steering input"),
         _event("tool.start", "a tool runs", "tool_id name context args_text before"),
         _event("tool.output", "output of the running tool", "tool_id text"),
         _event("tool.complete", "the result of the tool", "tool_id name result duration_s"),
-        _event("status.update", "a status message; `kind` is status, retrying or review",
-               "kind text"),
+        _event("status.update", "a status message; `kind` is status, retrying or review, "
+               "`seconds` the time to the next attempt", "kind text seconds"),
         _event("approval.request", "a command needs approval",
                "command description allow_permanent folder rules risky_lines diff tool_id "
                "request_id"),

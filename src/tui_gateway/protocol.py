@@ -136,7 +136,8 @@ class MessageComplete:
     error: str | None
     usage: dict[str, int]
     unread: str = ""
-    problem: str = ""  # length, filtered or step_limit
+    problem: str = ""  # length, empty, filtered, step_limit or repeated_calls
+    notice: str = ""  # about the problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +184,16 @@ class ToolComplete:
 
 @dataclass(frozen=True, slots=True)
 class StatusUpdate:
-    """A status message; `topic` is status, retrying or review."""
+    """A status message; `topic` is status, retrying or review.
+
+    `seconds` is the time to the next attempt of a request.
+    """
 
     kind: ClassVar[str] = "status.update"
 
     topic: str
     text: str
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

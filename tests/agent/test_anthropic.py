@@ -32,7 +32,7 @@ def test_a_turn_with_a_tool(scene: Scene) -> None:
     assert sent["system"][0]["text"] == "Be brief."
     assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user"]
     blocks = [block["type"] for message in sent["messages"] for block in message["content"]]
-    assert blocks == ["text", "text", "tool_use", "tool_result"]
+    assert blocks == ["text", "thinking", "text", "tool_use", "tool_result"]
 
 
 def test_an_incomplete_answer_is_stored_and_reported(scene: Scene) -> None:

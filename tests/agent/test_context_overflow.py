@@ -22,7 +22,7 @@ from hermes_agent.context.window import (
 from hermes_agent.events import Failed, FailureKind, Notice, TextDelta, TurnEnd
 from hermes_agent.messages import ModelRequest
 from hermes_agent.providers.anthropic import Anthropic
-from hermes_agent.providers.base import http_failure
+from hermes_agent.providers.failures import ErrorReport, http_failure
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.tools.base import Tool
 from hermes_agent.turn_control import Cancel
@@ -150,7 +150,7 @@ def test_no_fallback_is_tried_after_streamed_text(scene: Scene) -> None:
 )
 def test_every_servers_context_error_is_recognized(message: str) -> None:
     for provider in (OpenAICompatible("m", "http://127.0.0.1:1/v1"), Anthropic("m", "k")):
-        assert http_failure(400, message, provider, None).kind is FailureKind.CONTEXT
+        assert http_failure(ErrorReport(400, message), provider).kind is FailureKind.CONTEXT
         provider.close()
 
 
@@ -185,7 +185,7 @@ def test_a_refusal_inside_the_stream_is_understood_too() -> None:
 def test_other_refusals_are_not_about_length() -> None:
     provider = OpenAICompatible("m", "http://127.0.0.1:1/v1")
     message = "Invalid 'tools[0].function.name': string too long. Expected at most 64."
-    assert http_failure(400, message, provider, None).kind is FailureKind.REFUSED
+    assert http_failure(ErrorReport(400, message), provider).kind is FailureKind.REFUSED
     provider.close()
 
 

@@ -41,7 +41,8 @@ def test_an_answer_is_stored_unchanged(scene: Scene) -> None:
     agent = scene.agent(HELLO)
     turn = list(agent.turn("hi"))
     assert "".join(event.text for event in of_kind(turn, TextDelta)) == "Hello there friend."
-    assert turn[-1] == TurnFinished(TurnEnd.COMPLETE, "Hello there friend.", turn[-1].usage)
+    last = TurnFinished(TurnEnd.COMPLETE, "Hello there friend.", turn[-1].usage)
+    assert turn[-1] == last._replace(finish_reason="stop")
     assert scene.messages(agent) == [("user", "hi"), ("assistant", "Hello there friend.")]
 
 
@@ -132,7 +133,7 @@ def test_the_retry_after_of_a_provider_is_honoured(scene: Scene) -> None:
     ("fail", "text"),
     [
         ("{status: 401}", "hermes setup"),
-        ("{status: 404}", "hermes models list"),
+        ("{status: 404, message: no such model}", "hermes models list"),
         ("{status: 400, message: maximum context length is 4096}", "/compress"),
         ("{status: 402}", "no credit"),
     ],
@@ -421,14 +422,14 @@ def test_run_conversation_returns_the_outcome_of_a_turn(scene: Scene) -> None:
     json.dumps(result["messages"])
 
 
-def test_the_last_request_of_a_turn_has_no_tools_and_says_so(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hermes_agent.turn.MAX_REQUESTS", 3)
+def test_the_last_request_of_a_turn_has_no_tools_and_says_so(scene: Scene) -> None:
     agent = scene.agent(
-        f"steps: [{{calls: [{CALL}]}}, {{calls: [{CALL}]}}, {{say: Done.}}]", echo()
+        f"steps: [{{calls: [{CALL}]}}, {{calls: [{CALL}]}}, {{say: Done.}}]", echo(), max_steps=3
     )
-    list(agent.turn("hi"))
+    last = list(agent.turn("hi"))[-1]
+    assert last.end is TurnEnd.TOO_LONG
+    assert last.text == "Done."
+    assert "limit of 3 steps" in last.notice
     before, last = scene.servers[0].requests[-2:]
     assert before["tools"]
     assert not last.get("tools")

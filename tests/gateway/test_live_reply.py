@@ -100,6 +100,21 @@ async def test_after_a_restart_the_answer_replaces_the_partial_text(
     assert setup.server.count("sendMessage") == 1
 
 
+async def test_a_reply_that_is_not_whole_says_so(
+    db: SessionDB, tmp_path: Path, answering: Any
+) -> None:
+    loop = "{calls: [{name: terminal, arguments: {command: echo again}}]}"
+    answering(f"[{{say: It ends, finish: length}}, {{say: ''}}, {', '.join([loop] * 5)}]")
+    async with running_gateway(db, tmp_path) as service:
+        for number in range(1, 4):
+            await service.receiver.receive("local", local_message("hi", f"m{number}"))
+            await async_wait_until(lambda: len(outbox_texts(db)) == number)  # noqa: B023 - awaited
+    cut, empty, repeated = outbox_texts(db)
+    assert cut.startswith("It ends\n\n(The answer was cut off")
+    assert "empty answer" in empty
+    assert "What should it do instead?" in repeated
+
+
 async def test_a_photo_is_sent_to_the_model_and_stored_once(
     setup: TelegramSetup, db: SessionDB, tmp_path: Path, hermes_home: Path, answering: Any
 ) -> None:

@@ -54,6 +54,19 @@ async def test_a_turn_is_shown_and_stored(opened: Open) -> None:
         assert " 0 tokens" not in status
 
 
+async def test_an_empty_answer_and_the_time_to_a_retry_are_shown(opened: Open) -> None:
+    app = opened("[{say: ''}]")
+    async with app.run_test(size=SIZE) as pilot:
+        await submit_and_wait(pilot, "hi")
+        assert "scripted returned an empty answer" in " ".join(notice_texts(app))
+        app.status.start()
+        app.status.set_note("Rate limit. Attempt 2 of 4:", 100)
+        assert "Attempt 2 of 4: In 1 min" in str(app.query_one(StatusBar).render())
+        app.status.clear_note()
+        assert "Attempt" not in str(app.query_one(StatusBar).render())
+        app.status.stop()
+
+
 async def test_a_tool_call_is_an_expandable_row(opened: Open) -> None:
     call = "{name: terminal, arguments: {command: echo worked; seq 60}}"
     app = opened(f"[{{say: Looking., calls: [{call}]}}, {{say: Done.}}]")

@@ -73,6 +73,21 @@ def test_a_turn_from_beginning_to_end(client: RpcClient, serve: Any) -> None:
     assert [row["content"] for row in stored()] == ["hi", "Hello there."]
 
 
+def test_an_answer_that_was_cut_off_is_announced_as_such(client: RpcClient, serve: Any) -> None:
+    steps = (
+        "[{fail: {status: 503, message: Busy., retry_after: 0.01}}, {say: It ends, finish: length}]"
+    )
+    live = opened(client, serve(steps))
+    client.call("prompt.submit", session_id=live, text="hi")
+    retry = client.wait_for("status.update")
+    assert (retry["kind"], retry["seconds"]) == ("retrying", 0.0)
+    assert "Busy" in retry["text"]
+    assert "Attempt 2 of 4" in retry["text"]
+    done = client.wait_for("message.complete")
+    assert (done["status"], done["problem"]) == ("complete", "length")
+    assert "cut off" in done["notice"]
+
+
 def test_tools_are_shown_while_they_run(client: RpcClient, serve: Any, tmp_path: Path) -> None:
     call = "{name: terminal, arguments: {command: echo working}}"
     live = opened(client, serve(f"[{{calls: [{call}]}}, {{say: Done.}}]"), cwd=str(tmp_path))

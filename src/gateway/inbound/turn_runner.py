@@ -16,6 +16,7 @@ from gateway.inbound.budgets import BudgetExceededError, usage_of, user_key
 from gateway.inbound.prompt_format import format_message
 from gateway.platforms.names import Platform
 from hermes_agent import events
+from hermes_agent.answer_problems import find_problem, with_notice
 from hermes_agent.conversation_store import UNFINISHED
 from hermes_agent.events import FailureKind
 from hermes_core.errors import HermesError, LeaseTakenError, NoModelError, StoreError
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     Deliver = Callable[["TurnReply", str | None], Callable[[Tx], object]]
 
 LEASE_RETRY_SECONDS: Final = 1.0
-EMPTY_REPLY: Final = "(empty reply)"
 # Kinds of failures besides those of a provider.
 BUDGET_FAILURE: Final = "budget"
 NO_MODEL_FAILURE: Final = "no_model"
@@ -184,7 +184,7 @@ class TurnRunner:
         message_id = self._stored_row(conversation.session_id, row)
         if message_id is not None:
             later = self._db.messages.rows(conversation.session_id, after_id=message_id)
-            reply = _finished_reply(later)
+            reply = _finished_reply(later, conversation.agent.model)
             if reply is not None:
                 return TurnReply(reply)
         is_retry = message_id is not None  # an earlier attempt may have shown text
@@ -259,7 +259,7 @@ class TurnRunner:
             kind = last.failure.kind if last.failure else INTERNAL_FAILURE
             retry_after = last.failure.retry_after if last.failure else None
             return TurnReply(text, last.usage, _failure(kind, last.error, retry_after))
-        return TurnReply(last.text or EMPTY_REPLY, last.usage)
+        return TurnReply(last.reply, last.usage)
 
 
 def _delivery_of(prompt: TurnPrompt, buffer: ReplyBuffer) -> AnswerHook | None:
@@ -267,7 +267,7 @@ def _delivery_of(prompt: TurnPrompt, buffer: ReplyBuffer) -> AnswerHook | None:
     deliver = prompt.deliver
     if deliver is None:
         return None
-    return lambda text, usage: deliver(TurnReply(text or EMPTY_REPLY, usage), buffer.finish())
+    return lambda last: deliver(TurnReply(last.reply, last.usage), buffer.finish())
 
 
 def _workspace_for_files(conversation: Conversation) -> Path | None:
@@ -283,9 +283,13 @@ def _texts(prompt: TurnPrompt, *, is_shared: bool) -> list[str]:
     return [text for text in texts if text.strip()]
 
 
-def _finished_reply(rows: list[MessageRow]) -> str | None:
+def _finished_reply(rows: list[MessageRow], model: str) -> str | None:
     """The reply in the messages after a prompt; None if it is not complete."""
     last = rows[-1] if rows else None
     if last is None or last.role != "assistant" or last.tool_calls:
         return None
-    return None if last.finish_reason in UNFINISHED else str(last.content or "")
+    if last.finish_reason in UNFINISHED:
+        return None
+    text = str(last.content or "")
+    found = find_problem(last.finish_reason, text, model)
+    return with_notice(text, found.text if found else "")

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from gateway.outbound.direct_send import Channel
     from gateway.schedules.targets import JobTargets
     from gateway.session import SessionStore
-    from hermes_agent.messages import Usage
     from hermes_core.clock import Clock
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import IncomingMessage
@@ -51,7 +50,6 @@ log = logging.getLogger(__name__)
 
 COMPLETED = "cron_complete"
 LEFT_OPEN_SECONDS = 60.0
-EMPTY_REPLY = "(empty reply)"
 PRIVATE_KINDS = frozenset({"dm", "home"})
 NO_ACCESS = "the person who made it no longer has access"
 
@@ -188,9 +186,9 @@ class ScheduledRunHandler:
             self._running[run.row.inbox_id] = conversation
         is_delivered: list[bool] = []
 
-        def deliver(text: str, _usage: Usage) -> Callable[[Tx], object]:
+        def deliver(finished: events.TurnFinished) -> Callable[[Tx], object]:
             is_delivered.append(True)
-            return lambda tx: self._deliver(tx, run, channel, text or EMPTY_REPLY)
+            return lambda tx: self._deliver(tx, run, channel, finished.reply)
 
         last = None
         uid = inbox_codec.message_uid(run.row.inbox_id)
@@ -210,8 +208,7 @@ class ScheduledRunHandler:
         elif last.end is events.TurnEnd.INTERRUPTED:
             self._end(run, "interrupted", notices.interruption(run.job, run.occurrence))
         else:
-            text = last.text or EMPTY_REPLY
-            self._db.engine.write(lambda tx: self._deliver(tx, run, channel, text))
+            self._db.engine.write(lambda tx: self._deliver(tx, run, channel, last.reply))
 
     def _forget(self, run: RunRecord) -> None:
         """Record what a run has used, and end its conversation."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.context.compaction import Compacted
     from hermes_agent.messages import Message, ModelRequest, ToolSchema
+    from hermes_agent.providers.base import Provider
     from hermes_agent.providers.retry import FallbackProvider
 
 BYTES_PER_TOKEN: Final = 4  # approximate, for English text and JSON
@@ -116,6 +117,7 @@ class ContextWindow:
         self._compress = compress
         self._divisor = 1
         self._is_exhausted = False
+        self._guess: tuple[Provider, int] | None = None  # the provider and its window before
 
     @property
     def max_characters(self) -> int:
@@ -131,11 +133,33 @@ class ContextWindow:
         window = self._provider.current.window
         return not self._is_exhausted and tokens > window - reserve(window)
 
-    def shrink(self, refused: ModelRequest) -> None:
-        """Assume a smaller window after a rejected request."""
+    def accept(self, tokens: int) -> None:
+        """Note the size of a request that was answered: the window is not smaller."""
         provider = self._provider.current
+        provider.accepted_tokens = max(provider.accepted_tokens, tokens)
+
+    def shrink(self, refused: ModelRequest, named: int = 0) -> None:
+        """Learn the window after a rejected request.
+
+        The number that the error names is kept. Without one the window is guessed from the
+        request, for this turn only. It is never smaller than a request that was answered.
+        """
+        provider = self._provider.current
+        if named:
+            provider.window = min(provider.window, max(named, provider.accepted_tokens))
+            return
         likely = max(MIN_WINDOW_TOKENS, int(REFUSED_SHARE * estimate_tokens(refused)))
-        provider.window = min(provider.window, likely)
+        guess = min(provider.window, max(likely, provider.accepted_tokens))
+        if guess < provider.window and self._guess is None:
+            self._guess = provider, provider.window
+        provider.window = guess
+
+    def forget_guess(self) -> None:
+        """Restore the window that was known before it was guessed, after the turn."""
+        if self._guess is not None:
+            provider, window = self._guess
+            provider.window = window
+            self._guess = None
 
     def free_up(self) -> str:
         """Summarize or shorten; returns a notice for the user."""

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 import orjson
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import PartialCall, ToolCall, Usage
-from hermes_agent.providers.base import context_exceeded, interrupted, is_context_error
+from hermes_agent.providers.claude_models import output_limit, thinking_fields
+from hermes_agent.providers.failures import (
+    TRY_AGAIN,
+    ErrorReport,
+    connection_lost,
+    context_exceeded,
+    interrupted,
+    invalid_response,
+    is_context_error,
+)
 from hermes_agent.providers.http_stream import (
     StreamRequest,
     client_for,
@@ -19,22 +28,31 @@ from hermes_agent.providers.http_stream import (
     stream_events,
 )
 from hermes_agent.providers.known_models import find_known_model
+from hermes_agent.providers.output_limits import learned_limit, within_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import Message, ModelRequest, ToolFunction
+    from hermes_agent.providers.claude_models import OutputConfig, ThinkingOption
     from hermes_agent.turn_control import Cancel
     from hermes_core.json_values import JsonObject
 
 BASE_URL: Final = "https://api.anthropic.com/v1"
 VERSION: Final = "2023-06-01"
 DEFAULT_WINDOW: Final = 200_000  # of an unknown model
-MAX_TOKENS: Final = 8192
 CACHE_CONTROL: Final = {"type": "ephemeral"}
 CACHED_MESSAGES: Final = 3
-FINISH_REASONS: Final = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+FINISH_REASONS: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+# Blocks that must be sent back unchanged while the calls of an answer are carried out.
+THINKING_TYPES: Final = ("thinking", "redacted_thinking")
 
 
 class ImageSource(TypedDict, total=False):
@@ -57,6 +75,9 @@ class Block(TypedDict, total=False):
     input: JsonObject
     tool_use_id: str
     content: str
+    thinking: str
+    signature: str
+    data: str  # of redacted thinking
     cache_control: Mapping[str, str]
 
 
@@ -84,6 +105,8 @@ class RequestBody(TypedDict, total=False):
     stream: bool
     system: list[Block]
     tools: list[AnthropicTool]
+    thinking: ThinkingOption
+    output_config: OutputConfig
 
 
 class TokenCounts(TypedDict, total=False):
@@ -101,6 +124,7 @@ class BlockDelta(TypedDict, total=False):
     text: str
     thinking: str
     partial_json: str
+    signature: str
     stop_reason: str | None
 
 
@@ -131,9 +155,21 @@ class Anthropic:
     api_mode = "anthropic_messages"
     name = "anthropic"
 
-    def __init__(self, model: str, key: str, base_url: str = BASE_URL, *, window: int = 0) -> None:
+    def __init__(
+        self,
+        model: str,
+        key: str,
+        base_url: str = BASE_URL,
+        *,
+        window: int = 0,
+        max_output: int = 0,
+        effort: str = "",
+    ) -> None:
         self.model = model
         self.base_url = base_url
+        self.accepted_tokens = 0
+        self.max_output = max_output or output_limit(model)
+        self._effort = effort
         known_model = None if window else find_known_model(base_url, model)
         self.window = (
             window or (known_model.window if known_model is not None else 0) or DEFAULT_WINDOW
@@ -144,14 +180,21 @@ class Anthropic:
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
-        reader = _EventReader(self.model, cancel)
         if not cancel.is_requested:
             self._client = reopened(self._client, self)
-        body = self._body(request)
-        post = StreamRequest(
-            self, self._client, self._url, encode(body), self._headers, reader.read
-        )
-        yield from stream_events(post, cancel)
+        for event in self._send(request, cancel):
+            limit = learned_limit(event, self.max_output)
+            if limit:  # the server names its limit: send the request again with it
+                self.max_output = limit
+                yield from self._send(request, cancel)
+                return
+            yield event
+
+    def _send(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
+        reader = _EventReader(self, cancel)
+        body = encode(self._body(request))
+        post = StreamRequest(self, self._client, self._url, body, self._headers, reader.read)
+        return stream_events(post, cancel)
 
     def resolve_window(self) -> int:
         """Return the context window."""
@@ -162,18 +205,49 @@ class Anthropic:
         self._client.close()
 
     def _body(self, request: ModelRequest) -> RequestBody:
+        limit = within_window(request.max_tokens or self.max_output, request, self.window)
+        thinking = thinking_fields(self.model, self._effort, limit)
+        if not _has_its_thinking(request.messages):
+            thinking.pop("thinking", None)
         system, messages = as_blocks(request.messages)
         body: RequestBody = {
             "model": self.model,
-            "max_tokens": request.max_tokens or MAX_TOKENS,
+            "max_tokens": limit,
             "messages": messages,
             "stream": True,
         }
+        if "thinking" in thinking:
+            body["thinking"] = thinking["thinking"]
+        if "output_config" in thinking:
+            body["output_config"] = thinking["output_config"]
         if system:
             body["system"] = [{"type": "text", "text": system, "cache_control": CACHE_CONTROL}]
         if request.tools:
             body["tools"] = [_tool_schema(tool["function"]) for tool in request.tools]
         return body
+
+
+def _current_loop(messages: list[Message]) -> list[Message]:
+    """The messages after the last one of the user: the calls that are being carried out."""
+    starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    return messages[starts[-1] + 1 :] if starts else []
+
+
+def _has_its_thinking(messages: list[Message]) -> bool:
+    """Whether answers whose calls are being carried out have the thinking that led to them."""
+    return all(
+        _thinking_blocks(message)
+        for message in _current_loop(messages)
+        if message["role"] == "assistant" and message.get("tool_calls")
+    )
+
+
+def _thinking_blocks(message: Message) -> list[Block]:
+    details = message.get("reasoning_details")
+    if not isinstance(details, list):
+        return []
+    blocks = [cast("Block", block) for block in details if isinstance(block, dict)]
+    return [block for block in blocks if block.get("type") in THINKING_TYPES]
 
 
 def _tool_schema(function: ToolFunction) -> AnthropicTool:
@@ -190,11 +264,14 @@ def as_blocks(messages: list[Message]) -> tuple[str, list[RoleBlocks]]:
         str(message["content"]) for message in messages if message["role"] == "system"
     )
     turns: list[RoleBlocks] = []
+    current = {id(message) for message in _current_loop(messages)}
     for message in messages:
         if message["role"] == "system":
             continue
         role = "assistant" if message["role"] == "assistant" else "user"
         blocks = _content_blocks(message)
+        if id(message) in current:
+            blocks = [*_thinking_blocks(message), *blocks]
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         elif blocks:
@@ -257,9 +334,11 @@ def _parse_object(text: Any) -> JsonObject:
 class _EventReader:
     """Assembles one streamed answer from its events."""
 
-    def __init__(self, model: str, cancel: Cancel) -> None:
-        self._model = model
+    def __init__(self, provider: Anthropic, cancel: Cancel) -> None:
+        self._provider = provider
+        self._model = provider.model
         self._cancel = cancel
+        self._thinking: dict[int, Block] = {}
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: dict[int, PartialCall] = {}
@@ -275,7 +354,10 @@ class _EventReader:
             try:
                 event = orjson.loads(line[5:])
             except orjson.JSONDecodeError:
-                yield Failed(FailureKind.BROKEN, "anthropic returned an invalid response.")
+                yield invalid_response(self._provider)
+                return
+            if "choices" in event:
+                yield invalid_response(self._provider, "it is in the format of OpenAI's API")
                 return
             if event.get("type") == "error":
                 yield self._stream_error(event.get("error") or {})
@@ -286,11 +368,14 @@ class _EventReader:
     def _stream_error(self, error: JsonObject) -> Failed:
         message = str(error.get("message", "error"))
         if is_context_error(message):
-            return context_exceeded(self._model)._replace(usage=self._usage)
+            return context_exceeded(self._model, ErrorReport(400, message))._replace(
+                usage=self._usage
+            )
         is_overloaded = error.get("type") == "overloaded_error"
         return Failed(
             FailureKind.SERVER,
-            f"anthropic: {message}",
+            f"Error of anthropic: {message}.",
+            TRY_AGAIN,
             is_transient=is_overloaded,
             usage=self._usage,
         )
@@ -299,18 +384,22 @@ class _EventReader:
         if self._cancel.is_requested:
             return interrupted()._replace(usage=self._usage)
         if not self._is_complete:
-            return Failed(
-                FailureKind.CUT,
-                "The response from anthropic ended early. Type /retry.",
-                is_transient=True,
-                usage=self._usage,
-            )
+            return connection_lost("anthropic")._replace(usage=self._usage)
+        finish = FINISH_REASONS.get(self._finish, self._finish or "stop")
+        no_arguments = "" if finish == "length" else "{}"
         calls = tuple(
-            ToolCall(call.id, call.name, call.arguments or "{}")
+            ToolCall(call.id, call.name, call.arguments or no_arguments)
             for _, call in sorted(self._calls.items())
         )
-        finish = FINISH_REASONS.get(self._finish, self._finish or "stop")
-        return Reply("".join(self._text), "".join(self._reasoning), calls, finish, self._usage)
+        thinking = tuple(block for _, block in sorted(self._thinking.items()))
+        return Reply(
+            "".join(self._text),
+            "".join(self._reasoning),
+            calls,
+            finish,
+            self._usage,
+            reasoning_details=thinking,
+        )
 
     def _handle(self, event: StreamEvent) -> Iterator[ProviderEvent]:
         kind = event.get("type")
@@ -321,6 +410,8 @@ class _EventReader:
             block = event.get("content_block")
             if block and block.get("type") == "tool_use":
                 self._calls[event["index"]] = PartialCall(block["id"], block["name"])
+            elif block and block.get("type") in THINKING_TYPES:
+                self._thinking[event["index"]] = {**block}
         elif kind == "content_block_delta":
             yield from self._handle_delta(event["index"], event.get("delta") or NO_DELTA)
         elif kind == "message_delta":
@@ -336,7 +427,12 @@ class _EventReader:
             yield TextDelta(text)
         elif thinking := delta.get("thinking"):
             self._reasoning.append(thinking)
+            if index in self._thinking:
+                block = self._thinking[index]
+                block["thinking"] = block.get("thinking", "") + thinking
             yield ReasoningDelta(thinking)
+        elif (signature := delta.get("signature")) and index in self._thinking:
+            self._thinking[index]["signature"] = signature
         elif (arguments := delta.get("partial_json")) and index in self._calls:
             self._calls[index].arguments += arguments
 

@@ -22,7 +22,7 @@ from hermes_agent.events import Failed, FailureKind
 from hermes_agent.local import built_in
 from hermes_agent.local.engine import EngineSettings
 from hermes_agent.messages import ModelRequest
-from hermes_agent.providers.base import interrupted
+from hermes_agent.providers.failures import interrupted
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_core.errors import HermesError
 
@@ -55,6 +55,7 @@ class LocalModel:
 
     def __init__(self, home: BuiltIn | None = None, *, window: int = WINDOW) -> None:
         self.window = min(window, WINDOW)
+        self.accepted_tokens = self.max_output = 0
         self._home = home or built_in.BuiltIn.of_home()
         self._engine: EngineProcess | None = None
         self._lock = threading.Lock()  # two requests must not start two engines

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import email.utils
 import functools
 import json
+import logging
+import re
 import socket
 import weakref
 from concurrent.futures import CancelledError, Future
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx2
 import orjson
 
-from hermes_agent.events import Failed, FailureKind, Reply
-from hermes_agent.providers.base import http_failure, interrupted, timed_out, unreachable
+from hermes_agent.events import Failed, Reply
+from hermes_agent.providers.failures import (
+    ErrorReport,
+    connection_lost,
+    http_failure,
+    interrupted,
+    invalid_response,
+    timed_out,
+    unreachable,
+)
 from hermes_agent.providers.known_models import is_loopback
+from hermes_core import __version__
 from hermes_core.daemon_threads import daemon_threads
 from hermes_core.isolate import Failure, Step, attempt, attempt_each
 
@@ -27,12 +40,18 @@ if TYPE_CHECKING:
     from hermes_agent.providers.base import Provider
     from hermes_agent.turn_control import Cancel
 
+log = logging.getLogger(__name__)
+
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 300.0
 KEEP_ALIVE_SECONDS: Final = 60.0
 # Compressed events would arrive late, because compression needs more data.
 STREAM_HEADERS: Final = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-MAX_ERROR_CHARACTERS: Final = 500
+USER_AGENT: Final = f"Hermes/{__version__}"
+REQUEST_ID_HEADERS: Final = ("x-request-id", "request-id", "cf-ray")
+PAGE_TITLE: Final = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+# Some servers send their events without a content type, or as plain text.
+OTHER_FORMATS: Final = ("text/html", "application/json", "application/xml", "text/xml")
 REQUEST_ERRORS: Final = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
 
 
@@ -65,7 +84,7 @@ def stream_events(post: StreamRequest, cancel: Cancel) -> Iterator[ProviderEvent
     last: ProviderEvent | None = None
     try:
         for event in events:
-            last = _invalid(post.provider) if isinstance(event, Failure) else event
+            last = invalid_response(post.provider) if isinstance(event, Failure) else event
             yield last
             if isinstance(last, Reply | Failed):
                 return
@@ -86,7 +105,7 @@ def _open(post: StreamRequest, cancel: Cancel) -> httpx2.Response | Failed:
         name = post.provider.name
         responses: list[httpx2.Response | Failed] = []
         attempt(Step(f"send a request to {name}", lambda: responses.append(_send(post, cancel))))
-        response = responses[0] if responses else _invalid(post.provider)
+        response = responses[0] if responses else invalid_response(post.provider)
         if result.set_running_or_notify_cancel():
             result.set_result(response)
         elif isinstance(response, httpx2.Response):
@@ -117,6 +136,8 @@ def _read(
     try:
         if response.status_code != 200:
             yield _http_error(post.provider, response)
+        elif response.headers.get("content-type", "").startswith(OTHER_FORMATS):
+            yield _other_format(post.provider, response)
         else:
             yield from post.read(_lines(response.iter_raw()))
     except REQUEST_ERRORS as error:
@@ -138,11 +159,8 @@ def _request_failure(provider: Provider, error: Exception, cancel: Cancel) -> Fa
         return timed_out(provider, CONNECT_SECONDS if is_connect else SILENCE_SECONDS)
     if isinstance(error, httpx2.ConnectError):
         return unreachable(provider, str(error) or type(error).__name__)
-    return _connection_lost(provider, error, cancel)
-
-
-def _invalid(provider: Provider) -> Failed:
-    return Failed(FailureKind.BROKEN, f"{provider.name} returned an invalid response.")
+    log.info("connection to %s lost: %r", provider.name, error)
+    return interrupted() if cancel.is_requested else connection_lost(provider.name)
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[str]:
@@ -181,6 +199,7 @@ def client_for(base_url: str, owner: object) -> httpx2.Client:
         timeout=httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
         verify=ssl_context(),
         trust_env=not is_loopback(base_url),
+        headers={"User-Agent": USER_AGENT},
     )
     weakref.finalize(owner, client.close).atexit = False
     return client
@@ -210,28 +229,71 @@ def _abort(response: httpx2.Response) -> None:
 
 def _http_error(provider: Provider, response: httpx2.Response) -> Failed:
     response.read()
-    retry_after = response.headers.get("retry-after", "")
-    seconds = float(retry_after) if retry_after.replace(".", "", 1).isdigit() else None
-    return http_failure(response.status_code, _error_message(response), provider, seconds)
+    return http_failure(error_report(response), provider)
 
 
-def _error_message(response: httpx2.Response) -> str:
-    """The message of an error response, without the JSON around it."""
+def _other_format(provider: Provider, response: httpx2.Response) -> Failed:
+    """The failure of a response that is not a stream of events."""
+    response.read()
+    report = error_report(response)
+    kind = response.headers.get("content-type", "").partition(";")[0]
+    is_error = kind == "application/json" and '"error"' in response.text
+    if is_error:  # some servers report errors with status 200
+        return http_failure(report._replace(status=400), provider)
+    return invalid_response(provider, f"{kind} instead of a stream of events")
+
+
+def error_report(response: httpx2.Response) -> ErrorReport:
+    """What an error response reports; its body has been read."""
+    headers = response.headers
+    request_id = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
+    text, code = _error_texts(response)
+    return ErrorReport(response.status_code, text, code, request_id, retry_seconds(headers))
+
+
+def _error_texts(response: httpx2.Response) -> tuple[str, str]:
+    """The message of an error response, without the JSON around it, and its code."""
     with contextlib.suppress(ValueError):
         data = response.json()
+        if isinstance(data, list) and data:  # Google sends a list with one error
+            data = data[0]
         if isinstance(data, dict):
             error = data.get("error", data)
-            message = error.get("message") if isinstance(error, dict) else error
-            if isinstance(message, str):
-                return message[:MAX_ERROR_CHARACTERS]
-    return response.text[:MAX_ERROR_CHARACTERS]
+            if not isinstance(error, dict):
+                return str(error), ""
+            codes = (error.get(name) for name in ("code", "type", "status"))
+            code = " ".join(str(each) for each in codes if each)
+            metadata = error.get("metadata")  # OpenRouter: the text of the provider behind it
+            raw = metadata.get("raw") if isinstance(metadata, dict) else None
+            message = error.get("message") or error.get("detail") or data.get("detail")
+            if message:
+                return f"{message} {raw}" if raw else str(message), code
+    is_page = "html" in response.headers.get("content-type", "")
+    return _page_title(response.text) if is_page else response.text, ""
 
 
-def _connection_lost(provider: Provider, error: Exception, cancel: Cancel) -> Failed:
-    if cancel.is_requested:
-        return interrupted()
-    return Failed(
-        FailureKind.CUT,
-        f"Connection to {provider.name} lost ({type(error).__name__}). Type /retry.",
-        is_transient=True,
-    )
+def _page_title(page: str) -> str:
+    """The title of an HTML page, which proxies send as an error."""
+    match = PAGE_TITLE.search(page)
+    return match[1].strip() if match else "an HTML page"
+
+
+def retry_seconds(headers: Mapping[str, str]) -> float | None:
+    """The pause that a provider requests: seconds, milliseconds, or a date."""
+    milliseconds = headers.get("retry-after-ms", "")
+    if _is_number(milliseconds):
+        return float(milliseconds) / 1000
+    text = headers.get("retry-after", "")
+    if _is_number(text):
+        return float(text)
+    try:
+        moment = email.utils.parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.events import Failed, FailureKind, Reply
 from hermes_agent.messages import ModelRequest
-from hermes_agent.providers.base import http_failure, timed_out, unreachable
+from hermes_agent.providers.failures import http_failure, timed_out, unreachable
 from hermes_agent.turn_control import Cancel
 
 if TYPE_CHECKING:
@@ -104,9 +104,9 @@ def _headers(choice: ModelChoice) -> dict[str, str]:
 
 def _parse_list(response: httpx2.Response, provider: Provider) -> ModelList:
     if response.status_code != 200:
-        return ModelList(
-            [], http_failure(response.status_code, response.text[:500], provider, None)
-        )
+        from hermes_agent.providers.http_stream import error_report  # noqa: PLC0415 - as above
+
+        return ModelList([], http_failure(error_report(response), provider))
     try:
         answer: ModelListAnswer = response.json()
         models = [model for model in answer["data"] if isinstance(model.get("id"), str)]

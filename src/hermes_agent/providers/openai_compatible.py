@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 import httpx2
 import orjson
 
+from hermes_agent.answer_problems import LENGTH_REASON, REFUSAL_REASON
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import PartialCall, ToolCall, Usage
-from hermes_agent.providers.base import context_exceeded, interrupted, is_context_error
+from hermes_agent.providers.failures import (
+    TRY_AGAIN,
+    ErrorReport,
+    connection_lost,
+    context_exceeded,
+    interrupted,
+    invalid_response,
+    is_context_error,
+)
 from hermes_agent.providers.http_stream import (
     StreamRequest,
     client_for,
@@ -22,7 +31,8 @@ from hermes_agent.providers.http_stream import (
     ssl_context,
     stream_events,
 )
-from hermes_agent.providers.known_models import find_known_model, is_loopback
+from hermes_agent.providers.known_models import find_known_model, host_of, is_loopback
+from hermes_agent.providers.output_limits import learned_limit
 from hermes_core.json_values import number_in, object_in
 from hermes_core.messages import plain_text
 
@@ -40,6 +50,7 @@ if TYPE_CHECKING:
     )
     from hermes_agent.turn_control import Cancel
     from hermes_core.json_values import JsonData, JsonObject
+    from hermes_core.messages import ToolCallDict
 
 PROBE_SECONDS: Final = 0.5  # timeout of each request
 # Fields of model lists: vLLM; LM Studio (loaded, then maximum); others.
@@ -111,6 +122,7 @@ DEFAULT_WINDOW: Final = 128_000  # of an unknown model
 # DeepSeek, Kimi and others need the reasoning of an answer with tool calls back. They send it as
 # `reasoning_content`, so only what came under this name is returned.
 STRICT_HOST: Final = "api.openai.com"  # refuses fields that it does not know
+OPENROUTER_HOST: Final = "openrouter.ai"
 # Fields of stored messages that the API accepts.
 SENT_FIELDS: Final = ("role", "content", "tool_calls", "tool_call_id", "name")
 
@@ -128,10 +140,15 @@ class OpenAICompatible:
         *,
         name: str = "",
         window: int = 0,
+        max_output: int = 0,
+        effort: str = "",
         extra: Mapping[str, JsonData] | None = None,
     ) -> None:
         self.model = model
         self.base_url = base_url
+        self.accepted_tokens = 0
+        self.max_output = max_output
+        self._effort = effort
         self.name = name or base_url.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0]
         self._is_window_known = window > 0
         self.window = window or _assumed_window(base_url, model)
@@ -143,12 +160,21 @@ class OpenAICompatible:
 
     def stream(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
-        reader = _ChunkReader(self.name, self.model, cancel)
         if not cancel.is_requested:
             self._client = reopened(self._client, self)
+        for event in self._send(request, cancel):
+            limit = learned_limit(event, self.max_output)
+            if limit:  # the server names its limit: send the request again with it
+                self.max_output = limit
+                yield from self._send(request, cancel)
+                return
+            yield event
+
+    def _send(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
+        reader = _ChunkReader(self, cancel)
         body = self._body(request)
         post = StreamRequest(self, self._client, self._url, body, self._headers, reader.read)
-        yield from stream_events(post, cancel)
+        return stream_events(post, cancel)
 
     def resolve_window(self) -> int:
         """Return the context window; a local server is probed once."""
@@ -170,10 +196,21 @@ class OpenAICompatible:
         }
         if request.tools:
             body["tools"] = [cast("JsonObject", tool) for tool in request.tools]
-        if request.max_tokens:
-            body["max_tokens"] = request.max_tokens
+        limit = request.max_tokens or self.max_output
+        if limit:
+            is_strict = host_of(self.base_url) == STRICT_HOST
+            body["max_completion_tokens" if is_strict else "max_tokens"] = limit
+        if self._effort:
+            body.update(effort_fields(self.base_url, self._effort))
         messages = b",".join(self._encoded.of(request.messages))
         return encode(body)[:-1] + b',"messages":[' + messages + b"]}"
+
+
+def effort_fields(base_url: str, effort: str) -> dict[str, JsonData]:
+    """The fields of a request that set the effort: none, low, medium or high."""
+    if host_of(base_url) == OPENROUTER_HOST:
+        return {"reasoning": {"effort": effort}}
+    return {"reasoning_effort": effort}
 
 
 def _assumed_window(base_url: str, model: str) -> int:
@@ -184,10 +221,29 @@ def _assumed_window(base_url: str, model: str) -> int:
 def _wire_message(message: Message, *, returns_reasoning: bool) -> Message:
     sent = {name: value for name in SENT_FIELDS if (value := message.get(name)) is not None}
     sent.setdefault("content", "")
+    calls = message.get("tool_calls")
+    if calls and not all(_has_valid_arguments(call) for call in calls):
+        sent["tool_calls"] = [_with_valid_arguments(call) for call in calls]
     reasoning = message.get("reasoning_content")
     if returns_reasoning and reasoning is not None and "tool_calls" in sent:
         sent["reasoning_content"] = reasoning
     return cast("Message", sent)
+
+
+def _has_valid_arguments(call: ToolCallDict) -> bool:
+    try:
+        orjson.loads(call["function"]["arguments"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return False
+    return True
+
+
+def _with_valid_arguments(call: ToolCallDict) -> ToolCallDict:
+    """A call whose arguments servers can parse; incomplete ones are dropped."""
+    if _has_valid_arguments(call):
+        return call
+    name = call.get("function", {}).get("name", "")
+    return {**call, "function": {"name": name, "arguments": "{}"}}
 
 
 class EncodedMessages:
@@ -232,6 +288,7 @@ class AnswerDelta(TypedDict, total=False):
     """More of an answer."""
 
     content: str | None
+    refusal: str | None
     reasoning: str | None
     reasoning_content: str | None
     tool_calls: list[CallDelta] | None
@@ -258,10 +315,12 @@ NO_FUNCTION: Final[FunctionDelta] = {}
 class _ChunkReader:
     """Assembles one streamed answer from its chunks."""
 
-    def __init__(self, name: str, model: str, cancel: Cancel) -> None:
-        self._name = name
-        self._model = model
+    def __init__(self, provider: OpenAICompatible, cancel: Cancel) -> None:
+        self._provider = provider
+        self._name = provider.name
+        self._model = provider.model
         self._cancel = cancel
+        self._is_refused = False
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._reasoning_content: list[str] = []
@@ -285,7 +344,10 @@ class _ChunkReader:
             try:
                 chunk = orjson.loads(data)
             except orjson.JSONDecodeError:
-                yield Failed(FailureKind.BROKEN, f"{self._name} returned an invalid response.")
+                yield invalid_response(self._provider)
+                return
+            if isinstance(chunk, dict) and chunk.get("type") == "message_start":
+                yield invalid_response(self._provider, "it is in the format of Anthropic's API")
                 return
             if isinstance(chunk, dict) and (error := chunk.get("error")):
                 yield self._stream_error(error)
@@ -298,18 +360,15 @@ class _ChunkReader:
             return interrupted()._replace(usage=self._usage, cost=self._cost)
         if is_done or self._finish:
             return self._reply()
-        return Failed(
-            FailureKind.CUT,
-            f"The response from {self._name} ended early. Type /retry.",
-            is_transient=True,
-            usage=self._usage,
-        )
+        return connection_lost(self._name)._replace(usage=self._usage)
 
     def _stream_error(self, error: Any) -> Failed:
-        message = error.get("message") if isinstance(error, dict) else error
-        if is_context_error(str(message)):
-            return context_exceeded(self._model)._replace(usage=self._usage)
-        return Failed(FailureKind.SERVER, f"{self._name}: {message}", usage=self._usage)
+        message = str(error.get("message") if isinstance(error, dict) else error)
+        if is_context_error(message):
+            failed = context_exceeded(self._model, ErrorReport(400, message))
+            return failed._replace(usage=self._usage)
+        text = f"Error of {self._name}: {message}"
+        return Failed(FailureKind.SERVER, text, TRY_AGAIN, usage=self._usage)
 
     def _handle(self, chunk: StreamChunk) -> Iterator[ProviderEvent]:
         usage = chunk.get("usage")
@@ -324,8 +383,9 @@ class _ChunkReader:
             if isinstance(reasoning, str) and reasoning:
                 self._reasoning.append(reasoning)
                 yield ReasoningDelta(reasoning)
+            self._is_refused |= bool(delta.get("refusal"))
             # Some servers send a list of parts instead of a text.
-            if text := plain_text(delta.get("content")):
+            if text := plain_text(delta.get("content")) or delta.get("refusal"):
                 self._text.append(text)
                 yield TextDelta(text)
             for part in delta.get("tool_calls") or ():
@@ -348,11 +408,13 @@ class _ChunkReader:
         call.arguments += function.get("arguments") or ""
 
     def _reply(self) -> Reply:
+        no_arguments = "" if self._finish == LENGTH_REASON else "{}"
         calls = tuple(
-            ToolCall(call.id or f"call_{index}", call.name, call.arguments or "{}")
+            ToolCall(call.id or f"call_{index}", call.name, call.arguments or no_arguments)
             for index, call in sorted(self._calls.items())
         )
         finish = self._finish or ("tool_calls" if calls else "stop")
+        finish = REFUSAL_REASON if self._is_refused and finish == "stop" else finish
         text, reasoning = "".join(self._text), "".join(self._reasoning)
         content = "".join(self._reasoning_content) if self._has_reasoning_content else None
         return Reply(text, reasoning, calls, finish, self._usage, self._cost, content)

@@ -1,7 +1,8 @@
 """Retries with exponential backoff and jitter, and fallback to other models.
 
 A request is not repeated once text was streamed, because the text would appear twice.
-The turn keeps the partial answer and reports the failure.
+The turn keeps the partial answer and reports the failure. A provider that requests a longer pause
+than `llm.max_wait_seconds` is not waited for: the user is told how long it would take.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Retrying, TextDelta
-from hermes_agent.providers.base import interrupted
+from hermes_agent.providers.failures import interrupted
 from hermes_core.backoff import Backoff
+from hermes_core.human_format import duration
 from hermes_core.media_store import embed_media
 
 if TYPE_CHECKING:
@@ -24,11 +26,13 @@ if TYPE_CHECKING:
     from hermes_core.media_store import MediaStore
 
 MAX_ATTEMPTS: Final = 4
+MAX_WAIT_SECONDS: Final = 300.0  # of a pause that a provider requests
 BACKOFF: Final = Backoff(0.5, 30.0)
 # Failures after which the next model is tried.
 FALLBACK_KINDS: Final = frozenset(
     {
         FailureKind.KEY,
+        FailureKind.FORBIDDEN,
         FailureKind.MODEL,
         FailureKind.CREDIT,
         FailureKind.LIMIT,
@@ -51,9 +55,11 @@ class FallbackProvider:
         max_attempts: int = MAX_ATTEMPTS,
         backoff: Backoff = BACKOFF,
         jitter: random.Random | None = None,
+        max_wait_seconds: float = MAX_WAIT_SECONDS,
         media: MediaStore | None = None,
     ) -> None:
         self._media = media
+        self._max_wait_seconds = max_wait_seconds
         self._providers = providers
         self._max_attempts = max_attempts
         self._backoff = backoff
@@ -66,7 +72,7 @@ class FallbackProvider:
         request = _with_images(request, self._media)
         for number, provider in enumerate(self._providers):
             if failure is not None:  # the usage is that of the previous provider
-                yield Retrying(str(failure), 0.0, provider.model, failure.usage)
+                yield Retrying(failure.message, 0.0, provider.model, failure.usage)
             self.current = provider
             failure = yield from self._try_provider(provider, request, cancel)
             is_last = number + 1 == len(self._providers)
@@ -82,6 +88,7 @@ class FallbackProvider:
             self._providers,
             max_attempts=self._max_attempts,
             backoff=self._backoff,
+            max_wait_seconds=self._max_wait_seconds,
             media=self._media,
         )
 
@@ -108,18 +115,46 @@ class FallbackProvider:
             if is_streamed:  # no retry and no fallback: the text would appear twice
                 yield last._replace(is_transient=False)
                 return None
-            if not last.is_transient or attempt == self._max_attempts:
-                return last
+            final = self._final_failure(last, attempt)
+            if final is not None:
+                return final
             pause = self._pause_seconds(attempt, last)
-            yield Retrying(str(last), pause, usage=last.usage)
+            yield Retrying(
+                last.message,
+                pause,
+                usage=last.usage,
+                attempt=attempt + 1,
+                max_attempts=self._max_attempts,
+            )
             if cancel.wait(pause):
                 return interrupted()
         return None
 
+    def _final_failure(self, failure: Failed, attempt: int) -> Failed | None:
+        """The failure to report; None if the request is repeated."""
+        if not failure.is_transient:
+            return failure
+        if (failure.retry_after or 0.0) > self._max_wait_seconds:
+            return _too_long_a_pause(failure)
+        if attempt == self._max_attempts:
+            return failure._replace(message=f"{failure.message} Tried {attempt} times.")
+        return None
+
     def _pause_seconds(self, attempt: int, failure: Failed) -> float:
         if failure.retry_after is not None:
-            return min(failure.retry_after, self._backoff.max_seconds)
+            return failure.retry_after
         return self._backoff.jittered(attempt, self._jitter)
+
+
+def _too_long_a_pause(failure: Failed) -> Failed:
+    """A failure after which the user would have to wait too long."""
+    pause = duration(failure.retry_after or 0.0)
+    return failure._replace(
+        message=f"{failure.message} The provider requests a pause of {pause}.",
+        advice=f"Ask again in {pause} with /retry, or choose another model with /model. The "
+        "setting llm.max_wait_seconds makes Hermes wait longer.",
+        is_transient=False,
+    )
 
 
 def _with_images(request: ModelRequest, media: MediaStore | None) -> ModelRequest:

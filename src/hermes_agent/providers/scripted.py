@@ -9,12 +9,16 @@ A script is YAML with a list of steps; each request consumes the next one:
       - calls:
           - {name: terminal, arguments: {command: ls}}
       - fail: {status: 429, retry_after: 1}
+      - fail: {status: 400, message: Too much., code: too_much, request_id: req_1}
+      - fail: {status: 200, body: <html>, content_type: text/html}
       - say: This will
         cut: true                    # the connection is cut here
       - say: Too slow
         hang: 60                     # seconds of silence before the first word
       - say: Not for nothing.
         cost: 0.01                   # dollars, as some providers report it
+      - say: This is cut off at the
+        finish: length               # the reported reason of the end
 
 After the last step the model echoes the last user message.
 """
@@ -26,9 +30,14 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired, TypedDict
 
-from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Reply, TextDelta
+from hermes_agent.events import ReasoningDelta, Reply, TextDelta
 from hermes_agent.messages import ToolCall, Usage
-from hermes_agent.providers.base import http_failure, interrupted
+from hermes_agent.providers.failures import (
+    ErrorReport,
+    connection_lost,
+    http_failure,
+    interrupted,
+)
 from hermes_core.config.yaml_reader import parse, read_text
 from hermes_core.errors import ConfigError
 from hermes_core.json_values import number_in
@@ -60,6 +69,12 @@ class ScriptStep(NamedTuple):
     cut: bool = False
     fail: JsonObject | None = None
     cost: float | None = None
+    finish: str = ""
+
+    @property
+    def finish_reason(self) -> str:
+        """Why the answer ends, with the names of OpenAI."""
+        return self.finish or ("tool_calls" if self.calls else "stop")
 
     def words(self) -> list[str]:
         """The words of the text, with their trailing spaces; empty for an empty text."""
@@ -138,6 +153,7 @@ class ScriptedProvider:
     def __init__(self, script: ModelScript, model: str = "scripted", window: int = 64_000) -> None:
         self.model = model
         self.window = window
+        self.accepted_tokens = self.max_output = 0
         self.requests: list[ModelRequest] = []
         self._script = script
 
@@ -148,7 +164,7 @@ class ScriptedProvider:
         usage = count_usage(request.messages, step.say)
         if step.fail is not None:
             status = number_in(step.fail, "status", 500)
-            yield http_failure(status, str(step.fail.get("message", "")), self, None)
+            yield http_failure(ErrorReport(status, str(step.fail.get("message", ""))), self)
             return
         if cancel.wait(step.hang) if step.hang else cancel.is_requested:
             yield interrupted()
@@ -161,15 +177,10 @@ class ScriptedProvider:
                 return
             yield TextDelta(word)
         if step.cut:
-            yield Failed(
-                FailureKind.CUT,
-                "The response ended early. Type /retry.",
-                is_transient=True,
-                usage=usage,
-            )
+            yield connection_lost("the script")._replace(usage=usage)
             return
         calls = step.tool_calls(number)
-        yield Reply(step.say, step.think, calls, "tool_calls" if calls else "stop", usage)
+        yield Reply(step.say, step.think, calls, step.finish_reason, usage)
 
     def resolve_window(self) -> int:
         """Return the context window."""

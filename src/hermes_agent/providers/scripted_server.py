@@ -36,6 +36,8 @@ class ScriptServer:
         self, script: ModelScript, model: str = "scripted", log: Path | None = None
     ) -> None:
         self.requests: list[JsonObject] = []
+        self.headers: list[dict[str, str]] = []  # of the requests
+        self.models: list[JsonObject] = [{"id": model, "object": "model"}]
         self.model = model
         self._script = script
         self._log = log
@@ -118,9 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.path.endswith("/models"):
             self._send_json({"error": {"message": "not found"}}, 404)
             return
-        self._send_json(
-            {"object": "list", "data": [{"id": self.server.owner.model, "object": "model"}]}
-        )
+        self._send_json({"object": "list", "data": self.server.owner.models})
 
     def do_POST(self) -> None:
         """Answer a completion request."""
@@ -129,6 +129,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.path.endswith(PROMPT_PATHS):
             self._send_json({"error": {"message": "not found"}}, 404)
             return
+        self.server.owner.headers.append(
+            {name.lower(): text for name, text in self.headers.items()}
+        )
         self.server.owner.record(body)
         number, step = self.server.owner.next_step(body)
         if step.fail is not None:
@@ -158,19 +161,26 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _fail(self, fail: JsonObject) -> None:
         status = number_in(fail, "status", 500)
-        headers = {}
-        if "retry_after" in fail:
-            headers["Retry-After"] = str(fail["retry_after"])
-        self._send_json({"error": {"message": fail.get("message", "scripted")}}, status, headers)
+        names = {"retry_after": "Retry-After", "request_id": "x-request-id"}
+        headers = {header: str(fail[name]) for name, header in names.items() if name in fail}
+        if "body" in fail:
+            kind = str(fail.get("content_type", "text/html"))
+            self._send(str(fail["body"]).encode(), kind, status, headers)
+            return
+        error = {name: fail[name] for name in ("code", "type") if name in fail}
+        message = fail.get("message", "scripted")
+        self._send_json({"error": {"message": message, **error}}, status, headers)
 
     def _send_json(
         self, value: Any, status: int = 200, headers: dict[str, str] | None = None
     ) -> None:
-        data = json.dumps(value).encode()
+        self._send(json.dumps(value).encode(), "application/json", status, headers or {})
+
+    def _send(self, data: bytes, kind: str, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for name, text in (headers or {}).items():
+        for name, text in headers.items():
             self.send_header(name, text)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -185,8 +195,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         for index, call in enumerate(step.tool_calls(number)):
             self._send_delta({"tool_calls": [{"index": index, **call_fields(call)}]})
-        finish = "tool_calls" if step.calls else "stop"
-        self._send_chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+        ended: JsonObject = {"index": 0, "delta": {}, "finish_reason": step.finish_reason}
+        self._send_chunk({"choices": [ended]})
         usage = count_usage(_messages(body), step.say)
         tokens: JsonObject = {
             "prompt_tokens": usage.input,
@@ -209,23 +219,32 @@ class _Handler(BaseHTTPRequestHandler):
         usage = count_usage(_messages(body), step.say)
         message = {"usage": {"input_tokens": usage.input, "cache_read_input_tokens": 0}}
         self._send_event("message_start", message=message)
-        deltas = [("thinking_delta", "thinking", step.think)] if step.think else []
-        deltas += [("text_delta", "text", word) for word in step.words() if word]
+        if step.think:
+            self._send_thinking(step.think)
+        deltas = [("text_delta", "text", word) for word in step.words() if word]
         for kind, field, text in deltas:
             time.sleep(step.pause)
             delta = {"type": kind, field: text}
-            self._send_event("content_block_delta", index=0, delta=delta)
+            self._send_event("content_block_delta", index=1, delta=delta)
         if step.cut:
             return
-        for index, call in enumerate(step.tool_calls(number), 1):
+        for index, call in enumerate(step.tool_calls(number), 2):
             block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
             self._send_event("content_block_start", index=index, content_block=block)
             delta = {"type": "input_json_delta", "partial_json": call.arguments}
             self._send_event("content_block_delta", index=index, delta=delta)
-        reason = "tool_use" if step.calls else "end_turn"
+        reason = step.finish or ("tool_use" if step.calls else "end_turn")
         output = {"output_tokens": usage.output}
         self._send_event("message_delta", delta={"stop_reason": reason}, usage=output)
         self._send_event("message_stop")
+
+    def _send_thinking(self, text: str) -> None:
+        block = {"type": "thinking", "thinking": "", "signature": ""}
+        self._send_event("content_block_start", index=0, content_block=block)
+        deltas = {"thinking_delta": {"thinking": text}, "signature_delta": {"signature": "signed"}}
+        for kind, fields in deltas.items():
+            delta = {"type": kind, **fields}
+            self._send_event("content_block_delta", index=0, delta=delta)
 
     def _send_event(self, kind: str, **fields: Any) -> None:
         data = json.dumps({"type": kind, **fields})

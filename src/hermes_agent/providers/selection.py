@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 OPENAI: Final = "https://api.openai.com/v1"
 OPENROUTER: Final = "https://openrouter.ai/api/v1"
+DEFAULT_EFFORT: Final = "default"
 URL_SCHEMES: Final = ("http://", "https://")
 PROVIDER_KEYS: Final = {
     "api.openai.com": "keys.openai",
@@ -54,6 +55,13 @@ class ModelChoice(NamedTuple):
     base_url: str = ""
     key: str = ""
     window: int = 0
+    max_output: int = 0  # tokens of an answer; 0 uses the model's limit
+    effort: str = ""  # of reasoning; empty uses the model's default
+
+    def with_limits(self, max_output: int, effort: str) -> ModelChoice:
+        """The choice with an output limit and an effort; `default` is the model's own."""
+        chosen = "" if effort == DEFAULT_EFFORT else effort
+        return self._replace(max_output=max_output, effort=chosen)
 
     def provider(self, folder: Path = CURRENT_FOLDER) -> Provider:
         """Create the provider; the path of a script is relative to *folder*."""
@@ -63,7 +71,14 @@ class ModelChoice(NamedTuple):
                 Anthropic,
             )
 
-            return Anthropic(self.model, self.key, self.base_url or BASE_URL, window=self.window)
+            return Anthropic(
+                self.model,
+                self.key,
+                self.base_url or BASE_URL,
+                window=self.window,
+                max_output=self.max_output,
+                effort=self.effort,
+            )
         if self.api == "script":
             from hermes_agent.providers.scripted import ModelScript, ScriptedProvider  # noqa: PLC0415 - only for tests and demos
 
@@ -80,7 +95,15 @@ class ModelChoice(NamedTuple):
 
         base_url = self.base_url or OPENAI
         extra = COST_OPTIONS if base_url.rstrip("/") == OPENROUTER else None
-        return OpenAICompatible(self.model, base_url, self.key, window=self.window, extra=extra)
+        return OpenAICompatible(
+            self.model,
+            base_url,
+            self.key,
+            window=self.window,
+            max_output=self.max_output,
+            effort=self.effort,
+            extra=extra,
+        )
 
 
 def configured_model(settings: Settings) -> ModelChoice | None:

@@ -98,13 +98,16 @@ class TaskDelegation:
             child_status=status,
             duration_ms=round((time.monotonic() - began) * 1000),
         )
-        error = (finished.error or None) if finished is not None else "it ended without a report"
+        error = "it ended without a report"
+        if finished is not None:
+            error = finished.error or finished.notice
         is_whole = finished is not None and finished.end is TurnEnd.COMPLETE
+        is_whole = is_whole and not error
         return {
             "goal": task.goal,
             "status": "completed" if is_whole else status,
             "report": text,
-            "error": error,
+            "error": error or None,
             "session_id": agent.session_id,
         }
 

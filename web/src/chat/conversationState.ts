@@ -233,6 +233,7 @@ function completeTurn(state: Conversation, payload: Payload): Conversation {
   const done = { ...state, items, isRunning: false, questions: [], status: "", returnedText: toText(payload.unread) };
   if (payload.status === "interrupted") return addNote(done, "", { notice: "stopped" });
   if (payload.status === "error") return addNote(done, toText(payload.error), { notice: "failed", tone: "bad" });
+  if (toText(payload.notice)) return addNote(done, toText(payload.notice), { tone: "bad" });
   return done;
 }
 

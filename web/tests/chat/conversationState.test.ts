@@ -80,6 +80,15 @@ describe("an answer", () => {
     ]);
     expect(state.items.at(-1)).toMatchObject({ kind: "note", tone: "bad", text: "No key." });
   });
+
+  it("that was cut off has a note about it", () => {
+    const state = applyEvents([
+      event("message.start", { text: "go" }),
+      event("message.delta", { text: "It ends" }),
+      event("message.complete", { status: "complete", problem: "length", notice: "The answer was cut off." }),
+    ]);
+    expect(state.items.at(-1)).toMatchObject({ kind: "note", tone: "bad", text: "The answer was cut off." });
+  });
 });
 
 describe("a message sent during a turn", () => {

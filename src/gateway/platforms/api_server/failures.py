@@ -27,6 +27,7 @@ class ApiError(NamedTuple):
 # The status and code for each kind of failure of a turn.
 STATUSES: Final = {
     "key": (401, "provider_key_rejected"),
+    "forbidden": (502, "provider_denied_access"),
     "credit": (402, "insufficient_quota"),
     "budget": (429, "insufficient_quota"),
     "limit": (429, "rate_limit_exceeded"),

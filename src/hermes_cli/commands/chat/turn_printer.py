@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes_agent import events
+from hermes_agent.answer_problems import AnswerProblem
+from hermes_cli.commands.chat.countdown import Countdown
 from hermes_conversation import agent_factory
+from hermes_core.human_format import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,10 +19,25 @@ if TYPE_CHECKING:
 INTERRUPTED_EXIT_CODE: Final = 130
 EXIT_CODES: Final = {
     events.TurnEnd.COMPLETE: 0,
-    events.TurnEnd.TOO_LONG: 0,
+    events.TurnEnd.TOO_LONG: 7,
     events.TurnEnd.FAILED: 1,
     events.TurnEnd.INTERRUPTED: INTERRUPTED_EXIT_CODE,
 }
+# 2 is a usage error, 3 a denied approval.
+PROBLEM_EXIT_CODES: Final = {
+    AnswerProblem.LENGTH: 4,
+    AnswerProblem.EMPTY: 5,
+    AnswerProblem.FILTERED: 6,
+    AnswerProblem.STEP_LIMIT: 7,
+    AnswerProblem.REPEATED_CALLS: 8,
+}
+
+
+def exit_code(finished: events.TurnFinished) -> int:
+    """The exit code of a turn."""
+    if finished.problem is not None:
+        return PROBLEM_EXIT_CODES[finished.problem]
+    return EXIT_CODES[finished.end]
 
 
 class TurnPrinter:
@@ -32,6 +50,7 @@ class TurnPrinter:
         self._out = out
         self._as_json = as_json
         self._is_mid_line = False
+        self._countdown = Countdown(out)
         self.on_steering_read: Callable[[], object] = lambda: None
 
     def run_turn(self, text: str) -> int:
@@ -51,10 +70,11 @@ class TurnPrinter:
             else:
                 self._show(event)
             if isinstance(event, events.TurnFinished):
-                code = EXIT_CODES[event.end]
+                code = exit_code(event)
         return code
 
     def _show(self, event: events.Event) -> None:
+        self._countdown.stop()
         if isinstance(event, events.TextDelta):
             self._out.stream(event.text)
             self._is_mid_line = not event.text.endswith("\n")
@@ -64,6 +84,8 @@ class TurnPrinter:
             self._end_line()
         if line:
             self._out.note(line)
+        if isinstance(event, events.Retrying):
+            self._countdown.start(event.seconds)
 
     def _end_line(self) -> None:
         if self._is_mid_line:
@@ -78,12 +100,12 @@ def _line(event: events.Event) -> str:
     if isinstance(event, events.ToolFinished):
         return f"  {event.call.name} took {event.seconds:.1f} s"
     if isinstance(event, events.Retrying):
-        what = f"Trying {event.model}." if event.model else f"Retrying in {event.seconds:.0f} s."
-        return f"· {event.reason} {what}"
+        pause = "" if event.model else f" in {duration(event.seconds)}."
+        return f"· {event.description.removesuffix(':')}{pause}"
     if isinstance(event, events.Notice):
         return event.text
-    if isinstance(event, events.TurnFinished) and event.error:
-        return f"hermes: {event.error}"
+    if isinstance(event, events.TurnFinished) and (event.error or event.notice):
+        return f"hermes: {event.error or event.notice}"
     return ""
 
 

@@ -31,6 +31,30 @@ MODELS_SETTINGS: Final = (
         maximum=100000000,
     ),
     Setting(
+        "llm.max_output_tokens",
+        "int",
+        0,
+        "Longest answer in tokens; 0 uses the limit of the model.",
+        minimum=0,
+        maximum=10000000,
+    ),
+    Setting(
+        "llm.effort",
+        "choice",
+        "default",
+        "How much a model reasons before it answers; default leaves it to the model.",
+        choices=("default", "none", "low", "medium", "high"),
+    ),
+    Setting(
+        "llm.max_wait_seconds",
+        "int",
+        300,
+        "Longest pause requested by a provider that is waited for; after a longer one the turn "
+        "ends, or the next model of llm.fallbacks answers.",
+        minimum=0,
+        maximum=86400,
+    ),
+    Setting(
         "llm.fallbacks",
         "list",
         (),
@@ -191,6 +215,14 @@ MODELS_SETTINGS: Final = (
         "Hosts that commands may reach over HTTP without asking, e.g. docs.python.org or "
         "*.example.org; needs bubblewrap.",
         only_by_hand=True,
+    ),
+    Setting(
+        "agent.max_steps",
+        "int",
+        90,
+        "Requests to the model after which a turn is stopped.",
+        minimum=1,
+        maximum=10000,
     ),
     Setting(
         "agent.idle_seconds",
