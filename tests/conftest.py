@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 import hermes_plugin_host
+from hermes_agent.providers.presets import PRESETS
 from hermes_state.engine.sqlite import driver
 from support import cpu_seconds, signals, worker_coverage
 from support.command_line import Hermes, run_hermes
@@ -67,6 +68,11 @@ def hermes_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(user))
     for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "NO_COLOR", "COLUMNS", "HERMES_DEBUG"):
         monkeypatch.delenv(name, raising=False)
+    for preset in PRESETS:
+        for name in (preset.variable, *preset.other_variables):
+            monkeypatch.delenv(name, raising=False)
+        for ending in ("BASE_URL", "MODEL"):
+            monkeypatch.delenv(f"{preset.name.upper()}_{ending}", raising=False)
     # A pseudo-terminal of a test answers no question about its cursor; the line editor would
     # wait two seconds for it, then leave the line for a warning and lose what is typed meanwhile.
     monkeypatch.setenv("PROMPT_TOOLKIT_NO_CPR", "1")

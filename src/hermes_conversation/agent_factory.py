@@ -19,6 +19,7 @@ from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
 from hermes_agent.providers import selection
+from hermes_agent.providers.presets import PRESETS
 from hermes_agent.providers.retry import FallbackProvider
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.toolbox import Toolbox
@@ -232,9 +233,11 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         )
         if options.instructions:
             prompt = with_instructions(prompt, options.instructions)
-        return AgentProfile(
-            prompt, profile.select(tools), _window_warning(provider.current, window)
+        notices = (
+            environment_notice(settings, options) if row is None else "",
+            _window_warning(provider.current, window),
         )
+        return AgentProfile(prompt, profile.select(tools), "\n".join(filter(None, notices)))
 
     agent = AIAgent(
         db,
@@ -300,6 +303,7 @@ def searchable_history(db: SessionDB, options: ConversationOptions) -> Conversat
 def environment_without_secrets() -> dict[str, str]:
     """The environment for commands of the agent, without the secrets of Hermes."""
     secret = {setting.variable for setting in SETTINGS if setting.secret}
+    secret |= {variable for preset in PRESETS for variable in preset.other_variables}
     # An unreadable file names no secrets; the gateway and `config check` report it.
     with contextlib.suppress(ConfigError):
         secret |= set(_named_secrets(ConfigFile.of_home().block("platforms")))
@@ -326,17 +330,42 @@ def _approval_mode(options: ConversationOptions, settings: Settings) -> Mode:
 
 def model_chain(settings: Settings, name: str = "") -> list[ModelChoice]:
     """The selected model, followed by its fallbacks."""
-    choice = selection.configured_model(settings)
+    choice = selection.selected_model(settings)
     if name:
         choice = selection.model_by_name(settings, name, choice)
     choice = choice or selection.find_local_model()
     if choice is None:
         raise NoModelError(with_command_name(NO_MODEL))
+    if not choice.model:
+        choice = choice._replace(model=_first_listed(choice))
     fallbacks = settings.get_list("llm.fallbacks")
     return [
         choice,
         *(selection.model_by_name(settings, fallback, choice) for fallback in fallbacks),
     ]
+
+
+def _first_listed(choice: ModelChoice) -> str:
+    """The first model of an endpoint from the environment that names none."""
+    from hermes_agent.providers import catalog  # noqa: PLC0415 - only for such an endpoint
+
+    (listed,) = catalog.ModelCatalog().load([catalog.endpoint_of(choice)])
+    if not listed.models:
+        problem = listed.problem or f"{choice.base_url} lists no models."
+        variable = "ANTHROPIC_MODEL" if choice.api == "anthropic" else "OPENAI_MODEL"
+        raise NoModelError(f"{problem} Name a model with --model NAME or in {variable}.")
+    return listed.models[0].model
+
+
+def environment_notice(settings: Settings, options: ConversationOptions) -> str:
+    """A line about a model that is used because its key was found; empty for other models."""
+    if options.model or options.role is not Role.OWNER or selection.configured_model(settings):
+        return ""
+    found = selection.environment_model(settings)
+    if found is None:
+        return ""
+    model = model_chain(settings)[0].model
+    return with_command_name(found._replace(choice=found.choice._replace(model=model)).notice)
 
 
 def _window_warning(provider: Provider, window: int) -> str:

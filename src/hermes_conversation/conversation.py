@@ -219,8 +219,21 @@ class Conversation:
         )
 
     def use_model(self, name: str) -> str:
-        """Switch to another model; return its name. Prompts for a missing API key."""
+        """Switch to another model; return its name. Prompts for a missing API key.
+
+        Raises UsageError with suggestions for a model that its endpoint does not list.
+        """
+        name = selection.qualified_name(name, self._options.model)
         self._require_key(name)
+        choice = agent_factory.model_chain(ConfigFile.of_home().settings(), name)[0]
+        from hermes_agent.providers.catalog import (  # noqa: PLC0415 - needs HTTP, for this only
+            ModelCatalog,
+            unlisted_problem,
+        )
+
+        problem = unlisted_problem(choice, name, ModelCatalog())
+        if problem:
+            raise UsageError(problem)
         options = self._options._replace(model=name, mode=self.mode)
         bundle = agent_factory.build_agent(
             self.db, self._prompter, options._replace(session_id=self.session_id)

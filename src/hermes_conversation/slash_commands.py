@@ -15,6 +15,7 @@ from hermes_agent.toolbox import STANDARD_ORIGIN
 from hermes_agent.tools.todo import format_items
 from hermes_conversation import file_commands, scheduled_jobs
 from hermes_conversation.agent_factory import job_requester
+from hermes_conversation.model_list import list_models
 from hermes_conversation.plugin_commands import provided_commands
 from hermes_core import human_format, roles
 from hermes_core.errors import UsageError
@@ -212,7 +213,10 @@ def _status(conversation: Conversation, _words: str) -> CommandOutcome:
 
 def _model(conversation: Conversation, words: str) -> CommandOutcome:
     if not words:
-        return CommandOutcome(conversation.agent.model)
+        return CommandOutcome(f"{conversation.agent.model}\n/model list [WORDS] lists the models.")
+    name, _, wanted = words.partition(" ")
+    if name == "list":
+        return CommandOutcome(list_models(wanted))
     return CommandOutcome(f"Model set to {conversation.use_model(words)}.")
 
 
@@ -356,7 +360,8 @@ COMMANDS: Final = (
     SlashCommand("compress", "summarize older messages to free up context", _compress, "[focus]"),
     SlashCommand("usage", "show tokens and cost of this conversation", _usage, while_busy=True),
     SlashCommand("status", "show the state of this conversation", _status, while_busy=True),
-    SlashCommand("model", "show or change the model", _model, "[name]"),
+    SlashCommand("model", "show or change the model", _model,
+                 "[name | list [words]]"),
     SlashCommand("memory", "show what is always remembered", _memory, while_busy=True),
     SlashCommand("skills", "list skills", _skills, while_busy=True),
     SlashCommand("todo", "show the agent's todo list", _todo, while_busy=True),

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_core.json_values import number_in, objects_in
 from hermes_tui.file_commands import TuiFileCommands
+from hermes_tui.model_picker import ModelPicker
 from hermes_tui.rewind import BranchTree, RewindDialog
 from hermes_tui.session_picker import SessionPicker
 from hermes_tui.submission import UNREACHABLE
 from tui_gateway.protocol import (
     CommandResult,
     CommandSummary,
+    ModelSummary,
     PromptSummary,
     RelatedSession,
     parse,
@@ -52,12 +54,11 @@ class TuiCommands:
         """Run a command line."""
         name, _, argument = line[1:].partition(" ")
         name, argument = name.lower(), argument.strip()
-        if name in {"resume", "sessions"} and not argument:
-            await self.pick()
-        elif name == "rewind":
-            await self.rewind()
-        elif name == "tree":
-            await self.family()
+        dialogs = {"rewind": self.rewind, "tree": self.family}
+        if not argument:
+            dialogs |= {"resume": self.pick, "sessions": self.pick, "model": self.pick_model}
+        if name in dialogs:
+            await dialogs[name]()
         elif name == "image":
             await self.attach(argument)
         elif name == "diff":
@@ -134,6 +135,20 @@ class TuiCommands:
         if await self._may_change():
             line = f"{count} {CONVERSATION}"
             await self._files.restore(lambda: self._dispatch("undo", line), count=count)
+
+    async def pick_model(self) -> None:
+        """Choose another model."""
+        if not await self._may_change():
+            return
+        self._app.push_screen(ModelPicker(self._load_models), self._use_model)
+
+    def _load_models(self) -> list[ModelSummary]:
+        found = self._app.conversation.call("model.list")
+        return [parse(ModelSummary, row) for row in objects_in(found, "models")]
+
+    def _use_model(self, name: str | None) -> None:
+        if name:
+            self._app.run_worker(self._dispatch("model", name))
 
     async def rewind(self) -> None:
         """Rewind to an earlier message."""

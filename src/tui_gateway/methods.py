@@ -175,6 +175,8 @@ METHODS: Final = {
                 "text!", "items replace_from"),
         _method("complete.path", "complete a path", environment.complete_path,
                 "word! cwd", "items"),
+        _method("model.list", "the models of all providers whose key is known",
+                environment.models, "search", "models problems", slow=True),
         _method("config.get", "the value of a setting", environment.config_get, "key!",
                 "key value source"),
         _method("config.set", "change a setting", environment.config_set, "key! value!",

@@ -171,9 +171,9 @@ def test_interrupting_the_built_in_model_keeps_the_streamed_text() -> None:
     assert last["finish_reason"] == "interrupted"
 
 
-def test_without_a_model_a_terminal_is_offered_the_built_in_one() -> None:
+def test_without_a_model_a_terminal_is_offered_the_setup() -> None:
     child = on_terminal("chat", "-q", "hi")
-    child.expect("Download the small built-in model now")
+    child.expect("Set one up now")
     child.sendline("n")
     child.expect("hermes setup")
     assert wait_for_exit(child) == 2
@@ -182,9 +182,12 @@ def test_without_a_model_a_terminal_is_offered_the_built_in_one() -> None:
 def test_the_offer_is_carried_out(hermes_home: Path) -> None:
     model = built_in_model()
     child = on_terminal("chat", "-q", "hello")
-    child.expect("Download the small built-in model now")
+    child.expect("Set one up now")
     (hermes_home / "models").symlink_to(model.folder.parent)  # as if it had been fetched
     child.sendline("y")
+    child.expect(r"(\d+)\. Built-in demo")
+    assert child.match is not None
+    child.sendline(child.match[1])
     child.expect("is already installed")
     child.expect("only a demo")
     assert wait_for_exit(child) == 0

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from textual.widgets import OptionList
 
 from hermes_state import SessionDB
 from hermes_tui.approval_dialog import MIN_VISIBLE_SECONDS, ApprovalDialog
 from hermes_tui.dialogs import ClarifyDialog, KeysDialog
 from hermes_tui.messages import CollapsedMessages, ToolRow, entries
+from hermes_tui.model_picker import ModelPicker
 from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar
 from support.command_line import command
@@ -65,6 +67,23 @@ async def test_an_empty_answer_and_the_time_to_a_retry_are_shown(opened: Open) -
         app.status.clear_note()
         assert "Attempt" not in str(app.query_one(StatusBar).render())
         app.status.stop()
+
+
+async def test_a_model_is_chosen_in_a_dialog(
+    opened: Open, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, _, _ = serve("[{say: Hello.}]").partition("#")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    app = opened("[]")
+    async with app.run_test(size=SIZE) as pilot:
+        await submit(pilot, "/model")
+        await wait_for(pilot, lambda: isinstance(app.screen, ModelPicker))
+        await wait_for(pilot, lambda: bool(app.screen.query_one(OptionList).option_count))
+        await pilot.press("enter")
+        await wait_for(pilot, lambda: "Model set to scripted." in notice_texts(app))
+        await submit_and_wait(pilot, "hi")
+        assert agent_texts(app) == ["Hello."]
 
 
 async def test_a_tool_call_is_an_expandable_row(opened: Open) -> None:

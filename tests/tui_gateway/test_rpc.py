@@ -88,6 +88,14 @@ def test_an_answer_that_was_cut_off_is_announced_as_such(client: RpcClient, serv
     assert "cut off" in done["notice"]
 
 
+def test_an_unknown_model_is_refused_with_suggestions(client: RpcClient, serve: Any) -> None:
+    live = opened(client, serve("[{say: Still here.}]"))
+    refusal = client.ask("command.dispatch", session_id=live, name="model", arg="scriptd")
+    assert "has no model 'scriptd'. Did you mean http" in refusal["error"]["message"]
+    client.call("prompt.submit", session_id=live, text="hi")
+    assert client.wait_for("message.complete")["text"] == "Still here."
+
+
 def test_tools_are_shown_while_they_run(client: RpcClient, serve: Any, tmp_path: Path) -> None:
     call = "{name: terminal, arguments: {command: echo working}}"
     live = opened(client, serve(f"[{{calls: [{call}]}}, {{say: Done.}}]"), cwd=str(tmp_path))

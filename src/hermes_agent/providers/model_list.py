@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.selection import ModelChoice
-    from hermes_agent.providers.server_answers import ListedModel, ModelListAnswer
+    from hermes_agent.providers.server_answers import (
+        ListedModel,
+        ListedPrices,
+        ModelListAnswer,
+    )
 
 TRIAL_PROMPT: Final = "Say hello in one short sentence."
 
@@ -51,6 +55,8 @@ def run_trial(provider: Provider) -> Trial:
 
 
 LIST_SECONDS: Final = 15.0
+LONGEST_LIST: Final = {"limit": "1000"}  # Anthropic's lists have pages
+MILLION: Final = 1_000_000
 # Parts of the names of models without chat.
 NON_CHAT_WORDS: Final = (
     "audio",
@@ -67,23 +73,44 @@ NON_CHAT_WORDS: Final = (
 )
 
 
-class ModelList(NamedTuple):
-    """Names of chat models, the newest first where dates are known; or the failure."""
+NO_PRICES: Final[ListedPrices] = {}
 
-    names: list[str]
+
+class ListedDetails(NamedTuple):
+    """What an endpoint reports about a model; prices are dollars per million tokens."""
+
+    name: str
+    window: int = 0
+    input_price: float | None = None
+    output_price: float | None = None
+
+
+class ModelList(NamedTuple):
+    """The chat models, the newest first where dates are known; or the failure."""
+
+    details: list[ListedDetails]
     failure: Failed | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the models."""
+        return [model.name for model in self.details]
 
 
 def list_models(choice: ModelChoice) -> ModelList:
     """List the models at the endpoint of *choice*; its model may be empty."""
-    import httpx2  # noqa: PLC0415 - only needed during setup
+    import httpx2  # noqa: PLC0415 - only needed for lists
+
+    from hermes_agent.providers.http_stream import USER_AGENT, ssl_context  # noqa: PLC0415 - as above
 
     provider = choice.provider()
     try:
         response = httpx2.get(
             f"{provider.base_url.rstrip('/')}/models",
-            headers=_headers(choice),
+            headers={"User-Agent": USER_AGENT, **_headers(choice)},
+            params=LONGEST_LIST if choice.api == "anthropic" else None,
             timeout=LIST_SECONDS,
+            verify=ssl_context(),
         )
     except httpx2.TimeoutException:
         return ModelList([], timed_out(provider, LIST_SECONDS))
@@ -108,15 +135,44 @@ def _parse_list(response: httpx2.Response, provider: Provider) -> ModelList:
 
         return ModelList([], http_failure(error_report(response), provider))
     try:
-        answer: ModelListAnswer = response.json()
-        models = [model for model in answer["data"] if isinstance(model.get("id"), str)]
+        answer: ModelListAnswer | list[ListedModel] = response.json()
+        data = answer if isinstance(answer, list) else answer["data"]  # Together sends a list
+        models = [model for model in data if isinstance(model.get("id"), str)]
     except (ValueError, KeyError, TypeError, AttributeError):
         reason = f"{provider.base_url} returned no model list in a known format."
         return ModelList([], Failed(FailureKind.BROKEN, reason))
     models.sort(key=_created_at, reverse=True)
     return ModelList(
-        [model["id"] for model in models if not any(w in model["id"] for w in NON_CHAT_WORDS)]
+        [_details(model) for model in models if not any(w in model["id"] for w in NON_CHAT_WORDS)]
     )
+
+
+def _details(model: ListedModel) -> ListedDetails:
+    windows = (
+        model.get("context_length"),
+        model.get("context_window"),
+        model.get("max_context_length"),
+        model.get("max_input_tokens"),
+        model.get("max_model_len"),
+    )
+    prices = model.get("pricing") or NO_PRICES
+    return ListedDetails(
+        model["id"].removeprefix("models/"),  # Google's prefix
+        next((window for window in windows if isinstance(window, int) and window > 0), 0),
+        _price(prices.get("prompt"), prices.get("input")),
+        _price(prices.get("completion"), prices.get("output")),
+    )
+
+
+def _price(per_token: object, per_million: object) -> float | None:
+    """Dollars per million tokens; negative numbers mean that it varies."""
+    for value, factor in ((per_token, MILLION), (per_million, 1)):
+        try:
+            price = float(value) * factor  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            continue
+        return round(price, 6) if price >= 0 else None
+    return None
 
 
 def _created_at(model: ListedModel) -> float:

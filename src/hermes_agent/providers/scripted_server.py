@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Serve the list of models; other paths are 404."""
-        if not self.path.endswith("/models"):
+        if not self.path.partition("?")[0].endswith("/models"):
             self._send_json({"error": {"message": "not found"}}, 404)
             return
         self._send_json({"object": "list", "data": self.server.owner.models})

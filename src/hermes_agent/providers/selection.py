@@ -9,24 +9,23 @@ from urllib.parse import urlsplit
 
 from hermes_agent.local.built_in import MODEL_NAME as BUILT_IN
 from hermes_agent.local.built_in import BuiltIn
+from hermes_agent.providers.presets import (
+    KEY_SETTINGS,
+    OPENAI,
+    OPENROUTER,
+    PRESETS,
+    PRESETS_BY_NAME,
+)
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from hermes_agent.providers.base import Provider
+    from hermes_agent.providers.presets import ProviderPreset
     from hermes_agent.providers.server_answers import ModelListAnswer
     from hermes_core.config.file import Settings
 
-OPENAI: Final = "https://api.openai.com/v1"
-OPENROUTER: Final = "https://openrouter.ai/api/v1"
 DEFAULT_EFFORT: Final = "default"
 URL_SCHEMES: Final = ("http://", "https://")
-PROVIDER_KEYS: Final = {
-    "api.openai.com": "keys.openai",
-    "openrouter.ai": "keys.openrouter",
-    "api.anthropic.com": "keys.anthropic",
-}
 DEFAULT_SCRIPT_WINDOW: Final = 128_000
 CURRENT_FOLDER: Final = Path()
 COST_OPTIONS: Final = {"usage": {"include": True}}  # makes OpenRouter report the cost of a response
@@ -122,6 +121,78 @@ def configured_model(settings: Settings) -> ModelChoice | None:
     )
 
 
+class EnvironmentModel(NamedTuple):
+    """A model that is used because its API key was found, and the variable of the key."""
+
+    choice: ModelChoice
+    variable: str
+    title: str
+
+    @property
+    def notice(self) -> str:
+        """A line for the user."""
+        return (
+            f"No model is configured: using {self.choice.model} ({self.title}) with "
+            f"{self.variable}. Run `hermes setup` to choose another one."
+        )
+
+
+def environment_model(settings: Settings) -> EnvironmentModel | None:
+    """The model of the first provider whose API key is known, if no model is configured.
+
+    The base URL and the model may come from the environment, too: OPENAI_BASE_URL, OPENAI_MODEL,
+    ANTHROPIC_BASE_URL, ANTHROPIC_MODEL.
+    """
+    for preset in PRESETS:
+        found = known_key(settings, preset)
+        if found is None:
+            continue
+        model = os.environ.get(f"{preset.name.upper()}_MODEL", "")
+        if found.base_url:
+            choice = ModelChoice(preset.api, model, found.base_url, found.key)
+            return EnvironmentModel(choice, found.variable, found.base_url)
+        choice = ModelChoice(preset.api, model or preset.model, preset.choice_url, found.key)
+        return EnvironmentModel(choice, found.variable, preset.title)
+    return None
+
+
+class KnownKey(NamedTuple):
+    """The key of a provider; with a base URL, it belongs to that endpoint instead."""
+
+    key: str
+    variable: str
+    base_url: str = ""
+
+
+def known_key(settings: Settings, preset: ProviderPreset) -> KnownKey | None:
+    """The key of a provider, from the settings or the environment."""
+    key, variable = settings.get_secret(preset.key_setting) or "", preset.variable
+    for other in preset.other_variables:
+        if not key and os.environ.get(other):
+            key, variable = os.environ[other], other
+    if not key:
+        return None
+    base_url = os.environ.get(f"{preset.name.upper()}_BASE_URL", "").rstrip("/")
+    # A key goes to another host only if both come from the environment.
+    if base_url in {"", preset.base_url} or key != os.environ.get(variable):
+        return KnownKey(key, variable)
+    return KnownKey(key, variable, _with_version(preset.api, base_url))
+
+
+def _with_version(api: str, base_url: str) -> str:
+    """The base URL of Anthropic's API with its version, which its variable does not have."""
+    return f"{base_url}/v1" if api == "anthropic" and not base_url.endswith("/v1") else base_url
+
+
+def selected_model(settings: Settings) -> ModelChoice | None:
+    """The configured model, else that of an API key; without the name of a model, if unknown."""
+    choice = configured_model(settings)
+    if choice is not None:
+        return choice
+    found = environment_model(settings)
+    return found.choice if found is not None else None
+
+
 def key_for(settings: Settings, api: str, base_url: str) -> str:
     """Return the key that was given for exactly this endpoint; empty when there is none."""
     model_key = settings.get_secret("llm.key")
@@ -143,7 +214,7 @@ def key_name(api: str, base_url: str) -> str:
         return "keys.anthropic" if api == "anthropic" else "keys.openai"
     url = urlsplit(base_url)
     is_standard = url.scheme == "https" and url.port in {None, 443}
-    return PROVIDER_KEYS.get(url.hostname or "", "llm.key") if is_standard else "llm.key"
+    return KEY_SETTINGS.get(url.hostname or "", "llm.key") if is_standard else "llm.key"
 
 
 def require_configured_url(settings: Settings, name: str) -> None:
@@ -185,21 +256,31 @@ def model_by_name(settings: Settings, name: str, current: ModelChoice | None) ->
         if not model:
             raise ConfigError(f"{name} names no model; write {name}#MODEL")
         return ModelChoice("openai", model, base_url, key_for(settings, "openai", base_url))
-    endpoints: Mapping[str, tuple[str, str]] = {
-        "anthropic": ("anthropic", ""),
-        "openai": ("openai", OPENAI),
-        "openrouter": ("openai", OPENROUTER),
-        "script": ("script", ""),
-    }
-    if separator and prefix in endpoints:
-        api, base_url = endpoints[prefix]
-        return ModelChoice(api, rest, base_url, key_for(settings, api, base_url))
+    if separator and prefix == "script":
+        return ModelChoice("script", rest)
+    preset = PRESETS_BY_NAME.get(prefix) if separator else None
+    if preset is not None:
+        api, base_url = preset.api, preset.choice_url
+        return ModelChoice(api, rest or preset.model, base_url, key_for(settings, api, base_url))
     if current is None or current.api == "local":
         raise ConfigError(
             f"Unknown provider {prefix or name!r}. Use PROVIDER:MODEL, e.g. anthropic:MODEL, "
             "or run `hermes setup`."
         )
     return current._replace(model=name)
+
+
+def qualified_name(name: str, current: str) -> str:
+    """A plain name as that of another model at the endpoint of the *current* one."""
+    prefix, separator, _ = name.partition(":")
+    if name == BUILT_IN or name.startswith(URL_SCHEMES):
+        return name
+    if separator and (prefix in PRESETS_BY_NAME or prefix == "script"):
+        return name
+    if current.startswith(URL_SCHEMES):
+        return f"{current.partition('#')[0]}#{name}"
+    provider, separator, _ = current.partition(":")
+    return f"{provider}:{name}" if separator and provider in PRESETS_BY_NAME else name
 
 
 def find_local_model() -> ModelChoice | None:

@@ -5,11 +5,26 @@ from __future__ import annotations
 from typing import NotRequired, TypedDict
 
 
+class ListedPrices(TypedDict, total=False):
+    """Prices: per token (OpenRouter) or per million tokens (Together)."""
+
+    prompt: str | float
+    completion: str | float
+    input: float
+    output: float
+
+
 class ListedModel(TypedDict, total=False):
     """A model in the answer of `GET /models`; servers add fields of their own."""
 
     id: str
     created: float
+    context_length: int
+    context_window: int
+    max_context_length: int
+    max_input_tokens: int
+    max_model_len: int
+    pricing: ListedPrices | None
 
 
 class ModelListAnswer(TypedDict):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from hermes_agent.providers.default_model import save_choice
-from hermes_agent.providers.selection import OPENAI, OPENROUTER, ModelChoice, key_name
+from hermes_agent.providers.presets import OPENAI, OPENROUTER
+from hermes_agent.providers.selection import ModelChoice, key_name
 from hermes_conversation.original_home.home import MODEL_SECTION
 from hermes_conversation.original_home.items import ItemState, MoveItem
 from hermes_core.json_values import object_in, objects_in, text_in

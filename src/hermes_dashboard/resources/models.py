@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_agent.providers.default_model import save_choice
-from hermes_agent.providers.selection import OPENAI, OPENROUTER, ModelChoice
+from hermes_agent.providers.presets import OPENAI, OPENROUTER
+from hermes_agent.providers.selection import ModelChoice
 from hermes_core.config.file import ConfigFile
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.routes import ResourceRouter

@@ -53,6 +53,23 @@ def complete_path(_peer: Dispatcher, params: RpcParams) -> object:
     }
 
 
+def models(_peer: Dispatcher, params: RpcParams) -> object:
+    from hermes_agent.providers import catalog  # noqa: PLC0415 - needs HTTP, for this only
+
+    endpoints = catalog.known_endpoints(ConfigFile.of_home().settings())
+    lists = catalog.ModelCatalog().load(endpoints)
+    found = catalog.search(catalog.all_models(lists), params.search)
+    return {
+        "models": [
+            ModelSummary(
+                model.name, model.provider, model.window, model.input_price, model.output_price
+            )
+            for model in found
+        ],
+        "problems": [each.problem for each in lists if each.problem],
+    }
+
+
 def config_get(_peer: Dispatcher, params: RpcParams) -> object:
     entry = as_rpc(lambda: ConfigFile.of_home().entry(params.key))
     return {"key": params.key, "value": entry.text, "source": entry.source}

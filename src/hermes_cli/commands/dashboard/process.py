@@ -145,7 +145,7 @@ def _entry(line: bytes) -> GatewayError | None:
 def models() -> list[SelectableModel]:
     """The selectable models: the current one, local servers' and the built-in one."""
     choice = (
-        selection.configured_model(ConfigFile.of_home().settings()) or selection.find_local_model()
+        selection.selected_model(ConfigFile.of_home().settings()) or selection.find_local_model()
     )
     available = (
         [] if choice is None else [_model(choice.model, provider_text(choice), is_current=True)]

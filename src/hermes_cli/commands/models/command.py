@@ -1,7 +1,10 @@
-"""`hermes models`: list, download, select and test models."""
+"""`hermes models`: choose, list, download and test models."""
 
 from __future__ import annotations
 
+import argparse
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from hermes_agent.local import built_in
@@ -10,41 +13,55 @@ from hermes_agent.providers.default_model import save_choice
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
 from hermes_conversation import agent_factory
+from hermes_conversation.agent_factory import ConversationOptions
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable
 
+    from hermes_agent.providers.catalog import CatalogModel
     from hermes_agent.providers.selection import ModelChoice
     from hermes_cli.output import CommandOutput
+    from hermes_core.config.file import Settings
 
 EXAMPLES = """\
 examples:
-  hermes models list                       list the selected and the local models
+  hermes models                            choose the default model from all providers
+  hermes models list --search sonnet       list models with context window and price
   hermes models get smollm2                download the small built-in model
   hermes models use anthropic:NAME         set the default model
   hermes models test                       send one short question to it
 
-NAME is anthropic:MODEL, openai:MODEL, openrouter:MODEL, URL#MODEL or smollm2; a plain MODEL
-selects another model of the current provider.
+NAME is PROVIDER:MODEL (anthropic, openai, openrouter, gemini, xai, mistral, deepseek, groq,
+together, cerebras, moonshot, zai), URL#MODEL or smollm2; a plain MODEL selects another model of
+the current provider. Lists are kept for a day.
 """
 COLUMNS = (
     TableColumn("name", style="cyan", flexible=True, least=20),
     TableColumn("where", flexible=True),
+    TableColumn("context", right=True),
+    TableColumn("$ in / out", right=True, optional=True),
     TableColumn("state", style="dim", flexible=True),
 )
 SELECTED = "selected"
+CANCELLED_EXIT_CODE = 130
+NO_PROVIDER = "No provider is configured. Run `hermes setup`, or set e.g. ANTHROPIC_API_KEY."
 NO_MODEL_SELECTED = "No model selected. Run `hermes setup`."
 MAX_SHOWN_CHARACTERS = 160
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
+    parser.set_defaults(run=pick)
     purposes: tuple[tuple[str, str, str, Callable[..., int]], ...] = (
-        ("list", "list the selected and the local models", "list --json", print_list),
+        (
+            "list",
+            "list models with context window and price",
+            "list --search gpt --json",
+            print_list,
+        ),
         ("get", "download the small built-in model", "get smollm2", download),
         ("use", "set the default model", "use openrouter:NAME", use),
         ("test", "send one short question to a model", "test http://127.0.0.1:8080/v1#NAME", test),
@@ -56,6 +73,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         for name, purpose, words, run in purposes
     )
     add_json_option(list_parser)
+    list_parser.add_argument(
+        "--search", default="", metavar="WORDS", help="only models whose name contains all words"
+    )
+    list_parser.add_argument(
+        "--refresh", action="store_true", help="fetch the lists of the providers again"
+    )
     get_parser.add_argument(
         "name", metavar="NAME", choices=[built_in.MODEL_NAME], help=built_in.MODEL_NAME
     )
@@ -77,11 +100,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Print the selected model, those of local servers, and the built-in one."""
-    choice = selection.configured_model(ConfigFile.of_home().settings())
+    from hermes_agent.providers import catalog  # noqa: PLC0415 - needs HTTP, for lists only
+
+    settings = ConfigFile.of_home().settings()
+    choice = selection.configured_model(settings)
     servers = [
         (server, selection.list_served_models(server)) for server in selection.local_servers()
     ]
     home = built_in.BuiltIn.of_home()
+    out.progress("Listing models…")
+    lists = catalog.ModelCatalog().load(
+        catalog.known_endpoints(settings), is_refreshed=arguments.refresh
+    )
+    out.progress("")
+    found = catalog.search(catalog.all_models(lists), arguments.search)
     if arguments.json:
         out.json(
             {
@@ -94,24 +126,109 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
                     "is_here": home.is_installed,
                     "path": str(home.folder),
                 },
+                "models": [model._asdict() for model in found],
+                "lists": [
+                    {
+                        "provider": each.endpoint.title,
+                        "base_url": each.endpoint.url,
+                        "fetched_at": each.fetched_at or None,
+                        "problem": each.problem or None,
+                    }
+                    for each in lists
+                ],
             }
         )
         return 0
-    rows = [] if choice is None else [(choice.model, provider_text(choice), _state_text(choice))]
-    rows += [
-        (f"{server.base_url}#{name}", server.name, "running locally")
-        for server, names in servers
-        for name in names
-    ]
+    rows = _selected_rows(choice, found, arguments.search)
+    rows += [_row(model, _model_state(model, servers)) for model in found]
     install = with_command_name(f"not installed; run `hermes models get {built_in.MODEL_NAME}`")
     state = "installed" if home.is_installed else install
-    rows.append((built_in.MODEL_NAME, "built-in demo", state))
+    if arguments.search.lower() in built_in.MODEL_NAME:
+        rows.append((built_in.MODEL_NAME, "built-in demo", "-", "-", state))
     out.table(COLUMNS, rows)
+    for each in lists:
+        if each.problem:
+            out.note(each.problem)
     if choice is None:
-        result = selection.find_local_model()
-        using = f"No model selected; using {result.model}." if result else NO_MODEL_SELECTED
-        out.note(using)
+        _print_used_model(settings, out)
     return 0
+
+
+ModelRow = tuple[str, str, str, str, str]
+
+
+def _selected_rows(
+    choice: ModelChoice | None, found: list[CatalogModel], words: str
+) -> list[ModelRow]:
+    """The selected model, first; its figures are those of the list."""
+    if choice is None or words.lower() not in choice.model.lower():
+        return []
+    listed = next((model for model in found if model.model == choice.model), None)
+    window, price = _figures(listed) if listed else ("-", "-")
+    return [(choice.model, provider_text(choice), window, price, _state_text(choice))]
+
+
+def _row(model: CatalogModel, state: str) -> ModelRow:
+    return (model.name, model.provider, *_figures(model), state)
+
+
+def _figures(model: CatalogModel) -> tuple[str, str]:
+    """The context window, and the prices in dollars per million tokens."""
+    window = f"{round(model.window / 1000):,}k" if model.window else "-"
+    if model.input_price is None or model.output_price is None:
+        return window, "-"
+    return window, f"{model.input_price:g} / {model.output_price:g}"
+
+
+def _model_state(
+    model: CatalogModel, servers: list[tuple[selection.LocalServer, list[str]]]
+) -> str:
+    is_local = any(model.name.startswith(f"{server.base_url}#") for server, _ in servers)
+    return "running locally" if is_local else ""
+
+
+def _print_used_model(settings: Settings, out: CommandOutput) -> None:
+    """Print which model is used although none is selected."""
+    found = selection.environment_model(settings)
+    if found is not None:
+        out.note(agent_factory.environment_notice(settings, ConversationOptions()))
+        return
+    result = selection.find_local_model()
+    out.note(f"No model selected; using {result.model}." if result else NO_MODEL_SELECTED)
+
+
+# Choosing
+
+
+def pick(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Choose the default model in a dialog; without a terminal, list the models."""
+    can_move_cursor = os.environ.get("TERM", "") not in {"", "dumb"}
+    if not (sys.stdin.isatty() and out.is_watched and can_move_cursor):
+        arguments.json, arguments.search, arguments.refresh = False, "", False
+        return print_list(arguments, out)
+    # The TUI toolkit takes longer to load than most commands take to run.
+    from hermes_agent.providers import catalog  # noqa: PLC0415 - as said
+    from hermes_cli.commands.models.picker import ModelPickerApp  # noqa: PLC0415 - as said
+    from hermes_tui.terminal_driver import TerminalDriver  # noqa: PLC0415 - as said
+    from tui_gateway.protocol import ModelSummary  # noqa: PLC0415 - as said
+
+    def load() -> list[ModelSummary]:
+        endpoints = catalog.known_endpoints(ConfigFile.of_home().settings())
+        models = catalog.all_models(catalog.ModelCatalog().load(endpoints))
+        return [
+            ModelSummary(
+                model.name, model.provider, model.window, model.input_price, model.output_price
+            )
+            for model in models
+        ]
+
+    if not catalog.known_endpoints(ConfigFile.of_home().settings()):
+        out.note(NO_PROVIDER)
+        return print_list(argparse.Namespace(json=False, search="", refresh=False), out)
+    name = ModelPickerApp(load, TerminalDriver).run()
+    if name is None:
+        return CANCELLED_EXIT_CODE
+    return use(argparse.Namespace(name=name), out)
 
 
 def as_dict(choice: ModelChoice) -> dict[str, Any]:
@@ -164,7 +281,7 @@ def use(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Save the default model."""
     config = ConfigFile.of_home()
     settings = config.settings()
-    current = selection.configured_model(settings)
+    current = selection.selected_model(settings)
     if current is None and _is_plain(arguments.name):
         current = selection.find_local_model()
     choice = selection.model_by_name(settings, arguments.name, current)

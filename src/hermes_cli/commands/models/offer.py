@@ -1,11 +1,11 @@
-"""Offers a model to interactive users without one: that of hermes-agent, or the built-in one."""
+"""Offers to set up a model to interactive users without one, or that of hermes-agent."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING, Final
 
-from hermes_agent.local import built_in
+from hermes_agent.providers.selection import environment_model
 from hermes_cli.output import confirm
 from hermes_conversation import agent_factory
 from hermes_conversation.original_home.home import offered_home
@@ -23,7 +23,10 @@ ORIGINAL_FOUND: Final = (
 
 
 def require_model(model: str, out: CommandOutput) -> None:
-    """Raise NoModelError unless a model is available or the user installs one."""
+    """Raise NoModelError unless a model is available or the user sets one up."""
+    settings = ConfigFile.of_home().settings()
+    if not model and settings.get_str("llm.model") == "" and environment_model(settings):
+        _mention_original(settings, out)
     try:
         agent_factory.model_chain(ConfigFile.of_home().settings(), model)
     except NoModelError as error:
@@ -34,6 +37,16 @@ def require_model(model: str, out: CommandOutput) -> None:
             raise NoModelError(f"{error} {ORIGINAL_FOUND.format(path=home.path)}") from error
         if home is None or not _move(home, out):
             _offer(out)
+
+
+def _mention_original(settings: Settings, out: CommandOutput) -> None:
+    """Offer the settings of hermes-agent before a key that was found is used."""
+    if sys.stdin.isatty() and out.is_watched:
+        offer_original(settings, out)
+        return
+    home = offered_home()
+    if home is not None:
+        out.note(ORIGINAL_FOUND.format(path=home.path))
 
 
 def offer_original(settings: Settings, out: CommandOutput) -> bool:
@@ -51,11 +64,10 @@ def _move(home: OriginalHome, out: CommandOutput) -> bool:
 
 
 def _offer(out: CommandOutput) -> None:
-    from hermes_cli.commands.models import command  # noqa: PLC0415 - only on the first start
+    from hermes_cli.commands.models import setup  # noqa: PLC0415 - only on the first start
 
-    out.note("No model is configured. Run `hermes setup` to choose one (an API key is optional).")
-    size = f"{built_in.DOWNLOAD_MB} MB"
-    question = f"Download the small built-in model now ({size}; for trying things out only)?"
-    if not confirm(question, out, is_confirmed=False):
+    out.note("No model is configured. An API key is optional: local servers and a demo work, too.")
+    if not confirm("Set one up now?", out, is_confirmed=False):
         raise NoModelError(agent_factory.NO_MODEL)
-    command.install_built_in(out)
+    if not setup.choose(ConfigFile.of_home(), out):
+        raise NoModelError(agent_factory.NO_MODEL)

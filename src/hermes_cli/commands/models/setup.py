@@ -9,6 +9,7 @@ from hermes_agent.events import FailureKind
 from hermes_agent.local import built_in
 from hermes_agent.providers import selection
 from hermes_agent.providers.default_model import save_choice
+from hermes_agent.providers.presets import PRESETS
 from hermes_agent.providers.selection import ModelChoice
 from hermes_cli.commands.models import command, offer
 from hermes_conversation.original_home.home import offered_home
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
+    from hermes_agent.providers.presets import ProviderPreset
     from hermes_cli.output import CommandOutput
     from hermes_core.config.file import Settings
 
@@ -33,14 +35,15 @@ question, and then saves the choice. Run it again to change it.
 NON_INTERACTIVE_HELP: Final = """\
 Not running interactively. Use one of these instead:
 
-  Anthropic      export ANTHROPIC_API_KEY=…    hermes models use anthropic:NAME
-  OpenAI         export OPENAI_API_KEY=…       hermes models use openai:NAME
-  OpenRouter     export OPENROUTER_API_KEY=…   hermes models use openrouter:NAME
+  Anthropic      export ANTHROPIC_API_KEY=…    hermes
+  OpenAI         export OPENAI_API_KEY=…       hermes
+  another model  export OPENROUTER_API_KEY=…   hermes models use openrouter:NAME
   any endpoint   export HERMES_LLM_KEY=…       hermes models use URL#NAME
   built-in demo  hermes models get smollm2     hermes models use smollm2
 
 `hermes config set keys.anthropic < FILE` saves an API key; `hermes models test` tests it.
 """
+CANCELLED: Final = "Setup cancelled; nothing was changed."
 MAX_SHOWN_MODELS: Final = 10
 MAX_KEY_ATTEMPTS: Final = 3
 
@@ -69,17 +72,27 @@ def run(_arguments: argparse.Namespace, out: CommandOutput) -> int:
     try:
         if offer.offer_original(config.settings(), out):
             return 0
+    except EOFError as error:
+        raise UsageError(CANCELLED) from error
+    if not choose(config, out):
+        return 1
+    out.text(f"Start with: {command_name()}")
+    return 0
+
+
+def choose(config: ConfigFile, out: CommandOutput) -> bool:
+    """Ask for a model, test and save it; whether one was saved."""
+    try:
         choice = _ask_for_choice(out, config.settings())
         if not _test_choice(choice, out):
             out.text("Nothing was changed.")
-            return 1
+            return False
     except EOFError as error:
-        raise UsageError("Setup cancelled; nothing was changed.") from error
+        raise UsageError(CANCELLED) from error
     for note in save_choice(config, choice, choice.key):
         out.note(note)
-    where = command.provider_text(choice)
-    out.text(f"Done. Using {choice.model} at {where}. Start with: {command_name()}")
-    return 0
+    out.text(f"Done. Using {choice.model} at {command.provider_text(choice)}.")
+    return True
 
 
 def _ask_for_choice(out: CommandOutput, settings: Settings) -> ModelChoice:
@@ -96,9 +109,7 @@ def _ask_for_choice(out: CommandOutput, settings: Settings) -> ModelChoice:
 def _provider_options() -> list[ProviderOption]:
     """The menu: hosted providers, local servers, any endpoint, the built-in model."""
     options = [
-        ProviderOption("Anthropic (API key)", _hosted_provider("anthropic", "")),
-        ProviderOption("OpenAI (API key)", _hosted_provider("openai", selection.OPENAI)),
-        ProviderOption("OpenRouter (API key)", _hosted_provider("openai", selection.OPENROUTER)),
+        ProviderOption(f"{preset.title} (API key)", _hosted_provider(preset)) for preset in PRESETS
     ]
     for server in selection.local_servers():
         names = selection.list_served_models(server)
@@ -117,10 +128,12 @@ def _provider_options() -> list[ProviderOption]:
 # The provider options
 
 
-def _hosted_provider(api: str, base_url: str) -> Callable[[CommandOutput, Settings], ModelChoice]:
+def _hosted_provider(
+    preset: ProviderPreset,
+) -> Callable[[CommandOutput, Settings], ModelChoice]:
     def ask(out: CommandOutput, settings: Settings) -> ModelChoice:
-        current_key = settings.get_secret(selection.key_name(api, base_url)) or ""
-        return _with_key(ModelChoice(api, "", base_url), current_key, out)
+        current_key = settings.get_secret(preset.key_setting) or ""
+        return _with_key(ModelChoice(preset.api, "", preset.choice_url), current_key, out)
 
     return ask
 
