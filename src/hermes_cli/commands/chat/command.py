@@ -10,9 +10,11 @@ from hermes_agent.local import built_in
 from hermes_agent.permissions.grants import check_rule
 from hermes_cli import history
 from hermes_cli.commands.chat.repl import ChatRepl, ChatShutdown
+from hermes_cli.commands.chat.result_format import StructuredPrinter
 from hermes_cli.commands.chat.terminal_prompter import TerminalPrompter
 from hermes_cli.commands.chat.turn_printer import TurnPrinter, event_as_dict
 from hermes_cli.commands.models import offer
+from hermes_cli.filters import parse_positive
 from hermes_cli.parser import add_conversation_options, add_json_option
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
@@ -34,11 +36,16 @@ examples:
   hermes chat -c                         continue the most recent conversation here
   hermes chat -r 20260105_1200 -q "and?"  continue a conversation by ID
   hermes chat --model smollm2            use the small built-in model
-  hermes chat -q "hello" --json          print the events as JSON lines
+  hermes chat -q "hello" --output-format json | jq .text
+  hermes chat -q "refactor this" --output-format stream-json --max-turns 20 --effort high
   hermes chat -q "explain this" --mode plan    change nothing
   hermes chat -q "publish it" --allow network --allow 'run: git push origin main'
 """
 STDIN = "-"
+NOT_INTERACTIVE = (
+    "--output-format needs one question (-q, or standard input) and excludes --json; "
+    "`hermes chat` without a question is interactive."
+)
 NO_QUESTION = 'No question given: stdin is empty and is not a terminal. Use `hermes chat -q "…"`.'
 
 
@@ -62,6 +69,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "words", nargs="*", metavar="WORD", help="the question; - stands for standard input"
     )
     add_conversation_options(parser, "cli")
+    parser.add_argument(
+        "--output-format",
+        choices=("text", "json", "stream-json"),
+        default="text",
+        help="print the answer to one question as text, one JSON object, or JSON events",
+    )
+    parser.add_argument(
+        "--max-turns",
+        type=parse_positive,
+        default=0,
+        metavar="N",
+        help="stop after N requests to the model (setting agent.max_steps)",
+    )
+    parser.add_argument(
+        "--effort",
+        choices=("none", "low", "medium", "high"),
+        default="",
+        help="how much the model reasons (setting llm.effort)",
+    )
+    parser.add_argument(
+        "--max-output-tokens",
+        type=parse_positive,
+        default=0,
+        metavar="N",
+        help="longest answer in tokens (setting llm.max_output_tokens)",
+    )
     add_json_option(parser)
     parser.set_defaults(run=run)
 
@@ -69,8 +102,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     """Ask the question, or start the interactive chat."""
     question = _question(arguments)
+    is_structured = arguments.output_format != "text"
+    if is_structured and (question is None or arguments.json):
+        raise UsageError(NOT_INTERACTIVE)
     with SessionDB(purge_hook=keep_facts) as db:
-        prompter = TerminalPrompter(out, is_interactive=sys.stdin.isatty() and not arguments.json)
+        prompter = TerminalPrompter(
+            out, is_interactive=sys.stdin.isatty() and not arguments.json and not is_structured
+        )
         options = ConversationOptions(
             history.chosen_session(db, arguments.resume, is_latest=arguments.again),
             arguments.model,
@@ -78,16 +116,25 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
             mode=arguments.mode,
             allow=tuple(check_rule(rule) for rule in arguments.allow),
             has_automatic_title=question is None,
+            max_steps=arguments.max_turns,
+            max_output=arguments.max_output_tokens,
+            effort=arguments.effort,
         )
         offer.require_model(options.model, out)
         conversation = Conversation(db, prompter, options)
-        _warn_of_demo_model(conversation, out, is_json=arguments.json)
+        if not is_structured:
+            _warn_of_demo_model(conversation, out, is_json=arguments.json)
         shutdown = ChatShutdown(conversation)
         printer = TurnPrinter(conversation, out, as_json=arguments.json)
         try:
             if question is not None:
+                run_turn = printer.run_turn
+                if is_structured:
+                    run_turn = StructuredPrinter(
+                        conversation, out, arguments.output_format
+                    ).run_turn
                 with shutdown.turn():
-                    code = printer.run_turn(question)
+                    code = run_turn(question)
                 if prompter.has_refused and code == 0:
                     out.error(NOBODY_ASKED)
                     code = APPROVAL_NEEDED_EXIT_CODE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +10,7 @@ from hermes_agent.providers.selection import environment_model
 from hermes_cli.output import confirm
 from hermes_conversation import agent_factory
 from hermes_conversation.original_home.home import offered_home
+from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import NoModelError
 
@@ -45,8 +47,13 @@ def _mention_original(settings: Settings, out: CommandOutput) -> None:
         offer_original(settings, out)
         return
     home = offered_home()
-    if home is not None:
-        out.note(ORIGINAL_FOUND.format(path=home.path))
+    if home is None:
+        return
+    hint = ORIGINAL_FOUND.format(path=home.path)
+    found = environment_model(settings)
+    if found is not None and found.variable not in os.environ:  # the key is from that home, too
+        raise NoModelError(f"{with_command_name(agent_factory.NO_MODEL)} {hint}")
+    out.note(hint)
 
 
 def offer_original(settings: Settings, out: CommandOutput) -> bool:
