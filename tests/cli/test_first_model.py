@@ -140,3 +140,23 @@ def test_a_model_is_chosen_in_a_dialog(serve: Any, hermes_home: Path) -> None:
     child.expect("Default model: alpha-small")
     assert wait_for_exit(child) == 0
     assert "alpha-small" in (hermes_home / "config.yaml").read_text()
+
+
+def checks(hermes: Hermes, **variables: str) -> dict[str, Any]:
+    report = json.loads(hermes("doctor", "--json", **variables).out)
+    return {check["name"]: check for check in report["checks"]}
+
+
+def test_the_doctor_tests_the_model_and_says_what_is_missing(hermes: Hermes, serve: Any) -> None:
+    found = checks(hermes)
+    assert (found["model"]["status"], found["gateway"]["status"]) == ("warning", "skipped")
+    assert "hermes setup" in found["model"]["advice"]
+    assert {"daemon", "PATH", "disk space"} <= set(found)
+    server = with_models(serve("[]"))
+    variables = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url}
+    assert checks(hermes, **variables)["model"]["status"] == "ok"
+    renamed = checks(hermes, OPENAI_MODEL="beta", **variables)["model"]
+    assert (renamed["status"], "beta" in renamed["detail"]) == ("warning", True)
+    ConfigFile.of_home().set("llm.base_url", "https://api.openai.com/v1")
+    ConfigFile.of_home().set("llm.model", "gpt-5.6")
+    assert "API key is missing" in checks(hermes)["model"]["detail"]

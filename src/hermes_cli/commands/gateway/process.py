@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 START_SECONDS = 20.0
 STOP_SECONDS = 240.0
+NO_PLATFORM = (
+    "No chat platform is configured: only the local socket receives messages. "
+    "docs/how-to/chat-apps.md describes how to connect one."
+)
 
 
 def run(_arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -52,7 +56,19 @@ def start(_arguments: argparse.Namespace, out: CommandOutput) -> int:
             raise UsageError(f"The gateway did not start: {reason}")
         time.sleep(0.05)
     out.text(f"Gateway started (PID {process_id}).")
+    _print_missing(out)
     return 0
+
+
+def _print_missing(out: CommandOutput) -> None:
+    """Print what the gateway lacks to answer messages."""
+    from hermes_cli.commands.system import readiness  # noqa: PLC0415 - not for the other actions
+
+    if not readiness.configured_platforms():
+        out.note(NO_PLATFORM)
+    for check in readiness.check_model():
+        if check.status != "ok":
+            out.note(f"Model: {check.detail}. {check.advice}.")
 
 
 def _reason(process_id: int) -> str:

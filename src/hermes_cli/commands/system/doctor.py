@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gateway import status
+from hermes_cli.commands.system.readiness import check_readiness
 from hermes_cli.parser import add_json_option
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
@@ -86,6 +87,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         fix(out)
     checks: list[Check] = [check_python(), *check_config(), *check_disk(), check_sandbox()]
     checks += check_checkpoints()
+    checks += check_readiness()
     checks += check_command_analysis()
     checks += health.examine(state_db_path())
     checks += check_chats()
