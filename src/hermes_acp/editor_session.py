@@ -332,6 +332,8 @@ class EditorSession:
             await self.show(update_user_message_text(event.text))
 
     async def _end_turn(self, event: MessageComplete) -> None:
+        if event.notice:
+            await self.show_text(f"\n\n{event.notice}")
         if not self._is_leaving:
             await attempt_async("show the state", self.refresh())
         for turn in self._turns:

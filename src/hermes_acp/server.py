@@ -303,7 +303,7 @@ class HermesAgent:
             task.add_done_callback(self._tasks.discard)
 
     async def _offer_models(self, session: EditorSession) -> None:
-        answer = await self._link.call("models.list")
+        answer = await self._link.call("model.list")
         self._models = [parse(ModelSummary, item) for item in objects_in(answer, "models")]
         await session.offer_models(self._models)
 

@@ -53,11 +53,6 @@ STATUS_BY_END: Final = {
     events.TurnEnd.INTERRUPTED: "interrupted",
     events.TurnEnd.FAILED: "error",
 }
-PROBLEM_BY_REASON: Final = {
-    "length": "length",
-    "content_filter": "filtered",
-    "refusal": "filtered",
-}
 
 
 def client_event(event: events.Event) -> ClientEvent | None:

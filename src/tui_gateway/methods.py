@@ -181,8 +181,6 @@ METHODS: Final = {
                 "key value source"),
         _method("config.set", "change a setting", environment.config_set, "key! value!",
                 "key"),
-        _method("models.list", "the models of the configured provider and of this machine",
-                environment.models, "", "models", slow=True),
         _method("shell.exec", "run a shell command for the user", environment.shell,
                 "command! cwd", "stdout stderr code", slow=True),
         _method("gateway.shutdown", "end all conversations and exit", environment.shutdown,

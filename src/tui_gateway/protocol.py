@@ -449,14 +449,6 @@ class PromptSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSummary:
-    """A model that a conversation can use."""
-
-    name: str
-    provider: str
-
-
-@dataclass(frozen=True, slots=True)
 class CommandSummary:
     """A slash command."""
 

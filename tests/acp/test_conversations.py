@@ -202,7 +202,7 @@ async def test_a_prompt_may_have_images_resources_and_links(script: Script, proj
 
 
 async def test_modes_models_and_slash_commands(script: Script, project: Path) -> None:
-    script("[{say: Hello.}]")
+    script("[{say: Hello.}]").models.append({"id": "another", "object": "model"})
     async with open_editor() as editor:
         opened = await editor.agent.new_session(cwd=str(project), mcp_servers=[])
         session = opened.session_id

@@ -17,6 +17,7 @@ from acp.schema import (
 
 from hermes_acp.prompt_turn import PromptTurn
 from hermes_agent import events
+from hermes_agent.answer_problems import AnswerProblem
 from hermes_agent.messages import Usage
 from hermes_agent.permissions.grants import Grants
 from hermes_core.paths import hermes_home
@@ -104,21 +105,20 @@ async def test_a_cancelled_turn_ends_as_such_and_the_next_prompt_works(
 
 
 @pytest.mark.parametrize(
-    ("end", "finish_reason", "expected"),
+    ("end", "problem", "expected"),
     [
-        (events.TurnEnd.COMPLETE, "stop", "end_turn"),
-        (events.TurnEnd.COMPLETE, "length", "max_tokens"),
-        (events.TurnEnd.COMPLETE, "content_filter", "refusal"),
-        (events.TurnEnd.COMPLETE, "refusal", "refusal"),
-        (events.TurnEnd.TOO_LONG, "stop", "max_turn_requests"),
-        (events.TurnEnd.INTERRUPTED, "", "cancelled"),
+        (events.TurnEnd.COMPLETE, None, "end_turn"),
+        (events.TurnEnd.COMPLETE, AnswerProblem.LENGTH, "max_tokens"),
+        (events.TurnEnd.COMPLETE, AnswerProblem.FILTERED, "refusal"),
+        (events.TurnEnd.TOO_LONG, AnswerProblem.STEP_LIMIT, "max_turn_requests"),
+        (events.TurnEnd.INTERRUPTED, None, "cancelled"),
     ],
 )
 async def test_the_end_of_a_turn_is_its_stop_reason(
-    end: events.TurnEnd, finish_reason: str, expected: str
+    end: events.TurnEnd, problem: AnswerProblem | None, expected: str
 ) -> None:
     turn = PromptTurn("hello")
-    finished = events.TurnFinished(end, "text", Usage(3, 4), finish_reason=finish_reason)
+    finished = events.TurnFinished(end, "text", Usage(3, 4), problem=problem)
     turn.end(completion(finished))
     response = await turn.response()
     assert response.stop_reason == expected

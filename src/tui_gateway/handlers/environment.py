@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from hermes_agent.providers.model_options import model_options
 from hermes_conversation import slash_commands
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import CheckpointError, UsageError
@@ -97,11 +96,6 @@ def shell(_peer: Dispatcher, params: RpcParams) -> object:
         raise RpcError(INVALID_PARAMS, str(error)) from error
     texts = [data.decode(errors="replace") for data in (done.stdout, done.stderr)]
     return {"stdout": texts[0], "stderr": texts[1], "code": done.returncode}
-
-
-def models(_peer: Dispatcher, _params: RpcParams) -> object:
-    options = as_rpc(lambda: model_options(ConfigFile.of_home().settings()))
-    return {"models": [ModelSummary(option.name, option.provider) for option in options]}
 
 
 def shutdown(peer: Dispatcher, _params: RpcParams) -> object:
