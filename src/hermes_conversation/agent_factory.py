@@ -213,7 +213,8 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
 
     delegate = TaskDelegation(build_child, db.end_session, notify_plugins).tool()
     limits = limits_of_role(role, CommandLimits(approvals, guard, jobs))
-    own = standard_tools(jobs, limits, memory or MemoryFiles(), searchable_history(db, options))
+    history = searchable_history(db, options)
+    own = standard_tools(jobs, limits, memory or MemoryFiles(), history, media_of(db))
     own = [tool for tool in own if memory is not None or tool.name != "memory"]
     if options.source != CRON:  # a scheduled run does not schedule further ones
         own.append(schedule_tool(PersonsJobs(db, job_requester(options))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hermes_agent.context.result_images import image_in
 from hermes_agent.context.window import message_tokens, shorten
 
 if TYPE_CHECKING:
@@ -37,5 +38,9 @@ class PreparedMessages:
         added = [shorten(message, characters) for message in messages[count:]]
         self.messages += added
         self.tokens += sum(map(message_tokens, added))
-        self.may_have_images |= not all(isinstance(item.get("content"), str) for item in added)
+        self.may_have_images |= any(map(_may_have_image, added))
         self._last = messages[-1] if messages else None
+
+
+def _may_have_image(message: Message) -> bool:
+    return not isinstance(message.get("content"), str) or bool(image_in(message))

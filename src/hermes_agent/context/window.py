@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from hermes_agent.context.result_images import image_in
 from hermes_agent.events import Failed
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def message_tokens(message: Message) -> int:
     """The approximate number of tokens of a message."""
     calls = message.get("tool_calls")
     called = tokens_in(json.dumps(calls, ensure_ascii=False)) if calls else 0
-    return MESSAGE_TOKENS + called + _content(message.get("content"))
+    image = IMAGE_TOKENS if image_in(message) else 0
+    return MESSAGE_TOKENS + called + image + _content(message.get("content"))
 
 
 def _content(content: Any) -> int:

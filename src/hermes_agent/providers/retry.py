@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
+from hermes_agent.context.result_images import with_result_images
 from hermes_agent.events import Failed, FailureKind, ReasoningDelta, Retrying, TextDelta
 from hermes_agent.providers.failures import interrupted
 from hermes_core.backoff import Backoff
@@ -161,7 +162,8 @@ def _with_images(request: ModelRequest, media: MediaStore | None) -> ModelReques
     """Embed the images of a request; stored messages hold only references to them."""
     if not request.may_have_images:
         return request
-    return request._replace(messages=[_with_media(message, media) for message in request.messages])
+    messages = with_result_images(request.messages)
+    return request._replace(messages=[_with_media(message, media) for message in messages])
 
 
 def _with_media(message: Message, media: MediaStore | None) -> Message:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.tools.base import ToolContext
     from hermes_core.json_values import JsonData, JsonObject
+    from hermes_core.media_store import MediaStore
 
 
 class LimitsFiles(Protocol):
@@ -172,21 +173,29 @@ LINE_CHARACTERS = 2_000
 PAGE_CHARACTERS = 60_000
 MAX_COUNTED_BYTES = 50_000_000
 MAX_LISTED_ENTRIES = 300
+MAX_IMAGE_BYTES = 3_700_000  # 5 MB in a request, the limit of some providers
+IMAGE_TAIL_BYTES = 1_000  # programs append metadata after the end
+IMAGE_TYPES = {  # the MIME type, and what the end of a complete file contains
+    "PNG image": ("image/png", b"IEND"),
+    "JPEG image": ("image/jpeg", b"\xff\xd9"),
+    "GIF image": ("image/gif", b";"),
+    "WebP image": ("image/webp", b""),
+}
 
 
-def file_tools(limits: LimitsFiles) -> list[Tool]:
-    """Reading and writing whole files."""
+def file_tools(limits: LimitsFiles, media: MediaStore) -> list[Tool]:
+    """Reading and writing whole files; *media* keeps the images that are read."""
     return [
         Tool(
             "read_file",
-            "Read a text file with line numbers, or list a folder.",
+            "Read a text file with line numbers, see an image, or list a folder.",
             schema(
                 "path",
                 path=parameter("string"),
                 offset=parameter("integer", "first line, from 1"),
                 limit=parameter("integer", "lines, default 500"),
             ),
-            reporting_errors(lambda arguments, context: _read(limits, arguments, context)),
+            reporting_errors(lambda arguments, context: _read(limits, media, arguments, context)),
         ),
         Tool(
             "write_file",
@@ -198,7 +207,9 @@ def file_tools(limits: LimitsFiles) -> list[Tool]:
     ]
 
 
-def _read(limits: LimitsFiles, arguments: JsonObject, context: ToolContext) -> str:
+def _read(
+    limits: LimitsFiles, media: MediaStore, arguments: JsonObject, context: ToolContext
+) -> str:
     path = limits.real_path(resolve_path(text(arguments, "path"), context.cwd), context)
     first = number(arguments, "offset", 1, 1, 2**53)
     limit = number(arguments, "limit", DEFAULT_LINES, 1, MAX_LINES)
@@ -213,9 +224,28 @@ def _read(limits: LimitsFiles, arguments: JsonObject, context: ToolContext) -> s
     with os.fdopen(handle, "rb") as file:
         size = require_regular_file(path, os.fstat(handle)).st_size
         start = file.read(SNIFF_BYTES)
-        require_text(path, start)
+        kind = kind_of_binary(start)
         file.seek(0)
+        if kind in IMAGE_TYPES:
+            return _image(path, file, kind, media)
+        require_text(path, start)
         return _page(_lines(file, encoding_of(start)), first, limit, size)
+
+
+def _image(path: Path, file: BinaryIO, kind: str, media: MediaStore) -> str:
+    """Keep an image and refer to it; the model gets it with the next request.
+
+    A damaged one is refused: a provider would reject every later request of the conversation.
+    """
+    data = file.read(MAX_IMAGE_BYTES + 1)
+    if len(data) > MAX_IMAGE_BYTES:
+        limit = MAX_IMAGE_BYTES // 1_000_000
+        raise ToolError(f"{path} is an image of more than {limit} MB; make it smaller first.")
+    mime, ending = IMAGE_TYPES[kind]
+    if ending not in data[-IMAGE_TAIL_BYTES:]:
+        raise ToolError(f"{path} is a damaged {kind}: its end is missing.")
+    stored = media.keep(data, path.name, mime)
+    return success(image=media.reference(stored.path), type=mime, bytes=len(data))
 
 
 def _lines(file: BinaryIO, encoding: str) -> Iterator[str]:

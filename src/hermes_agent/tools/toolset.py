@@ -12,6 +12,7 @@ from hermes_agent.tools.patch import patch_tool
 from hermes_agent.tools.search_files import search_tool
 from hermes_agent.tools.terminal import terminal_tools
 from hermes_agent.tools.todo import todo_tool
+from hermes_core.media_store import of_home
 
 if TYPE_CHECKING:
     from hermes_agent.memory.files import MemoryFiles
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from hermes_agent.tools.memory import SearchesHistory
     from hermes_agent.tools.terminal import LimitsCommands
     from hermes_core.json_values import JsonObject
+    from hermes_core.media_store import MediaStore
 
 MAX_CHOICES = 10
 
@@ -58,12 +60,13 @@ def standard_tools(
     limits: LimitsCommands,
     memory: MemoryFiles,
     history: SearchesHistory | None = None,
+    media: MediaStore | None = None,
 ) -> list[Tool]:
-    """Every tool; without a history, none that searches it."""
+    """Every tool; without a history, none that searches it. *media* keeps images."""
     results = [session_search_tool(history)] if history is not None else []
     return [
         *terminal_tools(jobs, limits),
-        *file_tools(limits),
+        *file_tools(limits, media or of_home()),
         patch_tool(limits),
         search_tool(jobs, limits),
         memory_tool(memory),
