@@ -18,6 +18,8 @@ from hermes_conversation.agent_factory import job_requester
 from hermes_conversation.model_list import list_models
 from hermes_conversation.plugin_commands import provided_commands
 from hermes_core import human_format, roles
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -164,6 +166,7 @@ def _handoff(conversation: Conversation, words: str) -> CommandOutcome:
 
 def hand_off(db: SessionDB, session_id: str, platform: str) -> str:
     """Hand a conversation to a platform; what came of it. A running gateway does it at once."""
+    require_set_up(platform)
     if not db.request_handoff(session_id, platform):
         raise UsageError("A hand-off is already pending.")
     handoff = db.handoffs.wait(session_id, HANDOFF_WAIT_SECONDS)
@@ -175,6 +178,16 @@ def hand_off(db: SessionDB, session_id: str, platform: str) -> str:
         f"It will be handed off to {platform.capitalize()} when the gateway runs "
         "(`hermes gateway status`)."
     )
+
+
+def require_set_up(platform: str) -> None:
+    """Raise UsageError if a platform needs a key and has neither that nor other settings."""
+    config = ConfigFile.of_home()
+    names = {f"keys.{platform.lower()}", f"keys.{platform.lower()}_bot"}
+    keys = [setting.name for setting in SETTINGS if setting.name in names]
+    if not keys or platform in config.block("platforms") or any(map(config.secret, keys)):
+        return
+    raise UsageError(f"{platform.capitalize()} is not set up. Run `hermes gateway setup`.")
 
 
 def _usage(conversation: Conversation, _words: str) -> CommandOutcome:

@@ -409,7 +409,10 @@ async def test_a_hand_off_from_a_terminal(
     assert (sorted(finalized), sorted(reset)) == (sorted([before, fresh]), sorted([fresh, moved]))
 
 
-def test_switching_in_the_terminal_ui(watch: BoundaryWatch, answering: Any) -> None:
+def test_switching_in_the_terminal_ui(
+    watch: BoundaryWatch, answering: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "1:x")
     server = answering("[{say: First.}, {say: Second.}, {say: Third.}, {say: Fourth.}]")
     client = RpcClient()
     try:

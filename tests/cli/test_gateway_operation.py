@@ -113,10 +113,16 @@ def test_a_failed_send_is_explained(hermes: Any) -> None:
     assert (data["state"], data["target"]) == ("waiting", "telegram:1")
 
 
-def test_a_conversation_is_handed_over_from_the_command_line(hermes: Any) -> None:
+def test_a_conversation_is_handed_over_from_the_command_line(
+    hermes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with SessionDB() as db:
         db.create_session("s1", "cli")
         db.append_message("s1", "user", "hello")
+    refused = hermes("gateway", "handoff", "s1", "telegram")
+    assert refused.code == 2
+    assert "Telegram is not set up. Run `hermes gateway setup`." in refused.err
+    monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "1:x")
     asked = hermes("gateway", "handoff", "s1", "telegram")
     assert "s1: It will be handed off to Telegram when the gateway runs" in asked.out
     assert "already" in hermes("gateway", "handoff", "s1", "telegram").err

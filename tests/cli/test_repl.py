@@ -291,7 +291,7 @@ def test_status_usage_sessions_and_search(conversation: Conversation) -> None:
     assert "output tokens" in run(conversation, "/usage").text
     assert conversation.session_id in run(conversation, "/sessions").text
     assert "needle" in run(conversation, "/search needle").text
-    assert run(conversation, "/model").text == "scripted"
+    assert run(conversation, "/model").text.startswith("scripted\n")
 
 
 def test_help_lists_every_command(conversation: Conversation) -> None:

@@ -16,6 +16,8 @@ from support.waiting import async_wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
+
     from hermes_state import SessionDB
 
 
@@ -68,9 +70,10 @@ def _completed() -> dict[str, Any]:
 
 
 async def test_who_hands_off_hears_that_the_chat_is_unknown_or_that_it_is_done(
-    db: SessionDB, tmp_path: Path, answering: Any, hermes: Any
+    db: SessionDB, tmp_path: Path, answering: Any, hermes: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answering("[]")
+    monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "1:x")
     db.create_session("cli1", "cli", is_owned=False)
     db.append_message("cli1", "user", "from the terminal")
     async with running_gateway(db, tmp_path, at_home()):

@@ -161,7 +161,7 @@ async def test_a_selected_model_applies_only_to_its_conversation(
         await users.send("ada", "/new")
         await users.send("ada", "/model")
         await async_wait_until(lambda: len(outbox_texts(db)) == 5)
-        assert outbox_texts(db)[-1] == "scripted"
+        assert outbox_texts(db)[-1].startswith("scripted\n")
 
 
 async def send_as_member(db: SessionDB, folder: Path, config: GatewayConfig, *lines: str) -> None:
