@@ -31,6 +31,7 @@ class Hints(Static):
     def __init__(self) -> None:
         super().__init__(id="hints")
         self.display = False
+        self._text = ""
 
     def show_commands(self, commands: Sequence[CommandSummary]) -> None:
         """Show matching commands with their help."""
@@ -43,8 +44,11 @@ class Hints(Static):
 
     def _show(self, lines: list[str]) -> None:
         more = [f"… {len(lines) - MAX_HINT_LINES} more"] if len(lines) > MAX_HINT_LINES else []
-        self.update(Content(clean("\n".join([*lines[:MAX_HINT_LINES], *more]))))
-        self.display = bool(lines)
+        text = clean("\n".join([*lines[:MAX_HINT_LINES], *more]))
+        if text != self._text:  # an update lays out the whole screen
+            self._text = text
+            self.update(Content(text))
+            self.display = bool(lines)
 
 
 def _usage(command: CommandSummary) -> str:

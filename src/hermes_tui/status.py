@@ -93,7 +93,8 @@ class StatusBar(Static):
         if self._info is not None:
             parts += _info_parts(self._info)
         parts.append("F1 keys")
-        self.update(Content.assemble(*parts))
+        # The bar is always one line high; laying out the screen again would be wasted.
+        self.update(Content.assemble(*parts), layout=False)
 
 
 def _info_parts(info: SessionInfo) -> list[str | tuple[str, str]]:
