@@ -9,7 +9,7 @@ import contextlib
 import json
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_agent.context.compaction import SummaryInput, compact, is_due
 from hermes_agent.context.window import SUMMARIZED_NOTICE, ContextWindow
@@ -94,6 +94,14 @@ def _at_deadline(finished: TurnFinished, deadline: TurnDeadline) -> TurnFinished
 
 
 CLOSE_SECONDS: Final = 1.0  # how long `close` waits for a cancelled review
+
+
+class ContextParts(NamedTuple):
+    """The parts of a request."""
+
+    system_prompt: str
+    tool_tokens: int
+    messages: list[Message]
 
 
 class AIAgent:
@@ -182,6 +190,12 @@ class AIAgent:
         """The tools offered to the model; fewer for a small context window."""
         self._apply_profile()
         return self._toolbox.names()
+
+    def context_parts(self) -> ContextParts:
+        """What the next request contains besides the next message."""
+        self._apply_profile()
+        history = self.conversation_store.history()
+        return ContextParts(self._prompt, self._toolbox.schema_tokens, history)
 
     def _apply_profile(self) -> None:
         """Choose prompt and tools by the context window, once."""

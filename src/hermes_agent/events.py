@@ -140,6 +140,12 @@ class Notice(NamedTuple):
     text: str
 
 
+class Attached(NamedTuple):
+    """What is attached to the message of the user: files, pictures, output of shell lines."""
+
+    items: tuple[str, ...]
+
+
 class TurnEnd(StrEnum):
     """How a turn ended."""
 
@@ -179,6 +185,7 @@ Event = (
     | MessageStored
     | UsageReport
     | Notice
+    | Attached
     | TurnFinished
 )
 

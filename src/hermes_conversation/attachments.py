@@ -1,13 +1,13 @@
-"""Pictures attached to prompts."""
+"""Pictures and texts attached to prompts."""
 
 from __future__ import annotations
 
 import base64
 import mimetypes
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
-from hermes_core import media_store
+from hermes_core import human_format, media_store
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,12 +19,39 @@ DATA_URL: Final = re.compile(r"data:(?P<kind>[\w/+.-]+);base64,(?P<data>.+)", re
 IMAGE_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
+ATTACHED: Final = "[Attached "  # begins the part of a message that is an attached text
+TAIL_BYTES: Final = 4096  # some programs write notes after the end of a picture
+
+
+class AttachedText(NamedTuple):
+    """A text that is part of a message, such as a mentioned file."""
+
+    label: str
+    text: str
+
+    def part(self) -> TextPart:
+        """The text as a part of a message."""
+        return {"type": "text", "text": f"{ATTACHED}{self.label}]\n{self.text}"}
+
+
+class TextPart(TypedDict):
+    """A part of a message that is text."""
+
+    type: str
+    text: str
+
+
 class Picture(NamedTuple):
     """A picture in a format that models accept."""
 
     name: str
     kind: str
     data: bytes
+
+    @property
+    def label(self) -> str:
+        """The name and the size."""
+        return f"picture {self.name}, {human_format.size(len(self.data))}"
 
     def part(self) -> dict[str, Any]:
         """The picture as a part of a message."""
@@ -40,26 +67,63 @@ def read(path: Path) -> Picture:
     try:
         if path.stat().st_size > MAX_IMAGE_BYTES:
             raise UsageError(f"{path} is larger than {MAX_IMAGE_BYTES // 1024 // 1024} MB.")
-        return Picture(path.name, kind, path.read_bytes())
+        data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error
+    if not data:
+        raise UsageError(f"{path} is empty (0 bytes).")
+    actual = image_type(data)
+    if not actual:
+        raise UsageError(f"{path} is not a readable image: it is damaged or of another type.")
+    return Picture(path.name, actual, data)
 
 
-def with_pictures(
-    text: str, pictures: list[Picture], stored: Sequence[str] = ()
-) -> str | list[dict[str, Any]]:
-    """The content of a message with its pictures and references to *stored* ones."""
-    if not pictures and not stored:
+def image_type(data: bytes) -> str:
+    """The type of a whole picture by its content; empty for anything else, or a part of one."""
+    tail = data[-TAIL_BYTES:]
+    if data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR" and b"IEND" in tail:
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff") and b"\xff\xd9" in tail:
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")) and b";" in tail:
+        return "image/gif"
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        is_whole = int.from_bytes(data[4:8], "little") + 8 <= len(data)
+        return "image/webp" if is_whole else ""
+    return ""
+
+
+def with_attachments(
+    text: str,
+    texts: Sequence[AttachedText],
+    pictures: Sequence[Picture],
+    stored: Sequence[str] = (),
+) -> str | list[Any]:
+    """The content of a message with attached texts, pictures and references to *stored* ones."""
+    if not texts and not pictures and not stored:
         return text
     parts = [{"type": "image_url", "image_url": {"url": item}} for item in stored]
-    return [{"type": "text", "text": text}, *(picture.part() for picture in pictures), *parts]
+    return [
+        {"type": "text", "text": text},
+        *(attached.part() for attached in texts),
+        *(picture.part() for picture in pictures),
+        *parts,
+    ]
 
 
 def text_of(content: Any) -> str:
-    """The text of a message, without its pictures."""
+    """The text of a message, without what is attached to it."""
     if not isinstance(content, list):
         return str(content or "")
-    return "\n".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+    texts = [str(part.get("text", "")) for part in content if part.get("type") == "text"]
+    return "\n".join(text for n, text in enumerate(texts) if not n or not label_of(text))
+
+
+def label_of(text: str) -> str:
+    """What an attached text is, from its first line; empty for other texts."""
+    first = text.partition("\n")[0]
+    is_attached = first.startswith(ATTACHED) and first.endswith("]")
+    return first[len(ATTACHED) : -1] if is_attached else ""
 
 
 def pictures_of(content: Any) -> list[Picture]:

@@ -7,17 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-from hermes_agent.events import Failed, TurnFinished, TurnStarted
+from hermes_agent.context.window import max_result_characters
+from hermes_agent.events import Attached, Failed, Notice, TurnFinished, TurnStarted
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.providers import selection
+from hermes_agent.tools.arguments import ToolError
 from hermes_agent.tools.todo import current_items
 from hermes_conversation import agent_factory, attachments, export
 from hermes_conversation.file_history import FileHistory
+from hermes_conversation.file_index import FileIndex
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
+from hermes_conversation.input_lines import run_shell_line
+from hermes_conversation.mentions import Mentioned, MentionReader
 from hermes_conversation.title_writer import TitleWriter
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_core.ids import new_session_id
+from hermes_core.roles import Right, may
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +39,8 @@ if TYPE_CHECKING:
     from hermes_agent.tools.todo import TodoItem
     from hermes_agent.turn import AnswerHook
     from hermes_conversation.agent_factory import AgentBundle, ConversationOptions
-    from hermes_conversation.attachments import Picture
+    from hermes_conversation.attachments import AttachedText, Picture
+    from hermes_conversation.input_lines import ShellOutput
     from hermes_state import SessionDB
     from hermes_state.sessions.records import SessionRow
 
@@ -71,6 +78,8 @@ class Conversation:
         self._title = ""  # applied when the conversation is stored
         self.pictures: list[Picture] = []  # for the next prompt
         self.titles = TitleWriter(db)
+        self.shell_outputs: list[AttachedText] = []  # for the next prompt
+        self._files: FileIndex | None = None
 
     @property
     def agent(self) -> AIAgent:
@@ -113,15 +122,66 @@ class Conversation:
         *media* are references to stored pictures. *fields* are stored with the message, e.g.
         its identity or its ID on a platform; `on_answer` is that of `AIAgent.turn`.
         """
-        content = attachments.with_pictures(text, self.pictures, media)
-        self.pictures = []
+        mentioned = self._mentioned(text)
+        texts = [*self.shell_outputs, *mentioned.texts]
+        pictures = [*self.pictures, *mentioned.pictures]
+        content = attachments.with_attachments(text, texts, pictures, media)
+        labels = (*(item.label for item in texts), *(picture.label for picture in pictures))
+        if labels:
+            yield Attached(labels)
+        yield from map(Notice, mentioned.notices)
         for event in self.agent.turn(content, **fields):
-            if self._title and isinstance(event, TurnStarted):
-                self.db.set_session_title(self.session_id, self._title)
-                self._title = ""
+            if isinstance(event, TurnStarted):
+                self._note_start()
             if isinstance(event, TurnFinished) and self._options.has_automatic_title:
                 self.titles.start(self.agent, text, event)
             yield event
+
+    def _note_start(self) -> None:
+        """The message is stored with its attachments, and a title can be set."""
+        self.pictures, self.shell_outputs = [], []
+        if self._title:
+            self.db.set_session_title(self.session_id, self._title)
+            self._title = ""
+
+    def _mentioned(self, text: str) -> Mentioned:
+        """The files that a prompt mentions, as far as the role of the conversation may read."""
+        role, cwd, is_hidden = self._options.role, self.agent.cwd, self._bundle.approvals.is_hidden
+        if "@" not in text or not may(role, Right.FILES):
+            return Mentioned()
+        is_free = may(role, Right.ALL_FILES)
+        reader = MentionReader(
+            cwd,
+            lambda path: is_hidden(path, cwd) or not (is_free or path.is_relative_to(cwd)),
+            max_result_characters(self.agent.window) * 2,
+        )
+        return reader.read(text)
+
+    @property
+    def file_index(self) -> FileIndex:
+        """The files of the working folder, for completion."""
+        if self._files is None or self._files.folder != self.agent.cwd:
+            self._files = FileIndex(self.agent.cwd)
+        return self._files
+
+    def run_shell(self, command: str) -> ShellOutput:
+        """Run a shell line of the user; the next message contains its output."""
+        output = run_shell_line(command, self.agent.cwd)
+        self.shell_outputs.append(output.attachment())
+        return output
+
+    def remember(self, text: str) -> str:
+        """Add an entry to the memory of the agent; the path of the file."""
+        memory = self.memory
+        if memory is None:
+            raise UsageError("Memory is not available in a chat that others read.")
+        if not text.strip():
+            raise UsageError("Nothing to remember. Example: #deploy with make release")
+        try:
+            memory.add("memory", text.strip())
+        except ToolError as error:
+            raise UsageError(str(error)) from error
+        return str(memory.path("memory"))
 
     def continue_turn(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
         """Continue an interrupted turn without a new prompt."""

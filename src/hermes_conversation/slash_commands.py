@@ -7,6 +7,8 @@ actions for the front end.
 from __future__ import annotations
 
 import difflib
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_agent.permissions.grants import check_rule
@@ -15,9 +17,12 @@ from hermes_agent.toolbox import STANDARD_ORIGIN
 from hermes_agent.tools.todo import format_items
 from hermes_conversation import file_commands, scheduled_jobs
 from hermes_conversation.agent_factory import job_requester
+from hermes_conversation.context_report import context_report
+from hermes_conversation.copied_text import text_to_copy
 from hermes_conversation.model_list import list_models
 from hermes_conversation.plugin_commands import provided_commands
 from hermes_core import human_format, roles
+from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import UsageError
@@ -39,6 +44,12 @@ MODE_HELP: Final = {
     "full": "no limits except for commands that are never allowed",
 }
 BRANCHED: Final = "Switched to a new branch: {}"
+INIT_PROMPT: Final = (
+    "Look at this folder and write a file AGENTS.md for agents that work here: what the project "
+    "is; the exact commands to set it up, build, test and run it; how the code is organized; rules "
+    "that are not obvious from the code. Check commands before you write them down. Stay below 100 "
+    "lines. If AGENTS.md exists, improve it and keep what is right."
+)
 APPROVALS: Final = ("once", "session", "always")
 
 
@@ -47,7 +58,8 @@ class CommandOutcome(NamedTuple):
 
     `say` sends a prompt, `fill` sets the input line, `leave` exits, after `is_handed_off` a
     terminal continues with a new conversation. For a running turn: `stop` interrupts it, `steer`
-    and `queue` send input during and after it, `answer` answers its question.
+    and `queue` send input during and after it, `answer` answers its question. `copy` is for the
+    clipboard of the terminal.
     """
 
     text: str = ""
@@ -59,6 +71,7 @@ class CommandOutcome(NamedTuple):
     steer: str = ""
     queue: str = ""
     answer: str = ""
+    copy: str = ""
 
 
 class SlashCommand(NamedTuple):
@@ -70,7 +83,16 @@ class SlashCommand(NamedTuple):
     hint: str = ""
     aliases: tuple[str, ...] = ()
     while_busy: bool = False  # whether it is allowed while a turn runs
+    needs_screen: bool = False  # only the terminal UI has it
     provided: ProvidedCommand | None = None  # the command of a plugin
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that the hint offers as the first argument: `[plan|full]` names two."""
+        if "|" not in self.hint:
+            return ()
+        words = [part.split(" ")[0] for part in re.split(r"[\[\]|]+", self.hint) if part]
+        return tuple(word for word in words if word.islower())
 
 
 def _new(conversation: Conversation, _words: str) -> CommandOutcome:
@@ -284,6 +306,29 @@ def _save(conversation: Conversation, words: str) -> CommandOutcome:
     return CommandOutcome(f"Saved to {conversation.save(words)}")
 
 
+def _copy(conversation: Conversation, words: str) -> CommandOutcome:
+    text = text_to_copy(conversation, words)
+    count = human_format.plural(len(text), "character")
+    return CommandOutcome(f"Copied {count}.", copy=text)
+
+
+def _context(conversation: Conversation, _words: str) -> CommandOutcome:
+    return CommandOutcome(context_report(conversation.agent))
+
+
+def _init(_conversation: Conversation, words: str) -> CommandOutcome:
+    return CommandOutcome(say=f"{INIT_PROMPT} {words}".strip())
+
+
+def _image(conversation: Conversation, words: str) -> CommandOutcome:
+    picture = conversation.attach(Path(_required(words, "/image FILE")).expanduser())
+    return CommandOutcome(f"Attached to the next message: {picture.label}")
+
+
+def _needs_screen(_conversation: Conversation, _words: str) -> CommandOutcome:
+    raise UsageError(with_command_name("This command needs the terminal UI: run `hermes -c`."))
+
+
 def _approve(_conversation: Conversation, words: str) -> CommandOutcome:
     choice, _, rule = words.partition(" ")
     choice = choice.lower() or "once"
@@ -389,8 +434,17 @@ COMMANDS: Final = (
     SlashCommand("steer", "send a message to the running turn", _steer, "TEXT", while_busy=True),
     SlashCommand("remind", "set a reminder, list or remove reminders", _remind,
                  "WHEN TEXT|list|remove NUMBER", while_busy=True),
-    SlashCommand("save", "save the conversation to a file", _save, "[FILE.md or .html]",
+    SlashCommand("export", "save the conversation to a file", _save, "[FILE.md or .html]",
+                 ("save",), while_busy=True),
+    SlashCommand("copy", "copy the last answer, or a code block of it", _copy, "[number]",
                  while_busy=True),
+    SlashCommand("context", "show what fills the context window", _context, while_busy=True),
+    SlashCommand("init", "have the agent write AGENTS.md for this folder", _init, "[wishes]"),
+    SlashCommand("image", "attach an image to the next message", _image, "FILE", while_busy=True),
+    SlashCommand("rewind", "rewind to an earlier message (F3, terminal UI)", _needs_screen,
+                 needs_screen=True),
+    SlashCommand("tree", "show this conversation and its branches (F4, terminal UI)",
+                 _needs_screen, needs_screen=True),
     SlashCommand("help", "list commands", _help, while_busy=True),
     SlashCommand("quit", "exit; the conversation is saved", _quit, aliases=("exit", "q"),
                  while_busy=True),

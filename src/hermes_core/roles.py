@@ -73,7 +73,7 @@ COMMAND_RIGHTS: Final[dict[str, Right]] = {
         (
             "new", "reset", "title", "undo", "redo", "retry", "branch", "fork", "compress", "usage",
             "status", "tools", "deny", "stop", "queue", "steer", "help", "start", "whoami",
-            "answer", "todo",
+            "answer", "todo", "context",
         ),
         Right.CONVERSE,
     ),
@@ -83,7 +83,12 @@ COMMAND_RIGHTS: Final[dict[str, Right]] = {
     "remind": Right.SCHEDULE,
     "skills": Right.EXTENSIONS,
     "approve": Right.APPROVE,
-    **dict.fromkeys(("save", "quit", "exit", "q"), Right.ALL_FILES),
+    **dict.fromkeys(
+        (
+            "save", "export", "copy", "init", "image", "rewind", "tree", "quit", "exit", "q",
+        ),
+        Right.ALL_FILES,
+    ),
     **dict.fromkeys(("model", "handoff", "restart", "permissions"), Right.ADMINISTER),
 }  # fmt: skip
 UNLISTED_TOOL_RIGHT: Final = Right.EXTENSIONS

@@ -12,18 +12,23 @@ from textual.binding import Binding
 from textual.message import Message
 
 from hermes_agent.local import built_in
+from hermes_conversation.input_lines import memory_note, shell_command
+from hermes_core import clipboard
 from hermes_core.command_name import with_command_name
 from hermes_core.errors import UsageError
-from hermes_core.json_values import list_in
+from hermes_tui.attention import DEFAULT_SETTINGS, Attention
 from hermes_tui.commands import TuiCommands
+from hermes_tui.completer import Completer
+from hermes_tui.completion_menu import CompletionMenu
 from hermes_tui.dialogs import KeysDialog
 from hermes_tui.event_queue import MERGE_SECONDS, EventQueue, is_merged
 from hermes_tui.event_view import EventView
 from hermes_tui.external_editor import edit_text
 from hermes_tui.messages import NoticeLine
-from hermes_tui.prompt import Hints, Prompt
+from hermes_tui.no_color import remove_colors
+from hermes_tui.prompt import Prompt
 from hermes_tui.status import StatusBar
-from hermes_tui.submission import UNREACHABLE, Submission
+from hermes_tui.submission import Submission
 from hermes_tui.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.widgets import TextArea
 
+    from hermes_tui.attention import NotificationSettings
     from hermes_tui.conversation import ConversationClient
     from hermes_tui.input_history import InputHistory
     from tui_gateway.protocol import ClientEvent
@@ -62,6 +68,7 @@ class HermesApp(App[None]):
         Binding("ctrl+g", "edit", priority=True),
         Binding("ctrl+r", "pick", priority=True),
         Binding("shift+tab", "switch_permissions", priority=True),
+        Binding("ctrl+z", "suspend_process", priority=True),
         Binding("f1", "keys", priority=True),
         Binding("f3", "rewind", priority=True),
         Binding("f4", "family", priority=True),
@@ -77,6 +84,7 @@ class HermesApp(App[None]):
         *,
         theme: str = "dark",
         busy_input: str = "steer",
+        notification: NotificationSettings = DEFAULT_SETTINGS,
         history: InputHistory | None = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
@@ -90,14 +98,19 @@ class HermesApp(App[None]):
         self.event_view = EventView(self)
         self._is_busy = False
         self._stopped_at = 0.0
-        self._completed_input = ""  # the input after the last completion
+        self._attention = Attention(self, notification)
         self.theme = THEMES.get(theme, DARK)
+        if self.no_color:
+            remove_colors(self)
 
     def compose(self) -> ComposeResult:
-        """Transcript, hints, input and status bar."""
+        """Transcript, menu of completions, input and status bar."""
+        menu = CompletionMenu()
+        prompt = Prompt(menu, self._history)
+        prompt.completer = Completer(prompt, menu, self.conversation, self._commands.available)
         yield Transcript()
-        yield Hints()
-        yield Prompt(self._history)
+        yield menu
+        yield prompt
         yield StatusBar()
 
     async def on_mount(self) -> None:
@@ -105,7 +118,6 @@ class HermesApp(App[None]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._end, number)
-        self.prompt.names = [command.name for command in self._commands.available()]
         await self.show_all()
         if not self.conversation.exists and not self.conversation.is_running:
             model = self.conversation.info.model
@@ -151,6 +163,8 @@ class HermesApp(App[None]):
 
     def show_busy(self) -> None:
         """Show that a turn or command is running."""
+        if not self._is_busy:
+            self._attention.note_start()
         self._is_busy = True
         self.status.start()
 
@@ -158,6 +172,22 @@ class HermesApp(App[None]):
         """Show that nothing is running."""
         self._is_busy = False
         self.status.stop()
+
+    def on_app_focus(self) -> None:
+        """The terminal window has got the focus."""
+        self._attention.has_focus = True
+
+    def on_app_blur(self) -> None:
+        """The terminal window has lost the focus."""
+        self._attention.has_focus = False
+
+    def announce_end(self) -> None:
+        """Tell a user who looks elsewhere that a long turn has ended."""
+        self._attention.announce("The turn has ended.")
+
+    def announce_question(self) -> None:
+        """Tell the user that a question waits."""
+        self._attention.announce("A question is waiting.", is_urgent=True)
 
     # Events
 
@@ -182,50 +212,47 @@ class HermesApp(App[None]):
 
     async def note(self, text: str, *, is_error: bool = False) -> None:
         """Add a notice to the transcript; commands are shown as the user types them."""
-        await self.transcript.add(NoticeLine(with_command_name(text), is_error=is_error))
+        notice = NoticeLine(with_command_name(text), is_error=is_error)
+        await self.transcript.add_notice(notice)
 
     # Input
 
     async def on_prompt_sent(self, event: Prompt.Sent) -> None:
         """Run a command, send a message, or pass input to the running turn."""
-        self._main_screen.query_one(Hints).show_completions([])
         if self._commands.is_quit(event.text):
             self.action_leave()
         elif not await self.event_view.reconnect_if_lost():
             self.prompt.prepend(event.text)
         elif event.text.startswith("/"):
             await self._commands.run(event.text)
+        elif command := shell_command(event.text):
+            await self._commands.run_shell(command)
+        elif note := memory_note(event.text):
+            await self._commands.remember(note)
         elif self._is_busy:
             await self.submission.send_while_busy(event.text, self._busy_input)
         else:
             await self.submission.send(event.text)
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Show the commands that match the input."""
-        if event.text_area.text == self._completed_input:
-            return  # completed by Tab; its alternatives are shown
-        names = set(self.prompt.matching()) if event.text_area is self.prompt else set()
-        commands = [command for command in self._commands.available() if command.name in names]
-        self._main_screen.query_one(Hints).show_commands(commands)
-
-    async def on_prompt_tabbed(self, event: Prompt.Tabbed) -> None:
-        """Complete a path."""
-        word, folder = event.word, self.conversation.info.cwd
-        try:
-            response = await asyncio.to_thread(
-                self.conversation.call, "complete.path", word=word, cwd=folder
-            )
-        except UNREACHABLE as error:
-            self.notify(str(error), severity="error", markup=False)
-            return
-        items = [str(item) for item in list_in(response, "items")]
-        self.prompt.complete_word(event.word, items)
-        self._completed_input = self.prompt.text
-        self._main_screen.query_one(Hints).show_completions(items if len(items) > 1 else [])
+        """Show what may follow in the input."""
+        if event.text_area is self.prompt and self.prompt.completer is not None:
+            self.prompt.completer.update()
 
     async def on_prompt_dropped(self, event: Prompt.Dropped) -> None:
         """Attach an image to the next message."""
         await self._commands.attach(str(event.path))
+
+    async def on_prompt_image_pasted(self, event: Prompt.ImagePasted) -> None:
+        """Attach a picture of the clipboard to the next message."""
+        await self._commands.attach_pasted(event.data)
+
+    def copy(self, text: str) -> None:
+        """Give a text to the clipboards of the terminal and of the desktop."""
+        driver, sequence = self._driver, clipboard.terminal_sequence(text)
+        if driver is not None and sequence:
+            driver.write(sequence)
+        self.run_worker(lambda: clipboard.copy_by_program(text), thread=True)
 
     # Keys
 
@@ -236,7 +263,13 @@ class HermesApp(App[None]):
         return super().check_action(action, parameters)
 
     def action_interrupt(self) -> None:
-        """Interrupt the turn, or clear the input; twice in a short time quits."""
+        """Copy what is selected, interrupt the turn, or clear the input; twice quits."""
+        selected = self.screen.get_selected_text()
+        if selected:
+            self.copy(selected)
+            self.screen.clear_selection()
+            self.notify("Copied.", timeout=REPEAT_SECONDS)
+            return
         now = time.monotonic()
         is_second, self._stopped_at = now - self._stopped_at < REPEAT_SECONDS, now
         prompt = self.prompt

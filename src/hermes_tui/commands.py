@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import tempfile
+import time
 from typing import TYPE_CHECKING, Final
 
-from hermes_core.json_values import number_in, objects_in
+from hermes_core.json_values import number_in, objects_in, text_in
 from hermes_tui.file_commands import TuiFileCommands
+from hermes_tui.messages import ToolRow
 from hermes_tui.model_picker import ModelPicker
 from hermes_tui.rewind import BranchTree, RewindDialog
 from hermes_tui.session_picker import SessionPicker
@@ -27,11 +31,6 @@ if TYPE_CHECKING:
 
 CONVERSATION: Final = "conversation"  # /undo without files
 TURN_RUNNING: Final = "A turn is running; wait for it, or stop it with Ctrl+C."
-TUI_COMMANDS: Final = (
-    CommandSummary("/rewind", "", "rewind to an earlier message (F3)"),
-    CommandSummary("/tree", "", "show this conversation and its branches (F4)"),
-    CommandSummary("/image", "FILE", "attach an image to the next message"),
-)
 QUIT_COMMANDS: Final = frozenset({"/quit", "/exit", "/q"})
 
 
@@ -43,8 +42,8 @@ class TuiCommands:
         self._files = TuiFileCommands(app, self.call)
 
     def available(self) -> list[CommandSummary]:
-        """All commands."""
-        return [*self._app.conversation.commands, *TUI_COMMANDS]
+        """All commands, as /help lists them."""
+        return self._app.conversation.commands
 
     def is_quit(self, line: str) -> bool:
         """Whether a line is a quit command."""
@@ -101,6 +100,8 @@ class TuiCommands:
             app.prompt.suggest(result.message)
         elif result.type == "send":
             await app.submission.send(result.message)
+        elif result.type == "copy":
+            self._app.copy(result.message)
         elif result.type == "leave":
             app.action_leave()
 
@@ -119,6 +120,34 @@ class TuiCommands:
         result = await self.call("image.attach", path=path)
         if result is not None:
             self._app.status.attach(number_in(result, "count"))
+
+    async def attach_pasted(self, data: bytes) -> None:
+        """Attach a picture of the clipboard; the server reads it from a file."""
+        with tempfile.NamedTemporaryFile(prefix="pasted-", suffix=".png") as file:
+            file.write(data)
+            file.flush()
+            await self.attach(file.name)
+
+    async def run_shell(self, command: str) -> None:
+        """Run a shell line of the user and show its output."""
+        row = ToolRow(f"! {command}")
+        await self._app.transcript.add(row)
+        self._app.run_worker(self._finish_shell(row, command))
+
+    async def _finish_shell(self, row: ToolRow, command: str) -> None:
+        started_at = time.monotonic()
+        result = await self.call("shell.exec", command=command)
+        if result is None:
+            await row.remove()
+            return
+        shown = {"output": text_in(result, "stdout"), "exit_code": number_in(result, "code")}
+        row.finish(json.dumps(shown), time.monotonic() - started_at)
+
+    async def remember(self, text: str) -> None:
+        """Add an entry to the memory of the agent."""
+        result = await self.call("memory.add", text=text)
+        if result is not None:
+            await self._app.note(f"Remembered in {text_in(result, 'path')}")
 
     async def pick(self) -> None:
         """Choose another conversation."""

@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 
 KEYS: Final = """\
 Enter        send (steers the current turn if one is running)
-Ctrl+J       new line; also a backslash at the end of a line, and
-             Shift+Enter, if the terminal supports it
-Ctrl+G       edit in $EDITOR
-Up           previous input, when the input is empty
-Tab          complete a command or path; with an empty input,
-             move to tool calls; Enter expands one
+Ctrl+J       new line; also Alt+Enter, Shift+Enter where the terminal
+             supports it, and a backslash at the end of a line
+/ @ ! #      commands · mention a file · run a shell line · remember a line
+Tab          complete; Up and Down select in the menu, Esc closes it
+Up, Down     earlier inputs, while the input is empty
+Ctrl+V       paste from the clipboard, also images
+Ctrl+G       edit the input in $EDITOR
 Shift+Tab    switch between the modes workspace and plan
-Ctrl+R       open another conversation   F3  rewind
-Ctrl+T       dark or light colors        F4  tree of branches
-Esc          back to the input
-PgUp, PgDn   scroll the conversation
+Tab          with an empty input: move to tool calls; Enter expands one
+PgUp, PgDn   scroll the conversation      Esc  back to the input
+Ctrl+R       open another conversation    F3   rewind    F4  branches
+Ctrl+T       dark or light colors         Ctrl+Z  suspend (fg returns)
+drag         select; Ctrl+C copies. Shift+drag selects with the terminal
 Ctrl+C       interrupt the turn, or clear the input; twice: quit
 Ctrl+D       quit; a running turn continues in the background
-F1           show these keys; /help lists commands"""
+F1           show these keys; /help lists commands, /copy copies"""
 SCROLL_KEYS: Final = frozenset({"up", "down", "pageup", "pagedown", "home", "end"})
 
 

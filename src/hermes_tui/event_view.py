@@ -14,6 +14,7 @@ from tui_gateway.protocol import (
     ApprovalQuestion,
     ClarifyQuestion,
     ConnectionLost,
+    MessageAttached,
     MessageComplete,
     MessageDelta,
     MessageStart,
@@ -51,7 +52,7 @@ class EventView:
             await self._show_change(event)
 
     async def _show_output(self, event: ClientEvent) -> bool:
-        """Show text of the model or a tool; whether the event is one."""
+        """Show text of the model or a tool, or what a message has; whether the event is one."""
         transcript = self._app.transcript
         if isinstance(event, MessageDelta | ReasoningText | ToolStart):
             self._app.status.clear_note()  # a retry was successful
@@ -60,6 +61,8 @@ class EventView:
                 await transcript.stream(event.text)
             case ReasoningText():
                 await transcript.add_reasoning(event.text)
+            case MessageAttached():
+                transcript.attach(event.items)
             case ToolStart():
                 await transcript.start_tool(event.tool_id, event.context)
             case ToolText():
@@ -80,7 +83,7 @@ class EventView:
             case MessageComplete():
                 await self._end(event)
             case SteerRead():
-                self._app.transcript.mark_read()
+                await self._app.transcript.mark_read()
             case StatusUpdate():
                 await self._status(event)
             case SessionInfo():
@@ -113,7 +116,7 @@ class EventView:
         for tool in inflight.tools:
             await app.transcript.start_tool(tool.tool_id, tool.context)
         for text in inflight.waiting:
-            await app.transcript.add(UserMessage(text, is_waiting=True))
+            await app.transcript.add_waiting(UserMessage(text, is_waiting=True))
         for question in inflight.open_questions():
             await self.show(question)
 
@@ -153,6 +156,7 @@ class EventView:
         if end.unread:
             await self._app.transcript.query(".waiting").remove()
             self._app.prompt.prepend(end.unread)
+        self._app.announce_end()
         self._app.show_idle()
 
     async def _connection_lost(self) -> None:
@@ -216,7 +220,7 @@ class EventView:
             if text is not None:
                 self._answer(question, text)
 
-        self._app.bell()
+        self._app.announce_question()
         self._app.push_screen(_dialog_of(question), answered)
 
     def _answer(self, question: AgentQuestion, text: str) -> None:

@@ -12,12 +12,14 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Markdown, Static
 
-from hermes_conversation import agent_factory
+from hermes_conversation import agent_factory, attachments
+from hermes_conversation.tool_results import PREVIEW_LINES, ToolReport, report_of
+from hermes_core import human_format
 from hermes_core.json_values import object_in
 from hermes_core.terminal_text import clean, fit, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from textual import events
     from textual.timer import Timer
@@ -36,13 +38,14 @@ class TranscriptEntry(NamedTuple):
     kind: str
     text: str
     result: str = ""
+    attached: tuple[str, ...] = ()
 
 
 def entries(messages: Iterable[DisplayedMessage]) -> Iterator[TranscriptEntry]:
     """The entries of stored messages, in order."""
     calls: list[str] = []
     for message in messages:
-        role, text = message["role"], _text(message["content"])
+        role, text = message["role"], attachments.text_of(message["content"])
         if role == "tool":
             label = calls.pop(0) if calls else str(message.get("tool_name") or "tool")
             yield TranscriptEntry("tool", label, text)
@@ -53,13 +56,18 @@ def entries(messages: Iterable[DisplayedMessage]) -> Iterator[TranscriptEntry]:
             if text.strip():
                 yield TranscriptEntry("assistant", text)
         elif text.strip():
-            yield TranscriptEntry("user" if role == "user" else "notice", text)
+            kind = "user" if role == "user" else "notice"
+            yield TranscriptEntry(kind, text, attached=_attached(message["content"]))
 
 
-def _text(content: object) -> str:
-    if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return "" if content is None else str(content)
+def _attached(content: object) -> tuple[str, ...]:
+    """What is attached to a stored message."""
+    parts = (
+        [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    )
+    texts = [attachments.label_of(str(part.get("text", ""))) for part in parts[1:]]
+    sizes = [human_format.size(int(part["bytes"])) for part in parts if part.get("type") == "image"]
+    return (*filter(None, texts), *(f"picture, {size}" for size in sizes))
 
 
 def _calls(value: object) -> list[JsonObject]:
@@ -79,50 +87,14 @@ def _label(call: JsonObject) -> str:
     )
 
 
-def has_failed(result: str) -> bool:
-    """Whether a tool result reports a failure."""
-    fields = _fields(result)
-    return bool(fields.get("error")) or fields.get("exit_code") not in {None, 0}
-
-
-def diff_of(result: str) -> str:
-    """The diff in a tool result, if any."""
-    diff = _fields(result).get("diff")
-    return diff if isinstance(diff, str) else ""
-
-
-def readable(result: str) -> str:
-    """A tool result for display: its output, or its fields one per line."""
-    fields = _fields(result)
-    if not fields:
-        return result
-    for name in ("error", "output", "content"):
-        if isinstance(fields.get(name), str) and fields[name]:
-            return str(fields[name])
-    return "\n".join(f"{name}: {value}" for name, value in fields.items() if value is not None)
-
-
-def _fields(result: str) -> JsonObject:
-    try:
-        document = json.loads(result)
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
 RESULT_LINES: Final = 40
 LIVE_LINES: Final = 3
+LONG_MESSAGE_LINES: Final = 12
+SHOWN_MESSAGE_LINES: Final = 8
 DIFF_LINES: Final = 12
 DIFF_STYLES: Final = {"+": "$text-success", "-": "$text-error", "@": "$accent"}
 LABEL_COLUMNS: Final = 70
-
-
-class UserMessage(Static):
-    """A message of the user; `waiting` until the agent has read it."""
-
-    def __init__(self, text: str, *, is_waiting: bool = False) -> None:
-        super().__init__(Content(clean(text)), classes="waiting" if is_waiting else "")
-        self.text = text
+PREVIEW_COLUMNS: Final = 200
 
 
 class NoticeLine(Static):
@@ -178,11 +150,43 @@ class Expandable(Static, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Act as for Enter."""
-        event.stop()
-        self.action_open_or_close()
+        if self.can_focus:
+            event.stop()
+            self.action_open_or_close()
 
     def _draw(self) -> None:
         raise NotImplementedError
+
+
+class UserMessage(Expandable):
+    """A message of the user with what is attached; `waiting` until the agent has read it.
+
+    Of a long one the beginning is shown; Enter or a click shows all.
+    """
+
+    def __init__(
+        self, text: str, *, is_waiting: bool = False, attached: Sequence[str] = ()
+    ) -> None:
+        super().__init__()
+        self.text = text
+        self.attached = tuple(attached)
+        self.can_focus = text.count("\n") >= LONG_MESSAGE_LINES
+        self.set_class(is_waiting, "waiting")
+        self._draw()
+
+    def attach(self, items: Sequence[str]) -> None:
+        """Show what is attached."""
+        self.attached = tuple(items)
+        self._draw()
+
+    def _draw(self) -> None:
+        lines = clean(self.text).splitlines()
+        is_long = len(lines) > LONG_MESSAGE_LINES and not self._is_open
+        shown = lines[:SHOWN_MESSAGE_LINES] if is_long else lines
+        pieces: list[Piece] = ["\n".join(shown)]
+        pieces += _more_lines(len(lines) - len(shown), indent="")
+        pieces += [(f"\n+ {one_line(item)}", "dim") for item in self.attached]
+        self.update(Content.assemble(*pieces))
 
 
 class ReasoningBlock(Expandable):
@@ -208,7 +212,7 @@ class ReasoningBlock(Expandable):
 
 
 class ToolRow(Expandable):
-    """A tool call in one line, with the last output lines while it runs.
+    """A tool call: its last output while it runs, then the first lines of its result.
 
     A file change is shown as a diff; Enter or a click expands the result.
     """
@@ -217,6 +221,7 @@ class ToolRow(Expandable):
         super().__init__()
         self.label = label
         self.result = result
+        self._report = ToolReport() if result is None else report_of(result)
         self._output = ""
         self._started_at = time.monotonic()
         self._seconds: float | None = None
@@ -236,6 +241,7 @@ class ToolRow(Expandable):
     def finish(self, result: str, seconds: float) -> None:
         """Set the result."""
         self.result, self._seconds = result, seconds
+        self._report = report_of(result)
         if self._clock is not None:
             self._clock.stop()
         self._draw()
@@ -245,34 +251,38 @@ class ToolRow(Expandable):
 
     def _line(self) -> list[Piece]:
         name, _, argument = fit(one_line(self.label), LABEL_COLUMNS).partition(" ")
-        seconds = self._seconds
+        seconds, report = self._seconds, self._report
         mark = ("… ", "$warning")
         if self.result is not None:
-            mark = ("✗ ", "$error") if has_failed(self.result) else ("✓ ", "$success")
+            mark = ("✗ ", "$error") if report.is_failed else ("✓ ", "$success")
         elif (elapsed := time.monotonic() - self._started_at) >= 1:
             seconds = elapsed
-        duration = "" if seconds is None else f"  {seconds:.1f} s"
-        return [mark, (name, "bold"), f" {argument}", (duration, "dim")]
+        facts = "".join(f"  {fact}" for fact in (report.status, report.duration(seconds)) if fact)
+        return [mark, (name, "bold"), f" {argument}", (facts, "$error" if report.status else "dim")]
 
     def _below(self) -> list[Piece]:
         if self.result is None:
             limit = RESULT_LINES if self._is_open else LIVE_LINES
             return _dim(clean(self._output).splitlines()[-limit:])
-        diff = diff_of(self.result)
-        if diff:
-            return _colored(clean(diff).splitlines(), RESULT_LINES if self._is_open else DIFF_LINES)
-        if not self._is_open:
-            return []
-        lines = clean(readable(self.result)).splitlines() or ["(no output)"]
-        return _dim(lines[:RESULT_LINES]) + _more_lines(len(lines) - RESULT_LINES)
+        report = self._report
+        if report.diff:
+            limit = RESULT_LINES if self._is_open else DIFF_LINES
+            return _colored(clean(report.diff).splitlines(), limit)
+        lines = clean("\n".join(report.lines)).splitlines()
+        if self._is_open:
+            lines = lines or ["(no output)"]
+            return _dim(lines[:RESULT_LINES]) + _more_lines(len(lines) - RESULT_LINES)
+        shown = [fit(line, PREVIEW_COLUMNS) for line in lines[:PREVIEW_LINES]]
+        return _dim(shown) + _more_lines(len(lines) - PREVIEW_LINES)
 
 
 def _dim(lines: list[str]) -> list[Piece]:
     return [("".join(f"\n  {line}" for line in lines), "dim")]
 
 
-def _more_lines(count: int) -> list[Piece]:
-    return [(f"\n  … {count} more lines", "dim")] if count > 0 else []
+def _more_lines(count: int, indent: str = "  ") -> list[Piece]:
+    noun = "line" if count == 1 else "lines"
+    return [(f"\n{indent}… {count:,} more {noun}", "dim")] if count > 0 else []
 
 
 def _colored(lines: list[str], limit: int) -> list[Piece]:
@@ -307,7 +317,7 @@ class CollapsedMessages(Static, can_focus=True):
 def widget_of(entry: TranscriptEntry) -> Widget:
     """The widget for an entry."""
     if entry.kind == "user":
-        return UserMessage(entry.text)
+        return UserMessage(entry.text, attached=entry.attached)
     if entry.kind == "assistant":
         return AgentMessage(entry.text)
     if entry.kind == "thought":
@@ -318,7 +328,7 @@ def widget_of(entry: TranscriptEntry) -> Widget:
 def entry_of(widget: Widget) -> TranscriptEntry:
     """The entry of a widget."""
     if isinstance(widget, UserMessage):
-        return TranscriptEntry("user", widget.text)
+        return TranscriptEntry("user", widget.text, attached=widget.attached)
     if isinstance(widget, AgentMessage):
         return TranscriptEntry("assistant", widget.source)
     if isinstance(widget, ReasoningBlock):

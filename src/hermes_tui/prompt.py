@@ -2,63 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlparse
 
-from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static, TextArea
+from textual.widgets import TextArea
 
-from hermes_core.terminal_text import clean
+from hermes_core import clipboard
 from hermes_tui.input_history import InputHistory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from textual import events
 
-    from tui_gateway.protocol import CommandSummary
-
-MAX_HINT_LINES: Final = 8
-
-
-class Hints(Static):
-    """Completions above the input."""
-
-    def __init__(self) -> None:
-        super().__init__(id="hints")
-        self.display = False
-        self._text = ""
-
-    def show_commands(self, commands: Sequence[CommandSummary]) -> None:
-        """Show matching commands with their help."""
-        width = max((len(_usage(command)) for command in commands), default=0)
-        self._show([f"{_usage(command):{width}}  {command.help}" for command in commands])
-
-    def show_completions(self, completions: Sequence[str]) -> None:
-        """Show possible completions."""
-        self._show(list(completions))
-
-    def _show(self, lines: list[str]) -> None:
-        more = [f"… {len(lines) - MAX_HINT_LINES} more"] if len(lines) > MAX_HINT_LINES else []
-        text = clean("\n".join([*lines[:MAX_HINT_LINES], *more]))
-        if text != self._text:  # an update lays out the whole screen
-            self._text = text
-            self.update(Content(text))
-            self.display = bool(lines)
-
-
-def _usage(command: CommandSummary) -> str:
-    return f"{command.name} {command.hint}".rstrip()
-
+    from hermes_tui.completer import Completer
+    from hermes_tui.completion_menu import CompletionMenu
 
 MAX_INLINE_LINES: Final = 8
 MAX_INLINE_CHARACTERS: Final = 1500
 IMAGE_SUFFIXES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
-PASTE_PLACEHOLDER: Final = re.compile(r"\[pasted #(\d+): [\d,]+ (?:lines|characters)\]")
+PASTE_PLACEHOLDER: Final = re.compile(r"\[pasted text #(\d+), [\d,]+ (?:lines|characters)\]")
 
 
 class PasteBuffer:
@@ -69,12 +35,12 @@ class PasteBuffer:
 
     def collapse(self, text: str) -> str:
         """The text to insert for a paste: the paste itself, or a placeholder if it is long."""
-        lines = text.count("\n") + 1
+        lines = len(text.splitlines())
         if lines <= MAX_INLINE_LINES and len(text) <= MAX_INLINE_CHARACTERS:
             return text
         self._texts.append(text)
         size = f"{lines:,} lines" if lines > MAX_INLINE_LINES else f"{len(text):,} characters"
-        return f"[pasted #{len(self._texts)}: {size}]"
+        return f"[pasted text #{len(self._texts)}, {size}]"
 
     def expand(self, text: str) -> str:
         """Replace the placeholders by their texts."""
@@ -84,6 +50,11 @@ class PasteBuffer:
             return self._texts[number - 1] if 0 < number <= len(self._texts) else match[0]
 
         return PASTE_PLACEHOLDER.sub(original, text)
+
+    def placeholder_before(self, text: str) -> str:
+        """The placeholder at the end of a line; empty if there is none."""
+        found = [match for match in PASTE_PLACEHOLDER.finditer(text) if match.end() == len(text)]
+        return found[0][0] if found else ""
 
 
 def image_path(text: str) -> Path | None:
@@ -132,24 +103,25 @@ class Prompt(TextArea):
             super().__init__()
             self.path = path
 
-    class Tabbed(Message):
-        """Tab was pressed after the possible beginning of a path."""
+    class ImagePasted(Message):
+        """A picture was pasted from the clipboard."""
 
-        def __init__(self, word: str) -> None:
+        def __init__(self, data: bytes) -> None:
             super().__init__()
-            self.word = word
+            self.data = data
 
-    def __init__(self, history: InputHistory | None = None) -> None:
+    def __init__(self, menu: CompletionMenu, history: InputHistory | None = None) -> None:
         super().__init__(
             id="prompt",
             compact=True,
             highlight_cursor_line=False,
-            placeholder="Ask anything; / for commands, F1 for keys",
+            placeholder="Ask anything; / commands, @ files, ! shell, # memory, F1 keys",
         )
         self._history = history or InputHistory()
         self._pastes = PasteBuffer()
-        self.names: Sequence[str] = ()  # of the commands
         self._suggestion = ""  # an earlier prompt that was put here
+        self._menu = menu
+        self.completer: Completer | None = None
 
     def on_key(self, event: events.Key) -> None:
         """Handle the keys that differ from a plain text area."""
@@ -161,6 +133,8 @@ class Prompt(TextArea):
         event.prevent_default()
 
     def _handle_key(self, key: str) -> bool:
+        if self._menu.is_open and self.completer is not None and self._handle_menu_key(key):
+            return True
         if key == "enter":
             self._enter()
         elif key in NEW_LINE:
@@ -171,6 +145,33 @@ class Prompt(TextArea):
             self._recall(-1)
         elif key == "tab":
             return self._tab()
+        elif key == "backspace":
+            return self._remove_placeholder()
+        else:
+            return False
+        return True
+
+    def _remove_placeholder(self) -> bool:
+        """Remove the placeholder of a paste as a whole; whether there was one."""
+        placeholder = self._pastes.placeholder_before(self.text_before_cursor)
+        if not placeholder or self.selection.start != self.selection.end:
+            return False
+        row, column = self.cursor_location
+        self.delete((row, column - len(placeholder)), (row, column))
+        return True
+
+    def _handle_menu_key(self, key: str) -> bool:
+        if self.completer is None:
+            return False
+        if key in {"up", "down"}:
+            self._menu.move(-1 if key == "up" else 1)
+        elif key == "escape":
+            self.completer.dismiss()
+        elif key == "tab":
+            self.completer.accept()
+        elif key == "enter":
+            if self.completer.accept():
+                self._enter()
         else:
             return False
         return True
@@ -221,7 +222,10 @@ class Prompt(TextArea):
     def _recall(self, steps: int) -> None:
         if not self.text:
             self._history.reset()
-        self.fill(self._history.move(steps))
+        text = self._history.move(steps)
+        if self.completer is not None:
+            self.completer.ignore(text)
+        self.fill(text)
 
     # Pastes
 
@@ -229,30 +233,35 @@ class Prompt(TextArea):
         """Attach a pasted image, collapse a long text, insert anything else."""
         event.stop()
         event.prevent_default()
-        path = image_path(event.text)
+        self._paste(event.text)
+
+    def _paste(self, text: str) -> None:
+        path = image_path(text)
         if path is not None:
             self.post_message(self.Dropped(path))
+        elif text:
+            self.insert(self._pastes.collapse(text.replace("\r\n", "\n").replace("\r", "\n")))
+
+    def action_paste(self) -> None:
+        """Paste the picture or the text of the clipboard (Ctrl+V)."""
+        self.run_worker(self._paste_clipboard(), group="clipboard", exclusive=True)
+
+    async def _paste_clipboard(self) -> None:
+        data = await asyncio.to_thread(clipboard.paste_image)
+        if data:
+            self.post_message(self.ImagePasted(data))
         else:
-            self.insert(self._pastes.collapse(event.text.replace("\r\n", "\n").replace("\r", "\n")))
+            self._paste(await asyncio.to_thread(clipboard.paste_text) or self.app.clipboard)
 
     # Completion
 
-    def matching(self) -> list[str]:
-        """The commands that begin with the input."""
-        if not self.text.startswith("/") or any(character.isspace() for character in self.text):
-            return []
-        return [name for name in self.names if name.startswith(self.text)]
-
     def _tab(self) -> bool:
-        matches = self.matching()
-        if matches:
-            self.fill(f"{matches[0]} " if len(matches) == 1 else _common_prefix(matches))
-            return True
-        before = self.text_before_cursor
-        word = PATH_WORD.search(before)
-        if word is None or not word[1]:
-            return bool(self.text)  # no completion; keep the focus while there is text
-        self.post_message(self.Tabbed(word[1]))
+        word = PATH_WORD.search(self.text_before_cursor)
+        is_path = word is not None and word[1] and not word[0].startswith("@")
+        if word is None or not is_path or self.completer is None:
+            # The menu of a mention opens by itself; keep the focus while there is text.
+            return bool(self.text)
+        self.completer.complete_path(word[1])
         return True
 
     @property

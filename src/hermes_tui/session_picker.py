@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 MAX_ROWS: Final = 100
 TYPING_PAUSE_SECONDS: Final = 0.15
 REPEAT_SECONDS: Final = 3.0
-NAME_COLUMNS: Final = 52
+WHEN_COLUMNS: Final = 13
+COUNT_COLUMNS: Final = 13
+MIN_NAME_COLUMNS: Final = 12
+CELL_PADDING: Final = 2  # of an option, and a scroll bar
 KEYS: Final = "Enter open · F2 this folder/all · Del Del trash · Esc close"
 
 
@@ -74,6 +77,13 @@ class SessionPicker(ModalScreen[str]):
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(TYPING_PAUSE_SECONDS, self._load)
+
+    def on_resize(self) -> None:
+        """Fit the rows to the width."""
+        if self._rows:
+            highlighted = self.query_one(OptionList).highlighted
+            self._show(self._rows)
+            self.query_one(OptionList).highlighted = highlighted
 
     def action_switch_folder(self) -> None:
         """Switch between this folder and all folders."""
@@ -159,7 +169,8 @@ class SessionPicker(ModalScreen[str]):
         self._rows = rows
         options = self.query_one(OptionList)
         options.clear_options()
-        options.add_options([Option(_line(row)) for row in rows])
+        columns = options.content_size.width - CELL_PADDING
+        options.add_options([Option(_line(row, columns)) for row in rows])
         options.highlighted = 0 if rows else None
         scope = "of this folder" if self._is_this_folder else "of all folders"
         number = f"the latest {MAX_ROWS}" if len(rows) == MAX_ROWS else str(len(rows))
@@ -170,10 +181,12 @@ def _name(row: ConversationSummary) -> str:
     return one_line(row.title or row.preview or row.id)
 
 
-def _line(row: ConversationSummary) -> Content:
-    name = _name(row)
+def _line(row: ConversationSummary, columns: int) -> Content:
+    """A conversation in one line of *columns* cells."""
     when = human_format.ago(row.last_active or row.started_at, time.time())
     count = human_format.plural(row.message_count, "message")
-    return Content.assemble(
-        pad(fit(name, NAME_COLUMNS), NAME_COLUMNS), (f"  {when:>12}  {count}", "dim")
+    facts = (
+        f"{fit(when, WHEN_COLUMNS):>{WHEN_COLUMNS}}  {fit(count, COUNT_COLUMNS):>{COUNT_COLUMNS}}"
     )
+    name_columns = max(MIN_NAME_COLUMNS, columns - len(facts) - 2)
+    return Content.assemble(pad(fit(_name(row), name_columns), name_columns), (f"  {facts}", "dim"))

@@ -38,7 +38,7 @@ class Submission:
     async def send_while_busy(self, text: str, mode: str) -> None:
         """Send input during a turn: *mode* is `steer`, `queue` or `interrupt`."""
         message = UserMessage(text, is_waiting=True)
-        await self._app.transcript.add(message)
+        await self._app.transcript.add_waiting(message)
         self.call_in_background(f"session.{mode}", self._return_to_input(message), text=text)
 
     def stop(self) -> None:

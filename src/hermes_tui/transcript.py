@@ -73,15 +73,28 @@ class Transcript(VerticalScroll, can_focus=False):
         await self.mount_all([*self._placeholder(), *map(widget_of, shown)], before=0)
 
     async def add(self, widget: Widget) -> None:
-        """Append a widget."""
+        """Append a widget, before messages that wait to be read."""
         await self.finish_answer()
-        await self.mount(widget)
+        await self._append(widget)
+
+    async def add_notice(self, notice: NoticeLine) -> None:
+        """Append a notice; an answer that is being written continues above it."""
+        await self._append(notice)
+
+    async def add_waiting(self, message: UserMessage) -> None:
+        """Append a message that the agent reads later; what it writes until then is above it."""
+        await self.mount(message)
+
+    async def _append(self, widget: Widget) -> None:
+        waiting = self.query(UserMessage).filter(".waiting")
+        await self.mount(widget, before=waiting.first() if waiting else None)
 
     async def add_reasoning(self, text: str) -> None:
         """Append reasoning."""
         if self._reasoning is None:
-            await self.add(ReasoningBlock(text))
-            self._reasoning = self.query(ReasoningBlock).last()
+            block = ReasoningBlock(text)
+            await self.add(block)
+            self._reasoning = block
         else:
             self._reasoning.append_delta(text)
 
@@ -92,7 +105,7 @@ class Transcript(VerticalScroll, can_focus=False):
         self._reasoning = None
         if self._answer is None:
             answer = AgentMessage()
-            await self.mount(answer)
+            await self._append(answer)
             self._answer = answer
         await self._answer.append_delta(text)
 
@@ -128,6 +141,13 @@ class Transcript(VerticalScroll, can_focus=False):
         trailing = itertools.takewhile(lambda widget: isinstance(widget, NoticeLine), shown)
         return [widget for widget in trailing if isinstance(widget, NoticeLine)][::-1]
 
-    def mark_read(self) -> None:
-        """Mark waiting messages as read."""
+    async def mark_read(self) -> None:
+        """Mark waiting messages as read; what follows is below them."""
+        await self.finish_answer()
         self.query(UserMessage).remove_class("waiting")
+
+    def attach(self, items: Sequence[str]) -> None:
+        """Show what is attached to the last message that the agent has got."""
+        sent = self.query(UserMessage).exclude(".waiting")
+        if sent:
+            sent.last().attach(items)

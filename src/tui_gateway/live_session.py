@@ -22,6 +22,7 @@ from hermes_core.command_name import with_command_name
 from hermes_core.isolate import Step, attempt
 from tui_gateway.frames import BUSY, RpcError
 from tui_gateway.protocol import (
+    MessageAttached,
     MessageComplete,
     MessageDelta,
     MessageStart,
@@ -63,6 +64,12 @@ def client_event(event: events.Event) -> ClientEvent | None:
         return ReasoningText(event.text)
     if isinstance(event, events.ToolStarted | events.ToolOutput | events.ToolFinished):
         return _tool_event(event)
+    if isinstance(event, events.Attached):
+        return MessageAttached(list(event.items))
+    return _status_event(event)
+
+
+def _status_event(event: events.Event) -> ClientEvent | None:
     if isinstance(event, events.Retrying):
         text = with_command_name(event.description)
         return StatusUpdate("retrying", text, round(event.seconds, 1))

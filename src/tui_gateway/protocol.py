@@ -131,6 +131,15 @@ class MessageStart:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageAttached:
+    """What is attached to the message that has just started a turn."""
+
+    kind: ClassVar[str] = "message.attached"
+
+    items: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class MessageDelta:
     """More of the answer."""
 
@@ -301,6 +310,7 @@ class ConnectionLost:
 AgentQuestion = ApprovalQuestion | ClarifyQuestion | SecretQuestion
 ClientEvent = (
     MessageStart
+    | MessageAttached
     | MessageDelta
     | ReasoningText
     | MessageComplete
@@ -325,6 +335,7 @@ EVENT_TYPES: Final[dict[str, type[ClientEvent]]] = {
         SessionChanged,
         SessionInfo,
         MessageStart,
+        MessageAttached,
         MessageDelta,
         ReasoningText,
         MessageComplete,
@@ -457,11 +468,12 @@ class CommandSummary:
     help: str
     aliases: list[str] = field(default_factory=list)
     while_busy: bool = False
+    choices: list[str] = field(default_factory=list)  # of the first argument, where known
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The result of a slash command; `type` is exec, send, prefill or leave."""
+    """The result of a slash command; `type` is exec, send, prefill, copy or leave."""
 
     type: str
     output: str

@@ -36,7 +36,9 @@ RESET_REPLY: Final = (
     "New session started. The previous conversation is saved: /resume continues it, and I can "
     "search it."
 )
-TERMINAL_COMMANDS: Final = frozenset({"save", "quit", "exit", "q"})  # not available in a chat
+TERMINAL_COMMANDS: Final = frozenset(  # not available in a chat
+    {"save", "export", "copy", "init", "image", "rewind", "tree", "quit", "exit", "q"}
+)
 # Running one of these twice has a different result than running it once.
 ONCE_ONLY_COMMANDS: Final = frozenset({"undo", "redo", "retry", "compress"})
 # Commands that run a turn or a request to the model.

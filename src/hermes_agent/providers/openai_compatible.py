@@ -224,6 +224,7 @@ def _wire_message(message: Message, *, returns_reasoning: bool) -> Message:
     calls = message.get("tool_calls")
     if calls and not all(_has_valid_arguments(call) for call in calls):
         sent["tool_calls"] = [_with_valid_arguments(call) for call in calls]
+    sent["content"] = _as_text_if_possible(sent["content"])
     reasoning = message.get("reasoning_content")
     if returns_reasoning and reasoning is not None and "tool_calls" in sent:
         sent["reasoning_content"] = reasoning
@@ -244,6 +245,15 @@ def _with_valid_arguments(call: ToolCallDict) -> ToolCallDict:
         return call
     name = call.get("function", {}).get("name", "")
     return {**call, "function": {"name": name, "arguments": "{}"}}
+
+
+def _as_text_if_possible(content: object) -> object:
+    """Parts that are all text as one text: small servers accept no other content."""
+    if not isinstance(content, list) or not content:
+        return content
+    texts = [part.get("text") for part in content if isinstance(part, dict)]
+    is_text = len(texts) == len(content) and all(isinstance(text, str) for text in texts)
+    return "\n\n".join(map(str, texts)) if is_text else content
 
 
 class EncodedMessages:

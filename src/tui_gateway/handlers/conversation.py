@@ -291,6 +291,7 @@ def _command_summary(command: slash_commands.SlashCommand) -> CommandSummary:
         help=command.help,
         aliases=[f"/{alias}" for alias in command.aliases],
         while_busy=command.while_busy,
+        choices=list(command.choices),
     )
 
 
@@ -334,6 +335,8 @@ def _effect(outcome: slash_commands.CommandOutcome) -> tuple[str, str]:
         return "send", outcome.say
     if outcome.fill:
         return "prefill", outcome.fill
+    if outcome.copy:
+        return "copy", outcome.copy
     return ("leave", "") if outcome.leave else ("exec", "")
 
 

@@ -69,6 +69,16 @@ def models(_peer: Dispatcher, params: RpcParams) -> object:
     }
 
 
+def complete_file(peer: Dispatcher, params: RpcParams) -> object:
+    index = peer.hub.live(params.session_id).conversation.file_index
+    return {"items": index.search(params.word, params.limit or MAX_COMPLETIONS)}
+
+
+def remember(peer: Dispatcher, params: RpcParams) -> object:
+    conversation = peer.hub.live(params.session_id).conversation
+    return {"path": as_rpc(lambda: conversation.remember(params.text))}
+
+
 def config_get(_peer: Dispatcher, params: RpcParams) -> object:
     entry = as_rpc(lambda: ConfigFile.of_home().entry(params.key))
     return {"key": params.key, "value": entry.text, "source": entry.source}
@@ -79,7 +89,11 @@ def config_set(_peer: Dispatcher, params: RpcParams) -> object:
     return {"key": params.key}
 
 
-def shell(_peer: Dispatcher, params: RpcParams) -> object:
+def shell(peer: Dispatcher, params: RpcParams) -> object:
+    if params.session_id:
+        conversation = peer.hub.live(params.session_id).conversation
+        output = as_rpc(lambda: conversation.run_shell(params.command))
+        return {"stdout": output.text, "stderr": "", "code": output.code}
     try:
         done = subprocess.run(
             ["sh", "-c", params.command],

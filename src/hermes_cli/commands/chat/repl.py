@@ -7,6 +7,7 @@ import queue
 import signal
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from hermes_cli import history
@@ -14,14 +15,14 @@ from hermes_cli.commands.chat.file_prompts import FilePrompts, print_outcome
 from hermes_cli.commands.chat.turn_printer import INTERRUPTED_EXIT_CODE
 from hermes_cli.commands.chat.typed_input import BusyInput, KeyboardReader
 from hermes_conversation import slash_commands
-from hermes_core import paths
+from hermes_conversation.input_lines import memory_note, shell_command
+from hermes_core import clipboard, paths
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, LeaseTakenError
 from hermes_core.isolate import Step, run_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from prompt_toolkit.key_binding import KeyPressEvent
 
@@ -66,7 +67,7 @@ class ChatRepl:
 
     def run(self) -> int:
         """Run the loop; return the exit code."""
-        lines = LineEditor()
+        lines = LineEditor(self._conversation)
         self._out.note(
             f"Hermes, {self._conversation.agent.model}, mode {self._conversation.mode}. "
             "Type /help for commands, Ctrl+D to exit."
@@ -82,9 +83,26 @@ class ChatRepl:
                 if outcome.leave:
                     break
                 next_input, typed = outcome.say, outcome.fill
+            elif self._is_own_line(line):
+                continue
             elif line.strip():
                 next_input, typed = self._run_turn(line)
         return self._shutdown.code
+
+    def _is_own_line(self, line: str) -> bool:
+        """Run `!command` or keep `#text`; whether the line is one of them."""
+        command, note = shell_command(line), memory_note(line)
+        try:
+            if command:
+                output = self._conversation.run_shell(command)
+                self._out.text(output.text)
+                if output.code:
+                    self._out.note(f"exit code {output.code}")
+            elif note:
+                self._out.note(f"Remembered in {self._conversation.remember(note)}")
+        except HermesError as error:
+            self._out.error(str(error))
+        return bool(command or note)
 
     def _run_turn(self, line: str) -> tuple[str, str]:
         """Run a turn; return the next input, and the input returned to the line editor."""
@@ -104,6 +122,8 @@ class ChatRepl:
         except HermesError as error:
             self._out.error(str(error))
             return NO_OUTCOME
+        if outcome.copy:
+            copy(outcome.copy)
         if outcome.text:
             print_outcome(line, outcome.text, self._out)
         if outcome.is_handed_off:
@@ -122,25 +142,24 @@ class ChatRepl:
 
 
 class LineEditor:
-    """A line editor with history and completion of commands."""
+    """A line editor with history, and completion of commands and mentioned files."""
 
-    def __init__(self) -> None:
+    def __init__(self, conversation: Conversation) -> None:
         from prompt_toolkit import PromptSession  # noqa: PLC0415 - only for the interactive chat
-        from prompt_toolkit.completion import WordCompleter  # noqa: PLC0415 - as above
         from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
         from prompt_toolkit.key_binding import KeyBindings  # noqa: PLC0415 - as above
+
+        from hermes_cli.commands.chat.line_completion import LineCompleter  # noqa: PLC0415 - as above
 
         self._suggestion = ""
         bindings = KeyBindings()
         bindings.add("/")(self._insert_slash)
-        completer = WordCompleter(
-            [f"/{command.name}" for command in slash_commands.all_commands()], sentence=True
-        )
         self._session: PromptSession[str] = PromptSession(
             PROMPT,
-            completer=completer,
+            completer=LineCompleter(conversation),
             history=FileHistory(str(prompts_path())),
             complete_while_typing=False,
+            complete_in_thread=True,
             key_bindings=bindings,
         )
 
@@ -154,6 +173,14 @@ class LineEditor:
         if self._suggestion and buffer.text == self._suggestion:
             buffer.text = ""
         buffer.insert_text("/")
+
+
+def copy(text: str) -> None:
+    """Give a text to the clipboards of the terminal and of the desktop."""
+    sequence = clipboard.terminal_sequence(text)
+    with contextlib.suppress(OSError), Path("/dev/tty").open("w", encoding="utf-8") as terminal:
+        terminal.write(sequence)
+    clipboard.copy_by_program(text)
 
 
 def prompts_path() -> Path:

@@ -98,6 +98,7 @@ def _connector(
 
 def _app(conversation: ConversationClient) -> HermesApp:
     from hermes_tui.app import HermesApp  # noqa: PLC0415 - as above
+    from hermes_tui.attention import NotificationSettings  # noqa: PLC0415 - as above
     from hermes_tui.input_history import InputHistory  # noqa: PLC0415 - as above
     from hermes_tui.terminal_driver import ScreenDriver  # noqa: PLC0415 - as above
 
@@ -107,6 +108,9 @@ def _app(conversation: ConversationClient) -> HermesApp:
         ScreenDriver,
         theme=settings.get_str("tui.theme"),
         busy_input=settings.get_str("agent.busy_input"),
+        notification=NotificationSettings(
+            settings.get_str("tui.notify"), settings.get_int("tui.notify_seconds")
+        ),
         history=InputHistory(repl.prompts_path()),
     )
 

@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes_agent import events
 from hermes_agent.answer_problems import AnswerProblem
 from hermes_cli.commands.chat.countdown import Countdown
+from hermes_cli.commands.chat.terminal_prompter import DIFF_STYLES
 from hermes_conversation import agent_factory
+from hermes_conversation.tool_results import PREVIEW_LINES, report_of
+from hermes_core import human_format
 from hermes_core.human_format import duration
+from hermes_core.terminal_text import fit, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from hermes_cli.output import CommandOutput
     from hermes_conversation.conversation import Conversation
 
 INTERRUPTED_EXIT_CODE: Final = 130
+DIFF_LINES: Final = 12
+LINE_COLUMNS: Final = 100
+FILE_LINES: Final = ("--- ", "+++ ")  # the two lines of a diff that name the file
 EXIT_CODES: Final = {
     events.TurnEnd.COMPLETE: 0,
     events.TurnEnd.TOO_LONG: 7,
@@ -80,12 +87,15 @@ class TurnPrinter:
             self._is_mid_line = not event.text.endswith("\n")
             return
         line = _line(event)
-        if line or isinstance(event, events.TurnFinished):
+        if line or isinstance(event, events.TurnFinished | events.ToolFinished):
             self._end_line()
         if line:
             self._out.note(line)
         if isinstance(event, events.Retrying):
             self._countdown.start(event.seconds)
+        elif isinstance(event, events.ToolFinished):
+            for text, style in result_lines(event):
+                self._out.quote(text, style)
 
     def _end_line(self) -> None:
         if self._is_mid_line:
@@ -93,17 +103,35 @@ class TurnPrinter:
             self._is_mid_line = False
 
 
+def result_lines(finished: events.ToolFinished) -> Iterator[tuple[str, str]]:
+    """How a tool call ended, its first lines or its diff; each line with its style."""
+    report = report_of(finished.result)
+    facts = ", ".join(filter(None, (report.status, report.duration(finished.seconds))))
+    yield f"  {'✗' if report.is_failed else '✓'} {facts}", "red" if report.is_failed else "dim"
+    if report.diff:
+        changed = [line for line in report.diff.splitlines() if not line.startswith(FILE_LINES)]
+        for line in changed[:DIFF_LINES]:
+            yield f"    {line}", DIFF_STYLES.get(line[:1], "dim")
+        shown, count = min(len(changed), DIFF_LINES), len(changed)
+    else:
+        for line in report.lines[:PREVIEW_LINES]:
+            yield f"    {fit(one_line(line), LINE_COLUMNS)}", "dim"
+        shown, count = min(len(report.lines), PREVIEW_LINES), len(report.lines)
+    if count > shown:
+        yield f"    … {human_format.plural(count - shown, 'more line')}", "dim"
+
+
 def _line(event: events.Event) -> str:
     """The note for an event, or ''."""
     if isinstance(event, events.ToolStarted):
         return f"· {agent_factory.summarize_call(event.call.name, event.call.arguments)}"
-    if isinstance(event, events.ToolFinished):
-        return f"  {event.call.name} took {event.seconds:.1f} s"
     if isinstance(event, events.Retrying):
         pause = "" if event.model else f" in {duration(event.seconds)}."
         return f"· {event.description.removesuffix(':')}{pause}"
     if isinstance(event, events.Notice):
         return event.text
+    if isinstance(event, events.Attached):
+        return "\n".join(f"+ {item}" for item in event.items)
     if isinstance(event, events.TurnFinished) and (event.error or event.notice):
         return f"hermes: {event.error or event.notice}"
     return ""

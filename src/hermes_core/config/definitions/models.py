@@ -362,6 +362,22 @@ MODELS_SETTINGS: Final = (
         choices=("dark", "light"),
     ),
     Setting(
+        "tui.notify",
+        "choice",
+        "bell",
+        "What the terminal UI does when a long turn ends or a question waits while another window "
+        "has the focus: ring the bell, or send a notification through the terminal (OSC 9).",
+        choices=("bell", "notification", "off"),
+    ),
+    Setting(
+        "tui.notify_seconds",
+        "int",
+        10,
+        "How long a turn must take for `tui.notify`.",
+        minimum=0,
+        maximum=86400,
+    ),
+    Setting(
         "agent.busy_input",
         "choice",
         "steer",
