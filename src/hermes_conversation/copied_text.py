@@ -39,5 +39,5 @@ def _last_answer(conversation: Conversation) -> str:
     texts = (text_of(row.content).strip() for row in reversed(rows) if row.role == "assistant")
     answer = next(filter(None, texts), "")
     if not answer:
-        raise UsageError("There is no answer to copy yet.")
+        raise UsageError("No answer to copy yet.")
     return answer

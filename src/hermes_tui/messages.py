@@ -66,8 +66,8 @@ def _attached(content: object) -> tuple[str, ...]:
         [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     )
     texts = [attachments.label_of(str(part.get("text", ""))) for part in parts[1:]]
-    sizes = [human_format.size(int(part["bytes"])) for part in parts if part.get("type") == "image"]
-    return (*filter(None, texts), *(f"picture, {size}" for size in sizes))
+    sizes = [part.get("bytes", 0) for part in parts if part.get("type") == "image"]
+    return (*filter(None, texts), *(f"picture, {human_format.size(size)}" for size in sizes))
 
 
 def _calls(value: object) -> list[JsonObject]:

@@ -259,7 +259,7 @@ def test_code_blocks_and_the_last_answer_can_be_copied(start: Any) -> None:
     answer = "Run:\n\n```sh\nmake\n```\n\nthen\n\n~~~~\nls\n~~~~\n"
     assert code_blocks(answer) == ["make", "ls"]
     conversation = start(f"[{{say: {answer!r}}}]".replace("'", '"'))
-    with pytest.raises(UsageError, match="no answer"):
+    with pytest.raises(UsageError, match="No answer"):
         slash_commands.run(conversation, "/copy")
     list(conversation.send("how?"))
     assert slash_commands.run(conversation, "/copy").copy == answer.strip()

@@ -148,7 +148,7 @@ def test_a_missing_api_key_is_requested_and_hidden(
 
 
 def test_images_steering_queueing_and_saving(client: RpcClient, serve: Any, tmp_path: Path) -> None:
-    (tmp_path / "p.png").write_bytes(b"not parsed")
+    (tmp_path / "p.png").write_bytes(b"GIF89a not parsed further;")
     live = opened(client, serve("[{say: Hello., pause: 0.3}, {say: Later.}]"), cwd=str(tmp_path))
     call = client.call
     assert call("image.attach", session_id=live, path="p.png") == {"attached": "p.png", "count": 1}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import signal
 from typing import TYPE_CHECKING, Any
@@ -194,7 +193,7 @@ def test_a_client_that_attaches_during_streaming_gets_no_duplicates(serve: Any) 
 
 def test_a_conversation_with_large_images_is_resumed(serve: Any, tmp_path: Path) -> None:
     picture = tmp_path / "large.png"
-    picture.write_bytes(base64.b64decode("iVBORw0KGgo=") + os.urandom(13 * 1024 * 1024))
+    picture.write_bytes(b"GIF89a" + os.urandom(13 * 1024 * 1024) + b";")
     first = DaemonClient()
     opened = first.open(model=serve("[{say: Seen.}]"), cwd=str(tmp_path))
     first.call("image.attach", path="large.png")

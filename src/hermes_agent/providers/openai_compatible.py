@@ -220,11 +220,10 @@ def _assumed_window(base_url: str, model: str) -> int:
 
 def _wire_message(message: Message, *, returns_reasoning: bool) -> Message:
     sent = {name: value for name in SENT_FIELDS if (value := message.get(name)) is not None}
-    sent.setdefault("content", "")
+    sent.update(content=_as_text_if_possible(sent.get("content", "")))
     calls = message.get("tool_calls")
     if calls and not all(_has_valid_arguments(call) for call in calls):
-        sent["tool_calls"] = [_with_valid_arguments(call) for call in calls]
-    sent["content"] = _as_text_if_possible(sent["content"])
+        sent.update(tool_calls=[_with_valid_arguments(call) for call in calls])
     reasoning = message.get("reasoning_content")
     if returns_reasoning and reasoning is not None and "tool_calls" in sent:
         sent["reasoning_content"] = reasoning
