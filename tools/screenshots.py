@@ -21,6 +21,7 @@ from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_state import SessionDB
 from hermes_tui.app import HermesApp
 from hermes_tui.approval_dialog import ApprovalDialog
+from hermes_tui.completion_menu import CompletionMenu
 from hermes_tui.conversation import ConversationClient, OpenRequest
 from hermes_tui.messages import AgentMessage
 from hermes_tui.prompt import Prompt
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
-SIZE: Final = (100, 34)
+SIZE: Final = (100, 36)
 PATIENCE_SECONDS: Final = 20.0
 PROGRAM: Final = '''"""Water the garden."""
 
@@ -93,6 +94,7 @@ async def _draw(app: HermesApp, folder: Path) -> None:
         prompt.fill("Write that test, please")
         await pilot.pause(0.3)
         _save(app, folder / "tui.svg")
+        await _draw_menu(app, pilot, folder)
         prompt.fill("clear the build folder")
         await pilot.press("enter")
         await _until(pilot, lambda: isinstance(app.screen, ApprovalDialog))
@@ -103,6 +105,17 @@ async def _draw(app: HermesApp, folder: Path) -> None:
         await pilot.press("d")
         await _until(pilot, lambda: not app.is_busy)
         await _draw_choices(app, pilot, folder)
+
+
+async def _draw_menu(app: HermesApp, pilot: Pilot[None], folder: Path) -> None:
+    """The menu of commands with a selection."""
+    app.query_one(Prompt).fill("")
+    await pilot.press("/")
+    await _until(pilot, lambda: app.query_one(CompletionMenu).is_open)
+    await pilot.press("down", "down", "down")
+    await pilot.pause(0.3)
+    _save(app, folder / "tui-menu.svg")
+    await pilot.press("escape")
 
 
 async def _draw_choices(app: HermesApp, pilot: Pilot[None], folder: Path) -> None:

@@ -41,7 +41,7 @@ class Attention:
         is_long = time.monotonic() - self._started_at >= self._settings.seconds
         if self._settings.kind == "off" or not (is_long or is_urgent):
             return
-        if self.has_focus and not is_urgent:
+        if self.has_focus:
             return
         driver = self._app._driver  # noqa: SLF001 - no public API
         if self._settings.kind == "notification" and driver is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from textual import events
 
 MAX_ROWS: Final = 8
-LABEL_SHARE: Final = 0.5  # of the width, if there is a detail beside it
+LABEL_SHARE: Final = 0.4  # of the width, if there is a detail beside it
 MARK: Final = "❯ "  # noqa: RUF001 - also visible without colors
 
 
@@ -108,8 +108,11 @@ class CompletionMenu(Static):
             label = pad(fit(one_line(item.label), label_columns), label_columns)
             line = f"{MARK if is_selected else '  '}{label}"
             detail = fit(one_line(item.detail), columns - width(line) - 2)
-            pieces.append((line, "bold $text on $primary-muted" if is_selected else ""))
-            pieces.append((f"  {detail}\n", "" if is_selected else "dim"))
+            rest = " " * max(0, columns - width(line) - width(detail) - 2)
+            style = "bold $text on $primary-muted" if is_selected else ""
+            pieces.append((line, style))
+            pieces.append((f"  {detail}{rest}", style or "dim"))
+            pieces.append("\n")
         pieces.append((f"  {self._index + 1} of {len(self._items)}{HINT}", "dim"))
         self.update(Content.assemble(*pieces), layout=False)
 

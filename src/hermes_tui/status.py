@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,15 @@ MODEL_COLUMNS: Final = 30
 BAR_CELLS: Final = 8
 WARNING_SHARE: Final = 0.6
 MODE_STYLES: Final = {"plan": "$accent", "full": "bold $error"}
+
+
+class Detail(Enum):
+    """How much is shown: the first that fits into the line."""
+
+    ALL = "all"
+    WITHOUT_TOKENS = "without tokens"
+    WITHOUT_TITLE = "without the title"
+    LEAST = "model and context"
 
 
 class StatusBar(Static):
@@ -82,6 +92,18 @@ class StatusBar(Static):
         self._draw()
 
     def _draw(self) -> None:
+        columns = self.content_size.width or self.app.size.width
+        contents = (Content.assemble(*self._parts(detail)) for detail in Detail)
+        fitting = next((item for item in contents if item.cell_length <= columns), None)
+        content = fitting or Content.assemble(*self._parts(Detail.LEAST))
+        # The bar is always one line high; laying out the screen again would be wasted.
+        self.update(content, layout=False)
+
+    def on_resize(self) -> None:
+        """Leave out what does not fit."""
+        self._draw()
+
+    def _parts(self, detail: Detail) -> list[str | tuple[str, str]]:
         parts: list[str | tuple[str, str]] = []
         if self._started_at is not None:
             seconds = time.monotonic() - self._started_at
@@ -91,27 +113,27 @@ class StatusBar(Static):
             word = "image" if self._images == 1 else "images"
             parts.append((f"{self._images} {word} attached · ", "$accent"))
         if self._info is not None:
-            parts += _info_parts(self._info)
+            parts += _info_parts(self._info, detail)
         parts.append("F1 keys")
-        # The bar is always one line high; laying out the screen again would be wasted.
-        self.update(Content.assemble(*parts), layout=False)
+        return parts
 
 
-def _info_parts(info: SessionInfo) -> list[str | tuple[str, str]]:
+def _info_parts(info: SessionInfo, detail: Detail) -> list[str | tuple[str, str]]:
     usage = info.usage
     cost = f" · ${usage.cost_usd:.2f}" if usage.cost_usd else ""
     mode = f"{info.mode} (no sandbox)" if info.sandbox == "none" else info.mode
-    labels = (
-        fit(one_line(info.model), MODEL_COLUMNS),
-        short_folder(info.cwd),
-        fit(one_line(info.title or info.stored_session_id), TITLE_COLUMNS),
-    )
+    labels = [fit(one_line(info.model), MODEL_COLUMNS)]
+    if detail is not Detail.LEAST:
+        labels.append(short_folder(info.cwd))
+    if detail in {Detail.ALL, Detail.WITHOUT_TOKENS}:
+        labels.append(fit(one_line(info.title or info.stored_session_id), TITLE_COLUMNS))
+    tokens = f"{_tokens(usage.input + usage.output)} tokens{cost} · "
     return [
         (mode, MODE_STYLES.get(info.mode, "")),
         " · ",
         " · ".join(labels) + " · ",
         *_filled(info.context_tokens, info.window),
-        f"{_tokens(usage.input + usage.output)} tokens{cost} · ",
+        tokens if detail is Detail.ALL else "",
     ]
 
 

@@ -107,7 +107,8 @@ def result_lines(finished: events.ToolFinished) -> Iterator[tuple[str, str]]:
     """How a tool call ended, its first lines or its diff; each line with its style."""
     report = report_of(finished.result)
     facts = ", ".join(filter(None, (report.status, report.duration(finished.seconds))))
-    yield f"  {'✗' if report.is_failed else '✓'} {facts}", "red" if report.is_failed else "dim"
+    mark, style = ("✗", "red") if report.is_failed else ("✓", "dim")
+    yield f"  {mark} {finished.call.name}: {facts}", style
     if report.diff:
         changed = [line for line in report.diff.splitlines() if not line.startswith(FILE_LINES)]
         for line in changed[:DIFF_LINES]:

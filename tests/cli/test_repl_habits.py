@@ -1,0 +1,70 @@
+"""`hermes chat` on a real terminal: mentions, shell lines, memory, tool lines, completion."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit.document import Document
+
+from hermes_agent.providers.scripted import ModelScript
+from hermes_agent.providers.scripted_server import ScriptServer
+from hermes_cli.commands.chat.line_completion import LineCompleter
+from hermes_conversation.file_index import FileIndex
+from support.plain_terminal import quit_chat, start_chat, stored_messages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+STEPS = r"""
+steps:
+  - calls:
+      - {name: terminal, arguments: {command: "seq 5; exit 3"}}
+      - {name: patch, arguments: {path: a.txt, old_string: two, new_string: three}}
+  - say: Looked at it.
+"""
+
+
+def test_a_message_with_a_file_and_the_output_of_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    with ScriptServer(ModelScript.parse(STEPS)) as server:
+        child = start_chat(server)
+        child.sendline("!echo from the shell; exit 4")
+        child.expect("from the shell\r\n")
+        child.expect("exit code 4")
+        child.sendline("#the pump runs at night")
+        child.expect("Remembered in .*MEMORY.md")
+        child.sendline("look at @a.txt")
+        child.expect(r"\+ output of the user's command `echo from the shell; exit 4`")
+        child.expect(r"\+ file a.txt, 2 lines")
+        child.expect("Looked at it.")
+        shown = re.sub(r"\x1b\[[0-9;]*m|\r", "", child.before)
+        assert "  ✗ terminal: exit code 3, " in shown
+        assert "\n    1\n    2\n    3\n    … 2 more lines\n" in shown
+        assert "  ✓ patch: " in shown
+        assert "\n    -two\n    +three\n" in shown
+        quit_chat(child)
+    content: Any = stored_messages()[0][1]
+    assert content[-1]["text"] == "[Attached file a.txt, 2 lines]\none\ntwo\n"
+
+
+def test_commands_arguments_and_files_are_completed(tmp_path: Path) -> None:
+    for name in ("watering.py", "two words.md"):
+        (tmp_path / name).touch()
+    conversation: Any = SimpleNamespace(file_index=FileIndex(tmp_path))
+    completer = LineCompleter(conversation)
+
+    def completed(line: str) -> list[str]:
+        return [item.text for item in completer.get_completions(Document(line), None)]
+
+    assert completed("/stat") == ["/status"]
+    assert completed("/permissions p") == ["plan"]
+    assert completed("see @wtr") == ["@watering.py"]
+    assert completed("see @words") == ['@"two words.md"']
+    assert completed("mail@wtr") == []
