@@ -74,10 +74,9 @@ def test_the_dialogs_fit_and_the_program_can_be_suspended(tmp_path: Path, serve:
     with Tmux(tmp_path, COLUMNS, LINES) as terminal:
         start(terminal, tmp_path, serve("[]"))
         terminal.press("C-r")
-        screen = terminal.wait_for("Del Del trash")
-        rows = [line for line in screen.splitlines() if "conversation " in line]
-        assert len(rows) >= 8
-        assert all("1 message" in line for line in rows)
+        screen = terminal.wait_until(lambda screen: screen.count("1 message") >= 8, "the list")
+        assert "Del Del trash" in screen
+        assert all("1 message" in line for line in screen.splitlines() if "conversation " in line)
         terminal.press("Escape")
         terminal.wait_until(lambda screen: "Del Del trash" not in screen, "the list to close")
         terminal.press("F1")
