@@ -150,7 +150,7 @@ class AIAgent:
             build_profile  # needs the model's window, which is probed as late as possible
         )
         self._system: Message = {"role": "system", "content": system_prompt}
-        self._warning = ""
+        self._notices: tuple[str, ...] = ()
         self._reviews = Reviews(review_turns, self._announce_review)
         self.on_review: Callable[[str], object] | None = None  # receives what was remembered
         self.reviews_at_end = True
@@ -201,7 +201,7 @@ class AIAgent:
         """Choose prompt and tools by the context window, once."""
         window = self._provider.current.resolve_window()
         if self._build_profile is not None:
-            self._prompt, self._toolbox, self._warning = self._build_profile(window)
+            self._prompt, self._toolbox, self._notices = self._build_profile(window)
             self._build_profile = None
 
     # Turns
@@ -304,10 +304,9 @@ class AIAgent:
         return self.session_id, max(self._store.edits.prompt_ids(self.session_id), default=0)
 
     def _warn(self) -> Iterator[Event]:
-        """Yield the warning about a small context window, once."""
-        warning, self._warning = self._warning, ""
-        if warning:
-            yield Notice(warning)
+        """Yield what the user should know about the prompt and the tools, once."""
+        notices, self._notices = self._notices, ()
+        yield from map(Notice, notices)
 
     def compress(self, focus: str = "") -> Compacted | Failed:
         """Summarize older messages to free up context."""

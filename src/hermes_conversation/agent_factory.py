@@ -14,10 +14,11 @@ from hermes_agent.agent import AIAgent
 from hermes_agent.checkpoints.limits import CheckpointLimits
 from hermes_agent.checkpoints.turn_checkpoints import TurnCheckpoints
 from hermes_agent.context.profiles import AgentProfile, profile_for, warning_for
-from hermes_agent.context.system_prompt import system_prompt, with_instructions
+from hermes_agent.context.system_prompt import LARGE_PROFILE, system_prompt, with_instructions
 from hermes_agent.memory.files import MemoryFiles
 from hermes_agent.permissions.approvals import ApprovalGuard, Approvals, CommandLimits, parse_mode
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
+from hermes_agent.project.instructions import Instructions, read_instructions
 from hermes_agent.providers import selection
 from hermes_agent.providers.presets import PRESETS
 from hermes_agent.providers.retry import FallbackProvider
@@ -204,7 +205,9 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
             tools,
             source="subagent",
             system_prompt=system_prompt(
-                cwd, skills=extensions.skill_lines, reads_agents_file=reads_agents_file(role)
+                cwd,
+                skills=extensions.skill_lines,
+                instructions=_instructions(cwd, role, LARGE_PROFILE).text,
             ),
             parent_session_id=parent_id,
             model_config={"_delegate_from": parent_id},
@@ -229,16 +232,16 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
 
     def build_profile(window: int) -> AgentProfile:
         profile = profile_for(window)
-        prompt = _stored_prompt(row, role) or _build_prompt(
-            cwd, memory, extensions, profile, options
-        )
+        prompt, notices = _stored_prompt(row, role), [_window_warning(provider.current, window)]
+        if not prompt:
+            found = _instructions(cwd, role, profile)
+            prompt = _build_prompt(cwd, memory, extensions, profile, options, found.text)
+            notices += found.notices
         if options.instructions:
             prompt = with_instructions(prompt, options.instructions)
-        notices = (
-            environment_notice(settings, options) if row is None else "",
-            _window_warning(provider.current, window),
-        )
-        return AgentProfile(prompt, profile.select(tools), "\n".join(filter(None, notices)))
+        if row is None:
+            notices.insert(0, environment_notice(settings, options))
+        return AgentProfile(prompt, profile.select(tools), tuple(filter(None, notices)))
 
     agent = AIAgent(
         db,
@@ -394,6 +397,7 @@ def _build_prompt(
     extensions: Extensions,
     profile: Profile,
     options: ConversationOptions,
+    instructions: str,
 ) -> str:
     skills = extensions.skill_lines
     return system_prompt(
@@ -403,8 +407,15 @@ def _build_prompt(
         skills=skills,
         about=options.about,
         profile=profile,
-        reads_agents_file=reads_agents_file(options.role),
+        instructions=instructions,
     )
+
+
+def _instructions(cwd: Path, role: Role, profile: Profile) -> Instructions:
+    """The instruction files that a role reads."""
+    if not reads_agents_file(role):
+        return Instructions()
+    return read_instructions(cwd, profile.instructions_bytes)
 
 
 def notify_plugins(name: str, **facts: Any) -> list[Any]:

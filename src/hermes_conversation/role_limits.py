@@ -153,7 +153,7 @@ def folder_of_role(role: Role, person: str) -> Path:
 
 
 def reads_agents_file(role: Role) -> bool:
-    """Whether the AGENTS.md of the working folder is read.
+    """Whether instruction files (AGENTS.md) are read.
 
     People write to their own folders: there it could be a link to a file of the owner.
     """

@@ -14,6 +14,7 @@ import pytest
 from hermes_agent.context.profiles import PROFILES, profile_for, warning_for
 from hermes_agent.context.system_prompt import system_prompt
 from hermes_agent.events import Notice
+from hermes_agent.project.instructions import read_instructions
 from hermes_agent.providers.known_models import find_known_model, is_loopback
 from hermes_agent.providers.openai_compatible import OpenAICompatible
 from hermes_agent.providers.selection import ModelChoice
@@ -46,14 +47,15 @@ def names(request: dict[str, Any]) -> set[str]:
     return {tool["function"]["name"] for tool in request["tools"]}
 
 
-def test_a_small_model_gets_the_small_profile_and_a_single_notice(tmp_path: Path) -> None:
+def test_a_small_model_gets_the_small_profile_and_one_notice_of_each_kind(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Use tabs.\n" * 1_000)
     request, notices = start_conversation(4_096, tmp_path)
     assert names(request) == {"terminal", "read_file", "write_file", "patch"}
     assert len(json.dumps(request)) / 4 < 4_096 / 2
-    assert len(notices) == 1
+    assert len(notices) == 2
     assert "4,096 tokens" in notices[0]
     assert "llm.window" in notices[0]
+    assert str(tmp_path / "AGENTS.md") in notices[1]
 
 
 def test_a_medium_model_gets_more(tmp_path: Path) -> None:
@@ -79,10 +81,20 @@ def test_the_table_is_in_order() -> None:
 
 def test_a_prompt_is_as_long_as_the_profile_allows(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Use tabs.\n" * 1_000)
-    lengths = [
-        len(system_prompt(tmp_path, memory="m\n" * 1_000, skills="- s\n" * 300, profile=profile))
-        for profile in PROFILES
-    ]
+    lengths = []
+    for profile in PROFILES:
+        found = read_instructions(tmp_path, profile.instructions_bytes)
+        lengths.append(
+            len(
+                system_prompt(
+                    tmp_path,
+                    memory="m\n" * 1_000,
+                    skills="- s\n" * 300,
+                    instructions=found.text,
+                    profile=profile,
+                )
+            )
+        )
     assert lengths == sorted(lengths)
     assert lengths[0] < 3_000
     assert "Skills" not in system_prompt(tmp_path, skills="- s\n", profile=PROFILES[0])

@@ -42,11 +42,10 @@ def test_a_greeting_is_a_small_request(tmp_path: Path) -> None:
 
 
 def test_the_prompt_contains_the_memory_within_its_limit(tmp_path: Path) -> None:
-    (tmp_path / "AGENTS.md").write_text("Use tabs.\n" + "x" * 20_000)
-    text = system_prompt(tmp_path, memory="likes tea", user="is called Kim", today="today")
-    assert "Use tabs." in text
+    text = system_prompt(
+        tmp_path, memory="likes tea\n" + "x\n" * 9_000, user="is called Kim", today="today"
+    )
     assert "likes tea" in text
     assert "is called Kim" in text
     assert str(tmp_path) in text
     assert len(text) < 10_000
-    assert text == system_prompt(tmp_path, memory="likes tea", user="is called Kim", today="today")

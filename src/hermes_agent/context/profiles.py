@@ -32,7 +32,7 @@ class Profile(NamedTuple):
     name: str
     max_tokens: int
     tools: frozenset[str]  # ALL_TOOLS means every tool
-    notes_characters: int  # of AGENTS.md
+    instructions_bytes: int  # of AGENTS.md and the like
     memory_characters: int  # of each of the two memory files
     skills_characters: int
     full: float  # share of the window at which a conversation is summarized
@@ -55,16 +55,16 @@ PROFILES: Final = (
         "medium", 32_768, MEDIUM_TOOLS, 3_000, 2_200, 0, 0.65,
         "so it gets no sub-agents, skills, MCP servers or plugin tools.",
     ),
-    Profile("large", 0, ALL_TOOLS, 6_000, 4_000, 8_000, 0.7),
+    Profile("large", 0, ALL_TOOLS, 32_768, 4_000, 8_000, 0.7),
 )  # fmt: skip
 
 
 class AgentProfile(NamedTuple):
-    """The prompt, the tools and a warning for the user."""
+    """The prompt, the tools and notices for the user."""
 
     prompt: str
     toolbox: Toolbox
-    warning: str = ""
+    notices: tuple[str, ...] = ()
 
 
 def profile_for(window: int) -> Profile:

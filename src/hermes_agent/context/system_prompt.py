@@ -6,17 +6,14 @@ that change during a conversation do not belong here.
 
 from __future__ import annotations
 
-import os
 import platform
-import stat
 import time
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hermes_agent.context.profiles import PROFILES, Profile, cut
-from hermes_agent.permissions.file_access import FileAccess
-from hermes_agent.tools.real_paths import open_file
-from hermes_core.paths import hermes_home
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ROLE: Final = """\
 You are Hermes, a personal agent. You talk with one user and act for them with tools.
@@ -30,7 +27,6 @@ You are Hermes, a personal agent. You talk with one user and act for them with t
 - Answer in the user's language, in plain sentences; use Markdown where it helps.\
 """
 INSTRUCTIONS_HEAD: Final = "# Instructions of the client program"
-MAX_BYTES_PER_CHARACTER: Final = 4
 LARGE_PROFILE: Final = PROFILES[-1]
 
 
@@ -43,14 +39,13 @@ def system_prompt(
     about: str = "",
     today: str = "",
     profile: Profile = LARGE_PROFILE,
-    reads_agents_file: bool = True,
+    instructions: str = "",
 ) -> str:
     """The prompt of a new conversation in *cwd*, within the limits of *profile*."""
-    notes = _notes(cwd, profile.notes_characters) if reads_agents_file else ""
     environment = _environment(cwd, today or time.strftime("%A, %d %B %Y"))
     parts = {
         "# This chat": about,
-        "# Instructions for this folder (AGENTS.md)": notes,
+        "# Instructions of the user and of this project": instructions,
         "# About the user": cut(user, profile.memory_characters, "USER.md"),
         "# Your memory": cut(memory, profile.memory_characters, "MEMORY.md"),
         "# Skills (read one with skill_view before using it)": cut(
@@ -71,17 +66,3 @@ def with_instructions(prompt: str, text: str) -> str:
 
 def _environment(cwd: Path, today: str) -> str:
     return f"Working folder: {cwd}\nSystem: {platform.system()}\nToday: {today}"
-
-
-def _notes(cwd: Path, characters: int) -> str:
-    """The beginning of AGENTS.md; a command could make it a link to a hidden file, or a pipe."""
-    path = Path(os.path.realpath(cwd / "AGENTS.md"))
-    try:
-        with os.fdopen(open_file(path), "rb") as file:
-            is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            if not is_regular or FileAccess(hermes_home(), Path.home()).is_hidden(path, cwd):
-                return ""
-            data = file.read(MAX_BYTES_PER_CHARACTER * (characters + 1))
-    except OSError:
-        return ""
-    return cut(data.decode(errors="replace").strip(), characters, str(cwd / "AGENTS.md"))
