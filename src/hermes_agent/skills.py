@@ -1,7 +1,7 @@
 """Skills: folders with a SKILL.md, listed in the prompt and read on demand.
 
-They are in `skills/` of the Hermes folder and in `.hermes/skills/` of the working folder,
-one or two levels deep. The working folder takes precedence; skills of plugins come last.
+They are in `skills/` of the Hermes folder, one or two levels deep, and in the trusted files of
+a project, which take precedence; skills of plugins come last.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_agent.project.files import FileKind, read_digest
 from hermes_agent.tools import files as text_files
 from hermes_agent.tools.arguments import ToolError, parameter, reporting_errors, schema, text
 from hermes_agent.tools.base import Tool, success
@@ -17,9 +18,10 @@ from hermes_core.config import yaml_reader
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from hermes_agent.project.files import ProjectFile
     from hermes_core.json_values import JsonObject
 
 
@@ -27,9 +29,10 @@ log = logging.getLogger(__name__)
 
 SKILL_FILE: Final = "SKILL.md"
 FOLDER: Final = "skills"
+MORE_SKILLS: Final = "({} more: call skill_view without a name)"
 SKILL_NAME: Final = re.compile(r"[\w.-]{1,64}")
-MAX_PROMPT_SKILLS: Final = 40  # the others are listed by skill_view
-DESCRIPTION_CHARACTERS: Final = 60  # in the prompt
+DESCRIPTION_CHARACTERS: Final = 1_024  # the limit of the format
+MIN_DESCRIPTION_CHARACTERS: Final = 20  # in the prompt
 MAX_SKILL_BYTES: Final = 1_000_000
 
 
@@ -40,19 +43,22 @@ class Skill(NamedTuple):
     description: str
     folder: Path
     problem: str = ""
+    # The trusted files of a skill of a project by path, instead of what is in the folder.
+    trusted: Mapping[Path, ProjectFile] | None = None
 
 
-def find_skills(home: Path, cwd: Path, added: Iterable[Path] = ()) -> list[Skill]:
+def find_skills(
+    home: Path, project: Iterable[ProjectFile] = (), added: Iterable[Path] = ()
+) -> list[Skill]:
     """All skills by name, with those in *added* folders; invalid ones have a problem."""
     skills: dict[str, Skill] = {}
-    roots = (home / FOLDER, cwd / ".hermes" / FOLDER)
-    for folder in (*added, *(folder for root in roots for folder in _folders(root))):
-        skill = _read(folder)
+    own = (_read(folder) for folder in (*added, *_folders(home / FOLDER)))
+    for skill in (*own, *_project_skills(project)):
         if skill.problem:
-            log.warning("skill in %s ignored: %s", folder, skill.problem)
+            log.warning("skill in %s ignored: %s", skill.folder, skill.problem)
         if not skill.problem or skill.name not in skills:
             skills[skill.name] = skill
-    return sorted(skills.values())
+    return sorted(skills.values(), key=lambda skill: skill.name)
 
 
 def usable_skills(skills: list[Skill]) -> list[Skill]:
@@ -60,12 +66,40 @@ def usable_skills(skills: list[Skill]) -> list[Skill]:
     return [skill for skill in skills if not skill.problem]
 
 
-def prompt_lines(skills: list[Skill]) -> str:
-    """The lines of the system prompt, limited in number."""
-    lines = [f"- {skill.name}: {_cut(skill.description)}" for skill in skills[:MAX_PROMPT_SKILLS]]
-    if len(skills) > MAX_PROMPT_SKILLS:
-        lines.append(f"({len(skills) - MAX_PROMPT_SKILLS} more: call skill_view without a name)")
+def prompt_lines(skills: list[Skill], characters: int) -> str:
+    """The lines of the system prompt, at most *characters* of them.
+
+    The longest descriptions are shortened to the same length before a skill is left out.
+    """
+    listed = len(skills)
+    while listed and (limit := _description_limit(skills, listed, characters)) is None:
+        listed -= 1
+    lines = [f"- {skill.name}: {_cut(skill.description, limit or 0)}" for skill in skills[:listed]]
+    if listed < len(skills):
+        lines.append(MORE_SKILLS.format(len(skills) - listed))
     return "\n".join(lines)
+
+
+def _description_limit(skills: list[Skill], listed: int, characters: int) -> int | None:
+    """The longest description of the first *listed* skills; None if they do not fit."""
+    reserved = len(MORE_SKILLS) + 3 if listed < len(skills) else 0
+    heads = sum(len(f"- {skill.name}: \n") for skill in skills[:listed])
+    lengths = sorted(
+        min(len(skill.description), DESCRIPTION_CHARACTERS) for skill in skills[:listed]
+    )
+    limit = _fitting_length(lengths, characters - reserved - heads)
+    return limit if limit >= MIN_DESCRIPTION_CHARACTERS else None
+
+
+def _fitting_length(lengths: list[int], characters: int) -> int:
+    """The length to which the longest of sorted texts are cut, so that all of them fit."""
+    remaining = characters
+    for number, length in enumerate(lengths):
+        share = remaining // (len(lengths) - number)
+        if length > share:
+            return share
+        remaining -= length
+    return DESCRIPTION_CHARACTERS
 
 
 def split_front_matter(text: str) -> tuple[str, str]:
@@ -98,6 +132,14 @@ def _inside(folder: Path) -> list[Path]:
     return [entry for entry in entries if entry.is_dir() and not entry.name.startswith((".", "_"))]
 
 
+def _project_skills(files: Iterable[ProjectFile]) -> Iterator[Skill]:
+    """The skills among the trusted files of a project."""
+    found = [file for file in files if file.kind in {FileKind.SKILL, FileKind.SKILL_DATA}]
+    for main in (file for file in found if file.kind is FileKind.SKILL):
+        own = {file.path: file for file in found if file.folder == main.folder}
+        yield _parse(main.folder, main.text)._replace(trusted=own)
+
+
 def _read(folder: Path) -> Skill:
     path = folder / SKILL_FILE
     try:
@@ -105,9 +147,16 @@ def _read(folder: Path) -> Skill:
             return Skill(
                 folder.name, "", folder, f"{SKILL_FILE} is larger than {MAX_SKILL_BYTES:,} bytes"
             )
-        head, _rest = split_front_matter(yaml_reader.read_text(path) or "")
-        metadata = yaml_reader.parse(head, path)
+        content = yaml_reader.read_text(path) or ""
     except (ConfigError, OSError) as error:
+        return Skill(folder.name, "", folder, str(error))
+    return _parse(folder, content)
+
+
+def _parse(folder: Path, content: str) -> Skill:
+    try:
+        metadata = yaml_reader.parse(split_front_matter(content)[0], folder / SKILL_FILE)
+    except ConfigError as error:
         return Skill(folder.name, "", folder, str(error))
     name, description = metadata.get("name") or folder.name, metadata.get("description")
     if not isinstance(name, str) or not SKILL_NAME.fullmatch(name):
@@ -118,30 +167,28 @@ def _read(folder: Path) -> Skill:
     return Skill(name, " ".join(description.split()), folder)
 
 
-def _cut(description: str) -> str:
-    return (
-        description
-        if len(description) <= DESCRIPTION_CHARACTERS
-        else f"{description[: DESCRIPTION_CHARACTERS - 1]}…"
-    )
+def _cut(description: str, characters: int) -> str:
+    if len(description) <= characters:
+        return description
+    return f"{description[: characters - 1]}…"
 
 
 MAX_CHARACTERS: Final = 60_000
 MAX_LISTED_FILES: Final = 100
 
 
-def skill_tool(home: Path, cwd: Path, added: tuple[Path, ...] = ()) -> Tool:
-    """The tool; it reads the folders at each call."""
+def skill_tool(find: Callable[[], list[Skill]]) -> Tool:
+    """The tool; *find* reads the folders at each call."""
     return Tool(
         "skill_view",
         "Read a skill's instructions, or a file of it. Without a name: list all skills.",
         schema("", name=parameter("string"), file=parameter("string")),
-        reporting_errors(lambda arguments, _context: _view(arguments, home, cwd, added)),
+        reporting_errors(lambda arguments, _context: _view(arguments, find())),
     )
 
 
-def _view(arguments: JsonObject, home: Path, cwd: Path, added: tuple[Path, ...]) -> str:
-    skills = {skill.name: skill for skill in usable_skills(find_skills(home, cwd, added))}
+def _view(arguments: JsonObject, found: list[Skill]) -> str:
+    skills = {skill.name: skill for skill in usable_skills(found)}
     name = text(arguments, "name", "").strip()
     if not name:
         return success(skills={skill.name: skill.description for skill in skills.values()})
@@ -170,10 +217,25 @@ def _content(skill: Skill, file_name: str) -> str:
     path = (folder / file_name).resolve()
     if not path.is_relative_to(folder):
         raise ToolError(f"{file_name!r} is not inside the skill's folder.")
-    content = text_files.displayable_text(text_files.load(path).text)
+    content = text_files.displayable_text(
+        text_files.load(path).text if skill.trusted is None else _trusted_text(skill.trusted, path)
+    )
     if len(content) <= MAX_CHARACTERS:
         return content
     return f"{content[:MAX_CHARACTERS]}\n[… cut; read the rest of {path} with read_file …]"
+
+
+def _trusted_text(trusted: Mapping[Path, ProjectFile], path: Path) -> str:
+    """The text of a file that the user trusts as it is now."""
+    file = trusted.get(path)
+    if file is None:
+        raise ToolError(f"{path} is not a trusted file; the user can run `hermes trust`.")
+    if file.data:
+        return file.text
+    data, digest = read_digest(path)
+    if digest != file.digest:
+        raise ToolError(f"{path} has changed; the user can run `hermes trust`.")
+    return data.decode("utf-8-sig", errors="replace")
 
 
 def _files(skill: Skill) -> Iterator[str]:

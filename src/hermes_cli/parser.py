@@ -95,6 +95,9 @@ COMMANDS = (
         "hermes_cli.commands.system.permissions",
         "show and change what is allowed without asking",
     ),
+    CommandEntry(
+        "trust", "hermes_cli.commands.system.trust", "use the commands and hooks of a project"
+    ),
     CommandEntry("install", "hermes_cli.commands.system.install", "put `hermes` on your PATH"),
     CommandEntry("update", "hermes_cli.commands.system.update", "install the newest version"),
     CommandEntry(

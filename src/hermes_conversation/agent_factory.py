@@ -150,7 +150,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     jobs, memory = Jobs(environment_without_secrets(), hosts), conversation_memory(db, options)
     may_extend = may(role, Right.EXTENSIONS)
     extensions = (
-        Extensions.load(config, cwd, options.mcp_servers)
+        Extensions.load(config, cwd, environment_without_secrets, options.mcp_servers)
         if may_extend
         else Extensions([], None, cwd)
     )
@@ -206,7 +206,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
             source="subagent",
             system_prompt=system_prompt(
                 cwd,
-                skills=extensions.skill_lines,
+                skills=extensions.skill_lines(LARGE_PROFILE.skills_characters),
                 instructions=_instructions(cwd, role, LARGE_PROFILE).text,
             ),
             parent_session_id=parent_id,
@@ -241,6 +241,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
             prompt = with_instructions(prompt, options.instructions)
         if row is None:
             notices.insert(0, environment_notice(settings, options))
+        notices += extensions.notices
         return AgentProfile(prompt, profile.select(tools), tuple(filter(None, notices)))
 
     agent = AIAgent(
@@ -399,7 +400,7 @@ def _build_prompt(
     options: ConversationOptions,
     instructions: str,
 ) -> str:
-    skills = extensions.skill_lines
+    skills = extensions.skill_lines(profile.skills_characters)
     return system_prompt(
         cwd,
         memory=_memory_text(memory, "memory"),

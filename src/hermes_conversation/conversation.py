@@ -232,6 +232,11 @@ class Conversation:
         is_removed = grants.revoke_in(self.session_id, rule)
         return grants.revoke(rule) or is_removed
 
+    def reload(self) -> None:
+        """Build the agent again, with the settings and the files as they are now."""
+        self._bundle.close()
+        self._open(self.session_id)
+
     # Switching conversations
 
     def new(self) -> str:

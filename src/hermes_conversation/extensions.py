@@ -8,22 +8,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_agent import skills, toolbox
+from hermes_agent.project.files import FileKind
+from hermes_agent.project.trust import assess_project
 from hermes_agent.skills import skill_tool
 from hermes_core.config.probe import may_be_set
 from hermes_core.paths import hermes_home
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from hermes_agent.mcp.config import McpServerConfig
     from hermes_agent.mcp.connection import LimitServer
     from hermes_agent.mcp.server_pool import McpServers
     from hermes_agent.permissions.approvals import ReviewCall
+    from hermes_agent.project.trust import ProjectTrust
     from hermes_agent.skills import Skill
     from hermes_agent.toolbox import ToolItem
     from hermes_agent.tools.base import Tool
     from hermes_conversation.plugin_tools import ProvidedTool
     from hermes_core.config.file import ConfigFile
+
+    Environment = Callable[[], dict[str, str]]
 
 
 class Extensions(NamedTuple):
@@ -33,31 +39,51 @@ class Extensions(NamedTuple):
     servers: McpServers | None
     cwd: Path
     plugin_skills: tuple[Path, ...] = ()  # the folders of skills of plugins
+    trust: ProjectTrust | None = None  # the files of the project that are used and ignored
 
     @classmethod
     def load(
-        cls, config: ConfigFile, cwd: Path, given: tuple[McpServerConfig, ...] = ()
+        cls,
+        config: ConfigFile,
+        cwd: Path,
+        environment: Environment,
+        given: tuple[McpServerConfig, ...] = (),
     ) -> Extensions:
-        """Load the extensions for a conversation in *cwd*, with the MCP servers of its client."""
-        added = _plugin_skills()
-        found = skills.find_skills(hermes_home(), cwd, added)
-        return cls(found, _mcp_servers(config, cwd, given), cwd, added)
+        """Load the extensions for a conversation in *cwd*, with the MCP servers of its client.
+
+        *environment* returns the variables that servers of a project may use.
+        """
+        added, trust = _plugin_skills(), assess_project(cwd)
+        found = skills.find_skills(hermes_home(), trust.trusted, added)
+        servers = _mcp_servers(config, trust, cwd, environment, given)
+        return cls(found, servers, cwd, added, trust)
+
+    def skill_lines(self, characters: int) -> str:
+        """The lines about skills in the system prompt, at most *characters* of them."""
+        return skills.prompt_lines(skills.usable_skills(self.skills), characters)
 
     @property
-    def skill_lines(self) -> str:
-        """The lines about skills in the system prompt."""
-        return skills.prompt_lines(skills.usable_skills(self.skills))
+    def notices(self) -> list[str]:
+        """What the user should know about ignored files of the project."""
+        if self.trust is None:
+            return []
+        return [*filter(None, [self.trust.notice]), *self.trust.project.problems]
 
     def tools(self) -> list[Tool]:
         """The tools for skills and MCP servers, if any."""
         results: list[Tool] = []
         if skills.usable_skills(self.skills):
-            results.append(skill_tool(hermes_home(), self.cwd, self.plugin_skills))
+            results.append(skill_tool(self._current_skills))
         if self.servers is not None:
             from hermes_agent.mcp.tools import mcp_tools  # noqa: PLC0415 - most have none
 
             results += mcp_tools(self.servers)
         return results
+
+    def _current_skills(self) -> list[Skill]:
+        """The skills as they are now; changed files of a project need trust again."""
+        trusted = assess_project(self.cwd).trusted
+        return skills.find_skills(hermes_home(), trusted, self.plugin_skills)
 
     def reviews(self) -> dict[str, ReviewCall]:
         """Functions that decide whether a call needs approval, by tool name."""
@@ -117,14 +143,25 @@ def _plugin_skills() -> tuple[Path, ...]:
 
 
 def _mcp_servers(
-    config: ConfigFile, cwd: Path, given: tuple[McpServerConfig, ...]
+    config: ConfigFile,
+    trust: ProjectTrust,
+    cwd: Path,
+    environment: Environment,
+    given: tuple[McpServerConfig, ...],
 ) -> McpServers | None:
-    if not given and not may_be_set("mcp_servers"):
+    """The servers in config.yaml, and those in trusted files with other names."""
+    files = [file for file in trust.trusted if file.kind is FileKind.MCP]
+    if not files and not given and not may_be_set("mcp_servers"):
         return None
     from hermes_agent.mcp import config as description  # noqa: PLC0415 - most have none
     from hermes_agent.mcp.given_servers import with_given  # noqa: PLC0415 - as above
     from hermes_agent.mcp.server_pool import McpServers  # noqa: PLC0415 - as above
 
-    configured = description.parse_servers(config.block(description.SECTION), config.variables())
-    result = with_given(configured, given)
+    result = description.parse_servers(config.block(description.SECTION), config.variables())
+    names = {server.name for server in result}
+    for file in reversed(files):  # the nearest folder takes precedence
+        found = description.parse_project_servers(file.text, file.path, environment())
+        result += [server for server in found if server.name not in names]
+        names |= {server.name for server in found}
+    result = with_given(result, given)
     return McpServers(result, cwd) if result else None

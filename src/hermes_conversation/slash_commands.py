@@ -21,6 +21,7 @@ from hermes_conversation.context_report import context_report
 from hermes_conversation.copied_text import text_to_copy
 from hermes_conversation.model_list import list_models
 from hermes_conversation.plugin_commands import provided_commands
+from hermes_conversation.prompt_commands import commands_in_files
 from hermes_core import human_format, roles
 from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
@@ -30,6 +31,7 @@ from hermes_core.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hermes_agent.project.commands import FileCommand
     from hermes_agent.toolbox import ToolItem
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.plugin_commands import ProvidedCommand
@@ -357,6 +359,17 @@ def _permissions(conversation: Conversation, words: str) -> CommandOutcome:
     return CommandOutcome(_columns(rows))
 
 
+def _trust(conversation: Conversation, _words: str) -> CommandOutcome:
+    """Which files are used; trust itself is given in a terminal, where the user sees them."""
+    trust = conversation.bundle.extensions.trust
+    if trust is None or not trust.project.files:
+        return CommandOutcome("This folder has no files that need trust.")
+    rows = [(file.name, "trusted") for file in trust.trusted]
+    rows += [(item.file.name, f"{item.state}, ignored") for item in trust.pending]
+    hint = f"\nIn a terminal: hermes trust {trust.project.root}" if trust.pending else ""
+    return CommandOutcome(_columns(rows) + hint)
+
+
 def _deny(_conversation: Conversation, words: str) -> CommandOutcome:
     return CommandOutcome(answer=f"deny {words}".strip())
 
@@ -385,8 +398,8 @@ def _required(words: str, usage: str) -> str:
     return words
 
 
-def _help(_conversation: Conversation, _words: str) -> CommandOutcome:
-    commands = all_commands()
+def _help(conversation: Conversation, _words: str) -> CommandOutcome:
+    commands = all_commands(project_folder(conversation))
     width = max(len(f"/{command.name} {command.hint}") for command in commands)
     return CommandOutcome(
         "\n".join(
@@ -429,6 +442,7 @@ COMMANDS: Final = (
     SlashCommand("deny", "deny the pending command", _deny, "[REASON]", while_busy=True),
     SlashCommand("permissions", "show or change the permission mode and rules", _permissions,
                  "[plan|workspace|full|remove RULE]", while_busy=True),
+    SlashCommand("trust", "show which files of this project are used", _trust, while_busy=True),
     SlashCommand("stop", "stop the running turn", _stop, while_busy=True),
     SlashCommand("queue", "send a message after the current turn", _queue, "TEXT", while_busy=True),
     SlashCommand("steer", "send a message to the running turn", _steer, "TEXT", while_busy=True),
@@ -456,9 +470,33 @@ BUILT_IN_NAMES: Final = frozenset(
 )
 
 
-def all_commands() -> tuple[SlashCommand, ...]:
-    """The built-in commands and those of plugins, which may not replace a built-in one."""
-    return (*COMMANDS, *map(_of_plugin, provided_commands(BUILT_IN_NAMES).values()))
+def all_commands(cwd: Path | None = None) -> tuple[SlashCommand, ...]:
+    """The built-in commands, those of plugins and those in files.
+
+    None replaces a built-in one. With *cwd*, trusted files of that project are included.
+    """
+    provided = provided_commands(BUILT_IN_NAMES)
+    files = commands_in_files({*BUILT_IN_NAMES, *provided}, cwd)
+    return (
+        *COMMANDS,
+        *map(_of_plugin, provided.values()),
+        *map(_of_file, files.values()),
+    )
+
+
+def project_folder(conversation: Conversation) -> Path | None:
+    """The folder whose project commands a conversation has; None if it has none."""
+    may_extend = roles.may(conversation.options.role, roles.Right.EXTENSIONS)
+    return conversation.agent.cwd if may_extend else None
+
+
+def _of_file(command: FileCommand) -> SlashCommand:
+    return SlashCommand(
+        command.name,
+        command.description or f"prompt in {command.path.name}",
+        lambda _conversation, words: CommandOutcome(say=command.prompt(words)),
+        command.hint,
+    )
 
 
 def _of_plugin(provided: ProvidedCommand) -> SlashCommand:
@@ -473,16 +511,12 @@ def _of_plugin(provided: ProvidedCommand) -> SlashCommand:
     )
 
 
-def find(name: str) -> SlashCommand:
+def find(name: str, cwd: Path | None = None) -> SlashCommand:
     """The command called *name*; raise UsageError with similar names if it is unknown."""
-    if name not in BUILT_IN_NAMES:
-        provided = provided_commands(BUILT_IN_NAMES).get(name)
-        if provided is not None:
-            return _of_plugin(provided)
-    for command in COMMANDS:
+    for command in COMMANDS if name in BUILT_IN_NAMES else all_commands(cwd):
         if name == command.name or name in command.aliases:
             return command
-    close = difflib.get_close_matches(name, [command.name for command in all_commands()], 2)
+    close = difflib.get_close_matches(name, [command.name for command in all_commands(cwd)], 2)
     meant = " or ".join(f"/{item}" for item in close)
     raise UsageError(
         f"Unknown command: /{name}. " + (f"Did you mean {meant}?" if meant else "Type /help.")
@@ -492,7 +526,7 @@ def find(name: str) -> SlashCommand:
 def run(conversation: Conversation, line: str, role: Role | None = None) -> CommandOutcome:
     """Run a line that starts with a slash, for a role (default: that of the conversation)."""
     name, _, words = line[1:].partition(" ")
-    command = find(name.lower())
+    command = find(name.lower(), project_folder(conversation))
     if command.name != "model" or words.strip():  # the name of the model is no secret
         roles.require_command(role or conversation.options.role, command.name)
     return command.run(conversation, words.strip())

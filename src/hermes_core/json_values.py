@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,6 +15,15 @@ JsonObject: TypeAlias = "dict[str, JsonValue]"
 JsonData: TypeAlias = (
     "str | int | float | bool | Sequence[JsonData] | Mapping[str, JsonData] | None"
 )
+
+
+def parse_object(text: str) -> JsonObject | None:
+    """The object in a JSON text; None if it is something else or cannot be parsed."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def text_in(value: JsonObject, name: str, default: str = "") -> str:

@@ -89,7 +89,7 @@ COMMAND_RIGHTS: Final[dict[str, Right]] = {
         ),
         Right.ALL_FILES,
     ),
-    **dict.fromkeys(("model", "handoff", "restart", "permissions"), Right.ADMINISTER),
+    **dict.fromkeys(("model", "handoff", "restart", "permissions", "trust"), Right.ADMINISTER),
 }  # fmt: skip
 UNLISTED_TOOL_RIGHT: Final = Right.EXTENSIONS
 UNLISTED_COMMAND_RIGHT: Final = Right.ADMINISTER

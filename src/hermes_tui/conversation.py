@@ -122,7 +122,7 @@ class ConversationClient:
         else:
             opened = client.call("session.create", **params)
         self._set_state(OpenedState.read(opened))
-        commands = objects_in(client.call("commands.catalog"), "commands")
+        commands = objects_in(client.call("commands.catalog", cwd=self.info.cwd), "commands")
         self.commands = [parse(CommandSummary, command) for command in commands]
 
     def _latest(self) -> str:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hermes_plugin_host
-from hermes_agent.skills import DESCRIPTION_CHARACTERS, MAX_PROMPT_SKILLS
+from hermes_agent.context.profiles import PROFILES
+from hermes_agent.skills import DESCRIPTION_CHARACTERS
 from support.agent_conversation import open_conversation, tool_call_step
 from support.plugin_folders import make_plugin
 
@@ -71,5 +72,5 @@ def test_the_mcp_server(hermes_home: Path, tmp_path: Path) -> None:
 
 
 def test_the_documented_limits_match_the_code() -> None:
-    assert f"first {DESCRIPTION_CHARACTERS} characters" in TEXT
-    assert f"first {MAX_PROMPT_SKILLS} by name" in TEXT
+    assert f"{DESCRIPTION_CHARACTERS:,} characters" in TEXT
+    assert f"{PROFILES[-1].skills_characters:,} characters" in TEXT

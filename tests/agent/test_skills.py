@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from hermes_agent import skills
-from hermes_agent.skills import DESCRIPTION_CHARACTERS, MAX_PROMPT_SKILLS
+from hermes_agent.context.profiles import PROFILES
+from hermes_agent.project.files import read_project
+from hermes_agent.project.trust import TrustStore, assess_project
 from support.agent_conversation import open_conversation, tool_call_step
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def make_skill(folder: Path, text: str) -> Path:
@@ -68,18 +67,22 @@ def test_a_skill_has_one_line_in_the_prompt_and_is_read_on_demand(bread: Path, c
     assert rye["content"] == "Rye: 500 g."
 
 
-def test_skills_are_one_or_two_levels_deep(hermes_home: Path, cwd: Path) -> None:
+def test_skills_are_one_or_two_levels_deep(hermes_home: Path) -> None:
     folder = hermes_home / "skills"
     make_skill(folder / "one", skill_text("one", "First"))
     make_skill(folder / "group" / "two", skill_text("two", "Second"))
     make_skill(folder / "group" / "more" / "three", skill_text("three", "Third"))
     make_skill(folder / ".hidden", skill_text("hidden", "Hidden"))
-    assert [skill.name for skill in skills.find_skills(hermes_home, cwd)] == ["one", "two"]
+    assert [skill.name for skill in skills.find_skills(hermes_home)] == ["one", "two"]
 
 
-def test_the_working_folders_skill_wins(bread: Path, hermes_home: Path, cwd: Path) -> None:
+@pytest.mark.usefixtures("bread")
+def test_the_trusted_skill_of_a_project_wins(hermes_home: Path, cwd: Path) -> None:
     mine = make_skill(cwd / ".hermes" / "skills" / "x", skill_text("bread", "Bake our bread"))
-    (result,) = skills.find_skills(hermes_home, cwd)
+    (result,) = skills.find_skills(hermes_home, assess_project(cwd).trusted)
+    assert result.description == "Bake bread"
+    TrustStore().trust(read_project(cwd))
+    (result,) = skills.find_skills(hermes_home, assess_project(cwd).trusted)
     assert (result.description, result.folder) == ("Bake our bread", mine)
 
 
@@ -103,7 +106,7 @@ def test_a_broken_skill_is_listed_with_its_problem_and_not_offered(
 ) -> None:  # fmt: skip
     make_skill(hermes_home / "skills" / "broken", text)
     with caplog.at_level(logging.WARNING):
-        broken = next(skill for skill in skills.find_skills(hermes_home, cwd) if skill.problem)
+        broken = next(skill for skill in skills.find_skills(hermes_home) if skill.problem)
     assert problem in broken.problem
     assert problem in caplog.text
     with open_conversation(cwd, tool_call_step("skill_view", {})) as conversation:
@@ -113,9 +116,9 @@ def test_a_broken_skill_is_listed_with_its_problem_and_not_offered(
         ]
 
 
-def test_a_skill_without_a_name_is_called_like_its_folder(hermes_home: Path, cwd: Path) -> None:
+def test_a_skill_without_a_name_is_called_like_its_folder(hermes_home: Path) -> None:
     make_skill(hermes_home / "skills" / "tea", "---\r\ndescription: Make tea\r\n---\r\nBoil.")
-    (result,) = skills.find_skills(hermes_home, cwd)
+    (result,) = skills.find_skills(hermes_home)
     assert (result.name, result.description) == ("tea", "Make tea")
 
 
@@ -136,13 +139,23 @@ def test_an_unknown_skill_returns_the_available_names(bread: Path, cwd: Path) ->
         assert conversation.results()[0]["error"] == "Unknown skill 'cake'; available: bread."
 
 
-def test_many_long_skills_use_little_of_the_prompt_and_all_are_listed(
+def test_the_prompt_has_the_whole_description_of_a_skill(hermes_home: Path, cwd: Path) -> None:
+    description = "A toolkit for PDF files. " + "Use it when a form is filled in. " * 30
+    assert len(description) > 1_000
+    make_skill(hermes_home / "skills" / "pdf", skill_text("pdf", description))
+    with open_conversation(cwd) as conversation:
+        conversation.results()
+        assert f"- pdf: {description.strip()}" in conversation.prompt()
+
+
+def test_long_descriptions_are_shortened_evenly_and_no_skill_is_left_out(
     hermes_home: Path, cwd: Path
 ) -> None:
     for number in range(60):
         make_skill(
             hermes_home / "skills" / f"s{number:02}", skill_text(f"s{number:02}", "long " * 50)
         )
+    make_skill(hermes_home / "skills" / "short", skill_text("short", "Short and complete"))
     with open_conversation(cwd, tool_call_step("skill_view", {})) as conversation:
         (result,) = conversation.results()
         lines = conversation.prompt().partition("# Skills")[2].splitlines()[1:]
@@ -151,11 +164,21 @@ def test_many_long_skills_use_little_of_the_prompt_and_all_are_listed(
             for tool in conversation.first_request()["tools"]
             if tool["function"]["name"] == "skill_view"
         )
-    assert len(lines) == MAX_PROMPT_SKILLS + 1
-    assert lines[-1] == "(20 more: call skill_view without a name)"
-    assert max(map(len, lines)) <= DESCRIPTION_CHARACTERS + len("- s00: ")
-    assert len(result["skills"]) == 60
+    assert len(lines) == 61
+    assert "- short: Short and complete" in lines
+    assert len({len(line) for line in lines if "short" not in line}) == 1
+    assert 7_500 < len("\n".join(lines)) <= PROFILES[-1].skills_characters
+    assert len(result["skills"]) == 61
     assert len(json.dumps(schema)) < 400
+
+
+def test_more_skills_than_fit_by_name_are_counted() -> None:
+    many = [skills.Skill(f"skill-{number:03}", "Words " * 9, Path("/")) for number in range(500)]
+    lines = skills.prompt_lines(many, 8_000)
+    listed = lines.count("- skill-")
+    assert f"({500 - listed} more: call skill_view without a name)" in lines
+    assert len(lines) <= 8_000
+    assert listed > 200
 
 
 def test_a_sub_agent_has_the_skills(bread: Path, cwd: Path) -> None:

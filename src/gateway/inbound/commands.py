@@ -408,7 +408,7 @@ def menu_commands() -> tuple[MenuCommand, ...]:
     shared = (
         MenuCommand(command.name, command.help, command.hint)
         for command in slash_commands.all_commands()
-        if command.name not in TERMINAL_COMMANDS
+        if command.name not in TERMINAL_COMMANDS and ":" not in command.name
     )
     return (*shared, *(MenuCommand(name, text) for name, text in CHAT_COMMANDS))
 

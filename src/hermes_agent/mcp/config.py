@@ -1,4 +1,4 @@
-"""The MCP servers in config.yaml: `mcp_servers: {name: {…}}`."""
+"""The MCP servers in config.yaml (`mcp_servers: {name: {…}}`) and in `.mcp.json` of a project."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_core.errors import ConfigError
+from hermes_core.json_values import object_in, parse_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,10 @@ KEYS: Final = (
     "sandbox", "network", "writable",
 )  # fmt: skip
 SERVER_NAME: Final = re.compile(r"[\w.-]{1,64}")
-VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
+VARIABLE: Final = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")  # also `${NAME:-default}`
+PROJECT_SECTION: Final = "mcpServers"
+# A project cannot lift the limits of its servers; the user can, in config.yaml.
+USER_KEYS: Final = ("sandbox", "writable")
 CALL_SECONDS: Final = 120.0
 CONNECT_SECONDS: Final = 20.0
 
@@ -42,7 +46,11 @@ class McpServerConfig(NamedTuple):
     rule_name: str = ""  # in permission rules, instead of its name
 
 
-def parse_servers(block: Mapping[str, Any], variables: Mapping[str, str]) -> list[McpServerConfig]:
+def parse_servers(
+    block: Mapping[str, Any],
+    variables: Mapping[str, str],
+    where: str = "{name} in config.yaml",
+) -> list[McpServerConfig]:
     """The enabled servers by name; *variables* replace `${NAME}`."""
     servers = []
     for name, fields in sorted(block.items()):
@@ -53,9 +61,29 @@ def parse_servers(block: Mapping[str, Any], variables: Mapping[str, str]) -> lis
                 servers.append(_server(name, fields, variables))
         except ConfigError as error:
             servers.append(
-                McpServerConfig(name, problem=f"{SECTION}.{name} in config.yaml: {error}")
+                McpServerConfig(name, problem=f"{where.format(name=f'{SECTION}.{name}')}: {error}")
             )
     return servers
+
+
+def parse_project_servers(
+    text: str, path: Path, variables: Mapping[str, str]
+) -> list[McpServerConfig]:
+    """The servers in a `.mcp.json`; *variables* should have no secrets."""
+    servers = []
+    for name, fields in sorted(project_servers(text).items()):
+        if isinstance(fields, dict) and (lifted := [key for key in USER_KEYS if key in fields]):
+            problem = f"{name} in {path}: {lifted[0]} can be set in config.yaml only"
+            servers.append(McpServerConfig(name, problem=problem))
+        else:
+            where = f"{name} in {path}".replace("{", "{{").replace("}", "}}")
+            servers += parse_servers({name: fields}, variables, where)
+    return servers
+
+
+def project_servers(text: str) -> JsonObject:
+    """The servers in the text of a `.mcp.json` by name; empty if it cannot be parsed."""
+    return object_in(parse_object(text) or {}, PROJECT_SECTION)
 
 
 def _server(name: str, fields: JsonObject, variables: Mapping[str, str]) -> McpServerConfig:
@@ -128,7 +156,12 @@ def _seconds(fields: JsonObject, key: str, default: float) -> float:
 
 def _substitute(text: str, variables: Mapping[str, str]) -> str:
     """Replace `${NAME}`, so that config.yaml needs no secrets."""
-    missing = [name for name in VARIABLE.findall(text) if name not in variables]
-    if missing:
-        raise ConfigError(f"{missing[0]} is set neither in the environment nor in .env")
-    return VARIABLE.sub(lambda match: variables[match[1]], text)
+
+    def value(match: re.Match[str]) -> str:
+        if variables.get(match[1]):
+            return variables[match[1]]
+        if match[2] is None and match[1] not in variables:
+            raise ConfigError(f"{match[1]} is set neither in the environment nor in .env")
+        return match[2] or ""
+
+    return VARIABLE.sub(value, text)

@@ -160,8 +160,8 @@ def _disk_copy(command: ShellCommand, _context: PathContext) -> Iterator[RiskFin
 
 
 OWN_SETTINGS = frozenset(
-    {"api-keys", "checkpoints", "config", "dashboard", "pairing", "people", "permissions",
-     "plugins", "restore", "service", "setup"}
+    {"api-keys", "checkpoints", "config", "dashboard", "mcp", "pairing", "people", "permissions",
+     "plugins", "restore", "service", "setup", "trust"}
 )  # fmt: skip
 
 

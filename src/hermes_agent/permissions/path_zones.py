@@ -103,7 +103,7 @@ def _zone(path: Path, context: PathContext) -> Zone:
 
 def _among_files(path: Path, context: PathContext) -> Zone:
     for home in {context.hermes_home, Path(os.path.realpath(context.hermes_home))}:
-        if path == home / "approvals.json":
+        if path in {home / "approvals.json", home / "trusted_folders.json"}:
             return Zone.APPROVALS
         if path in {home, home / "config.yaml", home / ".env"} or path.is_relative_to(
             home / "plugins"

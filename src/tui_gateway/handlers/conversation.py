@@ -280,8 +280,9 @@ def _answer(peer: Dispatcher, params: RpcParams, text: str) -> object:
 # Commands
 
 
-def catalog(_peer: Dispatcher, _params: RpcParams) -> object:
-    return {"commands": [_command_summary(command) for command in slash_commands.all_commands()]}
+def catalog(_peer: Dispatcher, params: RpcParams) -> object:
+    commands = slash_commands.all_commands(Path(params.cwd) if params.cwd else None)
+    return {"commands": [_command_summary(command) for command in commands]}
 
 
 def _command_summary(command: slash_commands.SlashCommand) -> CommandSummary:
@@ -299,7 +300,9 @@ def dispatch(peer: Dispatcher, params: RpcParams) -> object:
     live = _live(peer, params)
     name = params.name.removeprefix("/").lower()
     argument = params.arg
-    command = as_rpc(lambda: slash_commands.find(name))
+    command = as_rpc(
+        lambda: slash_commands.find(name, slash_commands.project_folder(live.conversation))
+    )
     switched = switch_by_command(peer, live, command.name, argument)
     if switched is not None:
         session_id = switched.opened.session_id

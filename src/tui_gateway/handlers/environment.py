@@ -27,7 +27,7 @@ def complete_slash(_peer: Dispatcher, params: RpcParams) -> object:
     text = params.text.removeprefix("/")
     names = [
         f"/{command.name}"
-        for command in slash_commands.all_commands()
+        for command in slash_commands.all_commands(Path(params.cwd) if params.cwd else None)
         if command.name.startswith(text)
     ]
     return {"items": names, "replace_from": 0}

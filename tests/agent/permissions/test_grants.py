@@ -246,6 +246,7 @@ def decide(caller):
         ("/etc/passwd", "Refuse", "Refuse", "Refuse"),
         ("/dev/sda", "Refuse", "Refuse", "Refuse"),
         ("HOME/approvals.json", "Refuse", "Refuse", "Refuse"),
+        ("HOME/trusted_folders.json", "Refuse", "Refuse", "Refuse"),
         ("HOME/config.yaml", "Refuse", "Refuse", "Refuse"),
         ("HOME/.env", "Refuse", "Refuse", "Refuse"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.events import Notice
@@ -14,6 +15,7 @@ from hermes_cli.commands.chat.result_format import StructuredPrinter
 from hermes_cli.commands.chat.terminal_prompter import TerminalPrompter
 from hermes_cli.commands.chat.turn_printer import TurnPrinter, event_as_dict
 from hermes_cli.commands.models import offer
+from hermes_cli.commands.system.trust import ask_at_start
 from hermes_cli.filters import parse_positive
 from hermes_cli.parser import add_conversation_options, add_json_option
 from hermes_conversation.agent_factory import ConversationOptions
@@ -121,6 +123,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
             effort=arguments.effort,
         )
         offer.require_model(options.model, out)
+        if question is None and out.is_watched and not is_structured:
+            ask_at_start(Path.cwd(), out)
         conversation = Conversation(db, prompter, options)
         if not is_structured:
             _warn_of_demo_model(conversation, out, is_json=arguments.json)

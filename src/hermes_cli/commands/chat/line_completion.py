@@ -35,7 +35,8 @@ class LineCompleter(Completer):
         elif argument is not None:
             yield from _arguments(argument[1], argument[2])
         elif before.startswith("/") and " " not in before:
-            for command in slash_commands.all_commands():
+            folder = slash_commands.project_folder(self._conversation)
+            for command in slash_commands.all_commands(folder):
                 if command.name.startswith(before[1:]):
                     text, shown = f"/{command.name}", command.help
                     yield Completion(text, -len(before), display_meta=shown)

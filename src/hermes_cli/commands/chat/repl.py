@@ -14,6 +14,7 @@ from hermes_cli import history
 from hermes_cli.commands.chat.file_prompts import FilePrompts, print_outcome
 from hermes_cli.commands.chat.turn_printer import INTERRUPTED_EXIT_CODE
 from hermes_cli.commands.chat.typed_input import BusyInput, KeyboardReader
+from hermes_cli.commands.system import trust
 from hermes_conversation import slash_commands
 from hermes_conversation.input_lines import memory_note, shell_command
 from hermes_core import clipboard, paths
@@ -116,6 +117,8 @@ class ChatRepl:
         return self._busy_input.pending.after_turn(is_complete=code != INTERRUPTED_EXIT_CODE)
 
     def _command(self, line: str) -> slash_commands.CommandOutcome:
+        if line == "/trust" and self._out.is_watched:
+            return self._trust()
         try:
             line = self._ask_about_files(line)
             outcome = slash_commands.run(self._conversation, line) if line else NO_OUTCOME
@@ -139,6 +142,17 @@ class ChatRepl:
             return line
         with self._shutdown.turn(), self._keyboard:  # answers are read as during a turn
             return self._file_prompts.ask(line)
+
+    def _trust(self) -> slash_commands.CommandOutcome:
+        """Ask about the files of the project; the conversation uses them from now on."""
+        try:
+            code = trust.review(self._conversation.agent.cwd, self._out)
+        except HermesError as error:
+            self._out.error(str(error))
+        else:
+            if code == 0:
+                self._conversation.reload()
+        return NO_OUTCOME
 
 
 class LineEditor:

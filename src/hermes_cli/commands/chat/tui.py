@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from hermes_agent.permissions.grants import check_rule
 from hermes_cli import output_settings
 from hermes_cli.commands.chat import repl
 from hermes_cli.commands.models import offer
+from hermes_cli.commands.system.trust import ask_at_start
 from hermes_cli.parser import add_conversation_options
 from hermes_core import __version__
 from hermes_core.config.file import ConfigFile
@@ -59,6 +61,8 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     if output_settings.color_setting(out.note) == "never":
         os.environ["NO_COLOR"] = "1"  # read by the toolkit
     offer.require_model(arguments.model, out)
+    if sys.stdin.isatty() and out.is_watched:
+        ask_at_start(Path.cwd(), out)
     connect = _connector(arguments, out)
     # The TUI toolkit takes longer to load than most commands take to run.
     from hermes_tui.conversation import ConversationClient, OpenRequest  # noqa: PLC0415 - as said

@@ -151,7 +151,9 @@ class BusyInput:
             self._out.note(MODE_NOTES[mode])
 
     def _command(self, line: str) -> None:
-        command = slash_commands.find(line[1:].partition(" ")[0].lower())
+        command = slash_commands.find(
+            line[1:].partition(" ")[0].lower(), slash_commands.project_folder(self._conversation)
+        )
         if not command.while_busy:
             self._out.note(TURN_IS_RUNNING)
             return

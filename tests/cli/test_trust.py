@@ -1,0 +1,87 @@
+"""`hermes trust`, and the question at the start of a chat, as real processes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hermes_agent.project.trust import TRUST_FILE
+from hermes_agent.providers.scripted import ModelScript
+from hermes_agent.providers.scripted_server import ScriptServer
+from support.model_servers import model_argument
+from support.plain_terminal import EDITOR, quit_chat, stored_messages
+from support.terminal import spawn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.command_line import Hermes
+
+SERVERS = {"mcpServers": {"db": {"command": "npx", "args": ["-y", "db-server"]}}}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".mcp.json").write_text(json.dumps(SERVERS))
+    (folder / ".hermes" / "commands").mkdir(parents=True)
+    (folder / ".hermes" / "commands" / "greet.md").write_text("Say hello to $1.")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_trust_is_shown_given_listed_and_revoked(
+    hermes: Hermes, project: Path, hermes_home: Path
+) -> None:
+    shown = hermes("trust", "--show")
+    assert shown.code == 0
+    assert "MCP server db runs: npx -y db-server" in shown.out
+    refused = hermes("trust")  # nobody can be asked
+    assert refused.code == 2
+    assert "--yes" in refused.err
+    assert not (hermes_home / TRUST_FILE).exists()
+    given = json.loads(hermes("trust", "--yes", "--json").out)
+    assert given["trusted"] == [".mcp.json", ".hermes/commands/greet.md"]
+    assert given["pending"] == []
+    (listed,) = json.loads(hermes("trust", "--list", "--json").out)
+    assert listed["folder"] == str(project)
+    (project / ".mcp.json").write_text("{}")
+    (pending,) = json.loads(hermes("trust", "--show", "--json").out)["pending"]
+    assert (pending["file"], pending["state"]) == (".mcp.json", "changed")
+    assert hermes("trust", "--revoke").code == 0
+    assert json.loads(hermes("trust", "--list", "--json").out) == []
+    assert hermes("trust", "no-such-folder").code == 2
+
+
+def test_a_question_on_the_command_line_never_trusts_and_names_the_command(
+    hermes: Hermes, project: Path, hermes_home: Path
+) -> None:
+    with ScriptServer(ModelScript.parse("steps: [{say: Hello.}]")) as server:
+        asked = hermes("chat", "-q", "hi", "--model", model_argument(server))
+    assert asked.out.strip() == "Hello."
+    assert f"hermes trust {project}" in asked.err.replace("\n", " ")
+    assert not (hermes_home / TRUST_FILE).exists()
+
+
+@pytest.mark.usefixtures("project")
+def test_a_chat_asks_at_its_start_and_then_has_the_command(hermes_home: Path) -> None:
+    with ScriptServer(ModelScript.parse("steps: [{say: Done.}]")) as server:
+        child = spawn(
+            *("chat", "--model", model_argument(server)),
+            environment={"TERM": "xterm-256color"},
+            timeout=90,
+            dimensions=(40, 100),
+        )
+        child.expect("MCP server db runs: npx -y db-server")
+        child.expect("Trust these files")
+        child.sendline("y")
+        child.expect("/help")
+        child.expect(EDITOR)
+        child.sendline("/greet Ada")
+        child.expect("Done.")
+        quit_chat(child)
+    assert (hermes_home / TRUST_FILE).exists()
+    assert stored_messages()[0] == ("user", "Say hello to Ada.")
