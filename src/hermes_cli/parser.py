@@ -113,9 +113,7 @@ COMMANDS = (
         "people", "hermes_cli.commands.gateway.people", "list people and change their roles"
     ),
     CommandEntry("api-keys", "hermes_cli.commands.gateway.api_keys", "manage keys for API clients"),
-    CommandEntry(
-        "mcp", "hermes_cli.commands.system.mcp", "serve conversations to other agents over MCP"
-    ),
+    CommandEntry("mcp", "hermes_cli.commands.mcp.command", "add and list MCP servers, or be one"),
     CommandEntry("acp", "hermes_cli.commands.chat.acp", "serve conversations to editors over ACP"),
     CommandEntry("serve", "hermes_cli.commands.chat.serve", "run the background daemon"),
     CommandEntry(
@@ -154,11 +152,19 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 class CommandParser(argparse.ArgumentParser):
     """A parser whose error for an unknown word names the nearest one instead of all."""
 
+    rest_name = ""  # of the attribute for the words after `--`, which argparse loses after options
+
     def parse_known_args(  # type: ignore[override]
         self, args: Any = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse; a command reports unknown arguments with its own usage."""
+        words = list(args) if self.rest_name and args is not None else []
+        if "--" in words:
+            args = words[: words.index("--")]
         parsed, unknown = super().parse_known_args(args, namespace)
+        if self.rest_name:
+            rest = words[words.index("--") + 1 :] if "--" in words else []
+            setattr(parsed, self.rest_name, rest)
         if unknown and " " in self.prog.removeprefix(command_name()):
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return parsed, unknown

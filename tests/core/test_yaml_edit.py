@@ -191,3 +191,48 @@ def test_setting_and_unsetting_returns_to_the_same_text(days, seconds):
     assert yaml_reader.parse(text, PATH)["store"] == {"trash_days": days, "busy_seconds": seconds}
     text = edit(text, "store", "busy_seconds", None)
     assert edit(text, "store", "trash_days", 30) == FULL
+
+
+SERVER = {
+    "command": "npx",
+    "args": ["-y", "a b", "${X}"],
+    "env": {"TOKEN": "${TOKEN}", "on": "yes"},
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# mine\nllm:\n  model: a  # why\n",
+        "mcp_servers:\n",
+        "mcp_servers: {}\n",
+        "mcp_servers: # none\nllm: {model: a}\n",
+        "mcp_servers:\n    old:\n        url: http://x  # local\n\n# the end\n",
+        "mcp_servers: {old: {url: http://x}}  # short\n",
+        "{mcp_servers: {old: {url: http://x}}}\n",
+        "llm:\r\n  model: a\r\nmcp_servers:\r\n  old:\r\n    url: http://x\r\n",
+        "mcp_servers:\n  old:\n    url: http://x",
+    ],
+)
+@pytest.mark.parametrize("name", ["new", "a.b", "on", "12"])
+def test_a_nested_entry_is_added_and_removed_without_other_changes(text, name):
+    added = with_value(text, "mcp_servers", name, SERVER, PATH)
+    block = yaml_reader.parse(added, PATH)["mcp_servers"]
+    assert isinstance(block, dict)
+    assert block[name] == SERVER
+    for line in text.split("\n"):
+        if "{" not in line and line.strip():
+            assert line in added
+    removed = with_value(added, "mcp_servers", name, None, PATH)
+    before, after = yaml_reader.parse(text, PATH), yaml_reader.parse(removed, PATH)
+    assert {key: value for key, value in after.items() if value} == {
+        key: value for key, value in before.items() if value
+    }
+    if "old:" in text and "{" not in text and text.endswith("\n"):
+        assert removed == text
+
+
+def test_an_added_server_is_readable():
+    text = with_value("", "mcp_servers", "files", {"command": "npx", "args": ["-y", "x"]}, PATH)
+    assert text == 'mcp_servers:\n  files:\n    command: npx\n    args: ["-y", x]\n'

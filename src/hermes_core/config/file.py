@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_core.config.schema import Setting, Value
+    from hermes_core.json_values import JsonObject
 
 Source = Literal["environment", "config.yaml", ".env", "default"]
 
@@ -201,6 +202,16 @@ class ConfigFile:
         with folder_locked(self.path.parent):
             text = yaml_reader.read_text(self.path) or ""
             write_atomically(self.path, yaml_edit.with_block(text, name, block, self.path))
+        self._document = None
+
+    def set_entry(self, section: str, name: str, fields: JsonObject | None) -> None:
+        """Add an entry to a section of BLOCKS, or remove it if *fields* is None."""
+        from hermes_core.config import yaml_edit  # noqa: PLC0415 - only a change needs it
+
+        with folder_locked(self.path.parent):
+            text = yaml_reader.read_text(self.path) or ""
+            new = yaml_edit.with_value(text, section, name, fields, self.path)
+            write_atomically(self.path, new)
         self._document = None
 
     def check(self) -> list[ConfigProblem]:

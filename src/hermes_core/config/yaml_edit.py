@@ -1,4 +1,4 @@
-"""Changes one setting in the text of config.yaml without touching any other byte.
+"""Changes one setting or entry in the text of config.yaml without touching any other byte.
 
 The YAML library would reformat the file and drop comments after a replaced list.
 Therefore the parser only provides positions, the text is edited there, and the result is
@@ -12,23 +12,30 @@ import copy
 import io
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hermes_core.config import yaml_reader
 from hermes_core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
+    from typing import TypeAlias
 
     from hermes_core.config.schema import Value
+    from hermes_core.json_values import JsonObject, JsonValue
+
+    Entry: TypeAlias = Value | JsonObject
 
 _PLAIN_SCALAR = re.compile(r"[A-Za-z][A-Za-z0-9_./+-]*")
 _RESERVED_SCALARS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
-def with_value(text: str, section: str, key: str, value: Value | None, path: Path) -> str:
-    """*text* with `section.key` set to *value*, or without it when *value* is None."""
+def with_value(text: str, section: str, key: str, value: Entry | None, path: Path) -> str:
+    """*text* with `section.key` set to *value*, or without it when *value* is None.
+
+    A mapping can be added and removed, but does not replace another one.
+    """
     before = yaml_reader.parse(text, path)
     if not isinstance(before.get(section) or {}, dict):
         raise ConfigError(f"{section} in {path} must be a block of settings; correct it by hand.")
@@ -64,7 +71,7 @@ def with_block(text: str, section: str, block: Mapping[str, object], path: Path)
 
 
 def _expected_document(
-    data: dict[str, object], section: str, key: str, value: Value | None
+    data: dict[str, object], section: str, key: str, value: Entry | None
 ) -> dict[str, object]:
     result = copy.deepcopy(data)
     block = result.get(section) or {}
@@ -81,11 +88,11 @@ def _drop_empty(data: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in data.items() if value not in (None, {})}
 
 
-def _edit_text(text: str, section: str, key: str, value: Value | None, path: Path) -> str:
+def _edit_text(text: str, section: str, key: str, value: Entry | None, path: Path) -> str:
     root = yaml_reader.compose(text, path) if text.strip() else None
     child = _child(root, section)
     if root is not None and root.flow_style and (child is None or child[1].id == "scalar"):
-        block = None if value is None else f"{{{key}: {_format_value(value)}}}"
+        block = None if value is None else f"{{{_format_scalar(key)}: {_format_value(value)}}}"
         return _edit_flow(text, root, section, block)
     if child is None:
         return text if value is None else _append_section(text, section, key, value)
@@ -93,21 +100,23 @@ def _edit_text(text: str, section: str, key: str, value: Value | None, path: Pat
     if block.id == "scalar":
         line = _line_end(text, name.start_mark.index)
         return (
-            text if value is None else _insert_line(text, line, f"  {key}: {_format_value(value)}")
+            text
+            if value is None
+            else _insert_line(text, line, _entry_lines(text, "  ", key, value))
         )
     if block.flow_style:
         return _edit_flow(text, block, key, None if value is None else _format_value(value))
     return _edit_block(text, block, key, value)
 
 
-def _edit_block(text: str, block: Any, key: str, value: Value | None) -> str:
+def _edit_block(text: str, block: Any, key: str, value: Entry | None) -> str:
     entry = _child(block, key)
     if entry is None:
         if value is None:
             return text
         indent = " " * block.value[0][0].start_mark.column
         line = _line_end(text, _content_end(block))
-        return _insert_line(text, line, f"{indent}{key}: {_format_value(value)}")
+        return _insert_line(text, line, _entry_lines(text, indent, key, value))
     if value is None:
         return _remove_lines(text, entry[0].start_mark.index, _content_end(entry[1]))
     return _replace_value(text, entry, value)
@@ -119,12 +128,21 @@ def _child(node: Any, name: str) -> tuple[Any, Any] | None:
     return next(((key, value) for key, value in node.value if key.value == name), None)
 
 
-def _append_section(text: str, section: str, key: str, value: Value) -> str:
+def _append_section(text: str, section: str, key: str, value: Entry) -> str:
     newline = _newline(text)
     gap = newline if text.strip() else ""
     if text and not text.endswith("\n"):
         gap += newline
-    return f"{text}{gap}{section}:{newline}  {key}: {_format_value(value)}{newline}"
+    return f"{text}{gap}{section}:{newline}{_entry_lines(text, '  ', key, value)}{newline}"
+
+
+def _entry_lines(text: str, indent: str, key: str, value: Entry) -> str:
+    """A setting on one line, or a mapping with a line for each of its fields."""
+    name = _format_scalar(key)
+    if not isinstance(value, Mapping) or not value:
+        return f"{indent}{name}: {_format_value(value)}"
+    fields = (f"{indent}  {_format_scalar(k)}: {_format_value(v)}" for k, v in value.items())
+    return _newline(text).join([f"{indent}{name}:", *fields])
 
 
 def _edit_flow(text: str, block: Any, key: str, value: str | None) -> str:
@@ -140,7 +158,7 @@ def _edit_flow(text: str, block: Any, key: str, value: str | None) -> str:
     return f"{text[:start]}{{{', '.join(pairs)}}}{text[end:]}"
 
 
-def _replace_value(text: str, entry: tuple[Any, Any], value: Value) -> str:
+def _replace_value(text: str, entry: tuple[Any, Any], value: Entry) -> str:
     name, node = entry
     if isinstance(value, tuple) and node.id == "sequence" and not node.flow_style:
         edited = _edit_block_list(text, node, value)
@@ -202,11 +220,14 @@ def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _format_value(value: Value) -> str:
+def _format_value(value: Entry | JsonValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(_format_scalar, value)) + "]"
+    if isinstance(value, Mapping):
+        pairs = (f"{_format_scalar(k)}: {_format_value(v)}" for k, v in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(map(_format_value, value)) + "]"
     return _format_scalar(value) if isinstance(value, str) else repr(value)
 
 

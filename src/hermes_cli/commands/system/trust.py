@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hermes_agent.project.trust import PendingFile, ProjectTrust
     from hermes_cli.output import CommandOutput
+    from hermes_core.json_values import JsonData
 
 EXAMPLES: Final = """\
 examples:
@@ -157,7 +158,7 @@ def _print_trusted(trust: ProjectTrust, out: CommandOutput) -> None:
         out.text(f"never used: {problem}", "yellow")
 
 
-def _document(trust: ProjectTrust) -> dict[str, object]:
+def _document(trust: ProjectTrust) -> JsonData:
     return {
         "folder": str(trust.project.root),
         "trusted": [file.name for file in trust.trusted],
@@ -166,7 +167,7 @@ def _document(trust: ProjectTrust) -> dict[str, object]:
     }
 
 
-def _pending(item: PendingFile) -> dict[str, object]:
+def _pending(item: PendingFile) -> JsonData:
     return {
         "file": item.file.name,
         "state": item.state,

@@ -1,4 +1,4 @@
-"""`hermes mcp`: an MCP server for other agents."""
+"""`hermes mcp`: the MCP servers of the agent, and an MCP server for other agents."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_agent.mcp.connection import SDK
 from hermes_cli import history
+from hermes_cli.commands.mcp import servers
 from hermes_cli.parser import add_command
 from hermes_core.errors import UsageError
 
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = """\
 examples:
-  hermes mcp add                 install the MCP library
+  hermes mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
+  hermes mcp add tracker --url https://tracker.example/mcp --header 'Authorization: Bearer ${TOKEN}'
+  hermes mcp list                list the servers and their state
+  hermes mcp test files          connect to one and list its tools
   hermes mcp serve               let other agents list, search and read conversations
   hermes mcp serve --allow-send  also let them send messages to chats
   hermes mcp serve --http 127.0.0.1:8650
@@ -45,13 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     serve_parser.add_argument(
         "--http", metavar="HOST:PORT", help="serve over HTTP; callers need a key"
     )
-    add_command(
-        actions,
-        "add",
-        "install the MCP library",
-        examples="examples:\n  hermes mcp add\n",
-        run=add,
-    )
+    servers.configure(actions)
 
 
 def serve(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -84,10 +82,3 @@ def _address(text: str) -> tuple[str, int]:
 
 def _announce(out: CommandOutput) -> Callable[[str], object]:
     return lambda url: out.text(f"Serving MCP at {url}. Press Ctrl+C to stop.")
-
-
-def add(_arguments: argparse.Namespace, out: CommandOutput) -> int:
-    """Install the MCP library."""
-    is_new = SDK.fetch(out.progress)
-    out.text(f"The MCP library {'was' if is_new else 'is already'} installed.")
-    return 0

@@ -1,0 +1,248 @@
+"""`hermes mcp add`, `list`, `get`, `remove`, `test`: the MCP servers that the agent uses."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hermes_agent.mcp.config import SECTION, SERVER_NAME, VARIABLE, parse_servers
+from hermes_agent.mcp.connection import SDK
+from hermes_cli.commands.mcp import connection_test
+from hermes_cli.commands.mcp.project_file import ProjectMcpFile
+from hermes_cli.commands.mcp.server_list import find_server, list_servers
+from hermes_cli.filters import parse_positive
+from hermes_cli.output import TableColumn
+from hermes_cli.parser import CommandParser, add_command, add_json_option
+from hermes_core.config.file import ConfigFile
+from hermes_core.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from hermes_cli.output import CommandOutput
+    from hermes_core.json_values import JsonObject, JsonValue
+
+ADD_EXAMPLES: Final = """\
+examples:
+  hermes mcp add                 install the MCP library only
+  hermes mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
+  hermes mcp add db --env 'DB_URL=${DB_URL}' -- uvx db-server
+  hermes mcp add tracker --url https://tracker.example/mcp --header 'Authorization: Bearer ${TOKEN}'
+  hermes mcp add db --project -- uvx db-server   write .mcp.json of this project
+"""
+COLUMNS: Final = (
+    TableColumn("name", style="cyan"),
+    TableColumn("state"),
+    TableColumn("from", optional=True),
+    TableColumn("server", flexible=True),
+)
+SECRET_NAME: Final = re.compile(r"key|token|secret|passw|auth|credential", re.IGNORECASE)
+TEST_SECONDS: Final = 30
+
+
+def configure(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the actions."""
+    adding = add_command(
+        actions, "add", "add an MCP server, or install the library", examples=ADD_EXAMPLES, run=add
+    )
+    if isinstance(adding, CommandParser):
+        adding.rest_name = "command_words"
+    adding.usage = "hermes mcp add [NAME] [options] [-- COMMAND [ARG ...]]"
+    adding.add_argument("name", nargs="?", metavar="NAME", help="name of the server")
+    adding.add_argument(
+        "-e", "--env", action="append", default=[], metavar="NAME=VALUE",
+        help="variable of the program; may be repeated",
+    )  # fmt: skip
+    adding.add_argument("--url", default="", metavar="URL", help="server over HTTP")
+    adding.add_argument(
+        "--header", action="append", default=[], metavar="'NAME: VALUE'",
+        help="HTTP header; may be repeated",
+    )  # fmt: skip
+    _add_project_option(adding)
+    listing = add_command(
+        actions, "list", "list MCP servers and their state",
+        examples="examples:\n  hermes mcp list\n  hermes mcp list --json\n", run=print_list,
+    )  # fmt: skip
+    add_json_option(listing)
+    getting = add_command(
+        actions, "get", "show an MCP server", examples="examples:\n  hermes mcp get files\n",
+        run=get,
+    )  # fmt: skip
+    getting.add_argument("name", metavar="NAME", help="name of the server")
+    add_json_option(getting)
+    removing = add_command(
+        actions, "remove", "remove an MCP server",
+        examples="examples:\n  hermes mcp remove files\n", run=remove,
+    )  # fmt: skip
+    removing.add_argument("name", metavar="NAME", help="name of the server")
+    _add_project_option(removing)
+    testing = add_command(
+        actions, "test", "connect to an MCP server and list its tools",
+        examples="examples:\n  hermes mcp test files\n", run=test,
+    )  # fmt: skip
+    testing.add_argument("name", metavar="NAME", help="name of the server")
+    testing.add_argument(
+        "--timeout", type=parse_positive, default=TEST_SECONDS, metavar="SECONDS",
+        help=f"time limit (default: {TEST_SECONDS})",
+    )  # fmt: skip
+    add_json_option(testing)
+
+
+def _add_project_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--project", action="store_true", help="in .mcp.json of this project, not in config.yaml"
+    )
+
+
+def add(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Add a server; without a name, install the library only."""
+    if arguments.name is None:
+        if arguments.command_words or arguments.url:
+            raise UsageError("A server needs a name: hermes mcp add NAME -- COMMAND")
+        _install(out, is_reported=True)
+        return 0
+    fields = _fields(arguments)
+    _check(arguments.name, fields)
+    if arguments.project:
+        file = ProjectMcpFile.of_folder(Path.cwd())
+        file.add(arguments.name, fields)
+        where = str(file.path)
+    else:
+        config = ConfigFile.of_home()
+        if arguments.name in config.block(SECTION):
+            raise UsageError(
+                f"{arguments.name} exists already. Run `hermes mcp remove {arguments.name}` first."
+            )
+        config.set_entry(SECTION, arguments.name, fields)
+        where = str(config.path)
+    out.text(f"Added {arguments.name} to {where}.")
+    for name in _plain_secrets(arguments):
+        out.note(
+            f"The value of {name} is stored as plain text in {where}. Better: put it into .env of "
+            f"the Hermes folder and write ${{{name}}} instead."
+        )
+    _install(out, is_reported=False)
+    if arguments.project:
+        out.hint("To use it in conversations here, run `hermes trust`.")
+    else:
+        out.hint(f"New conversations use it. To try it, run `hermes mcp test {arguments.name}`.")
+    return 0
+
+
+def _install(out: CommandOutput, *, is_reported: bool) -> None:
+    if SDK.is_usable():
+        if is_reported:
+            out.text("The MCP library is already installed.")
+        return
+    SDK.fetch(out.progress)
+    out.text("The MCP library was installed.")
+
+
+def _fields(arguments: argparse.Namespace) -> JsonObject:
+    words: list[str] = arguments.command_words
+    if bool(words) == bool(arguments.url):
+        raise UsageError("Give either a command after `--`, or --url URL.")
+    if arguments.url:
+        headers = _pairs(arguments.header, ":", "--header 'NAME: VALUE'")
+        return {"url": arguments.url, **({"headers": headers} if headers else {})}
+    env = _pairs(arguments.env, "=", "--env NAME=VALUE")
+    rest: list[JsonValue] = [*words[1:]]
+    return {
+        "command": words[0],
+        **({"args": rest} if rest else {}),
+        **({"env": env} if env else {}),
+    }
+
+
+def _pairs(texts: list[str], separator: str, usage: str) -> JsonObject:
+    pairs: JsonObject = {}
+    for text in texts:
+        name, found, value = text.partition(separator)
+        if not found or not name.strip():
+            raise UsageError(f"Invalid {text!r}. Usage: {usage}")
+        pairs[name.strip()] = value.strip() if separator == ":" else value
+    return pairs
+
+
+def _check(name: str, fields: JsonObject) -> None:
+    """Raise UsageError for a server that could never be used; a variable may be set later."""
+    if not SERVER_NAME.fullmatch(name):
+        raise UsageError("A name has at most 64 letters, digits, dots, _ and -.")
+    variables = {match[0]: "x" for match in VARIABLE.findall(str(fields))}
+    (server,) = parse_servers({name: fields}, variables, "{name}")
+    if server.problem:
+        raise UsageError(server.problem)
+
+
+def _plain_secrets(arguments: argparse.Namespace) -> list[str]:
+    """Names whose values look like secrets and are not `${NAME}`."""
+    pairs = {**_pairs(arguments.env, "=", ""), **_pairs(arguments.header, ":", "")}
+    return [
+        name
+        for name, value in pairs.items()
+        if SECRET_NAME.search(name) and not VARIABLE.search(str(value))
+    ]
+
+
+def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print the servers of config.yaml and of this project."""
+    found = list_servers(Path.cwd())
+    if arguments.json:
+        out.json([server.as_json() for server in found])
+    elif found:
+        out.table(COLUMNS, [(item.name, item.state, item.origin, item.target) for item in found])
+    else:
+        out.hint("No MCP servers. Add one with `hermes mcp add NAME -- COMMAND`.", "dim")
+    return 0
+
+
+def get(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Print one server; values that may be secrets are hidden."""
+    server = find_server(arguments.name, Path.cwd())
+    if arguments.json:
+        out.json(server.as_json())
+        return 0
+    rows = [("name", server.name), ("state", server.state), ("from", str(server.path))]
+    for key, value in server.shown_fields().items():
+        if isinstance(value, dict):
+            rows += [(f"{key}.{name}", str(item)) for name, item in value.items()]
+        else:
+            text = shlex.join(map(str, value)) if isinstance(value, list) else str(value)
+            rows.append((key, text))
+    out.pairs(rows)
+    return 0
+
+
+def remove(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Remove a server from config.yaml, or from .mcp.json."""
+    if arguments.project:
+        file = ProjectMcpFile.of_folder(Path.cwd())
+        file.remove(arguments.name)
+        out.text(f"Removed {arguments.name} from {file.path}.")
+        return 0
+    config = ConfigFile.of_home()
+    if arguments.name not in config.block(SECTION):
+        raise UsageError(f"No server {arguments.name!r} in {config.path}. See `hermes mcp list`.")
+    config.set_entry(SECTION, arguments.name, None)
+    out.text(f"Removed {arguments.name} from {config.path}.")
+    return 0
+
+
+def test(arguments: argparse.Namespace, out: CommandOutput) -> int:
+    """Connect to a server as a conversation would, and print its tools."""
+    server = find_server(arguments.name, Path.cwd())
+    result = connection_test.connect(server, Path.cwd(), float(arguments.timeout))
+    if arguments.json:
+        out.json(
+            {"name": server.name, "ok": not result.problem, "error": result.problem or None,
+             "tools": [tool._asdict() for tool in result.tools]}
+        )  # fmt: skip
+    elif result.problem:
+        out.error(result.problem)
+    else:
+        out.text(f"Connected to {server.name}: {len(result.tools)} tools")
+        for tool in result.tools:
+            out.text(f"  {tool.name.partition('/')[2]}  {tool.description}")
+    return 1 if result.problem else 0
