@@ -19,10 +19,10 @@ from gateway.process.config_loader import config_of_home
 from gateway.process.health import HealthEndpoints
 from gateway.process.service import GatewayService
 from gateway.session import SessionStore
+from hermes_conversation import boundary_delivery
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, PlatformDownError, StoreUnavailableError
 from hermes_core.isolate import Step, attempt
-from hermes_plugin_host import delivery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -200,4 +200,4 @@ class GatewayRunner(ContractRunner):
     def _deliver(self) -> None:
         db = boundary_db(self.session_store)
         if db is not None:
-            attempt(Step("deliver boundary events", lambda: delivery.deliver_due(db.boundaries)))
+            attempt(Step("deliver boundary events", lambda: boundary_delivery.deliver_due(db)))

@@ -311,11 +311,18 @@ class AIAgent:
     def compress(self, focus: str = "") -> Compacted | Failed:
         """Summarize older messages to free up context."""
         self._cancel = Cancel()  # that of the last turn may have been requested
-        return self._compress(focus)
+        return self._compress(focus, "manual")
 
-    def _compress(self, focus: str = "") -> Compacted | Failed:
+    def _compress(self, focus: str = "", trigger: str = "auto") -> Compacted | Failed:
         """Summarize as part of a turn, with its cancellation."""
         self._apply_profile()
+        self._announce(
+            "pre_compaction",
+            session_id=self.session_id,
+            trigger=trigger,
+            focus=focus,
+            platform=self.platform,
+        )
         given = SummaryInput(self._prompt, self._toolbox.schemas(), focus)
         return compact(self.conversation_store, self._provider, given, self._cancel)
 

@@ -13,6 +13,7 @@ from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.config.probe import may_be_set
 from hermes_core.errors import StoreUnavailableError, UsageError
+from hermes_core.paths import TRUST_FILE, hermes_home
 from hermes_state import SessionDB
 from hermes_state.store_settings import history_exists, history_place
 
@@ -109,11 +110,11 @@ def chosen_session(db: SessionDB, resume: str | None, *, is_latest: bool) -> str
 
 
 def deliver_events(db: SessionDB) -> None:
-    """Deliver the boundary events of a command to plugins."""
-    if may_be_set("plugins.enabled"):
-        from hermes_plugin_host import delivery  # noqa: PLC0415 - most have no plugins
+    """Deliver the boundary events of a command to plugins and shell hooks."""
+    if may_be_set("plugins.enabled", "hooks") or (hermes_home() / TRUST_FILE).exists():
+        from hermes_conversation import boundary_delivery  # noqa: PLC0415 - most have no consumers
 
-        delivery.deliver_due(db.boundaries)
+        boundary_delivery.deliver_due(db)
 
 
 def finish_indexing(db: SessionDB, out: CommandOutput) -> None:

@@ -32,6 +32,7 @@ from hermes_agent.tools.send_file import send_file_tool
 from hermes_agent.tools.toolset import standard_tools
 from hermes_agent.tools.web.tools import WebTools
 from hermes_agent.turn_deadline import TurnLimits
+from hermes_conversation import shell_hooks
 from hermes_conversation.extensions import AgentTools, Extensions, with_plugins
 from hermes_conversation.history_scope import ConversationHistory, ScopedHistory
 from hermes_conversation.job_list import PersonsJobs
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from hermes_agent.permissions.approvals import Mode
     from hermes_agent.providers.base import Provider
     from hermes_agent.providers.selection import ModelChoice
+    from hermes_agent.shell_hooks.invoker import ShellHookInvoker
     from hermes_agent.skills import Skill
     from hermes_agent.toolbox import ToolItem
     from hermes_agent.tools.prompter import Prompter
@@ -116,6 +118,7 @@ class AgentBundle(NamedTuple):
     approvals: Approvals
     items: list[ToolItem]  # the tools of the agent, for listings
     withdraw: Callable[[], None]  # from plugins
+    shell_hooks: ShellHookInvoker | None = None
 
     @property
     def skills(self) -> list[Skill]:
@@ -167,6 +170,12 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
         grants=_kept_grants(db, options) if may(role, Right.APPROVE) else Grants(None),
         has_allowed_hosts=bool(hosts) and find_sandbox().name == "bubblewrap",
     )
+    hooks = shell_hooks.invoker_of(
+        shell_hooks.load_hooks(config, extensions.trust),
+        cwd,
+        environment_without_secrets,
+        notify_plugins,
+    )
     extensions.limit_servers(
         lambda server, folder: approvals.server_policy(server, folder, jobs.temporary)
     )
@@ -174,7 +183,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     shared: dict[str, Any] = {
         "platform": options.platform,
         "cwd": cwd,
-        "announce": with_plan_note(notify_plugins, approvals),
+        "announce": with_plan_note(hooks or notify_plugins, approvals),
         "plugins": turn_plugins(),
         "guard": guard,
         "limits": TurnLimits(
@@ -258,7 +267,7 @@ def build_agent(db: SessionDB, asks: Prompter, options: ConversationOptions) -> 
     )
     is_chat = options.chat is not None or bool(options.session_key)
     withdraw = offer_to_plugins(agent, is_chat=is_chat)
-    return AgentBundle(agent, jobs, extensions, approvals, agent_tools.items(), withdraw)
+    return AgentBundle(agent, jobs, extensions, approvals, agent_tools.items(), withdraw, hooks)
 
 
 def conversation_folder(options: ConversationOptions) -> Path:

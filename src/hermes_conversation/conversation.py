@@ -8,7 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from hermes_agent.context.window import max_result_characters
-from hermes_agent.events import Attached, Failed, Notice, TurnFinished, TurnStarted
+from hermes_agent.events import (
+    Attached,
+    Failed,
+    FailureKind,
+    Notice,
+    TurnEnd,
+    TurnFinished,
+    TurnStarted,
+)
+from hermes_agent.messages import Usage
 from hermes_agent.permissions.approvals import parse_mode
 from hermes_agent.providers import selection
 from hermes_agent.tools.arguments import ToolError
@@ -122,6 +131,10 @@ class Conversation:
         *media* are references to stored pictures. *fields* are stored with the message, e.g.
         its identity or its ID on a platform; `on_answer` is that of `AIAgent.turn`.
         """
+        failure = self._hook_refusal(text)
+        if failure is not None:
+            yield TurnFinished(TurnEnd.FAILED, "", Usage(), str(failure), failure)
+            return
         mentioned = self._mentioned(text)
         texts = [*self.shell_outputs, *mentioned.texts]
         pictures = [*self.pictures, *mentioned.pictures]
@@ -182,6 +195,16 @@ class Conversation:
         except ToolError as error:
             raise UsageError(str(error)) from error
         return str(memory.path("memory"))
+
+    def _hook_refusal(self, text: str) -> Failed | None:
+        """The refusal of a prompt by a shell hook; such a prompt is neither stored nor sent."""
+        hooks = self._bundle.shell_hooks
+        if hooks is None:
+            return None
+        reason = hooks.submit(self.session_id, text, is_new=not self.exists)
+        return (
+            Failed(FailureKind.REFUSED, f"A hook refused this prompt: {reason}") if reason else None
+        )
 
     def continue_turn(self, on_answer: AnswerHook | None = None) -> Iterator[Event]:
         """Continue an interrupted turn without a new prompt."""

@@ -78,6 +78,11 @@ HOOKS: tuple[HookSpec, ...] = (
         "a turn has produced its final answer",
     ),
     _hook(
+        "pre_compaction",
+        "session_id trigger focus platform",
+        "older messages are about to be summarized; `trigger` is `auto` or `manual`",
+    ),
+    _hook(
         "pre_api_request",
         f"{_REQUEST} request",
         "a request is about to be sent to the model provider",

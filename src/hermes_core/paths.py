@@ -11,6 +11,7 @@ from pathlib import Path
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+TRUST_FILE = "trusted_folders.json"  # which project files the user trusts
 
 
 def hermes_home() -> Path:

@@ -11,13 +11,11 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     from hermes_plugin_host.callbacks import Callback
-    from hermes_plugin_host.manager import PluginManager
     from hermes_state.delivery.boundaries import BoundaryEvent
 
 HookFacts = dict[str, str | int | float | None]
@@ -34,6 +32,12 @@ class BoundaryStore(Protocol):
     def consumers_of(self, event_id: str) -> set[str]: ...
     def record_delivery(self, event_id: str, consumer: str) -> None: ...
     def settle(self, event_id: str, error: str | None = None) -> None: ...
+
+
+class CallbackSource(Protocol):
+    """Where the callbacks of a hook come from."""
+
+    def callbacks(self, hook: str) -> list[Callback]: ...
 
 
 class HookCall(NamedTuple):
@@ -74,7 +78,7 @@ class Delivery:
     def __init__(
         self,
         store: BoundaryStore,
-        manager: PluginManager,
+        manager: CallbackSource,
         timeout_seconds: float = CALLBACK_TIMEOUT_SECONDS,
     ) -> None:
         self._store = store
@@ -140,12 +144,3 @@ class Delivery:
         while not self._stop.is_set():
             attempt(Step("deliver boundary events", self.deliver_due))
             self._stop.wait(POLL_INTERVAL_SECONDS)
-
-
-def deliver_due(store: BoundaryStore) -> None:
-    """Deliver all due events; without enabled plugins nothing is imported."""
-    if not may_be_set("plugins.enabled"):
-        return
-    import hermes_plugin_host  # noqa: PLC0415 - it imports this module
-
-    Delivery(store, hermes_plugin_host.active()).deliver_due()

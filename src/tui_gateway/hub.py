@@ -8,8 +8,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
+from hermes_conversation import boundary_delivery
 from hermes_core.isolate import Step, attempt
-from hermes_plugin_host import delivery
 from tui_gateway import server
 from tui_gateway.frames import NO_SESSION, RpcError
 from tui_gateway.live_session import LiveSession
@@ -147,7 +147,7 @@ class Hub:
             with self._lock:
                 self._lives.pop(live.id, None)
         attempt(
-            Step("deliver boundaries to plugins", lambda: delivery.deliver_due(self.db.boundaries))
+            Step("deliver boundaries to plugins", lambda: boundary_delivery.deliver_due(self.db))
         )
 
     def leave(self) -> None:

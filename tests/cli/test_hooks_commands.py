@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes_agent.shell_hooks.config import parse_hooks
+from hermes_agent.shell_hooks.failures import record_failure
 from hermes_state import SessionDB
 from support.plugin_folders import (
     RECORDER_PLUGIN,
@@ -168,3 +170,24 @@ def test_without_plugins_nothing_is_delivered(hermes: Hermes, hermes_home: Path)
     assert [event["attempts"] for event in events(hermes)] == [0] * len(events(hermes))
     assert states == ["waiting"] * 3
     assert not (hermes_home / "logs" / "boundaries.jsonl").exists()
+
+
+def test_shell_hooks_are_listed_with_their_last_error(
+    hermes: Hermes, hermes_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hermes_home.mkdir(parents=True, exist_ok=True)
+    entry = {"matcher": "Bash", "hooks": [{"type": "command", "command": "./check --all"}]}
+    (hermes_home / "config.yaml").write_text(f"hooks: {json.dumps({'PreToolUse': [entry]})}\n")
+    (tmp_path / ".hermes").mkdir()
+    (tmp_path / ".hermes" / "hooks.json").write_text(json.dumps({"Stop": [entry]}))
+    monkeypatch.chdir(tmp_path)
+    (hook,) = parse_hooks({"PreToolUse": [entry]}, "x").hooks  # type: ignore[list-item]
+    record_failure(hook, "exit code 1: broken")
+    rows = json.loads(hermes("hooks", "list", "--json").out)
+    (row,) = [row for row in rows if row["name"] == "PreToolUse"]
+    assert row["commands"][0]["command"] == "./check --all"
+    assert row["commands"][0]["last_error"] == "exit code 1: broken (1 times)"
+    assert "Stop" not in [row["name"] for row in rows]
+    shown = hermes("hooks", "list")
+    assert "./check --all" in shown.out
+    assert "hermes trust" in shown.out

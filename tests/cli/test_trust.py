@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_agent.project.trust import TRUST_FILE
 from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
+from hermes_core.paths import TRUST_FILE
 from support.model_servers import model_argument
 from support.plain_terminal import EDITOR, quit_chat, stored_messages
 from support.terminal import spawn

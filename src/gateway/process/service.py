@@ -9,7 +9,6 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final, cast
 
-import hermes_plugin_host
 from gateway import status
 from gateway.inbound import inbox_codec, prompt_format, transcription
 from gateway.inbound.access_control import AccessControl
@@ -40,14 +39,13 @@ from gateway.schedules.run_handler import RunContext, ScheduledRunHandler
 from gateway.schedules.scheduler import Scheduler
 from gateway.schedules.targets import JobTargets
 from gateway.supervision import Supervisor
+from hermes_conversation import boundary_delivery
 from hermes_conversation.agent_imports import BackgroundFollower
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt, run_all
 from hermes_core.media_limits import MediaLimits, MediaPruning
 from hermes_core.paths import hermes_home
 from hermes_core.roles import Person, Role
-from hermes_plugin_host.delivery import Delivery
 from hermes_state.delivery.inbox import INBOX_TOPIC
 from hermes_state.schedules.rows import CRON
 
@@ -62,6 +60,7 @@ if TYPE_CHECKING:
     from gateway.session import SessionStore
     from hermes_conversation.pending_input import BusyMode
     from hermes_core.clock import Clock
+    from hermes_plugin_host.delivery import Delivery
     from hermes_state import SessionDB
     from hermes_state.delivery.inbox import IncomingMessage
     from hermes_state.delivery.stored_json import ReplyPayload
@@ -353,8 +352,8 @@ class GatewayService:
             start("schedules", self.scheduler.run),
             start("heartbeat", self._run_heartbeat),
         ]
-        if may_be_set("plugins.enabled"):
-            self._delivery = Delivery(self._db.boundaries, hermes_plugin_host.active())
+        if boundary_delivery.has_consumers():
+            self._delivery = boundary_delivery.make_delivery(self._db)
             self._delivery.start()
         self._follower.start()
         for name, reason in (refused or {}).items():

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from hermes_agent.permissions.shell_words import UNKNOWN_PART, word_set
 from hermes_agent.sandbox.policy import start_up_paths
+from hermes_core.paths import TRUST_FILE
 
 HARMLESS_DEVICES = re.compile(r"/dev/(null|zero|full|tty|stdin|stdout|stderr|fd/\d+)")
 DISKS = re.compile(
@@ -103,7 +104,7 @@ def _zone(path: Path, context: PathContext) -> Zone:
 
 def _among_files(path: Path, context: PathContext) -> Zone:
     for home in {context.hermes_home, Path(os.path.realpath(context.hermes_home))}:
-        if path in {home / "approvals.json", home / "trusted_folders.json"}:
+        if path in {home / "approvals.json", home / TRUST_FILE}:
             return Zone.APPROVALS
         if path in {home, home / "config.yaml", home / ".env"} or path.is_relative_to(
             home / "plugins"

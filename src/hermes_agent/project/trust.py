@@ -15,7 +15,7 @@ from hermes_agent.project.files import read_project
 from hermes_core.atomic_files import folder_locked
 from hermes_core.clock import SystemClock
 from hermes_core.json_files import read_json, write_json
-from hermes_core.paths import hermes_home
+from hermes_core.paths import TRUST_FILE, hermes_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-TRUST_FILE: Final = "trusted_folders.json"  # permissions/path_zones.py protects it
 WRITABLE_BY_OTHERS: Final = 0o022
 
 PendingState = Literal["new", "changed"]

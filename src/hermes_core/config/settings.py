@@ -27,6 +27,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
 )
 
 BLOCKS: Final[dict[str, str]] = {
+    "hooks": "Shell commands that run at events, in the format of Claude Code.",
     "mcp_servers": "MCP servers whose tools the agent may use, by name.",
     "platforms": "Options of chat platforms, by name; tokens are settings of their own.",
     "reset_by_platform": "Overrides of session_reset by platform.",

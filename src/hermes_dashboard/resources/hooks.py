@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import BackgroundTasks, HTTPException, Query
 
 import hermes_plugin_host
+from hermes_conversation import boundary_delivery
 from hermes_core.hooks import HOOKS
 from hermes_dashboard.models.system import Boundaries, Boundary, Hook, Hooks, Replayed
 from hermes_dashboard.models.text import MAX_ROW_ID, Identifier, problems
 from hermes_dashboard.routes import ResourceRouter
-from hermes_plugin_host.delivery import Delivery
 
 if TYPE_CHECKING:
     from hermes_core.hooks import HookSpec
@@ -52,7 +52,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         """Deliver a boundary to plugins again, with the same event ID."""
         if not db.boundaries.replay(event_id):
             raise HTTPException(404, f"Event not found: {event_id}")
-        background.add_task(Delivery(db.boundaries, hermes_plugin_host.active()).deliver_due)
+        background.add_task(boundary_delivery.make_delivery(db).deliver_due)
         return Replayed(event_id=event_id)
 
     return routes

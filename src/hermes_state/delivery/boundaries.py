@@ -89,6 +89,7 @@ SETTLE_UNCLAIMED = """
     UPDATE hermes_boundary SET state = 'delivered', settled_at = ?
     WHERE state = 'waiting' AND attempts = 0
 """
+SETTLE_OLD = f"{SETTLE_UNCLAIMED} AND occurred_at < ?"
 DELETE_DELIVERIES = "DELETE FROM hermes_delivery WHERE event_id = ?"
 REQUEUE = """
     UPDATE hermes_boundary SET state = 'waiting', attempts = 0, due_at = ?, error = NULL,
@@ -173,6 +174,12 @@ class BoundaryRepository(Repository):
         """Skip all events from before the first consumer; returns their number."""
         return self.engine.write(
             lambda tx: tx.execute(SETTLE_UNCLAIMED, (tx.clock.now(),)).rowcount
+        )
+
+    def skip_before(self, moment: float) -> int:
+        """Skip events that are older than *moment* and were never delivered; their number."""
+        return self.engine.write(
+            lambda tx: tx.execute(SETTLE_OLD, (tx.clock.now(), moment)).rowcount
         )
 
     def replay(self, event_id: str) -> bool:

@@ -13,7 +13,8 @@ import pytest
 from hermes_agent.events import Notice, ToolFinished
 from hermes_agent.project.files import FileKind, read_project
 from hermes_agent.project.summary import describe_pending
-from hermes_agent.project.trust import TRUST_FILE, TrustStore, assess_project
+from hermes_agent.project.trust import TrustStore, assess_project
+from hermes_core.paths import TRUST_FILE
 from support.agent_conversation import open_conversation, tool_call_step
 
 if TYPE_CHECKING:

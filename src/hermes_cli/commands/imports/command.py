@@ -9,22 +9,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import hermes_plugin_host
 from hermes_cli.commands.imports import original_home
 from hermes_cli.commands.imports.display import print_found, print_report
 from hermes_cli.commands.imports.status import print_status
 from hermes_cli.filters import TIME_FORMATS, parse_time
 from hermes_cli.output import confirm
 from hermes_cli.parser import add_json_option
+from hermes_conversation import boundary_delivery
 from hermes_conversation.agent_imports import follow_options, make_follower, registry_of_home
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import human_format
 from hermes_core.config.file import ConfigFile
-from hermes_core.config.probe import may_be_set
 from hermes_core.errors import UsageError
 from hermes_core.signals import stop_signals
 from hermes_import.importer import AgentImport, ImportOptions
-from hermes_plugin_host.delivery import Delivery
 from hermes_state import SessionDB
 from hermes_state.imports.repository import ORIGINAL_AGENT
 
@@ -165,8 +163,8 @@ def _follow(arguments: argparse.Namespace, out: CommandOutput) -> int:
 
     with SessionDB(purge_hook=keep_facts) as db:
         follower = make_follower(db, options, show)
-        delivery = Delivery(db.boundaries, hermes_plugin_host.active())
-        if may_be_set("plugins.enabled"):
+        delivery = boundary_delivery.make_delivery(db)
+        if boundary_delivery.has_consumers():
             delivery.start()
         for number in stop_signals():
             signal.signal(number, lambda _number, _frame: follower.stop())

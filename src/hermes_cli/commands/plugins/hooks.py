@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import hermes_plugin_host
+from hermes_agent.project.files import FileKind
+from hermes_agent.project.trust import assess_project
+from hermes_agent.shell_hooks.config import EVENTS
+from hermes_agent.shell_hooks.failures import failures
 from hermes_cli import history
 from hermes_cli.filters import parse_positive
 from hermes_cli.output import TableColumn
 from hermes_cli.parser import add_command, add_json_option
+from hermes_conversation import boundary_delivery
+from hermes_conversation.shell_hooks import load_hooks
 from hermes_core import human_format
+from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
 from hermes_core.hooks import HOOKS, spec
-from hermes_plugin_host.delivery import Delivery
 
 if TYPE_CHECKING:
     import argparse
 
+    from hermes_agent.project.trust import ProjectTrust
+    from hermes_agent.shell_hooks.config import ShellHook, ShellHooks
+    from hermes_agent.shell_hooks.failures import HookFailure
     from hermes_cli.output import CommandOutput
     from hermes_state.delivery.boundaries import BoundaryEvent
 
@@ -32,6 +42,13 @@ LIST_COLUMNS = (
     TableColumn("plugins"),
     TableColumn("last error", optional=True),
     TableColumn("called when", flexible=True),
+)
+SHELL_COLUMNS = (
+    TableColumn("event", style="cyan"),
+    TableColumn("matcher", optional=True),
+    TableColumn("last error", optional=True),
+    TableColumn("command", flexible=True),
+    TableColumn("from", flexible=True, optional=True),
 )
 LOG_COLUMNS = (
     TableColumn("event", style="cyan"),
@@ -97,6 +114,17 @@ class ListedHook(NamedTuple):
     returns: str
     plugins: list[str]
     last_error: str
+    commands: list[ListedCommand]
+
+
+class ListedCommand(TypedDict):
+    """A shell command for an event in JSON output."""
+
+    matcher: str
+    command: str
+    timeout: float
+    source: str
+    last_error: str
 
 
 def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -113,16 +141,62 @@ def print_list(arguments: argparse.Namespace, out: CommandOutput) -> int:
                 returns=hook.returns,
                 plugins=[callback.plugin for callback in callbacks],
                 last_error=next((c.last_error for c in callbacks if c.last_error), ""),
+                commands=[],
             )
         )
+    trust = assess_project(Path.cwd())
+    found = load_hooks(ConfigFile.of_home(), trust)
     if arguments.json:
-        out.json([row._asdict() for row in rows])
+        out.json([row._asdict() for row in [*rows, *_shell_rows(found)]])
         return 0
     out.table(
         LIST_COLUMNS,
         [(row.name, ", ".join(row.plugins), row.last_error, row.moment) for row in rows],
     )
+    _print_shell_hooks(found, trust, out)
     return 0
+
+
+def _shell_rows(found: ShellHooks) -> list[ListedHook]:
+    """A row for each event with shell commands."""
+    failed = failures()
+    rows = []
+    for event in EVENTS:
+        commands = [_listed(hook, failed) for hook in found.hooks if hook.event == event]
+        if commands:
+            errors = (command["last_error"] for command in commands if command["last_error"])
+            moment = "shell commands, see docs/reference/hooks.md"
+            rows.append(ListedHook(event, [], moment, "", [], next(errors, ""), commands))
+    return rows
+
+
+def _listed(hook: ShellHook, failed: dict[str, HookFailure]) -> ListedCommand:
+    failure = failed.get(hook.label)
+    error = f"{failure.error} ({failure.times} times)" if failure else ""
+    return ListedCommand(
+        matcher=hook.matcher,
+        command=hook.command,
+        timeout=hook.timeout_seconds,
+        source=hook.source,
+        last_error=error,
+    )
+
+
+def _print_shell_hooks(found: ShellHooks, trust: ProjectTrust, out: CommandOutput) -> None:
+    if found.hooks:
+        out.text()
+        out.table(
+            SHELL_COLUMNS,
+            [
+                (row.name, item["matcher"], item["last_error"], item["command"], item["source"])
+                for row in _shell_rows(found)
+                for item in row.commands
+            ],
+        )
+    for problem in found.problems:
+        out.text(problem, "yellow")
+    if any(item.file.kind is FileKind.HOOKS for item in trust.pending):
+        out.hint("Hooks of this project are ignored until you run `hermes trust`.")
 
 
 def print_log(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -172,7 +246,7 @@ def replay(arguments: argparse.Namespace, out: CommandOutput) -> int:
         if len(matches) > 1:
             raise UsageError(f"{len(matches)} event IDs start with '{arguments.event}'.")
         db.boundaries.replay(matches[0].event_id)
-        Delivery(db.boundaries, hermes_plugin_host.active()).deliver_due()
+        boundary_delivery.make_delivery(db).deliver_due()
         event = next(
             boundary
             for boundary in db.boundaries.recent(matches[0].session_id, limit=-1)
