@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pexpect
 import pytest
 
 from hermes_agent.providers.scripted import ModelScript
@@ -85,3 +86,26 @@ def test_a_chat_asks_at_its_start_and_then_has_the_command(hermes_home: Path) ->
         quit_chat(child)
     assert (hermes_home / TRUST_FILE).exists()
     assert stored_messages()[0] == ("user", "Say hello to Ada.")
+
+
+@pytest.mark.usefixtures("project")
+def test_the_terminal_ui_asks_before_it_starts_and_a_no_is_remembered(hermes_home: Path) -> None:
+    with ScriptServer(ModelScript.parse("steps: [{say: Done.}]")) as server:
+        for is_first in (True, False):
+            child = spawn(
+                *("tui", "--no-daemon", "--model", model_argument(server)),
+                environment={"TERM": "xterm-256color"},
+                timeout=90,
+                dimensions=(40, 100),
+            )
+            if is_first:
+                child.expect("Trust these files")
+                child.sendline("n")
+                child.expect("Not trusted")
+            assert child.expect(["Trust these files", r"\x1b\[\?1049h"]) == 1
+            child.sendcontrol("d")
+            child.expect(pexpect.EOF)
+            child.close()
+    folder = json.loads((hermes_home / TRUST_FILE).read_text())["folders"].popitem()[1]
+    assert folder["files"] == {}
+    assert len(folder["declined"]) == 2

@@ -229,6 +229,25 @@ def test_a_stored_conversation_is_resumed(client: RpcClient, serve: Any) -> None
     assert client.call("session.active_list")["sessions"][0]["session_id"] == again["session_id"]
 
 
+def test_a_command_from_a_file_is_listed_and_becomes_a_prompt_and_trust_cannot_be_given(
+    client: RpcClient, serve: Any, hermes_home: Path, tmp_path: Path
+) -> None:
+    for folder, name in ((hermes_home / "commands", "mine"), (tmp_path / ".hermes/commands", "x")):
+        folder.mkdir(parents=True)
+        (folder / f"{name}.md").write_text("Greet $1.")
+    live = opened(client, serve("[{say: A1}]"), cwd=str(tmp_path))
+    listed = client.call("commands.catalog", cwd=str(tmp_path))["commands"]
+    assert [command["help"] for command in listed if command["name"] == "/mine"] == ["Greet $1."]
+    assert "/x" not in [command["name"] for command in listed]
+    assert client.call("complete.slash", text="/mi")["items"] == ["/mine"]
+    sent = client.call("command.dispatch", session_id=live, name="mine", arg="Ada")
+    assert (sent["type"], sent["message"]) == ("send", "Greet Ada.")
+    shown = client.call("command.dispatch", session_id=live, name="trust", arg="yes")
+    assert f"hermes trust {tmp_path}" in shown["output"]
+    assert client.ask("command.dispatch", session_id=live, name="x")["error"]["code"] == 4018
+    assert not (hermes_home / "trusted_folders.json").exists()
+
+
 def test_commands_completion_settings_and_shell(
     client: RpcClient, serve: Any, tmp_path: Path
 ) -> None:

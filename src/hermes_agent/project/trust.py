@@ -60,10 +60,10 @@ class ProjectTrust(NamedTuple):
 
     @property
     def notice(self) -> str:
-        """What the user should know; empty if nothing is ignored."""
-        if not self.pending:
+        """What the user should know; empty if nothing is ignored, or as they decided."""
+        names = [item.file.name for item in self.pending if not item.is_declined]
+        if not names:
             return ""
-        names = [item.file.name for item in self.pending]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return (
             f"Ignored, because this folder is not trusted: {', '.join(names[:3])}{more}. "

@@ -247,6 +247,8 @@ def decide(caller):
         ("/dev/sda", "Refuse", "Refuse", "Refuse"),
         ("HOME/approvals.json", "Refuse", "Refuse", "Refuse"),
         ("HOME/trusted_folders.json", "Refuse", "Refuse", "Refuse"),
+        ("HOME/AGENTS.md", "Refuse", "Refuse", "Refuse"),
+        ("HOME/commands/x.md", "Refuse", "Refuse", "Refuse"),
         ("HOME/config.yaml", "Refuse", "Refuse", "Refuse"),
         ("HOME/.env", "Refuse", "Refuse", "Refuse"),
     ],

@@ -100,9 +100,11 @@ def test_a_changed_and_an_added_file_ask_again_and_the_others_stay(project: Path
 def test_a_declined_file_does_not_ask_again_until_it_changes(project: Path) -> None:
     TrustStore().decline(assess_project(project))
     assert not assess_project(project).must_ask
+    assert not assess_project(project).notice
     assert trusted_names(project) == set()
     write(project / ".mcp.json", "{}")
     assert assess_project(project).must_ask
+    assert ".mcp.json" in assess_project(project).notice
 
 
 def test_a_moved_folder_is_another_one_and_a_link_leads_to_the_same(project: Path) -> None:
