@@ -11,6 +11,8 @@ from hermes_core.json_values import objects_in
 from tui_gateway.protocol import CommandSummary, parse
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from acp.schema import AvailableCommandsUpdate
 
     from hermes_acp.daemon_link import DaemonLink
@@ -33,7 +35,7 @@ class TypedCommand(NamedTuple):
     problem: str = ""
 
 
-async def available(link: DaemonLink) -> AvailableCommandsUpdate:
+async def available(link: DaemonLink, cwd: Path) -> AvailableCommandsUpdate:
     """The commands that an editor offers."""
     return update_available_commands(
         AvailableCommand(
@@ -41,7 +43,7 @@ async def available(link: DaemonLink) -> AvailableCommandsUpdate:
             description=command.help,
             input=_input(command.hint),
         )
-        for command in await _catalog(link)
+        for command in await _catalog(link, cwd)
         if command.name.removeprefix("/") not in EDITORS_OWN
     )
 
@@ -50,12 +52,12 @@ def _input(hint: str) -> AvailableCommandInput | None:
     return AvailableCommandInput(UnstructuredCommandInput(hint=hint)) if hint else None
 
 
-async def find(link: DaemonLink, text: str) -> TypedCommand | None:
+async def find(link: DaemonLink, text: str, cwd: Path) -> TypedCommand | None:
     """The command in a prompt; None for other texts, such as paths."""
     if not text.startswith("/"):
         return None
     word, _, argument = text.partition(" ")
-    for command in await _catalog(link):
+    for command in await _catalog(link, cwd):
         if word.lower() in {command.name, *command.aliases}:
             name = command.name.removeprefix("/")
             problem = NOT_HERE.format(name) if name in EDITORS_OWN else ""
@@ -63,6 +65,6 @@ async def find(link: DaemonLink, text: str) -> TypedCommand | None:
     return None
 
 
-async def _catalog(link: DaemonLink) -> list[CommandSummary]:
-    answer = await link.call("commands.catalog")
+async def _catalog(link: DaemonLink, cwd: Path) -> list[CommandSummary]:
+    answer = await link.call("commands.catalog", cwd=str(cwd))
     return [parse(CommandSummary, item) for item in objects_in(answer, "commands")]

@@ -146,7 +146,7 @@ class EditorSession:
 
     async def _show_state(self, opened: OpenedState) -> None:
         """Show what is not in the history: commands, tokens, pending questions."""
-        await self.show(await editor_commands.available(self._link))
+        await self.show(await editor_commands.available(self._link, self.cwd()))
         await self._show_info(opened.info)
         if opened.unread:
             await self.show_text(RETURNED_INPUT.format(opened.unread))
@@ -191,7 +191,7 @@ class EditorSession:
     async def prompt(self, content: PromptContent) -> PromptResponse:
         """Run a turn, or a slash command; the response when it has ended."""
         await self._require_open()
-        command = await editor_commands.find(self._link, content.text)
+        command = await editor_commands.find(self._link, content.text, self.cwd())
         if command is not None:
             return await self._run_command(command)
         with attached_files(content.images) as paths:

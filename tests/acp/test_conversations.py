@@ -14,6 +14,8 @@ from acp import (
     resource_link_block,
     text_block,
 )
+from hermes_agent.project.files import read_project
+from hermes_agent.project.trust import TrustStore
 from hermes_core import __version__
 from hermes_state import SessionDB
 from support.editors import open_editor, raw_exchange
@@ -203,6 +205,9 @@ async def test_a_prompt_may_have_images_resources_and_links(script: Script, proj
 
 async def test_modes_models_and_slash_commands(script: Script, project: Path) -> None:
     script("[{say: Hello.}]").models.append({"id": "another", "object": "model"})
+    (project / ".hermes" / "commands").mkdir(parents=True)
+    (project / ".hermes" / "commands" / "greet.md").write_text("Greet $1.")
+    TrustStore().trust(read_project(project))
     async with open_editor() as editor:
         opened = await editor.agent.new_session(cwd=str(project), mcp_servers=[])
         session = opened.session_id
@@ -212,7 +217,7 @@ async def test_modes_models_and_slash_commands(script: Script, project: Path) ->
         await async_wait_until(lambda: editor.of_kind("available_commands_update"))
         commands = editor.of_kind("available_commands_update")[0]["availableCommands"]
         names = {item["name"] for item in commands}
-        assert {"compress", "status", "title"} <= names
+        assert {"compress", "status", "title", "greet"} <= names
         assert not {"new", "quit", "approve"} & names
 
         await editor.agent.set_session_mode(session_id=session, mode_id="plan")

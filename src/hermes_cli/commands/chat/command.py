@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
             effort=arguments.effort,
         )
         offer.require_model(options.model, out)
-        if question is None and out.is_watched and not is_structured:
+        if question is None and out.is_watched and not arguments.json:
             ask_at_start(Path.cwd(), out)
         conversation = Conversation(db, prompter, options)
         if not is_structured:
