@@ -19,13 +19,13 @@ from hermes_conversation import file_commands, scheduled_jobs
 from hermes_conversation.agent_factory import job_requester
 from hermes_conversation.context_report import context_report
 from hermes_conversation.copied_text import text_to_copy
+from hermes_conversation.handoff import hand_off
 from hermes_conversation.model_list import list_models
 from hermes_conversation.plugin_commands import provided_commands
 from hermes_conversation.prompt_commands import commands_in_files
+from hermes_conversation.usage_line import usage_line
 from hermes_core import human_format, roles
 from hermes_core.command_name import with_command_name
-from hermes_core.config.file import ConfigFile
-from hermes_core.config.settings import SETTINGS
 from hermes_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,10 +36,8 @@ if TYPE_CHECKING:
     from hermes_conversation.conversation import Conversation
     from hermes_conversation.plugin_commands import ProvidedCommand
     from hermes_core.roles import Role
-    from hermes_state import SessionDB
 
 LIST_LIMIT: Final = 10
-HANDOFF_WAIT_SECONDS: Final = 2.5  # a running gateway looks every second
 MODE_HELP: Final = {
     "plan": "nothing is written and the network is not used",
     "workspace": "writes in the working folder; risky actions need approval",
@@ -188,52 +186,8 @@ def _handoff(conversation: Conversation, words: str) -> CommandOutcome:
     return CommandOutcome(text, is_handed_off=True)
 
 
-def hand_off(db: SessionDB, session_id: str, platform: str) -> str:
-    """Hand a conversation to a platform; what came of it. A running gateway does it at once."""
-    require_set_up(platform)
-    if not db.request_handoff(session_id, platform):
-        raise UsageError("A hand-off is already pending.")
-    handoff = db.handoffs.wait(session_id, HANDOFF_WAIT_SECONDS)
-    if handoff is not None and handoff.state == "failed":
-        raise UsageError(f"The conversation was not handed off. {handoff.error}")
-    if handoff is not None and handoff.state == "completed":
-        return f"Handed off to {platform.capitalize()}."
-    return (
-        f"It will be handed off to {platform.capitalize()} when the gateway runs "
-        "(`hermes gateway status`)."
-    )
-
-
-def require_set_up(platform: str) -> None:
-    """Raise UsageError if a platform needs a key and has neither that nor other settings."""
-    config = ConfigFile.of_home()
-    names = {f"keys.{platform.lower()}", f"keys.{platform.lower()}_bot"}
-    keys = [setting.name for setting in SETTINGS if setting.name in names]
-    if not keys or platform in config.block("platforms") or any(map(config.secret, keys)):
-        return
-    raise UsageError(f"{platform.capitalize()} is not set up. Run `hermes gateway setup`.")
-
-
 def _usage(conversation: Conversation, _words: str) -> CommandOutcome:
-    row = conversation.row()
-    if row is None:
-        return CommandOutcome("No tokens used yet.")
-    tokens = {
-        "input tokens": row.input_tokens,
-        "output tokens": row.output_tokens,
-        "cache read tokens": row.cache_read_tokens,
-        "reasoning tokens": row.reasoning_tokens,
-    }
-    parts = [f"{number:,} {name}" for name, number in tokens.items() if number]
-    if not parts:
-        return CommandOutcome("No tokens used yet.")
-    cost = row.actual_cost_usd or row.estimated_cost_usd
-    if cost:
-        parts.append(f"about ${cost:.4f}")
-    used, window = conversation.agent.context_tokens, conversation.agent.window
-    if used:
-        parts.append(f"{used / window:.0%} of the {window:,} token context window")
-    return CommandOutcome(", ".join(parts))
+    return CommandOutcome(usage_line(conversation))
 
 
 def _status(conversation: Conversation, _words: str) -> CommandOutcome:

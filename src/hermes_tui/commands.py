@@ -15,10 +15,10 @@ from hermes_tui.model_picker import ModelPicker
 from hermes_tui.rewind import BranchTree, RewindDialog
 from hermes_tui.session_picker import SessionPicker
 from hermes_tui.submission import UNREACHABLE
+from tui_gateway.model_summary import ModelSummary
 from tui_gateway.protocol import (
     CommandResult,
     CommandSummary,
-    ModelSummary,
     PromptSummary,
     RelatedSession,
     parse,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gateway.outbound import direct_send
 from gateway.process.config_loader import config_of_home
 from hermes_cli import history
-from hermes_conversation.slash_commands import hand_off
+from hermes_conversation.handoff import hand_off
 from hermes_core import human_format, log_file, paths
 from hermes_core.errors import UsageError
 from hermes_core.json_values import list_in

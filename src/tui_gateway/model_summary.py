@@ -1,0 +1,28 @@
+"""A model as clients of the daemon list it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """A model of a list; prices are dollars per million tokens."""
+
+    name: str
+    provider: str
+    window: int = 0
+    input_price: float | None = None
+    output_price: float | None = None
+
+    @property
+    def window_text(self) -> str:
+        """The context window in thousands of tokens."""
+        return f"{round(self.window / 1000):,}k" if self.window else "-"
+
+    @property
+    def price_text(self) -> str:
+        """The price of input and output per million tokens."""
+        if self.input_price is None or self.output_price is None:
+            return "-"
+        return f"${self.input_price:g} / ${self.output_price:g}"
