@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject
 
 PREVIEW_LINES: Final = 3
-SHOWN_FIELDS: Final = ("output", "content")
+TODO_LINES: Final = 20
+SHOWN_FIELDS: Final = ("output", "content", "todo")
 DENIED: Final = "denied"
 
 
@@ -22,6 +23,7 @@ class ToolReport(NamedTuple):
     status: str = ""  # `denied` or an exit code other than 0
     lines: tuple[str, ...] = ()
     diff: str = ""
+    preview_lines: int = PREVIEW_LINES  # shown before it is expanded
 
     @property
     def is_denied(self) -> bool:
@@ -49,6 +51,7 @@ def report_of(result: str) -> ToolReport:
         status=f"exit code {code}" if code not in {None, 0} else "",
         lines=tuple(_readable(fields).splitlines()),
         diff=diff if isinstance(diff, str) else "",
+        preview_lines=TODO_LINES if "todo" in fields else PREVIEW_LINES,
     )
 
 

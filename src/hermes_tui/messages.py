@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import Markdown, Static
 
 from hermes_conversation import agent_factory, attachments
-from hermes_conversation.tool_results import PREVIEW_LINES, ToolReport, report_of
+from hermes_conversation.tool_results import ToolReport, report_of
 from hermes_core import human_format
 from hermes_core.json_values import object_in
 from hermes_core.terminal_text import clean, fit, one_line
@@ -272,8 +272,8 @@ class ToolRow(Expandable):
         if self._is_open:
             lines = lines or ["(no output)"]
             return _dim(lines[:RESULT_LINES]) + _more_lines(len(lines) - RESULT_LINES)
-        shown = [fit(line, PREVIEW_COLUMNS) for line in lines[:PREVIEW_LINES]]
-        return _dim(shown) + _more_lines(len(lines) - PREVIEW_LINES)
+        shown = [fit(line, PREVIEW_COLUMNS) for line in lines[: report.preview_lines]]
+        return _dim(shown) + _more_lines(len(lines) - report.preview_lines)
 
 
 def _dim(lines: list[str]) -> list[Piece]:

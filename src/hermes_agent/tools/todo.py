@@ -59,8 +59,7 @@ def _set_items(arguments: JsonObject, _context: ToolContext) -> str:
     if len(given) > MAX_ITEMS:
         raise ToolError(f"At most {MAX_ITEMS} items; combine some.")
     items = [_parse_item(each) for each in given]
-    still_open = sum(item.is_open for item in items)
-    return success(open=still_open, done=len(items) - still_open)
+    return success(todo=format_items(items))
 
 
 def _parse_item(given: JsonValue) -> TodoItem:

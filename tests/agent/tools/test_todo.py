@@ -14,6 +14,7 @@ from hermes_agent.tools.todo import current_items, format_items
 from hermes_conversation import slash_commands
 from hermes_conversation.agent_factory import ConversationOptions
 from hermes_conversation.conversation import Conversation
+from hermes_conversation.tool_results import report_of
 from hermes_state import SessionDB
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def test_a_list_is_counted_and_read_back_from_the_last_valid_call(bench: Bench) -> None:
     items = [{"text": " sow \n peas ", "status": "done"}, {"text": "water"}, "weed"]
     result = bench("todo", items=items)
-    assert result == {"open": 2, "done": 1, "error": None}
+    assert result == {"todo": "☑ sow peas\n☐ water\n☐ weed", "error": None}
     calls = [json.dumps({"items": items}), '{"items": [{"status": "done"}]}', "not JSON"]
     messages = [
         {"role": "assistant", "tool_calls": [{"function": {"name": "todo", "arguments": text}}]}
@@ -54,5 +55,7 @@ def test_the_user_sees_the_list_also_after_a_restart(tmp_path: Path) -> None:
             db, NonInteractivePrompter(), options._replace(session_id=talk.session_id)
         )
         assert slash_commands.run(again, "/todo").text == "▶ sow"
+        results = [str(row.content) for row in db.messages.rows(talk.session_id)]
+        assert report_of(results[2]).lines == ("▶ sow",)
         talk.stop()
         again.stop()

@@ -9,7 +9,7 @@ from hermes_agent.answer_problems import AnswerProblem
 from hermes_cli.commands.chat.countdown import Countdown
 from hermes_cli.commands.chat.terminal_prompter import DIFF_STYLES
 from hermes_conversation import agent_factory
-from hermes_conversation.tool_results import PREVIEW_LINES, report_of
+from hermes_conversation.tool_results import report_of
 from hermes_core import human_format
 from hermes_core.human_format import duration
 from hermes_core.terminal_text import fit, one_line
@@ -115,9 +115,9 @@ def result_lines(finished: events.ToolFinished) -> Iterator[tuple[str, str]]:
             yield f"    {line}", DIFF_STYLES.get(line[:1], "dim")
         shown, count = min(len(changed), DIFF_LINES), len(changed)
     else:
-        for line in report.lines[:PREVIEW_LINES]:
+        for line in report.lines[: report.preview_lines]:
             yield f"    {fit(one_line(line), LINE_COLUMNS)}", "dim"
-        shown, count = min(len(report.lines), PREVIEW_LINES), len(report.lines)
+        shown, count = min(len(report.lines), report.preview_lines), len(report.lines)
     if count > shown:
         yield f"    … {human_format.plural(count - shown, 'more line')}", "dim"
 
