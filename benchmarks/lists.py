@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from figures import Figure, Work, interleave, median, percentile
 from hermes_state import SessionDB
 from hermes_state.engine.sqlite.driver import sqlite3
+from hermes_state.sessions.sort_values import LAST_ACTIVE, SORT_COLUMNS, PageOrder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from surroundings import BenchmarkContext
 
 LONGEST = "SELECT id FROM sessions WHERE message_count <= 900 ORDER BY message_count DESC LIMIT 1"
+PAGE_ROWS = 50  # as the dashboard's page asks for
+SORTED_PAGE_CPU_MS = 2
 UNIQUE_PREFIX = "SELECT substr(id, 1, 18) FROM sessions WHERE id LIKE '2026%' LIMIT 1"
 
 
@@ -22,7 +26,30 @@ def measure(context: BenchmarkContext) -> list[Figure]:
     """All figures of this benchmark."""
     path = context.history("power")
     with SessionDB(path) as db, closing(_connect(path)) as bare:
-        return _measure(context, db, PlainSqlite(bare))
+        return [*_measure(context, db, PlainSqlite(bare)), *_sorted_pages(context, db)]
+
+
+def _sorted_pages(context: BenchmarkContext, db: SessionDB) -> list[Figure]:
+    """CPU time of the second page of every order."""
+    return [
+        Figure(
+            f"page by {key}, CPU",
+            _page_cpu_ms(db, PageOrder(key), context.rounds(100)),
+            "ms",
+            limit=SORTED_PAGE_CPU_MS,
+        )
+        for key in (LAST_ACTIVE, *SORT_COLUMNS)
+    ]
+
+
+def _page_cpu_ms(db: SessionDB, order: PageOrder, rounds: int) -> float:
+    after = db.pages.page(None, PAGE_ROWS, None, order).next
+    times = []
+    for _ in range(rounds):
+        started = time.process_time()
+        db.pages.page(None, PAGE_ROWS, after, order)
+        times.append((time.process_time() - started) * 1000)
+    return median(times)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hermes_dashboard.analytics.analysis import Analysis
+from hermes_dashboard.tool_errors import ToolErrorCounts
 from hermes_dashboard.workspaces import Workspaces
 
 if TYPE_CHECKING:
@@ -103,3 +104,8 @@ class DashboardContext:
     def analysis(self) -> Analysis:
         """The analytics of the history, shared by all resources."""
         return Analysis(self.db)
+
+    @functools.cached_property
+    def tool_errors(self) -> ToolErrorCounts:
+        """The numbers of failed tool calls, for lists that are sorted by them."""
+        return ToolErrorCounts(self.db, self.analysis)

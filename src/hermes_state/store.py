@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from hermes_state.schedules.repository import ScheduleRepository
     from hermes_state.sessions.facets import FacetRepository
     from hermes_state.sessions.pages import PageRepository
+    from hermes_state.sessions.sort_values import SortRepository
     from hermes_state.sessions.totals import TotalsRepository
 
 log = logging.getLogger(__name__)
@@ -96,6 +97,7 @@ class SessionDB(OriginalNames):
     files: Lazy[FileRepository] = Lazy("files", "FileRepository")
     facets: Lazy[FacetRepository] = Lazy("sessions.facets", "FacetRepository")
     pages: Lazy[PageRepository] = Lazy("sessions.pages", "PageRepository")
+    sort_values: Lazy[SortRepository] = Lazy("sessions.sort_values", "SortRepository")
     totals: Lazy[TotalsRepository] = Lazy("sessions.totals", "TotalsRepository")
     transcripts: Lazy[TranscriptRepository] = Lazy("messages.pages", "TranscriptRepository")
 

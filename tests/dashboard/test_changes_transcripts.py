@@ -273,3 +273,24 @@ def test_exports_can_be_imported_again(db: SessionDB, client: httpx.Client) -> N
     assert client.post("/api/import", content=everything).json()["report"]["imported"] == 1
     assert db.get_messages("one")[1]["content"] == "half \ud83d"
     assert client.post("/api/import", content=b"nonsense").status_code == 400
+
+
+def test_a_conversation_has_an_outline_and_can_be_searched(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    db.create_session("long", "cli", is_owned=False)
+    pictured = [{"type": "text", "text": "Second\nquestion"}, {"type": "image", "url": "x"}]
+    first = db.append_message("long", "user", "First question about fjords", timestamp=10.0)
+    answer = db.append_message("long", "assistant", "A Fjord is deep.", timestamp=11.0)
+    db.append_message("long", "tool", "the fjordland map", tool_name="terminal")
+    db.end_session("long", "compression")
+    db.create_session("later", "cli", parent_session_id="long", is_owned=False)
+    second = db.append_message("later", "user", pictured, timestamp=12.0)
+    outline = client.get("/api/sessions/later/outline").json()["items"]
+    assert [item["id"] for item in outline] == [first, second]
+    assert outline[0] == {"id": first, "timestamp": 10.0, "text": "First question about fjords"}
+    assert outline[1]["text"].startswith("Second question")
+    found = client.get("/api/sessions/later/find", params={"q": "fjord"}).json()
+    assert found == {"message_ids": [first, answer, answer + 1], "is_capped": False}
+    assert client.get("/api/sessions/later/find", params={"q": " "}).json()["message_ids"] == []
+    assert client.get("/api/sessions/later/find", params={"q": "-x"}).status_code == 400

@@ -78,3 +78,68 @@ def test_a_search_starts_filling_the_index(db: SessionDB, client: httpx.Client) 
     while client.get("/api/search", params={"q": "fjord"}).json()["progress"] is not None:
         assert time.monotonic() < deadline
     assert db.search.progress() is None
+
+
+@pytest.fixture
+def varied(db: SessionDB) -> SessionDB:
+    """Conversations that differ in every filter."""
+    db.create_session("three", "cli", model="gpt-5", cwd="/work/a", git_branch="topic")
+    db.append_message("three", "user", "a fjord by night")
+    db.set_session_title("three", "atlas: which billing library? #2")
+    db.tags.replace("three", ["trip"])
+    return db
+
+
+def groups(client: httpx.Client, **query: object) -> dict[str, int]:
+    response = client.get("/api/search/conversations", params=query)  # type: ignore[arg-type]
+    assert response.status_code == 200, response.text
+    return {item["session"]["id"]: item["hit_count"] for item in response.json()["items"]}
+
+
+def test_hits_are_grouped_by_conversation_and_counted(
+    varied: SessionDB, client: httpx.Client
+) -> None:
+    assert groups(client, q="fjord") == {"three": 1, "two": 5, "one": 5}
+    page = client.get("/api/search/conversations", params={"q": "fjord", "limit": 2}).json()
+    assert (page["hit_count"], page["conversation_count"], page["has_more"]) == (11, 3, True)
+    assert page["is_capped"] is False
+    two = page["items"][1]
+    assert [hit["snippet"][slice(*hit["marks"][0])] for hit in two["hits"]] == ["fjord"] * 3
+    assert groups(client, q="fjord", limit=2, offset=2) == {"one": 5}
+
+
+def test_a_search_keeps_all_filters(varied: SessionDB, client: httpx.Client) -> None:
+    for filters in (
+        {"model": "gpt"}, {"tag": "trip"}, {"folder": "/work"}, {"branch": "topic"},
+        {"since": 200.0},
+    ):  # fmt: skip
+        assert groups(client, q="fjord", **filters) == {"three": 1}, filters
+    assert groups(client, q="fjord", source="telegram") == {"two": 5}
+    assert groups(client, q="fjord", model="gpt", source="telegram") == {}
+    varied.set_session_archived("three")
+    assert groups(client, q="fjord", state="active") == {"two": 5, "one": 5}
+
+
+def test_phrases_and_parts_of_words_match_titles(varied: SessionDB, client: httpx.Client) -> None:
+    assert groups(client, q='"which billing"') == {"three": 0}
+    assert groups(client, q="bill atlas") == {"three": 0}
+    assert groups(client, q='"billing which"') == {}
+    assert groups(client, q='"which billing" OR fjord') == {"three": 1, "two": 5, "one": 5}
+    assert groups(client, q='"which billing"', source="telegram") == {}
+    named = client.get("/api/search/titles", params={"q": "billi"}).json()
+    assert [item["id"] for item in named] == ["three"]
+
+
+def test_a_search_for_excluded_words_alone_says_what_is_missing(client: httpx.Client) -> None:
+    for path in ("/api/search", "/api/search/conversations"):
+        response = client.get(path, params={"q": "-fjord"})
+        assert response.status_code == 400
+        assert "at least one word to find" in response.json()["detail"]
+
+
+def test_rows_of_one_conversation_are_one_result(db: SessionDB, client: httpx.Client) -> None:
+    db.end_session("one", "compression")
+    db.create_session("one-later", "cli", parent_session_id="one", is_owned=False)
+    db.append_message("one-later", "user", "the fjord again")
+    assert groups(client, q="fjord") == {"one-later": 6, "two": 5}
+    assert groups(client, q="fjord", folder="/nowhere") == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from hermes_dashboard.resources import changes, sessions, transcripts
 from hermes_state import SessionDB
 from support.data_resources import serve_resources
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -209,3 +211,54 @@ def test_a_list_is_filtered_by_a_part_of_the_title(db: SessionDB, client: httpx.
     assert names(client, name="flaky") == ["one"]
     assert names(client, name="0% o") == ["two"]
     assert names(client, name="_") == []
+
+
+def test_lists_are_sorted_and_paged_by_every_key(db: SessionDB, client: httpx.Client) -> None:
+    for number in range(9):
+        name = add_session(db, f"s{number}", BEGIN + number * 5 % 9)
+        db.update_token_counts(name, number * 2 % 9, 0, estimated_cost_usd=number * 4 % 9)
+        for _ in range(number * 7 % 9):
+            db.append_message(name, "user", "more", timestamp=BEGIN + 50)
+    values = {
+        "started": lambda item: item["started_at"],
+        "messages": lambda item: item["message_count"],
+        "tokens": lambda item: item["input_tokens"] + item["output_tokens"],
+        "cost": lambda item: item["cost_usd"],
+        "last_active": lambda item: item["last_active"],
+    }
+    for (sort, value), order in itertools.product(values.items(), ("asc", "desc")):
+        query: dict[str, Any] = {"sort": sort, "order": order, "limit": 4}
+        seen: list[tuple[float, str]] = []
+        while True:
+            page = client.get("/api/sessions", params=query).json()
+            seen += [(value(item), item["id"]) for item in page["items"]]
+            if page["next"] is None:
+                break
+            query["cursor"] = page["next"]
+        assert seen == sorted(seen, reverse=order == "desc")
+        assert len(seen) == 9
+    query["sort"] = "cost"
+    response = client.get("/api/sessions", params=query)
+    assert (response.status_code, "another order" in response.json()["detail"]) == (400, True)
+
+
+def test_conversations_are_sorted_by_their_tool_errors(db: SessionDB, client: httpx.Client) -> None:
+    for number in range(4):
+        name = add_session(db, f"s{number}", BEGIN + number)
+        for call in range(number * 3 % 4):
+            call_id = f"c{number}{call}"
+            function = {"name": "terminal", "arguments": '{"command": "make"}'}
+            calls = [{"id": call_id, "function": function}]
+            db.append_message(name, "assistant", None, tool_calls=calls, timestamp=BEGIN + 5)
+            result = '{"output": "no rule", "exit_code": 2}'
+            db.append_message(
+                name, "tool", result, tool_name="terminal", tool_call_id=call_id,
+                timestamp=BEGIN + 6,
+            )  # fmt: skip
+
+    def counted() -> dict[str, int | None]:
+        items = client.get("/api/sessions", params={"sort": "tool_errors"}).json()["items"]
+        return {item["id"]: item["tool_errors"] for item in items}
+
+    wait_until(lambda: None not in counted().values())
+    assert list(counted().items()) == [("s1", 3), ("s2", 2), ("s3", 1), ("s0", 0)]

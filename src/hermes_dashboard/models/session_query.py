@@ -13,7 +13,9 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.errors import UsageError
 from hermes_dashboard.models.text import MAX_ROW_ID, Timestamp
-from hermes_state.sessions.pages import PagePosition, SessionPageFilter
+from hermes_state.sessions.page_filter import SessionPageFilter
+from hermes_state.sessions.pages import PagePosition
+from hermes_state.sessions.sort_values import PageOrder
 
 ShortText = Annotated[str, StringConstraints(max_length=300)]
 Count = Annotated[int, Field(ge=0, le=MAX_ROW_ID)]
@@ -37,6 +39,7 @@ class SessionQuery(BaseModel):
     folder: Annotated[str, StringConstraints(max_length=4096)] | None = Field(
         None, description="Its folder, or a parent folder."
     )
+    branch: ShortText | None = Field(None, description="The Git branch that it began on.")
     since: Timestamp | None = Field(None, description="Last active at that time or later.")
     until: Timestamp | None = Field(None, description="Last active before that time.")
     day: date | None = Field(None, description="With messages on this day.")
@@ -73,6 +76,7 @@ class SessionQuery(BaseModel):
             tags=tuple(self.tag),
             is_pinned=self.pinned,
             folder=self.folder,
+            branch=self.branch or None,
             since=self.since,
             until=self.until,
             min_messages=self.min_messages,
@@ -94,28 +98,70 @@ class SessionQuery(BaseModel):
         return ids if active is None else ids & active
 
 
-class PagedQuery(SessionQuery):
-    """Filters and the page."""
+SortKey = Literal["last_active", "started", "messages", "tokens", "cost", "tool_errors"]
 
+
+class PagedQuery(SessionQuery):
+    """Filters, order and the page."""
+
+    sort: SortKey = Field(
+        "last_active",
+        description="`started` is the start of the conversation, `messages` their number,"
+        " `tokens` input and output together.",
+    )
+    order: Literal["desc", "asc"] = Field("desc", description="Largest or latest first, or last.")
+    with_tool_errors: bool = Field(
+        False,
+        description="Update `tool_errors` from the statistics first; sorting by them does, too.",
+    )
     limit: Annotated[int, Field(ge=1, le=500)] = 100
     cursor: Annotated[str, StringConstraints(max_length=2000)] | None = Field(
-        None, description="`next` of the previous page."
+        None, description="`next` of the previous page, of the same order."
     )
 
+    @property
+    def page_order(self) -> PageOrder:
+        """The order for the store."""
+        return PageOrder(self.sort, is_ascending=self.order == "asc")
 
-def cursor_of(position: PagePosition) -> str:
-    """A page position as a URL-safe text."""
-    return base64.urlsafe_b64encode(json.dumps([*position]).encode()).decode().rstrip("=")
+
+class SearchQuery(SessionQuery):
+    """A search by conversation; `since` and `until` bound the time of messages."""
+
+    q: Annotated[str, StringConstraints(max_length=500)] = Field(
+        description='Words, "phrases", prefix*, one OR two, -not.'
+    )
+    state: Literal["active", "archived", "kept"] = Field(
+        "kept", description="`kept` is active and archived. The trash is not searched."
+    )
+    with_tools: bool = Field(False, description="Include tool arguments and output.")
+    limit: Annotated[int, Field(ge=1, le=100)] = 20
+    offset: Annotated[int, Field(ge=0, le=10_000)] = Field(0, description="In conversations.")
+
+    def conversation_filter(self, active: frozenset[str] | None) -> SessionPageFilter | None:
+        """The filters beyond those of the search itself; None without any."""
+        page_filter = self.to_filter(active)._replace(sources=(), since=None, until=None)
+        return None if page_filter == SessionPageFilter(state="kept") else page_filter
 
 
-def position_of(cursor: str) -> PagePosition:
+def cursor_of(position: PagePosition, order: PageOrder) -> str:
+    """A page position as a URL-safe text, with the order that it belongs to."""
+    text = json.dumps([*order, *position])
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def position_of(cursor: str, order: PageOrder) -> PagePosition:
     """The page position of a cursor; UsageError if it is invalid."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
-        last_active, session_id = json.loads(base64.b64decode(padded, b"-_", validate=True))
-        position = PagePosition(float(last_active), session_id)
+        key, is_ascending, value, session_id = json.loads(
+            base64.b64decode(padded, b"-_", validate=True)
+        )
+        position = PagePosition(float(value), session_id)
     except (ValueError, TypeError, OverflowError, binascii.Error) as error:
         raise UsageError("Invalid cursor. Start with the first page.") from error
-    if not isinstance(session_id, str) or not math.isfinite(position.last_active):
+    if not isinstance(session_id, str) or not math.isfinite(position.value):
         raise UsageError("Invalid cursor. Start with the first page.")
+    if (key, is_ascending) != order:
+        raise UsageError("The cursor belongs to another order. Start with the first page.")
     return position

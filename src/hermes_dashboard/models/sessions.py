@@ -28,10 +28,12 @@ class SessionItem(BaseModel):
     end_reason: Text | None
     message_count: int
     tool_call_count: int
+    tool_errors: int | None = Field(description="Failed tool calls; null until counted.")
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
     cwd: Text | None
+    git_branch: Text | None
     pinned: bool
     archived: bool
     unread: bool
@@ -53,7 +55,6 @@ class SessionDetail(SessionItem):
     reasoning_tokens: int
     api_call_count: int
     session_key: Text | None
-    git_branch: Text | None
     resume_command: Text
     rows: list[Text]
 
@@ -87,6 +88,10 @@ class FacetsView(BaseModel):
     sources: list[FacetCount]
     models: list[FacetCount]
     tags: list[FacetCount]
+    folders: list[FacetCount] = Field(
+        description="Folders of repositories, else working folders; the 200 most frequent."
+    )
+    branches: list[FacetCount] = Field(description="Git branches; the 200 most frequent.")
     counts: StateCounts
 
 
@@ -224,6 +229,48 @@ class Hits(BaseModel):
     progress: ProgressView | None
 
 
+class ConversationHitsView(BaseModel):
+    """A conversation that matches, with its latest hits."""
+
+    session: SessionItem
+    is_title_match: bool
+    hit_count: int
+    hits: list[SearchHit] = Field(description="The latest three.")
+
+
+class GroupedHitsView(BaseModel):
+    """A page of conversations, and the numbers of all results."""
+
+    items: list[ConversationHitsView]
+    hit_count: int
+    conversation_count: int
+    is_capped: bool = Field(description="There are more than the counted 1,000 hits.")
+    has_more: bool
+    is_partial: bool
+    progress: ProgressView | None
+
+
+class PromptView(BaseModel):
+    """The beginning of a user message, on one line."""
+
+    id: int
+    timestamp: float
+    text: Text
+
+
+class OutlineView(BaseModel):
+    """The user messages of a conversation, in order."""
+
+    items: list[PromptView]
+
+
+class MatchesView(BaseModel):
+    """Messages of a conversation that match, oldest first."""
+
+    message_ids: list[int]
+    is_capped: bool = Field(description="There are more than these 1,000.")
+
+
 def item_of(row: PagedSession) -> SessionItem:
     """A row of the store as a list item."""
     session = row.session
@@ -240,10 +287,12 @@ def item_of(row: PagedSession) -> SessionItem:
         end_reason=session.end_reason,
         message_count=session.message_count,
         tool_call_count=session.tool_call_count,
+        tool_errors=row.tool_errors,
         input_tokens=session.input_tokens,
         output_tokens=session.output_tokens,
         cost_usd=session.estimated_cost_usd if cost is None else cost,
         cwd=session.cwd,
+        git_branch=session.git_branch,
         pinned=bool(session.pinned),
         archived=bool(session.archived),
         unread=row.unread,

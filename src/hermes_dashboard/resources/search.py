@@ -9,16 +9,27 @@ from typing import TYPE_CHECKING, Annotated, Final
 from fastapi import Query
 
 from hermes_core.isolate import Step, attempt
-from hermes_dashboard.models.sessions import Hits, ProgressView, SearchHit
+from hermes_dashboard.models.session_query import SearchQuery  # noqa: TC001 - FastAPI reads it
+from hermes_dashboard.models.sessions import (
+    ConversationHitsView,
+    GroupedHitsView,
+    Hits,
+    ProgressView,
+    SearchHit,
+    SessionItem,
+    item_of,
+)
 from hermes_dashboard.models.text import Timestamp, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.search.candidates import Patience
+from hermes_state.search.groups import GroupOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from hermes_dashboard.context import DashboardContext
     from hermes_state import SessionDB
+    from hermes_state.search.groups import ConversationHits
     from hermes_state.search.hits import FoundMessage
 
 UNINDEXED_READ_SECONDS: Final = 1.5  # for messages outside the index, per search
@@ -112,17 +123,71 @@ def router(context: DashboardContext) -> ResourceRouter:
             patience=patience,
         )
         reads_tools = with_tools or "tool" in role
-        progress = db.search.progress(with_tools=reads_tools)
-        if progress is not None:
-            updater.start(with_tools=reads_tools)
         return Hits(
             items=_shown(db, hits[:limit]),
             has_more=len(hits) > limit,
             is_partial=patience.has_ended,
-            progress=progress and ProgressView(done=progress[0], total=progress[1]),
+            progress=read_progress(with_tools=reads_tools),
         )
 
+    @routes.get("/conversations", response_model=GroupedHitsView, responses=problems(400, 503))
+    def search_conversations(query: Annotated[SearchQuery, Query()]) -> GroupedHitsView:
+        """Conversations that match by title or by messages, with their latest hits.
+
+        Those whose title matches come first, then those with the latest hit. All filters of
+        lists apply. At most 1,000 hits are counted.
+        """
+        active = context.analysis.sessions_with(query) if query.needs_activity else None
+        page_filter = query.conversation_filter(active)
+        patience = Patience(UNINDEXED_READ_SECONDS)
+        options = GroupOptions(
+            sources=tuple(query.source),
+            allowed_ids=None if page_filter is None else db.pages.rows_of(page_filter),
+            since=query.since,
+            until=query.until,
+            with_tools=query.with_tools,
+            patience=patience,
+            limit=query.limit,
+            offset=query.offset,
+        )
+        found = db.search.conversations(query.q, options)
+        return GroupedHitsView(
+            items=_groups(db, found.items),
+            hit_count=found.hit_count,
+            conversation_count=found.conversation_count,
+            is_capped=found.is_capped,
+            has_more=found.conversation_count > query.offset + query.limit,
+            is_partial=patience.has_ended,
+            progress=read_progress(with_tools=query.with_tools),
+        )
+
+    @routes.get("/titles", response_model=list[SessionItem], responses=problems(400, 503))
+    def search_titles(q: Text, limit: Annotated[int, Query(ge=1, le=50)] = 10) -> list[SessionItem]:
+        """Conversations whose title or first message contains the words, latest first."""
+        return [item_of(row) for row in db.pages.items(db.search.titles(q, limit))]
+
+    def read_progress(*, with_tools: bool) -> ProgressView | None:
+        progress = db.search.progress(with_tools=with_tools)
+        if progress is None:
+            return None
+        updater.start(with_tools=with_tools)
+        return ProgressView(done=progress[0], total=progress[1])
+
     return routes
+
+
+def _groups(db: SessionDB, groups: list[ConversationHits]) -> list[ConversationHitsView]:
+    sessions = {row.id: row for row in db.pages.items([group.session_id for group in groups])}
+    return [
+        ConversationHitsView(
+            session=item_of(sessions[group.session_id]),
+            is_title_match=group.is_title_match,
+            hit_count=group.hit_count,
+            hits=_shown(db, group.hits),
+        )
+        for group in groups
+        if group.session_id in sessions
+    ]
 
 
 def _shown(db: SessionDB, hits: list[FoundMessage]) -> list[SearchHit]:

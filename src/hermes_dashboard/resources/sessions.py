@@ -23,6 +23,7 @@ from hermes_dashboard.models.sessions import (
 )
 from hermes_dashboard.models.text import Identifier, problems
 from hermes_dashboard.routes import ResourceRouter
+from hermes_state.sessions.sort_values import TOOL_ERRORS
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
@@ -37,28 +38,32 @@ def router(context: DashboardContext) -> ResourceRouter:
 
     @routes.get("", response_model=SessionPageView, responses=problems(400, 503))
     def list_sessions(query: Annotated[PagedQuery, Query()]) -> SessionPageView:
-        """A page of conversations, most recently active first.
+        """A page of conversations, by default the most recently active first.
 
         `next` is the cursor of the next page; only the first page has `total`.
         """
         active = context.analysis.sessions_with(query) if query.needs_activity else None
-        page_filter = query.to_filter(active)
-        after = None if query.cursor is None else position_of(query.cursor)
-        page = db.pages.page(page_filter, query.limit, after)
+        page_filter, order = query.to_filter(active), query.page_order
+        after = None if query.cursor is None else position_of(query.cursor, order)
+        if query.with_tool_errors or query.sort == TOOL_ERRORS:
+            context.tool_errors.update()
+        page = db.pages.page(page_filter, query.limit, after, order)
         return SessionPageView(
             items=[item_of(row) for row in page.rows],
-            next=None if page.next is None else cursor_of(page.next),
+            next=None if page.next is None else cursor_of(page.next, order),
             total=None if after else db.pages.count(page_filter),
         )
 
     @routes.get("/facets", response_model=FacetsView, responses=problems(503))
     def list_facets() -> FacetsView:
-        """All sources, models and tags, with the number of conversations of each."""
+        """Values to filter by, with the number of conversations of each."""
         facets = db.facets.facets()
         return FacetsView(
             sources=_facet_counts(facets.sources),
             models=_facet_counts(facets.models),
             tags=_facet_counts(facets.tags),
+            folders=_facet_counts(facets.folders),
+            branches=_facet_counts(facets.branches),
             counts=StateCounts(active=facets.active, archived=facets.archived, trash=facets.trash),
         )
 
@@ -111,7 +116,6 @@ def detail_of(db: SessionDB, session_id: str) -> SessionDetail:
         reasoning_tokens=listed.reasoning_tokens,
         api_call_count=listed.api_call_count,
         session_key=listed.session_key,
-        git_branch=listed.git_branch,
         resume_command=f"{command_name()} {shlex.join(['chat', '--resume', session_id])}",
         rows=db.lookup.conversation_rows(session_id),
     )

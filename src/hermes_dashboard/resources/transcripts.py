@@ -11,7 +11,14 @@ from hermes_achievements.classification.outcomes import classify_outcome, is_fai
 from hermes_achievements.classification.tool_kinds import operation_of
 from hermes_core import media_store
 from hermes_core.messages import plain_text, without_memory_blocks
-from hermes_dashboard.models.sessions import MessagePageView, MessageView, ToolCallView
+from hermes_dashboard.models.sessions import (
+    MatchesView,
+    MessagePageView,
+    MessageView,
+    OutlineView,
+    PromptView,
+    ToolCallView,
+)
 from hermes_dashboard.models.text import Identifier, MessageId, problems
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.messages.rows import DELETED_TEXT
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 
 IMAGE_TYPES: Final = ("image_url", "input_image", "image")
 MEDIA_PATH: Final = "/api/media/"
+MAX_MATCHES: Final = 1000
 
 
 def message_of(row: MessageRow) -> MessageView:
@@ -148,5 +156,28 @@ def router(context: DashboardContext) -> ResourceRouter:
             has_before=page.has_before,
             has_after=page.has_after,
         )
+
+    @routes.get(
+        "/{session_id}/outline", response_model=OutlineView, responses=problems(400, 404, 409, 503)
+    )
+    def show_outline(session_id: Identifier) -> OutlineView:
+        """The user messages of a conversation in order, each on one line; at most 5,000."""
+        prompts = db.transcripts.prompts(db.lookup.resolve(session_id))
+        return OutlineView(items=[PromptView(**prompt._asdict()) for prompt in prompts])
+
+    @routes.get(
+        "/{session_id}/find", response_model=MatchesView, responses=problems(400, 404, 409, 503)
+    )
+    def find_messages(
+        session_id: Identifier, q: Annotated[str, Query(max_length=500)]
+    ) -> MatchesView:
+        """The messages of a conversation that contain the words, oldest first.
+
+        Words, "phrases", one OR two, -not; parts of words match. Tool calls and their results
+        are searched, too.
+        """
+        resolved = db.lookup.resolve(session_id)
+        found = db.search.ids_in_conversation(resolved, q, MAX_MATCHES + 1)
+        return MatchesView(message_ids=found[:MAX_MATCHES], is_capped=len(found) > MAX_MATCHES)
 
     return routes

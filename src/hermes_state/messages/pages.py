@@ -11,7 +11,14 @@ import itertools
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import SessionNotFoundError
-from hermes_state.messages.rows import MessageRow, select_list, to_messages
+from hermes_core.messages import preview
+from hermes_state.messages.rows import (
+    MessageRow,
+    decode_content,
+    select_list,
+    to_messages,
+    to_utf8_text,
+)
 from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
 
@@ -27,6 +34,17 @@ SIZE_SQL: Final = """
     + coalesce(octet_length(reasoning), 0)
 """
 MAX_ROW_ID: Final = 2**63 - 1
+MAX_PROMPTS: Final = 5000
+PROMPT_CHARACTERS: Final = 120
+# Structured content starts with a zero character, where SQLite ends a text: it is read completely.
+PROMPTS: Final = """
+    SELECT id, timestamp, CASE WHEN length(substr(content, 1, 400)) < 400 THEN content
+                               ELSE substr(content, 1, 400) END
+    FROM messages
+    WHERE session_id = ? AND role = 'user' AND (coalesce(active, 1) = 1 OR compacted = 1)
+        AND coalesce(finish_reason, '') <> 'deleted'
+    ORDER BY id LIMIT ?
+"""
 
 
 class SizedMessage(NamedTuple):
@@ -119,8 +137,37 @@ def fit_page(messages: list[SizedMessage]) -> list[SizedMessage]:
     ]
 
 
+class Prompt(NamedTuple):
+    """The beginning of a user message."""
+
+    id: int
+    timestamp: float
+    text: str
+
+
+def prompts_of(reader: Reader, session_id: str, limit: int) -> list[Prompt]:
+    """The first user messages of a conversation, in order."""
+    rows = [
+        row
+        for row_id in lineage.conversation_of(reader, session_id)
+        for row in reader.rows(PROMPTS, (row_id, limit))
+    ]
+    return [
+        Prompt(
+            row_id,
+            timestamp,
+            to_utf8_text(preview(decode_content(content), PROMPT_CHARACTERS)) or "",
+        )
+        for row_id, timestamp, content in sorted(rows, key=lambda row: row[0])[:limit]
+    ]
+
+
 class TranscriptRepository(Repository):
     """Reading a conversation in pages."""
+
+    def prompts(self, session_id: str, limit: int = MAX_PROMPTS) -> list[Prompt]:
+        """The user messages of the complete conversation, in order, each on one line."""
+        return self.engine.read(lambda reader: prompts_of(reader, session_id, limit))
 
     def page(
         self,

@@ -93,6 +93,7 @@ LEFT_OUT: Final = frozenset(
         "hermes_commit", "hermes_search_pending",
         "hermes_search_words", "hermes_search_term", "hermes_bound_place",
         "hermes_ledger_note", "hermes_open_question", "hermes_ledger_session",
+        "hermes_session_sort",
     }
 )  # fmt: skip
 

@@ -244,6 +244,24 @@ IMPORT_TABLES: Final = (
     ) {clustered}
     """,
 )
+# Derived: the values by which lists are sorted; see `hermes_state.sessions.sort_values`.
+SORT_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS hermes_session_sort (
+        session_id TEXT PRIMARY KEY,
+        started_at DOUBLE PRECISION NOT NULL,
+        messages INTEGER NOT NULL,
+        tokens INTEGER NOT NULL,
+        cost DOUBLE PRECISION NOT NULL,
+        tool_errors INTEGER NOT NULL DEFAULT -1
+    ) {clustered}
+    """,
+    *(
+        f"CREATE INDEX IF NOT EXISTS hermes_session_sort_{column}"
+        f" ON hermes_session_sort({column}, session_id)"
+        for column in ("started_at", "messages", "tokens", "cost", "tool_errors")
+    ),
+)
 # {blob}, {identity} and {clustered} are filled in by the dialect.
 MIGRATIONS: Final = (
     Migration(1, "tables of the first release", (RECORDS_TABLE, *FIRST_TABLES)),
@@ -255,6 +273,7 @@ MIGRATIONS: Final = (
     Migration(7, "requests of API clients", API_REQUEST_TABLES),
     Migration(8, "questions of running turns", (QUESTION_TABLE,)),
     Migration(9, "conversations imported from other agents", IMPORT_TABLES),
+    Migration(10, "values by which lists are sorted", SORT_TABLES),
 )
 
 

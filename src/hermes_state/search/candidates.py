@@ -116,6 +116,7 @@ class SearchFilter(NamedTuple):
     sources: tuple[str, ...] = ()
     exclude_sources: tuple[str, ...] = ()
     session_ids: tuple[str, ...] = ()  # the rows of one conversation
+    allowed_ids: frozenset[str] | None = None  # the rows of conversations that pass a filter
     first_id: int = 0  # range of the conversation's rows
     last_id: int = MAX_ROW_ID
     since: float | None = None
@@ -134,6 +135,7 @@ class SearchFilter(NamedTuple):
             and (not self.sources or row.source in self.sources)
             and row.source not in self.exclude_sources
             and (not self.session_ids or row.session_id in self.session_ids)
+            and (self.allowed_ids is None or row.session_id in self.allowed_ids)
             and (self.since is None or row.at >= self.since)
             and (self.until is None or row.at < self.until)
             and (candidate.is_live or self.include_inactive)

@@ -113,19 +113,20 @@ class DatabaseSearcher:
         self, search_filter: SearchFilter, *, by_rank: bool, limit: int, offset: int
     ) -> list[FoundMessage]:
         """Matching messages, starting at *offset*."""
-        is_complete = self.fill(CATCH_UP_SECONDS, with_tools=search_filter.with_tools)
-        count = -1 if limit < 0 else offset + limit
-        chunk_ids = CHUNK_IDS if count < 0 or by_rank else min(max(count, MIN_CHUNK_IDS), CHUNK_IDS)
-        streams = self._streams(search_filter, chunk_ids, with_pending=not is_complete)
-        matches: list[Candidate] = []
-        for candidate in _in_order(streams, search_filter):
-            matches.append(candidate)
-            if len(matches) == (MAX_RANKED if by_rank else count):
-                break
+        count = None if limit < 0 else offset + limit
+        matches = self.matches(search_filter, -1 if by_rank else count or -1)
         if by_rank:
-            matches = _ranked(matches, search_filter)
-        found = matches[offset:] if count < 0 else matches[offset:count]
+            ranked = _ranked(list(itertools.islice(matches, MAX_RANKED)), search_filter)
+            matches = iter(ranked)
+        found = list(itertools.islice(matches, offset, count))
         return self._engine.read(lambda reader: hits(reader, search_filter, found))
+
+    def matches(self, search_filter: SearchFilter, count: int) -> Iterator[Candidate]:
+        """Matching messages in order, of which the first *count* are needed; -1 for all."""
+        is_complete = self.fill(CATCH_UP_SECONDS, with_tools=search_filter.with_tools)
+        chunk_ids = CHUNK_IDS if count < 0 else min(max(count, MIN_CHUNK_IDS), CHUNK_IDS)
+        streams = self._streams(search_filter, chunk_ids, with_pending=not is_complete)
+        return _in_order(streams, search_filter)
 
     def fill(self, seconds: float | None = None, *, with_tools: bool) -> bool:
         """Index pending messages for at most *seconds*; whether none is left."""

@@ -116,7 +116,10 @@ class Query(NamedTuple):
 
     def matches_text(self, text: str) -> bool:
         """Whether a text matches; faster than `matches` with its tokens."""
-        folded = fold(composed(text))
+        return self.matches_folded(fold(composed(text)))
+
+    def matches_folded(self, folded: str) -> bool:
+        """Whether a folded text matches."""
         return all(
             any(term.occurs_in(folded) for term in group) for group in self.required
         ) and not any(term.occurs_in(folded) for term in self.excluded)
@@ -152,8 +155,19 @@ def parse(text: str, *, is_inside: bool = False) -> Query:
             groups.append([term])
         is_alternative = False
     if excluded and not groups:
-        raise UsageError("a search needs at least one word that is wanted, beside -unwanted ones")
+        raise UsageError(
+            "a search needs at least one word to find; -word only removes results,"
+            " as in `docker -compose`"
+        )
     return Query(tuple(tuple(group) for group in groups), tuple(excluded))
+
+
+def as_inside(query: Query) -> Query:
+    """The same query, with terms that may start and end within words."""
+    return Query(
+        tuple(tuple(term._replace(is_inside=True) for term in group) for group in query.required),
+        query.excluded,
+    )
 
 
 def _term(text: str, *, is_prefix: bool, is_inside: bool) -> Term | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from typing import TYPE_CHECKING
 
 from hermes_state.repository import Repository
@@ -10,10 +12,12 @@ from hermes_state.sessions import lineage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_state.search.candidates import Patience
+    from hermes_state.search.candidates import Patience, SearchFilter
+    from hermes_state.search.groups import GroupedHits, GroupOptions
     from hermes_state.search.hits import FoundMessage
     from hermes_state.search.postgres import DatabaseSearcher
     from hermes_state.search.searcher import Searcher
+    from hermes_state.search.titles import TitleList
 
 
 class SearchRepository(Repository):
@@ -44,20 +48,10 @@ class SearchRepository(Repository):
         their results. Undone messages are excluded by default, messages of trashed sessions
         always. `patience` limits the time spent on messages that are not indexed yet.
         """
-        from hermes_state.search.candidates import SearchFilter  # noqa: PLC0415 - see above
-        from hermes_state.search.query import parse  # noqa: PLC0415 - see above
-
-        session_ids: list[str] = []
-        if session_id is not None:
-            session_ids = self.engine.read(
-                lambda reader: lineage.conversation_of(reader, session_id)
-            )
-        search_filter = SearchFilter(
-            parse(query, is_inside=inside_words),
+        search_filter = self._filter(query, session_id, inside_words=inside_words)._replace(
             roles=tuple(role_filter or ()),
             sources=tuple(source_filter or ()),
             exclude_sources=tuple(exclude_sources or ()),
-            session_ids=tuple(session_ids),
             since=since,
             until=until,
             with_tools=with_tools or "tool" in (role_filter or ()),
@@ -70,6 +64,62 @@ class SearchRepository(Repository):
         return self._searcher().find(
             search_filter, by_rank=sort == "rank", limit=limit, offset=offset
         )
+
+    def ids_in_conversation(self, session_id: str, query: str, limit: int = 1000) -> list[int]:
+        """The messages of a conversation that match, oldest first; parts of words match, too.
+
+        Tool calls, their results and undone messages are included.
+        """
+        search_filter = self._filter(query, session_id, inside_words=True)._replace(
+            with_tools=True, include_inactive=True, oldest_first=True
+        )
+        if search_filter.query.is_empty:
+            return []
+        matches = self._searcher().matches(search_filter, limit)
+        return [candidate.row.id for candidate in itertools.islice(matches, limit)]
+
+    def conversations(self, query: str, options: GroupOptions) -> GroupedHits:
+        """Conversations that match, by title or by messages, with their latest hits."""
+        from hermes_state.search import groups  # noqa: PLC0415 - see above
+
+        search_filter = self._filter(query)._replace(
+            sources=options.sources,
+            allowed_ids=options.allowed_ids,
+            since=options.since,
+            until=options.until,
+            with_tools=options.with_tools,
+            patience=options.patience,
+        )
+        if search_filter.query.is_empty:
+            return groups.NO_HITS
+        return groups.find(self.engine, self._searcher(), search_filter, options, self._titles)
+
+    def titles(self, query: str, limit: int) -> list[str]:
+        """Conversations whose title or first message contains the words, latest first."""
+        from hermes_state.search.query import parse  # noqa: PLC0415 - see above
+
+        parsed = parse(query, is_inside=True)
+        return self._titles.find(self.engine, parsed, limit, with_previews=True)
+
+    @functools.cached_property
+    def _titles(self) -> TitleList:
+        from hermes_state.search.titles import TitleList  # noqa: PLC0415 - see above
+
+        return TitleList()
+
+    def _filter(
+        self, query: str, session_id: str | None = None, *, inside_words: bool = False
+    ) -> SearchFilter:
+        from hermes_state.search.candidates import SearchFilter  # noqa: PLC0415 - see above
+        from hermes_state.search.query import parse  # noqa: PLC0415 - see above
+
+        session_ids: list[str] = []
+        if session_id is not None:
+            session_ids = self.engine.read(
+                lambda reader: lineage.conversation_of(reader, session_id)
+            )
+        parsed = parse(query, is_inside=inside_words)
+        return SearchFilter(parsed, session_ids=tuple(session_ids))
 
     def fill(self, seconds: float | None = None, *, with_tools: bool = False) -> bool:
         """Update the search index, for at most this time; returns whether it is complete.

@@ -97,16 +97,18 @@ class Searcher:
         self, search_filter: SearchFilter, *, by_rank: bool, limit: int, offset: int
     ) -> list[FoundMessage]:
         """Matching messages, starting at *offset*."""
+        count = None if limit < 0 else offset + limit
+        matches = self.matches(search_filter, count or -1, by_rank=by_rank)
+        found = list(itertools.islice(matches, offset, count))
+        return self._engine.read(lambda reader: hits(reader, search_filter, found))
+
+    def matches(
+        self, search_filter: SearchFilter, count: int, *, by_rank: bool = False
+    ) -> Iterator[Candidate]:
+        """Matching messages in order, of which the first *count* are needed; -1 for all."""
         if search_filter.session_ids:
             search_filter = self._engine.read(lambda reader: _with_id_range(reader, search_filter))
-        count = -1 if limit < 0 else offset + limit
-        matches: list[Candidate] = []
-        for candidate in self._candidates(search_filter, count, by_rank=by_rank):
-            matches.append(candidate)
-            if len(matches) == count:
-                break
-        found = matches[offset:]
-        return self._engine.read(lambda reader: hits(reader, search_filter, found))
+        return self._candidates(search_filter, count, by_rank=by_rank)
 
     def _check_history(self) -> None:
         """Delete an index that belongs to another history, or to another copy of this one."""

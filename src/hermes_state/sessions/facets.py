@@ -1,25 +1,29 @@
-"""Facets of conversations: sources, models, tags and states, and families of sessions."""
+"""Facets of conversations: sources, models, folders, tags and states; families of sessions."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes_state.repository import Repository
 from hermes_state.sessions import lineage
 from hermes_state.sessions.labels import TAG_COUNTS, TAG_TABLE
-from hermes_state.sessions.pages import IS_TIP
+from hermes_state.sessions.page_filter import IS_TIP
 from hermes_state.sessions.records import FamilyMember
 from hermes_state.sessions.rows import EXISTS
 
 if TYPE_CHECKING:
+    from hermes_state.engine.columns import Columns
     from hermes_state.engine.transaction import Reader
+    from hermes_state.repository import StoreContext
 
-# One pass over the listed rows counts sources, models and states.
+# One pass over the listed rows counts sources, models, folders, branches and states.
 GROUPS = """
-    SELECT s.source, s.model, s.archived <> 0, count(*)
+    SELECT s.source, s.model, s.archived <> 0, {folder}, {branch}, count(*)
     FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id
-    WHERE i.shown = 1 GROUP BY 1, 2, 3
+    WHERE i.shown = 1 GROUP BY 1, 2, 3, 4, 5
 """
+MAX_FOLDERS = 200
 COUNT_TRASH = f"""
     SELECT count(*) FROM hermes_session_index i CROSS JOIN sessions s ON s.id = i.session_id
     WHERE i.shown = 2 AND {IS_TIP}
@@ -43,22 +47,36 @@ class Facets(NamedTuple):
     sources: dict[str, int]
     models: dict[str, int]
     tags: dict[str, int]
+    folders: dict[str, int]  # of the repository, else the working folder
+    branches: dict[str, int]
     active: int
     archived: int
     trash: int
 
 
+def groups_sql(columns: Columns) -> str:
+    """The SELECT statement of the groups; old files have no columns for repositories."""
+    root = "nullif(s.git_repo_root, ''), " if columns.session_has("git_repo_root") else ""
+    branch = "s.git_branch" if columns.session_has("git_branch") else "NULL"
+    return GROUPS.format(folder=f"coalesce({root}s.cwd, '')", branch=branch)
+
+
 def facets(reader: Reader) -> Facets:
-    """Facets of listed conversations; sources and models of those not archived."""
-    sources: dict[str, int] = {}
-    models: dict[str, int] = {}
+    """Facets of listed conversations; names of those that are not archived."""
+    sources: Counter[str] = Counter()
+    models: Counter[str] = Counter()
+    folders: Counter[str] = Counter()
+    branches: Counter[str] = Counter()
     by_state = [0, 0]
-    for source, model, is_archived, number in reader.rows(GROUPS):
+    for source, model, is_archived, folder, branch, number in reader.rows(
+        reader.prepared(groups_sql)
+    ):
         by_state[is_archived] += number
         if not is_archived:
-            sources[source] = sources.get(source, 0) + number
-            if model:
-                models[model] = models.get(model, 0) + number
+            sources[source] += number
+            for counter, name in ((models, model), (folders, folder), (branches, branch)):
+                if name:
+                    counter[name] += number
     tags: dict[str, int] = (
         dict(reader.rows(TAG_COUNTS)) if TAG_TABLE in reader.columns.tables else {}
     )
@@ -66,14 +84,16 @@ def facets(reader: Reader) -> Facets:
         sources=_by_count(sources),
         models=_by_count(models),
         tags=tags,
+        folders=_by_count(folders, MAX_FOLDERS),
+        branches=_by_count(branches, MAX_FOLDERS),
         active=by_state[0],
         archived=by_state[1],
         trash=int(reader.value(COUNT_TRASH)),
     )
 
 
-def _by_count(counts: dict[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+def _by_count(counts: Counter[str], limit: int | None = None) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
 
 def root_ancestor(reader: Reader, session_id: str) -> str:
@@ -107,9 +127,19 @@ def family(reader: Reader, session_id: str) -> list[FamilyMember]:
 class FacetRepository(Repository):
     """Facets and families of conversations."""
 
+    def __init__(self, context: StoreContext) -> None:
+        super().__init__(context)
+        self._latest: tuple[int, Facets] | None = None  # with the version of the history
+
     def facets(self) -> Facets:
-        """Sources, models and tags of the listed conversations, and the number in each state."""
-        return self.engine.read(facets)
+        """Values to filter the listed conversations by, and the number in each state.
+
+        Sources, models, tags, folders and branches, with their numbers of conversations.
+        """
+        version = self.engine.version()
+        if self._latest is None or self._latest[0] != version:
+            self._latest = version, self.engine.read(facets)
+        return self._latest[1]
 
     def family(self, session_id: str) -> list[FamilyMember]:
         """All sessions with the same root, parents before children.

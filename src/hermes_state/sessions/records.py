@@ -109,6 +109,7 @@ class PagedSession(NamedTuple):
     tags: list[str]
     is_running: bool
     trashed_at: float | None
+    tool_errors: int | None = None  # None until they are counted
 
     @property
     def id(self) -> str:

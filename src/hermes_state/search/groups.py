@@ -1,0 +1,130 @@
+"""Search results by conversation, with their numbers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hermes_state.search.candidates import by_ids
+from hermes_state.search.query import as_inside
+from hermes_state.search.searcher import hits
+
+if TYPE_CHECKING:
+    from hermes_state.engine.engine import Engine
+    from hermes_state.engine.transaction import Reader
+    from hermes_state.search.candidates import Patience, SearchFilter
+    from hermes_state.search.hits import FoundMessage
+    from hermes_state.search.postgres import DatabaseSearcher
+    from hermes_state.search.searcher import Searcher
+    from hermes_state.search.titles import TitleList
+
+MAX_COUNTED_HITS: Final = 1000
+MAX_TITLES: Final = 50
+HITS_PER_CONVERSATION: Final = 3
+
+# A conversation may have several rows; the listed one represents it.
+LISTED_ROWS: Final = """
+    SELECT i.session_id, coalesce(l.session_id, i.session_id)
+    FROM hermes_session_index i
+    LEFT JOIN hermes_session_index l ON l.root_id = i.root_id AND l.shown = 1
+        AND l.root_id <> l.session_id AND i.shown <> 1
+    WHERE i.session_id IN (SELECT value FROM json_each(?))
+"""
+
+
+class GroupOptions(NamedTuple):
+    """Filters of a search by conversation, and the page."""
+
+    sources: tuple[str, ...] = ()
+    allowed_ids: frozenset[str] | None = None
+    since: float | None = None
+    until: float | None = None
+    with_tools: bool = False
+    patience: Patience | None = None
+    limit: int = 20
+    offset: int = 0
+
+
+class ConversationHits(NamedTuple):
+    """A conversation that matches, with the number of its hits and the latest of them."""
+
+    session_id: str
+    is_title_match: bool
+    hit_count: int
+    hits: list[FoundMessage]
+
+
+class GroupedHits(NamedTuple):
+    """A page of conversations, and the numbers of all results."""
+
+    items: list[ConversationHits]
+    hit_count: int
+    conversation_count: int
+    is_capped: bool  # there are more hits than were counted
+
+
+NO_HITS: Final = GroupedHits([], 0, 0, is_capped=False)
+
+
+def find(
+    engine: Engine,
+    searcher: Searcher | DatabaseSearcher,
+    search_filter: SearchFilter,
+    options: GroupOptions,
+    titles: TitleList,
+) -> GroupedHits:
+    """The page: conversations whose title matches first, then by their latest hit."""
+    matches = searcher.matches(search_filter, MAX_COUNTED_HITS + 1)
+    pairs = [
+        (candidate.row.id, candidate.row.session_id)
+        for candidate in itertools.islice(matches, MAX_COUNTED_HITS + 1)
+    ]
+    is_capped = len(pairs) > MAX_COUNTED_HITS
+    listed = engine.read(lambda reader: _listed_rows(reader, {row for _, row in pairs}))
+    titled: list[str] = []
+    if options.since is None and options.until is None:
+        query = as_inside(search_filter.query)
+        titled = titles.find(engine, query, MAX_TITLES)
+        titled = [row for row in titled if _is_allowed(engine, row, search_filter)]
+    by_conversation: dict[str, list[int]] = {row: [] for row in titled}
+    for message_id, session_id in pairs[:MAX_COUNTED_HITS]:
+        by_conversation.setdefault(listed.get(session_id, session_id), []).append(message_id)
+    page = list(by_conversation.items())[options.offset : options.offset + options.limit]
+    shown = [row_id for _, ids in page for row_id in ids[:HITS_PER_CONVERSATION]]
+    found = {hit.id: hit for hit in engine.read(lambda r: _hits(r, search_filter, shown))}
+    title_set = set(titled)
+    return GroupedHits(
+        [
+            ConversationHits(
+                session_id,
+                session_id in title_set,
+                len(ids),
+                [found[row] for row in ids[:HITS_PER_CONVERSATION] if row in found],
+            )
+            for session_id, ids in page
+        ],
+        min(len(pairs), MAX_COUNTED_HITS),
+        len(by_conversation),
+        is_capped,
+    )
+
+
+def _hits(reader: Reader, search_filter: SearchFilter, ids: list[int]) -> list[FoundMessage]:
+    return hits(reader, search_filter, by_ids(reader, ids)) if ids else []
+
+
+def _listed_rows(reader: Reader, session_ids: set[str]) -> dict[str, str]:
+    if not session_ids or not reader.columns.has_own_tables:
+        return {}
+    return {row[0]: row[1] for row in reader.rows(LISTED_ROWS, (json.dumps(sorted(session_ids)),))}
+
+
+def _is_allowed(engine: Engine, session_id: str, search_filter: SearchFilter) -> bool:
+    if search_filter.allowed_ids is not None and session_id not in search_filter.allowed_ids:
+        return False
+    if not search_filter.sources:
+        return True
+    sql = "SELECT source FROM sessions WHERE id = ?"
+    source = engine.read(lambda reader: reader.value(sql, (session_id,)))
+    return source in search_filter.sources
