@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from support.browsers import axe_violations
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
@@ -32,7 +34,9 @@ REACHED = {
         "Import",
         "Search all messages",
         "Source",
-        "Pinned only",
+        "Filters",
+        "Choose columns",
+        "Cost",
         "Select .+",
     ],
     "/analytics": ["90 days", "Download: Activity calendar", "View as table"],
@@ -150,3 +154,95 @@ def test_a_session_can_be_found_opened_and_closed_with_the_keyboard(demo_page: P
     expect(more).to_be_focused()
     demo_page.go_back()
     expect(demo_page).to_have_url(re.compile("q=lighthouse"))
+
+
+# The command palette and single keys
+
+
+def test_the_palette_finds_pages_actions_and_conversations(demo_page: Page) -> None:
+    demo_page.goto("/settings")
+    expect(demo_page.get_by_role("heading", name="Settings").first).to_be_visible()
+    demo_page.get_by_role("searchbox").first.focus()
+    demo_page.keyboard.press("Control+k")  # also from a field
+    palette = demo_page.get_by_role("dialog", name="Command palette")
+    expect(palette.get_by_role("textbox")).to_be_focused()
+    expect(palette.get_by_role("button", name="Weekly calendar numbers")).to_be_visible()  # recent
+    assert axe_violations(demo_page, "wcag2a", "wcag2aa", "best-practice") == []
+    demo_page.keyboard.type("light")
+    expect(palette.get_by_role("button", name=re.compile("lighthouse")).first).to_be_visible()
+    expect(palette.get_by_role("button", name="Search all messages for “light”")).to_be_visible()
+    demo_page.keyboard.press("Control+a")
+    demo_page.keyboard.type("analyt")
+    expect(palette.get_by_role("button", name="Analytics")).to_be_visible()
+    demo_page.keyboard.press("Enter")
+    expect(demo_page).to_have_url(re.compile("/analytics"))
+    expect(palette).to_have_count(0)
+    demo_page.keyboard.press("Control+k")
+    demo_page.keyboard.type("flaky")
+    palette.get_by_role("button", name=re.compile("flaky")).first.click()
+    expect(demo_page).to_have_url(re.compile("/sessions/2"))
+
+
+def test_g_and_a_letter_lead_to_every_page(demo_page: Page) -> None:
+    demo_page.goto("/")
+    expect(demo_page.get_by_role("heading").first).to_be_visible()
+    pages = demo_page.get_by_role("navigation", name="Pages")
+    expect(pages.get_by_role("link", name="Achievements")).to_be_visible()
+    for key, name in {
+        "c": "Chat", "s": "Sessions", "a": "Analytics", "b": "Achievements", "g": "Gateway",
+        "h": "Hooks", "p": "Plugins", "e": "Settings", "o": "Overview",
+    }.items():  # fmt: skip
+        demo_page.evaluate("document.activeElement.blur()")  # the chat focuses its field
+        demo_page.keyboard.press("g")
+        demo_page.keyboard.press(key)
+        expect(pages.locator("[aria-current=page]")).to_have_text(name)
+
+
+def test_j_k_and_enter_move_in_lists_and_x_selects(demo_page: Page) -> None:
+    demo_page.goto("/sessions")
+    links = demo_page.get_by_role("table", name="Sessions").locator("tbody").get_by_role("link")
+    expect(links.nth(3)).to_be_visible()
+    for _ in range(3):
+        demo_page.keyboard.press("j")
+    expect(links.nth(2)).to_be_focused()
+    demo_page.keyboard.press("k")
+    expect(links.nth(1)).to_be_focused()
+    demo_page.keyboard.press("x")
+    expect(demo_page.get_by_role("region", name="1 selected")).to_be_visible()
+    name = links.nth(1).inner_text()
+    links.nth(1).focus()
+    demo_page.keyboard.press("Enter")
+    expect(demo_page.get_by_role("heading", name=name)).to_be_visible()
+    demo_page.goto("/sessions?q=lighthouse")
+    hits = demo_page.get_by_role("region", name="Search results")
+    expect(hits.locator("mark").first).to_be_visible()
+    demo_page.keyboard.press("j")
+    expect(hits.locator("[data-list-item]").first).to_be_focused()
+
+
+def test_slash_focuses_the_search_and_keys_are_off_while_typing(demo_page: Page) -> None:
+    demo_page.goto("/hooks")
+    expect(demo_page.get_by_role("heading", name="Hooks").first).to_be_visible()
+    demo_page.keyboard.press("/")
+    field = demo_page.get_by_role("searchbox", name="Search all messages")
+    expect(field).to_be_focused()
+    demo_page.keyboard.type("?gs/jk")
+    expect(field).to_have_value("?gs/jk")
+    expect(demo_page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_question_mark_shows_the_keys_which_can_be_turned_off(demo_page: Page) -> None:
+    demo_page.goto("/hooks")
+    expect(demo_page.get_by_role("heading", name="Hooks").first).to_be_visible()
+    demo_page.keyboard.press("?")
+    dialog = demo_page.get_by_role("dialog", name="Keyboard shortcuts")
+    for text in ("Open the command palette", "Next entry", "Sessions", "Achievements"):
+        expect(dialog.get_by_text(text, exact=True)).to_be_visible()
+    assert axe_violations(demo_page, "wcag2a", "wcag2aa", "best-practice") == []
+    dialog.get_by_role("switch", name="Single-key shortcuts").uncheck()
+    demo_page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    demo_page.keyboard.press("?")
+    demo_page.keyboard.press("Control+k")
+    expect(demo_page.get_by_role("dialog", name="Command palette")).to_be_visible()
+    expect(dialog).to_have_count(0)

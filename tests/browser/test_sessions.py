@@ -46,7 +46,7 @@ def three_sessions(db: SessionDB) -> SessionDB:
 
 
 def rows(page: Page) -> Locator:
-    return page.get_by_label("Sessions", exact=True).get_by_role("listitem")
+    return page.get_by_role("table", name="Sessions").locator("tbody").get_by_role("row")
 
 
 def choose(page: Page, *names: str) -> None:
@@ -86,6 +86,7 @@ def test_sessions_are_pinned_and_tagged_and_found_by_it(
     page.get_by_role("textbox", name="Tag").fill("thesis")
     page.keyboard.press("Enter")
     expect(rows(page).filter(has_text="thesis")).to_have_count(1)
+    page.get_by_role("button", name="Filters", exact=True).click()
     page.get_by_role("checkbox", name="Pinned only").check()
     expect(rows(page)).to_have_count(2)
     expect(page).to_have_url(re.compile("pinned=true"))
@@ -206,3 +207,162 @@ def test_archived_sessions_are_listed_separately(
     choose(page, "Plums")
     page.get_by_role("button", name="Unarchive").click()
     expect(page.get_by_text("No archived sessions")).to_be_visible()
+
+
+# Sorting, columns, selection, views
+
+
+@pytest.fixture
+def priced_sessions(db: SessionDB) -> SessionDB:
+    """Eight conversations whose numbers are in different orders."""
+    for number in range(8):
+        name = f"Talk {number}"
+        folder = "/work/atlas" if number % 2 else "/work/heron"
+        db.create_session(
+            f"t{number}", "cli", started_at=1_790_000_000 + number, is_owned=False,
+            cwd=folder, git_branch="main" if number < 4 else "topic",
+        )  # fmt: skip
+        for _ in range(number * 3 % 8 + 1):
+            db.append_message(f"t{number}", "user", "A word", timestamp=1_790_000_100 + number)
+        cost = number * 5 % 8 / 4
+        db.update_token_counts(f"t{number}", number * 7 % 8 * 1000, 0, estimated_cost_usd=cost)
+        db.set_session_title(f"t{number}", name)
+    return db
+
+
+def titles(page: Page) -> list[str]:
+    return rows(page).get_by_role("link").all_inner_texts()
+
+
+def sorted_titles(values: dict[int, int], *, reverse: bool = True) -> list[str]:
+    return [f"Talk {n}" for n in sorted(values, key=lambda n: values[n], reverse=reverse)]
+
+
+def test_columns_sort_the_table_and_back_restores_the_order(
+    priced_sessions: SessionDB, page: Page
+) -> None:
+    page.goto("/sessions")
+    expect(rows(page)).to_have_count(8)
+    table = page.get_by_role("table", name="Sessions")
+    costs = {n: n * 5 % 8 for n in range(8)}
+    table.get_by_role("button", name="Cost").click()
+    expect(rows(page).first).to_contain_text("Talk 3")
+    assert titles(page) == sorted_titles(costs)
+    expect(table.get_by_role("columnheader", name="Cost")).to_have_attribute(
+        "aria-sort", "descending"
+    )
+    expect(page).to_have_url(re.compile("sort=cost"))
+    table.get_by_role("button", name="Cost").click()
+    expect(rows(page).first).to_contain_text("Talk 0")
+    assert titles(page) == sorted_titles(costs, reverse=False)
+    table.get_by_role("button", name="Messages").click()
+    expect(rows(page).first).to_contain_text("Talk 5")
+    page.go_back()
+    expect(rows(page).first).to_contain_text("Talk 0")
+    page.go_back()
+    expect(rows(page).first).to_contain_text("Talk 3")
+    # Numbers end at the same place.
+    cells = rows(page).locator("td[data-number=true]").nth(2)
+    assert cells.evaluate("one => getComputedStyle(one).textAlign") == "end"
+
+
+def test_shift_click_selects_a_range(priced_sessions: SessionDB, page: Page) -> None:
+    page.goto("/sessions")
+    choose(page, "Talk 6")
+    page.get_by_role("checkbox", name="Select Talk 2").click(modifiers=["Shift"])
+    expect(page.get_by_role("region", name="5 selected")).to_be_visible()
+    page.get_by_role("checkbox", name="Select Talk 4").click(modifiers=["Shift"])
+    expect(page.get_by_role("region", name="2 selected")).to_be_visible()
+    page.get_by_role("checkbox", name="Select all 8 shown").check()
+    expect(page.get_by_role("region", name="8 selected")).to_be_visible()
+
+
+def test_the_choice_of_columns_is_kept(priced_sessions: SessionDB, page: Page) -> None:
+    page.goto("/sessions")
+    page.get_by_role("button", name="Choose columns").click()
+    for name in ("Folder", "Branch", "Tool errors"):
+        page.get_by_role("checkbox", name=name, exact=True).check()
+    page.get_by_role("checkbox", name="Model", exact=True).uncheck()
+    page.keyboard.press("Escape")
+    page.reload()
+    table = page.get_by_role("table", name="Sessions")
+    expect(table.get_by_role("columnheader", name="Folder")).to_be_visible()
+    expect(table.get_by_role("columnheader", name="Model")).to_have_count(0)
+    expect(rows(page).first).to_contain_text("atlas")
+    expect(rows(page).first).to_contain_text("topic")
+    table.get_by_role("button", name="Tool errors").click()
+    expect(page).to_have_url(re.compile("sort=tool_errors"))
+    expect(rows(page)).to_have_count(8)
+
+
+def test_sessions_are_filtered_by_folder_and_branch_and_a_view_is_saved(
+    priced_sessions: SessionDB, page: Page
+) -> None:
+    page.goto("/sessions?sort=cost")
+    page.get_by_role("combobox", name="Folder").click()
+    page.get_by_role("option", name="/work/atlas (4)").click()
+    expect(rows(page)).to_have_count(4)
+    page.get_by_role("button", name="Filters", exact=True).click()
+    page.get_by_role("combobox", name="Git branch").click()
+    page.get_by_role("option", name="topic (4)").click()
+    expect(rows(page)).to_have_count(2)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Views").click()
+    page.get_by_role("menuitem", name="Save this view").click()
+    page.get_by_role("textbox", name="Name").fill("Atlas topics")
+    page.keyboard.press("Enter")
+    page.goto("/sessions")
+    expect(rows(page)).to_have_count(8)
+    page.get_by_role("button", name="Views").click()
+    page.get_by_role("menuitem", name="Atlas topics").click()
+    expect(rows(page)).to_have_count(2)
+    expect(page).to_have_url(re.compile("sort=cost"))
+    page.get_by_role("button", name="Atlas topics").click()
+    page.get_by_role("menuitem", name="Delete view").click()
+    expect(page.get_by_role("button", name="Views")).to_be_visible()
+    page.go_back()
+    expect(rows(page)).to_have_count(8)
+
+
+def test_the_filters_are_one_row(priced_sessions: SessionDB, page: Page) -> None:
+    page.goto("/sessions")
+    expect(rows(page)).to_have_count(8)
+    bar = page.get_by_role("search", name="Filters")
+    assert bar.evaluate("one => one.getBoundingClientRect().height") < 50
+
+
+# Search
+
+
+def test_results_are_counted_grouped_and_keep_the_filters(
+    priced_sessions: SessionDB, page: Page
+) -> None:
+    page.goto("/sessions?folder=/work/atlas&branch=topic")
+    page.get_by_role("searchbox", name="Search all messages").fill("word")
+    results = page.get_by_role("region", name="Search results")
+    counts = {n: n * 3 % 8 + 1 for n in (5, 7)}
+    total = sum(counts.values())
+    expect(results.get_by_text(f"2 sessions, {total} hits in messages.")).to_be_visible()
+    expect(results.get_by_role("article")).to_have_count(2)
+    group = results.get_by_role("article").filter(has_text="Talk 5")
+    expect(group.locator("mark")).to_have_count(3)
+    expect(group.get_by_text(f"{counts[5]} hits")).to_be_visible()
+    expect(group.get_by_text(f"and {counts[5] - 3} more hits")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"folder=.*branch=topic|branch=topic.*folder="))
+    page.go_back()
+    expect(rows(page)).to_have_count(2)
+
+
+def test_phrases_match_titles_and_an_excluded_word_alone_is_explained(
+    priced_sessions: SessionDB, page: Page
+) -> None:
+    page.goto("/sessions")
+    field = page.get_by_role("searchbox", name="Search all messages")
+    field.fill('"Talk 3"')
+    results = page.get_by_role("region", name="Search results")
+    expect(results.get_by_role("link", name="Talk 3")).to_be_visible()
+    expect(results.get_by_text("title match")).to_be_visible()
+    field.fill("-ferry")
+    expect(page.get_by_role("heading", name="Add a word to find")).to_be_visible()
+    expect(page.get_by_text("only removes results")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)

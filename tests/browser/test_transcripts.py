@@ -240,3 +240,106 @@ def test_an_unknown_conversation_is_reported(page: Page) -> None:
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     page.get_by_role("link", name="Go to overview").click()
     expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
+
+
+@pytest.fixture
+def long_session(db: SessionDB) -> list[int]:
+    """A conversation of a thousand messages; the IDs of them."""
+    db.create_session("long", "cli", is_owned=False)
+    texts = [
+        {
+            "role": "assistant" if n % 2 else "user",
+            "content": f"Message {n}." + (" A heron stands here." if n % 200 == 33 else ""),
+            "timestamp": 1_790_000_000.0 + n * 3,
+            "token_count": 70 if n % 2 else None,
+        }
+        for n in range(LONG)
+    ]
+    return db.append_messages_batch("long", texts)
+
+
+WHEEL = """async () => {
+  const log = document.querySelector('[aria-label="Conversation messages"]');
+  let most = 0, still = 0, last = "";
+  while (still < 60) {  // frames
+    log.scrollBy(0, -3000);
+    await new Promise((done) => requestAnimationFrame(done));
+    most = Math.max(most, log.querySelectorAll("article").length);
+    const now = log.querySelector("article")?.innerText ?? "";
+    still = now === last ? still + 1 : 0;
+    last = now;
+    if (now.includes("Message 0.")) return { most, isFirst: true };
+  }
+  return { most, isFirst: false };
+}"""
+
+
+def test_the_wheel_reaches_the_first_message_and_both_ends_have_a_button(
+    long_session: list[int], page: Page
+) -> None:
+    page.goto("/sessions/long")
+    log = page.get_by_label("Conversation messages")
+    expect(log.get_by_text(f"Message {LONG - 1}.")).to_be_in_viewport()
+    expect(log.get_by_text("70 tokens").last).to_be_visible()
+    expect(log.get_by_text("3 s", exact=True).last).to_be_visible()
+    for _ in range(20):  # a slow answer of the server ends a turn of the wheel
+        result = page.evaluate(WHEEL)
+        assert result["most"] < 60
+        if result["isFirst"]:
+            break
+    expect(log.get_by_text("Message 0.", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Go to the last message").click()
+    expect(log.get_by_text(f"Message {LONG - 1}.")).to_be_in_viewport()
+    page.get_by_role("button", name="Go to the first message").click()
+    expect(log.get_by_text("Message 0.", exact=True)).to_be_in_viewport()
+    assert log.locator("article").count() < 60
+
+
+def test_the_outline_leads_to_every_prompt(long_session: list[int], page: Page) -> None:
+    page.goto("/sessions/long")
+    expect(page.get_by_text(f"Message {LONG - 1}.")).to_be_in_viewport()
+    page.get_by_role("button", name="Prompts").click()
+    outline = page.get_by_role("navigation", name="Prompts")
+    expect(outline.get_by_role("button").first).to_contain_text("Message 0.")
+    assert outline.get_by_role("button").count() < 40  # of five hundred
+    outline.evaluate("one => { one.scrollTop = 34 * 200 }")
+    outline.get_by_role("button", name=re.compile(r"Message 400\.")).click()
+    target = page.locator("article[data-target=true]")
+    expect(target).to_contain_text("Message 400.")
+    expect(target).to_be_in_viewport()
+    expect(page).to_have_url(re.compile(f"message={long_session[400]}"))
+    page.go_back()
+    expect(page).not_to_have_url(re.compile("message="))
+
+
+def test_find_goes_through_all_matches_of_a_conversation(
+    long_session: list[int], page: Page
+) -> None:
+    page.goto("/sessions/long")
+    field = page.get_by_role("searchbox", name="Find in conversation")
+    field.fill("heron")
+    tools = page.get_by_role("toolbar")
+    target = page.locator("article[data-target=true]")
+    for number in range(1, 4):
+        expect(tools.get_by_role("status")).to_have_text(f"{number} of 5")
+        expect(target).to_contain_text(f"Message {(number - 1) * 200 + 33}.")
+        expect(target).to_be_in_viewport()
+        field.press("Enter")
+    expect(tools.get_by_role("status")).to_have_text("4 of 5")
+    tools.get_by_role("button", name="Previous match").click()
+    expect(tools.get_by_role("status")).to_have_text("3 of 5")
+    expect(target).to_contain_text("Message 433.")
+    assert page.evaluate("CSS.highlights.get('transcript-find').size") >= 1
+    expect(page).to_have_url(re.compile("find=heron"))
+    page.reload()
+    expect(target).to_contain_text("Message 433.")
+    expect(tools.get_by_role("status")).to_have_text("3 of 5")
+    field.fill("pelican")
+    expect(tools.get_by_role("status")).to_have_text("No matches")
+
+
+def test_find_opens_the_tool_call_that_has_the_text(
+    session_with_tools: SessionDB, page: Page
+) -> None:
+    page.goto("/sessions/work?find=total")
+    expect(page.get_by_label("Conversation messages").get_by_text("total 0")).to_be_visible()

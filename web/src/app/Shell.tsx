@@ -22,6 +22,7 @@ import { useTexts } from "@/i18n";
 import { setNavigator } from "@/plugins/navigator";
 import { Slot } from "@/plugins/Slot";
 import { SlotPluginLoader } from "@/plugins/SlotPluginLoader";
+import { KeyboardLayer, PaletteButton } from "./keys/KeyboardLayer";
 import { Navigation } from "./Navigation";
 import { PendingChanges } from "./PendingChanges";
 import classes from "./Shell.module.css";
@@ -41,44 +42,47 @@ export function Shell() {
   }, [pathname, close]);
 
   return (
-    <div className={classes.shell}>
-      <a className={classes.skip} href="#content">
-        {texts.skipToContent}
-      </a>
-      <SlotPluginLoader />
-      <Slot name="backdrop" />
-      <header className={classes.bar}>
-        <Burger
+    <KeyboardLayer>
+      <div className={classes.shell}>
+        <a className={classes.skip} href="#content">
+          {texts.skipToContent}
+        </a>
+        <SlotPluginLoader />
+        <Slot name="backdrop" />
+        <header className={classes.bar}>
+          <Burger
+            opened={isMenuOpen}
+            onClick={menu.toggle}
+            size="sm"
+            aria-label={isMenuOpen ? texts.closeMenu : texts.openMenu}
+          />
+          <Text fw={650}>{texts.appName}</Text>
+          <Box flex={1} />
+          <PaletteButton isSmall />
+          <Slot name="header-right" />
+        </header>
+        <aside className={classes.side}>
+          <SideBar connection={connection} />
+        </aside>
+        <Drawer
           opened={isMenuOpen}
-          onClick={menu.toggle}
-          size="sm"
-          aria-label={isMenuOpen ? texts.closeMenu : texts.openMenu}
-        />
-        <Text fw={650}>{texts.appName}</Text>
-        <Box flex={1} />
-        <Slot name="header-right" />
-      </header>
-      <aside className={classes.side}>
-        <SideBar connection={connection} />
-      </aside>
-      <Drawer
-        opened={isMenuOpen}
-        onClose={menu.close}
-        title={texts.appName}
-        size="17rem"
-        closeButtonProps={{ "aria-label": texts.closeMenu }}
-      >
-        <SideBar connection={connection} />
-      </Drawer>
-      <main id="content" className={classes.main} tabIndex={0}>
-        <DemoBanner />
-        <PendingChanges />
-        <Slot name="pre-main" />
-        <Outlet />
-        <Slot name="post-main" />
-      </main>
-      <Slot name="overlay" />
-    </div>
+          onClose={menu.close}
+          title={texts.appName}
+          size="17rem"
+          closeButtonProps={{ "aria-label": texts.closeMenu }}
+        >
+          <SideBar connection={connection} />
+        </Drawer>
+        <main id="content" className={classes.main} tabIndex={0}>
+          <DemoBanner />
+          <PendingChanges />
+          <Slot name="pre-main" />
+          <Outlet />
+          <Slot name="post-main" />
+        </main>
+        <Slot name="overlay" />
+      </div>
+    </KeyboardLayer>
   );
 }
 
@@ -93,6 +97,7 @@ function SideBar({ connection }: { connection: LiveStatus }) {
           {texts.appName}
         </Text>
       </Group>
+      <PaletteButton />
       <Slot name="header-left" />
       <Navigation />
       <Slot name="sidebar" />

@@ -3,6 +3,7 @@ import { chat } from "./english/chat";
 import { gateway } from "./english/gateway";
 import { general } from "./english/general";
 import { hooks } from "./english/hooks";
+import { keys } from "./english/keys";
 import { overview } from "./english/overview";
 import { plugins } from "./english/plugins";
 import { sessions } from "./english/sessions";
@@ -15,6 +16,7 @@ export const english = {
   gateway,
   general,
   hooks,
+  keys,
   overview,
   pendingChanges,
   plugins,

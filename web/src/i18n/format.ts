@@ -34,6 +34,12 @@ export function formatDollars(value: number, locale = "en"): string {
   }).format(value);
 }
 
+/** Format US dollars in whole cents, for columns; smaller amounts are "<$0.01". */
+export function formatCents(value: number, locale = "en"): string {
+  const text = (amount: number) => new Intl.NumberFormat(locale, { style: "currency", currency: "USD" }).format(amount);
+  return value > 0 && value < 0.005 ? `<${text(0.01)}` : text(value);
+}
+
 /** Format a fraction as a percentage. */
 export function formatPercent(value: number, locale = "en"): string {
   return new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: value < 0.1 ? 1 : 0 }).format(value);
@@ -61,6 +67,20 @@ export function formatDateTime(at: number, locale = "en-GB"): string {
 /** Format the time of day. */
 export function formatTime(at: number, locale = "en-GB"): string {
   return new Intl.DateTimeFormat(locale, { timeStyle: "short" }).format(toMilliseconds(at));
+}
+
+/** Format a time in few characters: "20:43" of today, "15 Nov" of this year, "15 Nov 2025". */
+export function formatShortTime(at: number, now = Date.now(), locale = "en-GB"): string {
+  const date = new Date(toMilliseconds(at));
+  const today = new Date(now);
+  if (date.toDateString() === today.toDateString()) return formatTime(at, locale);
+  const year = date.getFullYear() === today.getFullYear() ? undefined : "numeric";
+  return new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", year }).format(date);
+}
+
+/** Format a day with its time: "15 Nov 2026, 20:43". */
+export function formatDayTime(at: number, locale = "en-GB"): string {
+  return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }).format(toMilliseconds(at));
 }
 
 /** Format a calendar day: "15 Nov 2026". */

@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
-import { activeChips, hasSessionFilters, parseFilters, startOfDay, toQuery } from "@/pages/sessions/filters";
+import {
+  activeChips,
+  hasSessionFilters,
+  isSameView,
+  parseFilters,
+  startOfDay,
+  toggleSort,
+  toQuery,
+} from "@/pages/sessions/filters";
 import { splitByMarks } from "@/pages/sessions/searchMarks";
+import { selectRange } from "@/pages/sessions/selection";
 
 describe("filters", () => {
   it("are read from an address, and nonsense is left out", () => {
@@ -13,8 +22,9 @@ describe("filters", () => {
     expect(query).toEqual({ since: startOfDay("2026-11-01"), until: startOfDay("2026-11-03"), tool: "terminal" });
   });
 
-  it("that have no field are shown as chips", () => {
-    expect(activeChips({ day: "2026-11-01", source: "cli", weekday: "0" })).toEqual([
+  it("are shown as chips, except the search and the order", () => {
+    expect(activeChips({ day: "2026-11-01", source: "cli", weekday: "0", q: "x", sort: "cost" })).toEqual([
+      ["source", "cli"],
       ["day", "2026-11-01"],
       ["weekday", "0"],
     ]);
@@ -23,6 +33,39 @@ describe("filters", () => {
   it("other than the state narrow a list", () => {
     expect(hasSessionFilters({ state: "trash" })).toBe(false);
     expect(hasSessionFilters({ state: "trash", tag: "work" })).toBe(true);
+  });
+});
+
+describe("the order", () => {
+  it("is largest first, then smallest first, and the default is not in the address", () => {
+    expect(toggleSort({ q: "x" }, "cost")).toEqual({ q: "x", sort: "cost", order: undefined });
+    expect(toggleSort({ sort: "cost" }, "cost")).toEqual({ sort: "cost", order: "asc" });
+    expect(toggleSort({ sort: "cost", order: "asc" }, "last_active")).toEqual({ sort: undefined, order: undefined });
+    expect(toggleSort({}, "last_active")).toEqual({ sort: undefined, order: "asc" });
+    expect(parseFilters({ sort: "length", order: "up" })).toEqual({});
+  });
+
+  it("is part of a saved view", () => {
+    expect(isSameView({ sort: "cost", q: undefined }, { sort: "cost" })).toBe(true);
+    expect(isSameView({ sort: "cost" }, { sort: "cost", order: "asc" })).toBe(false);
+  });
+});
+
+describe("a range", () => {
+  const ids = ["a", "b", "c", "d"];
+
+  it("goes from the last click to this one, in both directions", () => {
+    expect([...selectRange(new Set(["a"]), ids, "c", "a")]).toEqual(["a", "b", "c"]);
+    expect([...selectRange(new Set(["d"]), ids, "b", "d")]).toEqual(["d", "b", "c"]);
+  });
+
+  it("is removed by a click on a selected entry", () => {
+    expect([...selectRange(new Set(ids), ids, "c", "b")]).toEqual(["a", "d"]);
+  });
+
+  it("is one entry without an earlier click, or when that is gone", () => {
+    expect([...selectRange(new Set(), ids, "c", null)]).toEqual(["c"]);
+    expect([...selectRange(new Set(), ids, "c", "x")]).toEqual(["c"]);
   });
 });
 

@@ -1,34 +1,36 @@
 import { Button, Text } from "@mantine/core";
-import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { fetchJSON, withQuery } from "@/api/client";
-import type { SearchHit, SearchPage, SessionItem, SessionPage } from "@/api/types";
+import type { ConversationHits, GroupedHits, SearchHit } from "@/api/types";
 import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
-import { RelativeTime } from "@/components/RelativeTime";
+import { ShortTime } from "@/components/ShortTime";
+import { searchedTerms } from "@/components/searchTerms";
+import { sessionTitle } from "@/components/sessionTitle";
 import { useTexts } from "@/i18n";
 import { formatInteger } from "@/i18n/format";
 import { type SessionFilters, toQuery } from "./filters";
-import classes from "./Sessions.module.css";
+import classes from "./Search.module.css";
 import { splitByMarks } from "./searchMarks";
 
-const PAGE_SIZE = 30;
-const MAX_TITLE_MATCHES = 5;
+const PAGE_SIZE = 20;
 
-/** Search results; each links to its message. */
+/** Search results by conversation; each hit links to its message. */
 export function SearchResults({ filters }: { filters: SessionFilters }) {
   const texts = useTexts().sessions;
-  const { source, since, until } = toQuery(filters);
+  const { sort: _sort, order: _order, state, ...query } = toQuery(filters);
+  const canSearch = searchedTerms(filters.q ?? "").length > 0; // words that are excluded find nothing
   const search = useInfiniteQuery({
+    enabled: canSearch,
     queryKey: ["sessions", "search", filters],
     queryFn: ({ pageParam, signal }) =>
-      fetchJSON<SearchPage>(
-        withQuery("/api/search", {
+      fetchJSON<GroupedHits>(
+        withQuery("/api/search/conversations", {
+          ...query,
+          state: state === "active" || state === "archived" ? state : undefined,
           q: filters.q,
-          source,
-          since,
-          until,
           with_tools: filters.tools,
           limit: PAGE_SIZE,
           offset: pageParam || undefined,
@@ -39,39 +41,32 @@ export function SearchResults({ filters }: { filters: SessionFilters }) {
     getNextPageParam: (page, pages) => (page.has_more ? pages.length * PAGE_SIZE : undefined),
     placeholderData: keepPreviousData,
   });
-  const titleMatches = useTitleMatches(filters);
   const pages = search.data?.pages ?? [];
-  const hits = pages.flatMap((page) => page.items);
-  const progress = pages.at(-1)?.progress;
+  const groups = pages.flatMap((page) => page.items);
+  const latest = pages.at(-1);
 
+  if (!canSearch) return <EmptyState title={texts.cannotSearch} text={texts.cannotSearchHelp} />;
   if (search.error) return <ErrorPane error={search.error} onRetry={() => void search.refetch()} />;
   if (search.isPending) return <LoadingIndicator />;
-  if (hits.length === 0 && titleMatches.length === 0)
-    return <EmptyState title={texts.nothingFound} text={texts.nothingFoundHelp} />;
+  if (groups.length === 0) return <EmptyState title={texts.nothingFound} text={texts.nothingFoundHelp} />;
   return (
-    <section className={classes.hits} aria-label={texts.results} tabIndex={0} aria-busy={search.isFetching}>
-      {!progress && pages.at(-1)?.is_partial && (
+    <section
+      className={classes.hits}
+      aria-label={texts.results}
+      tabIndex={0}
+      aria-busy={search.isFetching}
+      data-list-keys
+    >
+      {latest && (
         <Text size="sm" c="dimmed" mb="xs" role="status">
-          {texts.partial}
+          {texts.found(latest.hit_count, latest.conversation_count, latest.is_capped)}
+          {!latest.progress && latest.is_partial && ` ${texts.partial}`}
+          {latest.progress &&
+            ` ${texts.indexing(formatInteger(latest.progress.done), formatInteger(latest.progress.total))}`}
         </Text>
       )}
-      {progress && (
-        <Text size="sm" c="dimmed" mb="xs" role="status">
-          {texts.indexing(formatInteger(progress.done), formatInteger(progress.total))}
-        </Text>
-      )}
-      {titleMatches.map((session) => (
-        <Link key={session.id} to="/sessions/$sessionId" params={{ sessionId: session.id }} className={classes.hit}>
-          <Text size="sm" fw={600} component="span">
-            {session.title}
-          </Text>{" "}
-          <Text size="xs" c="dimmed" component="span">
-            {texts.titleMatch} · {session.source} · <RelativeTime at={session.last_active} />
-          </Text>
-        </Link>
-      ))}
-      {hits.map((hit) => (
-        <SearchHitLink key={hit.message_id} hit={hit} />
+      {groups.map((group) => (
+        <ConversationGroup key={group.session.id} group={group} />
       ))}
       {search.hasNextPage && (
         <Button
@@ -87,21 +82,38 @@ export function SearchResults({ filters }: { filters: SessionFilters }) {
   );
 }
 
-/** Sessions whose title matches, shown before message matches. */
-function useTitleMatches(filters: SessionFilters): SessionItem[] {
-  const { source, since, until } = toQuery(filters);
-  const { data } = useQuery({
-    queryKey: ["sessions", "named", filters],
-    queryFn: ({ signal }) =>
-      fetchJSON<SessionPage>(
-        withQuery("/api/sessions", { source, since, until, name: filters.q, limit: MAX_TITLE_MATCHES }),
-        {
-          signal,
-        },
-      ),
-    placeholderData: keepPreviousData,
-  });
-  return data?.items ?? [];
+function ConversationGroup({ group }: { group: ConversationHits }) {
+  const { sessions: texts, general } = useTexts();
+  const { session, hits } = group;
+  const rest = group.hit_count - hits.length;
+  return (
+    <article className={classes.group}>
+      <header className={classes.head}>
+        <Link
+          to="/sessions/$sessionId"
+          params={{ sessionId: session.id }}
+          className={classes.title}
+          data-list-item={hits.length === 0 || undefined}
+        >
+          {sessionTitle(session, general.untitled)}
+        </Link>
+        <span className={classes.meta}>
+          {group.is_title_match && <span>{texts.titleMatch}</span>}
+          {group.hit_count > 0 && <span>{texts.hits(group.hit_count)}</span>}
+          <span>{session.source}</span>
+          <ShortTime at={session.last_active} />
+        </span>
+      </header>
+      {hits.map((hit) => (
+        <SearchHitLink key={hit.message_id} hit={hit} />
+      ))}
+      {rest > 0 && hits[0] && (
+        <Text size="xs" c="dimmed" className={classes.rest}>
+          {texts.moreHits(rest)}
+        </Text>
+      )}
+    </article>
+  );
 }
 
 function SearchHitLink({ hit }: { hit: SearchHit }) {
@@ -112,18 +124,14 @@ function SearchHitLink({ hit }: { hit: SearchHit }) {
       params={{ sessionId: hit.session_id }}
       search={{ message: hit.message_id } as never}
       className={classes.hit}
+      data-list-item
     >
-      <Text size="sm" fw={600} component="span">
-        {hit.session_title || texts.general.untitled}
-      </Text>{" "}
-      <Text size="xs" c="dimmed" component="span">
-        {texts.sessions.transcript.roles[hit.role] ?? hit.role} · {hit.source} · <RelativeTime at={hit.timestamp} />
-      </Text>
-      <p className={classes.snippet}>
+      <span className={classes.role}>{texts.sessions.transcript.roles[hit.role] ?? hit.role}</span>
+      <span className={classes.snippet}>
         {splitByMarks(hit.snippet, hit.marks).map((piece) =>
           piece.isMarked ? <mark key={piece.at}>{piece.text}</mark> : <span key={piece.at}>{piece.text}</span>,
         )}
-      </p>
+      </span>
     </Link>
   );
 }

@@ -1,37 +1,49 @@
-import { Button, Group, SegmentedControl } from "@mantine/core";
+import { SegmentedControl } from "@mantine/core";
+import { useLocalStorage } from "@mantine/hooks";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { Page } from "@/components/Page";
 import { useTexts } from "@/i18n";
 import { formatInteger } from "@/i18n/format";
 import { BulkActionBar } from "./BulkActionBar";
-import { parseFilters, type SessionFilters } from "./filters";
+import { ColumnMenu } from "./ColumnMenu";
+import { type ColumnId, chosenColumns, DEFAULT_COLUMNS } from "./columns";
+import { parseFilters, type SessionFilters, toggleSort } from "./filters";
 import { ImportButton } from "./ImportButton";
 import { PurgeButton } from "./PurgeButton";
+import { SavedViews } from "./SavedViews";
 import { SearchResults } from "./SearchResults";
 import { SessionFilterBar } from "./SessionFilterBar";
-import { SessionList } from "./SessionList";
+import { SessionTable } from "./SessionTable";
 import { useFacets, useSessionList } from "./useSessionList";
 
 const NO_SELECTION: ReadonlySet<string> = new Set();
 const LISTED_STATES = ["active", "archived", "trash"] as const;
 
-/** All sessions: filters, search and bulk actions. */
+/** All sessions: a table with filters, search and bulk actions. */
 export default function SessionsPage() {
   const { sessions: texts, general } = useTexts();
   const navigate = useNavigate();
   const search = useSearch({ strict: false }) as Record<string, unknown>;
   const filters = useMemo(() => parseFilters(search), [search]);
   const [selected, setSelected] = useState<ReadonlySet<string>>(NO_SELECTION);
+  const [columnIds, setColumnIds] = useLocalStorage<ColumnId[]>({
+    key: "hermes.sessions.columns",
+    defaultValue: [...DEFAULT_COLUMNS],
+    getInitialValueInEffect: false,
+  });
+  const columns = useMemo(() => chosenColumns(columnIds), [columnIds]);
   const facets = useFacets();
-  const list = useSessionList(filters);
+  const list = useSessionList(filters, columnIds.includes("tool_errors"));
 
   const applyFilters = useCallback(
     (next: SessionFilters) => {
       setSelected(NO_SELECTION);
-      void navigate({ to: "/sessions", search: next as never, replace: true });
+      // Every filter is a step of the browser's history; the letters of a search are one step.
+      const isTyping = Boolean(filters.q) && Boolean(next.q) && filters.q !== next.q;
+      void navigate({ to: "/sessions", search: next as never, replace: isTyping });
     },
-    [navigate],
+    [navigate, filters.q],
   );
 
   const state = filters.state ?? "active";
@@ -53,28 +65,7 @@ export default function SessionsPage() {
       actions={
         <>
           <ImportButton />
-          <SegmentedControl
-            aria-label={texts.state}
-            size="xs"
-            data={stateOptions}
-            value={state}
-            onChange={(value) => applyFilters({ ...filters, state: value as SessionFilters["state"] })}
-          />
-        </>
-      }
-      isFilling
-    >
-      <SessionFilterBar filters={filters} facets={facets.data} onChange={applyFilters} />
-      {selected.size === 0 && !filters.q && list.items.length > 1 && (
-        <Group gap="xs">
-          <Button
-            size="compact-xs"
-            variant="subtle"
-            onClick={() => setSelected(new Set(list.items.map((one) => one.id)))}
-          >
-            {texts.selectAll(list.items.length)}
-          </Button>
-          {state === "trash" && (
+          {state === "trash" && list.items.length > 0 && (
             <PurgeButton
               label={texts.emptyTheTrash}
               text={texts.emptyTrashText}
@@ -82,13 +73,35 @@ export default function SessionsPage() {
               onDone={() => setSelected(NO_SELECTION)}
             />
           )}
-        </Group>
-      )}
+          <SegmentedControl
+            aria-label={texts.state}
+            size="xs"
+            data={stateOptions}
+            value={state}
+            onChange={(value) =>
+              applyFilters({ ...filters, state: value === "active" ? undefined : (value as SessionFilters["state"]) })
+            }
+          />
+        </>
+      }
+      isFilling
+    >
+      <SessionFilterBar filters={filters} facets={facets.data} onChange={applyFilters}>
+        <SavedViews filters={filters} onOpen={applyFilters} />
+        {!filters.q && <ColumnMenu chosen={columnIds} onChange={setColumnIds} />}
+      </SessionFilterBar>
       {selected.size > 0 && <BulkActionBar ids={selected} state={state} onDone={() => setSelected(NO_SELECTION)} />}
       {filters.q ? (
         <SearchResults filters={filters} />
       ) : (
-        <SessionList list={list} filters={filters} selected={selected} onSelect={setSelected} />
+        <SessionTable
+          list={list}
+          columns={columns}
+          filters={filters}
+          selected={selected}
+          onSelect={setSelected}
+          onSort={(key) => applyFilters(toggleSort(filters, key))}
+        />
       )}
     </Page>
   );

@@ -21,10 +21,25 @@ export interface SessionFilters {
   min_seconds?: string;
   max_seconds?: string;
   folder?: string;
+  branch?: string;
+  sort?: SortKey;
+  order?: "asc" | "desc";
 }
 
-/** Filters that come from links and have no form field. */
+/** What a list can be sorted by; the API has the same names. */
+export const SORT_KEYS = ["last_active", "started", "messages", "tokens", "cost", "tool_errors"] as const;
+export type SortKey = (typeof SORT_KEYS)[number];
+
+/** Filters with a field in the bar; the chips show them only where the bar does not. */
+export const BAR_FILTERS = ["source", "model", "folder"] as const;
+
+/** Filters that are shown as removable chips. */
 const CHIP_FILTERS = [
+  ...BAR_FILTERS,
+  "branch",
+  "tag",
+  "since",
+  "until",
   "day",
   "tool",
   "failed_tool",
@@ -34,10 +49,9 @@ const CHIP_FILTERS = [
   "max_messages",
   "min_seconds",
   "max_seconds",
-  "folder",
 ] as const;
 
-const TEXT_FILTERS = ["q", "state", "source", "model", "tag", "since", "until", ...CHIP_FILTERS] as const;
+const TEXT_FILTERS = ["q", "state", "sort", "order", ...CHIP_FILTERS] as const;
 
 const STATES = new Set(["active", "archived", "trash", "kept", "all"]);
 
@@ -50,6 +64,8 @@ export function parseFilters(search: Record<string, unknown>): SessionFilters {
     if (typeof value === "number") found[name] = String(value);
   }
   if (!STATES.has(String(found.state))) delete found.state;
+  if (!SORT_KEYS.includes(found.sort as SortKey) || found.sort === "last_active") delete found.sort;
+  if (found.order !== "asc") delete found.order;
   for (const name of ["pinned", "tools"]) {
     if (search[name] === true || search[name] === "true") found[name] = true;
   }
@@ -74,7 +90,25 @@ export function activeChips(filters: SessionFilters): [keyof SessionFilters, str
   );
 }
 
-/** Whether any filter except the state is set. */
-export function hasSessionFilters({ state: _state, ...rest }: SessionFilters): boolean {
+/** Whether any filter except the state is set; the order is not a filter. */
+export function hasSessionFilters({ state: _state, sort: _sort, order: _order, ...rest }: SessionFilters): boolean {
   return Object.values(rest).some(Boolean);
+}
+
+/** The filters after a click on a column's heading: largest first, then smallest first. */
+export function toggleSort(filters: SessionFilters, key: SortKey): SessionFilters {
+  const isCurrent = (filters.sort ?? "last_active") === key;
+  const order = isCurrent && filters.order !== "asc" ? "asc" : undefined;
+  return { ...filters, sort: key === "last_active" ? undefined : key, order };
+}
+
+/** Whether two sets of filters are the same. */
+export function isSameView(one: SessionFilters, other: SessionFilters): boolean {
+  const text = (filters: SessionFilters) =>
+    JSON.stringify(
+      Object.entries(filters)
+        .filter(([, value]) => value)
+        .sort(),
+    );
+  return text(one) === text(other);
 }

@@ -4,17 +4,16 @@ import { fetchJSON, withQuery } from "@/api/client";
 import type { Facets, SessionItem, SessionPage } from "@/api/types";
 import { hasSessionFilters, type SessionFilters, toQuery } from "./filters";
 
-const PAGE_SIZE = 100;
+const PAGE_SIZE = 50;
 const LONG_LIST_PAGES = 8; // see api/liveUpdates.ts
 
 /** A list of sessions, fetched page by page while scrolling. */
-export function useSessionList(filters: SessionFilters) {
+export function useSessionList(filters: SessionFilters, countsToolErrors: boolean) {
+  const listQuery = { ...toQuery(filters), limit: PAGE_SIZE, with_tool_errors: countsToolErrors };
   const query = useInfiniteQuery({
-    queryKey: ["sessions", "list", filters],
+    queryKey: ["sessions", "list", filters, countsToolErrors],
     queryFn: ({ pageParam, signal }) =>
-      fetchJSON<SessionPage>(withQuery("/api/sessions", { ...toQuery(filters), limit: PAGE_SIZE, cursor: pageParam }), {
-        signal,
-      }),
+      fetchJSON<SessionPage>(withQuery("/api/sessions", { ...listQuery, cursor: pageParam }), { signal }),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
     placeholderData: keepPreviousData,
@@ -45,13 +44,17 @@ function useFirstPage(filters: SessionFilters, isLong: boolean): SessionItem[] {
 function usePinnedSessions(filters: SessionFilters): SessionItem[] {
   const { data } = useQuery({
     queryKey: ["sessions", "pinned"],
-    queryFn: () => fetchJSON<SessionPage>(`/api/sessions?pinned=true&limit=${PAGE_SIZE}`),
+    queryFn: () => fetchJSON<SessionPage>(`/api/sessions?pinned=true&limit=100`),
     placeholderData: keepPreviousData,
-    enabled: !hasSessionFilters(filters) && (filters.state ?? "active") === "active",
+    enabled: showsPinnedFirst(filters),
   });
-  return hasSessionFilters(filters) || (filters.state ?? "active") !== "active"
-    ? NO_SESSIONS
-    : (data?.items ?? NO_SESSIONS);
+  return showsPinnedFirst(filters) ? (data?.items ?? NO_SESSIONS) : NO_SESSIONS;
+}
+
+/** Pinned sessions come first in the unfiltered list, unless it is sorted by a column. */
+function showsPinnedFirst(filters: SessionFilters): boolean {
+  const isSorted = Boolean(filters.sort || filters.order);
+  return !isSorted && !hasSessionFilters(filters) && (filters.state ?? "active") === "active";
 }
 
 /** Drop repeated sessions: one that moves up between two fetches appears on both pages. */

@@ -6,7 +6,7 @@ import { summarizeArguments } from "@/chat/conversationState";
 import { Markdown } from "@/components/Markdown";
 import { ToolRow } from "@/components/ToolRow";
 import { useTexts } from "@/i18n";
-import { formatDateTime, formatTime } from "@/i18n/format";
+import { formatDateTime, formatDuration, formatInteger, formatTime } from "@/i18n/format";
 import type { BlockPart, MessageBlock } from "./messageBlocks";
 import classes from "./Transcript.module.css";
 
@@ -33,6 +33,7 @@ export const MessageBlockView = memo(function BlockView({ block, session, isTarg
         >
           {formatTime(message.timestamp)}
         </Link>
+        <BlockFigures block={block} />
         {message.state !== "active" && (
           <Badge size="xs" variant="light" color="gray" tt="none">
             {texts[message.state]}
@@ -40,11 +41,29 @@ export const MessageBlockView = memo(function BlockView({ block, session, isTarg
         )}
       </header>
       {block.parts.map((part) => (
-        <BlockPartView key={part.message.id} part={part} />
+        <div key={part.message.id} className={classes.part} data-ids={part.ids.join(" ")}>
+          <BlockPartView part={part} />
+        </div>
       ))}
     </article>
   );
 });
+
+/** How long an answer took, and its tokens, where that is known. */
+function BlockFigures({ block }: { block: MessageBlock }) {
+  const texts = useTexts();
+  const { seconds, tokens } = block;
+  return (
+    <>
+      {seconds !== null && (
+        <span title={texts.sessions.transcript.tookHelp}>
+          {seconds < 1 ? texts.sessions.transcript.underASecond : formatDuration(seconds)}
+        </span>
+      )}
+      {tokens > 0 && <span>{texts.general.tokens(formatInteger(tokens))}</span>}
+    </>
+  );
+}
 
 function BlockPartView({ part }: { part: BlockPart }) {
   return (

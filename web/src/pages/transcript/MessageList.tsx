@@ -1,24 +1,38 @@
-import { Button } from "@mantine/core";
+import { Loader } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useLayoutEffect, useMemo, useRef } from "react";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { SessionDetail } from "@/api/types";
 import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { useTexts } from "@/i18n";
+import { useHighlights } from "./highlights";
 import { MessageBlockView } from "./MessageBlockView";
-import { groupMessages } from "./messageBlocks";
+import { groupMessages, type MessageBlock } from "./messageBlocks";
 import classes from "./Transcript.module.css";
-import { useMessages } from "./useMessages";
+import { type Anchor, useMessages } from "./useMessages";
 
 const ESTIMATED_BLOCK_PIXELS = 140;
 const PREFETCH_ROWS = 4;
 
+interface Props {
+  session: SessionDetail;
+  anchor: Anchor;
+  /** The number of jumps so far; each begins with fresh pages. */
+  visit: number;
+  /** The message to show and mark. */
+  target: number | undefined;
+  /** The text that is being searched for. */
+  find: string;
+  /** The target is not among the loaded messages. */
+  onMissing: (target: number) => void;
+}
+
 /** The virtualized list of messages. */
-export function MessageList({ session, target }: { session: SessionDetail; target: number | undefined }) {
+export function MessageList({ session, anchor, visit, target, find, onMissing }: Props) {
   const texts = useTexts().sessions.transcript;
   const scroll = useRef<HTMLDivElement>(null);
-  const query = useMessages(session.id, target);
+  const query = useMessages(session.id, anchor, visit);
   const shown = useMemo(() => groupMessages(query.items), [query.items]);
   const rows = useVirtualizer({
     count: shown.length,
@@ -28,26 +42,19 @@ export function MessageList({ session, target }: { session: SessionDetail; targe
     overscan: 6,
     anchorTo: "end", // content added above does not move the visible messages
   });
-  useInitialScroll(rows, shown, target);
-  useInfiniteScroll(query, rows, shown.length);
+  const isReady = useInitialScroll(rows, shown, anchor, target);
+  useTarget({ rows, shown, target, isReady, scroll, find, onMissing });
+  useInfiniteScroll(query, rows, shown.length, isReady);
+  const visible = rows.getVirtualItems();
+  useHighlights(scroll, find, `${visible[0]?.key} ${visible.at(-1)?.key} ${target}`);
 
   if (query.error) return <ErrorPane error={query.error} onRetry={() => void query.refetch()} />;
   if (query.isPending) return <LoadingIndicator />;
   if (shown.length === 0) return <EmptyState title={texts.emptyTitle} text={texts.empty} />;
   return (
     <section className={classes.scroll} ref={scroll} tabIndex={0} aria-label={texts.messagesLabel}>
-      {query.hasPreviousPage && (
-        <Button
-          variant="subtle"
-          fullWidth
-          loading={query.isFetchingPreviousPage}
-          onClick={() => void query.fetchPreviousPage()}
-        >
-          {texts.earlier}
-        </Button>
-      )}
       <div className={classes.messages} style={{ height: rows.getTotalSize() }}>
-        {rows.getVirtualItems().map((row) => {
+        {visible.map((row) => {
           const block = shown[row.index];
           if (!block) return null;
           return (
@@ -63,15 +70,10 @@ export function MessageList({ session, target }: { session: SessionDetail; targe
           );
         })}
       </div>
-      {query.hasNextPage && (
-        <Button
-          variant="subtle"
-          fullWidth
-          loading={query.isFetchingNextPage}
-          onClick={() => void query.fetchNextPage()}
-        >
-          {texts.later}
-        </Button>
+      {(query.isFetchingPreviousPage || query.isFetchingNextPage) && (
+        <div className={classes.fetching} data-at={query.isFetchingPreviousPage ? "top" : "bottom"}>
+          <Loader size={16} aria-label={texts.loadingMessages} />
+        </div>
       )}
     </section>
   );
@@ -79,19 +81,70 @@ export function MessageList({ session, target }: { session: SessionDetail; targe
 
 type RowVirtualizer = ReturnType<typeof useVirtualizer<HTMLDivElement, Element>>;
 
-/** Scroll to the target message, or to the end. */
-function useInitialScroll(rows: RowVirtualizer, shown: ReturnType<typeof groupMessages>, target: number | undefined) {
-  const isDone = useRef(false);
+/** Scroll to the target message or to an end; whether that is done. */
+function useInitialScroll(rows: RowVirtualizer, shown: MessageBlock[], anchor: Anchor, target: number | undefined) {
+  const [isReady, setReady] = useState(false);
+  const isScrolled = useRef(false);
   useLayoutEffect(() => {
-    if (isDone.current || shown.length === 0) return;
-    isDone.current = true;
-    const targetIndex = shown.findIndex((one) => one.ids.includes(target ?? -1));
-    rows.scrollToIndex(targetIndex < 0 ? shown.length - 1 : targetIndex, { align: targetIndex < 0 ? "end" : "center" });
-  }, [rows, shown, target]);
+    if (isScrolled.current || shown.length === 0) return;
+    isScrolled.current = true;
+    const wanted = typeof anchor === "number" ? anchor : target;
+    const targetIndex = shown.findIndex((one) => one.ids.includes(wanted ?? -1));
+    if (targetIndex >= 0) rows.scrollToIndex(targetIndex, { align: "center" });
+    else if (anchor !== "start") rows.scrollToIndex(shown.length - 1, { align: "end" });
+    requestAnimationFrame(() => setReady(true));
+  }, [rows, shown, anchor, target]);
+  return isReady;
 }
 
-/** Fetch more messages when an end of the list comes into view. */
-function useInfiniteScroll(query: ReturnType<typeof useMessages>, rows: RowVirtualizer, count: number) {
+interface TargetOptions {
+  rows: RowVirtualizer;
+  shown: MessageBlock[];
+  target: number | undefined;
+  isReady: boolean;
+  scroll: React.RefObject<HTMLDivElement | null>;
+  find: string;
+  onMissing: (target: number) => void;
+}
+
+/** Show another target in the same list; where a text was searched for, open the tool call that has it. */
+function useTarget({ rows, shown, target, isReady, scroll, find, onMissing }: TargetOptions) {
+  const latest = useRef({ rows, shown, onMissing });
+  latest.current = { rows, shown, onMissing };
+  const last = useRef(target);
+  useEffect(() => {
+    if (!isReady || target === undefined) return;
+    const { rows, shown, onMissing } = latest.current;
+    const index = shown.findIndex((one) => one.ids.includes(target));
+    if (index < 0) {
+      if (target !== last.current) onMissing(target);
+      return;
+    }
+    if (target !== last.current) rows.scrollToIndex(index, { align: "center" });
+    last.current = target;
+    const frame = requestAnimationFrame(() => showPart(scroll.current, target, find));
+    return () => cancelAnimationFrame(frame);
+  }, [target, isReady, scroll, find]);
+}
+
+/** Scroll a part of a long block into view, with its tool output open if the text is in there. */
+function showPart(list: HTMLElement | null, target: number, find: string): void {
+  const part = list?.querySelector<HTMLElement>(`[data-ids~="${target}"]`);
+  if (!part || !find) return;
+  const text = find.replaceAll('"', "").toLowerCase();
+  for (const details of part.querySelectorAll("details")) {
+    if (details.textContent?.toLowerCase().includes(text)) details.open = true;
+  }
+  part.scrollIntoView({ block: part.clientHeight > (list?.clientHeight ?? 0) ? "start" : "center" });
+}
+
+/** Fetch more messages when an end of the list comes near. */
+function useInfiniteScroll(
+  query: ReturnType<typeof useMessages>,
+  rows: RowVirtualizer,
+  count: number,
+  isReady: boolean,
+) {
   const visible = rows.getVirtualItems();
   const first = visible[0]?.index ?? 0;
   const last = visible.at(-1)?.index ?? 0;
@@ -99,11 +152,12 @@ function useInfiniteScroll(query: ReturnType<typeof useMessages>, rows: RowVirtu
   const { hasPreviousPage, isFetchingPreviousPage, fetchPreviousPage } = query;
 
   useEffect(() => {
+    if (!isReady || isFetchingPreviousPage) return;
     if (hasNextPage && !isFetchingNextPage && last >= count - PREFETCH_ROWS) void fetchNextPage();
-  }, [last, count, hasNextPage, isFetchingNextPage, fetchNextPage]);
+  }, [last, count, isReady, hasNextPage, isFetchingNextPage, fetchNextPage, isFetchingPreviousPage]);
 
   useEffect(() => {
-    const isScrolled = (rows.scrollOffset ?? 0) > 0 || first > 0;
-    if (hasPreviousPage && !isFetchingPreviousPage && isScrolled && first <= 1) void fetchPreviousPage();
-  }, [first, hasPreviousPage, isFetchingPreviousPage, fetchPreviousPage, rows]);
+    if (!isReady || isFetchingNextPage) return;
+    if (hasPreviousPage && !isFetchingPreviousPage && first <= PREFETCH_ROWS) void fetchPreviousPage();
+  }, [first, isReady, hasPreviousPage, isFetchingPreviousPage, fetchPreviousPage, isFetchingNextPage]);
 }

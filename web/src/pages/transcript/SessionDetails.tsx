@@ -6,9 +6,16 @@ import { fetchJSON, sendJSON } from "@/api/client";
 import type { SessionDetail } from "@/api/types";
 import { CopyButton } from "@/components/CopyButton";
 import { showError } from "@/components/notices";
-import { RelativeTime } from "@/components/RelativeTime";
 import { useTexts } from "@/i18n";
-import { formatCompact, formatDollars, formatInteger } from "@/i18n/format";
+import {
+  formatCompact,
+  formatDateTime,
+  formatDayTime,
+  formatDollars,
+  formatInteger,
+  formatRelativeTime,
+  toMilliseconds,
+} from "@/i18n/format";
 import { refreshSessions } from "../sessions/sessionChanges";
 import { useFacets } from "../sessions/useSessionList";
 import classes from "./Transcript.module.css";
@@ -23,15 +30,15 @@ export function SessionDetails({ session }: { session: SessionDetail }) {
       <dl className={classes.details}>
         <DetailRow name={texts.model}>{session.model}</DetailRow>
         <DetailRow name={texts.started}>
-          <RelativeTime at={session.started_at} />
+          <DayTime at={session.started_at} />
         </DetailRow>
         <DetailRow name={texts.lastActive}>
-          <RelativeTime at={session.last_active} />
+          <DayTime at={session.last_active} />
         </DetailRow>
         <DetailRow name={texts.ended}>
           {session.ended_at && (
             <>
-              <RelativeTime at={session.ended_at} /> ({session.end_reason})
+              <DayTime at={session.ended_at} /> ({session.end_reason})
             </>
           )}
         </DetailRow>
@@ -45,7 +52,13 @@ export function SessionDetails({ session }: { session: SessionDetail }) {
             </Link>
           )}
         </DetailRow>
-        <DetailRow name={texts.branch}>{session.git_branch}</DetailRow>
+        <DetailRow name={texts.branch}>
+          {session.git_branch && (
+            <Link to="/sessions" search={{ branch: session.git_branch } as never}>
+              {session.git_branch}
+            </Link>
+          )}
+        </DetailRow>
         <DetailRow name={texts.id}>
           <Code>{session.id}</Code>
         </DetailRow>
@@ -59,12 +72,21 @@ export function SessionDetails({ session }: { session: SessionDetail }) {
       </div>
       <EarnedBadges id={session.id} />
       {session.system_prompt && (
-        <details className={classes.prompt}>
+        <details className={classes.systemPrompt}>
           <summary>{texts.systemPrompt}</summary>
           <pre tabIndex={0}>{session.system_prompt}</pre>
         </details>
       )}
     </section>
+  );
+}
+
+/** A date and time, with how long ago it was. */
+function DayTime({ at }: { at: number }) {
+  return (
+    <time dateTime={new Date(toMilliseconds(at)).toISOString()} title={formatDateTime(at)}>
+      {formatDayTime(at)} <span className={classes.ago}>{formatRelativeTime(at)}</span>
+    </time>
   );
 }
 

@@ -1,7 +1,7 @@
-import { Button, Group, Text } from "@mantine/core";
-import { Link, useParams, useSearch } from "@tanstack/react-router";
-import { ArrowLeft, MessageSquare } from "lucide-react";
-import { useEffect } from "react";
+import { ActionIcon, Button, Group, Text, Tooltip } from "@mantine/core";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { ArrowDownToLine, ArrowLeft, ArrowUpToLine, MessageSquare } from "lucide-react";
+import { useCallback, useEffect, useState } from "react";
 import { sendJSON } from "@/api/client";
 import { useSession } from "@/api/queries";
 import type { SessionDetail } from "@/api/types";
@@ -11,25 +11,35 @@ import { Page } from "@/components/Page";
 import { sessionTitle } from "@/components/sessionTitle";
 import { useTexts } from "@/i18n";
 import { EditableTitle } from "./EditableTitle";
+import { FindField } from "./FindField";
 import { MessageList } from "./MessageList";
+import { PromptOutline } from "./PromptOutline";
 import { RelatedSessions } from "./RelatedSessions";
 import { SessionActions } from "./SessionActions";
 import { SessionDetails } from "./SessionDetails";
 import classes from "./Transcript.module.css";
+import type { Anchor } from "./useMessages";
 
 /** The transcript of one session. */
 export default function TranscriptPage() {
   const { sessionId = "" } = useParams({ strict: false }) as { sessionId?: string };
-  const search = useSearch({ strict: false }) as { message?: unknown };
+  const search = useSearch({ strict: false }) as { message?: unknown; find?: unknown };
   const { data, error, refetch } = useSession(sessionId);
   const message = Number(search.message) || undefined;
+  const find = typeof search.find === "string" ? search.find : "";
 
   if (error) return <ErrorPane error={error} onRetry={() => void refetch()} />;
   if (!data) return <LoadingIndicator />;
-  return <Transcript key={data.id} session={data} message={message} />;
+  return <Transcript key={data.id} session={data} message={message} find={find} />;
 }
 
-function Transcript({ session, message }: { session: SessionDetail; message: number | undefined }) {
+interface Props {
+  session: SessionDetail;
+  message: number | undefined;
+  find: string;
+}
+
+function Transcript({ session, message, find }: Props) {
   const texts = useTexts();
   useEffect(() => {
     if (session.unread) void sendJSON("PATCH", `/api/sessions/${encodeURIComponent(session.id)}`, { is_read: true });
@@ -66,12 +76,87 @@ function Transcript({ session, message }: { session: SessionDetail; message: num
       isFilling
     >
       <div className={classes.columns}>
-        <MessageList key={message ?? "end"} session={session} target={message} />
+        <Reading session={session} message={message} find={find} />
         <aside className={classes.side} aria-label={texts.sessions.transcript.about}>
           <SessionDetails session={session} />
           <RelatedSessions session={session} />
         </aside>
       </div>
     </Page>
+  );
+}
+
+interface Position {
+  anchor: Anchor;
+  visit: number;
+}
+
+/** The messages, with what moves about in them. */
+function Reading({ session, message, find }: Props) {
+  const texts = useTexts().sessions.transcript;
+  const navigate = useNavigate();
+  const [position, setPosition] = useState<Position>({ anchor: message ?? "end", visit: 0 });
+  const jump = useCallback((anchor: Anchor) => setPosition(({ visit }) => ({ anchor, visit: visit + 1 })), []);
+
+  const setSearch = useCallback(
+    (next: { message?: number; find?: string }, replace: boolean) =>
+      void navigate({
+        to: "/sessions/$sessionId",
+        params: { sessionId: session.id },
+        search: { message: next.message, find: next.find || undefined } as never,
+        replace,
+      }),
+    [navigate, session.id],
+  );
+  const show = useCallback((target: number) => setSearch({ message: target, find }, true), [setSearch, find]);
+  const jumpTo = (end: "start" | "end") => {
+    setSearch({ find }, true);
+    jump(end);
+  };
+
+  return (
+    <div className={classes.reading}>
+      <div className={classes.toolbar} role="toolbar" aria-label={texts.navigate}>
+        <FindField
+          sessionId={session.id}
+          find={find}
+          message={message}
+          onFind={(text) => setSearch({ message, find: text }, true)}
+          onShow={show}
+        />
+        <Group gap={4} wrap="nowrap">
+          <PromptOutline
+            sessionId={session.id}
+            message={message}
+            onShow={(target) => setSearch({ message: target, find }, false)}
+          />
+          <JumpButton label={texts.toStart} onClick={() => jumpTo("start")}>
+            <ArrowUpToLine size={16} />
+          </JumpButton>
+          <JumpButton label={texts.toEnd} onClick={() => jumpTo("end")}>
+            <ArrowDownToLine size={16} />
+          </JumpButton>
+        </Group>
+      </div>
+      <MessageList
+        key={position.visit}
+        session={session}
+        anchor={position.anchor}
+        visit={position.visit}
+        target={message}
+        find={find}
+        onMissing={jump}
+      />
+    </div>
+  );
+}
+
+function JumpButton({ label, onClick, children }: { label: string; onClick: () => void; children: React.ReactNode }) {
+  return (
+    <Tooltip label={label}>
+      <ActionIcon variant="default" aria-label={label} onClick={onClick} size={30}>
+        {children}
+      </ActionIcon>
+    </Tooltip>
   );
 }

@@ -8,6 +8,8 @@ export interface CallWithResult {
 
 /** A message and its tool calls. */
 export interface BlockPart {
+  /** Of the message and of the results of its tool calls. */
+  ids: number[];
   message: Message;
   calls: CallWithResult[];
 }
@@ -17,28 +19,47 @@ export interface MessageBlock {
   key: string;
   ids: number[];
   parts: BlockPart[];
+  /** Of an answer: from the message before it to its last message; null where that is unknown. */
+  seconds: number | null;
+  tokens: number;
 }
 
+const MAX_STEP_SECONDS = 86_400;
 const MAX_BLOCK_PARTS = 12; // splits turns with hundreds of calls
 
 /** Group messages into blocks; a tool result is joined to its call. */
 export function groupMessages(messages: Message[]): MessageBlock[] {
   const found: MessageBlock[] = [];
-  const pendingCalls = new Map<string, { block: MessageBlock; call: CallWithResult }>();
+  const pendingCalls = new Map<string, { block: MessageBlock; part: BlockPart; call: CallWithResult }>();
+  let before: Message | undefined;
   for (const message of messages) {
     const pendingCall = message.role === "tool" ? pendingCalls.get(message.tool_call_id ?? "") : undefined;
     if (pendingCall && !pendingCall.call.result) {
       pendingCall.call.result = message;
       pendingCall.block.ids.push(message.id);
+      pendingCall.part.ids.push(message.id);
+      pendingCall.block.seconds = addSeconds(pendingCall.block.seconds, before, message);
+      before = message;
       continue;
     }
     const block = blockFor(found, message);
     const calls: CallWithResult[] = message.tool_calls.map((call) => ({ call, result: null }));
-    block.parts.push({ message, calls });
+    const part: BlockPart = { ids: [message.id], message, calls };
+    block.parts.push(part);
     block.ids.push(message.id);
-    for (const call of calls) pendingCalls.set(call.call.id, { block, call });
+    block.tokens += message.token_count ?? 0;
+    if (message.role === "assistant") block.seconds = addSeconds(block.seconds, before, message);
+    for (const call of calls) pendingCalls.set(call.call.id, { block, part, call });
+    before = message;
   }
   return found;
+}
+
+/** The seconds of an answer with one more message; pauses of a day are not work. */
+function addSeconds(seconds: number | null, before: Message | undefined, message: Message): number | null {
+  if (!before?.timestamp || !message.timestamp) return seconds;
+  const more = message.timestamp - before.timestamp;
+  return more < 0 || more > MAX_STEP_SECONDS ? seconds : (seconds ?? 0) + more;
 }
 
 /** The block of a message: the last one if the assistant continues, else a new one. */
@@ -47,7 +68,7 @@ function blockFor(found: MessageBlock[], message: Message): MessageBlock {
   const before = last?.parts.at(-1)?.message;
   const isSameSpeaker = before?.role === "assistant" && message.role === "assistant" && before.state === message.state;
   if (last && isSameSpeaker && last.parts.length < MAX_BLOCK_PARTS) return last;
-  const block: MessageBlock = { key: String(message.id), ids: [], parts: [] };
+  const block: MessageBlock = { key: String(message.id), ids: [], parts: [], seconds: null, tokens: 0 };
   found.push(block);
   return block;
 }

@@ -6,18 +6,26 @@ import type { MessagePage } from "@/api/types";
 const PAGE_SIZE = 80;
 const MAX_PAGES = 8; // pages further away are dropped and refetched
 
+/** Where reading begins: at an end, or at a message. */
+export type Anchor = number | "start" | "end";
+
 type PageParam = { before?: number; after?: number; around?: number };
 
-/** The messages of a session, in both directions from a message or from the end. */
-export function useMessages(id: string, target: number | undefined) {
+function firstPage(anchor: Anchor): PageParam {
+  if (anchor === "end") return {};
+  return anchor === "start" ? { after: 0 } : { around: anchor };
+}
+
+/** The messages of a session, in both directions from the anchor; *visit* numbers the jumps to it. */
+export function useMessages(id: string, anchor: Anchor, visit: number) {
   const query = useInfiniteQuery({
-    queryKey: ["session", id, "messages", target ?? "end"],
+    queryKey: ["session", id, "messages", anchor, visit],
     queryFn: ({ pageParam, signal }) =>
       fetchJSON<MessagePage>(
         withQuery(`/api/sessions/${encodeURIComponent(id)}/messages`, { ...pageParam, limit: PAGE_SIZE }),
         { signal },
       ),
-    initialPageParam: (target ? { around: target } : {}) as PageParam,
+    initialPageParam: firstPage(anchor),
     maxPages: MAX_PAGES,
     getPreviousPageParam: (page): PageParam | undefined =>
       page.has_before && page.items[0] ? { before: page.items[0].id } : undefined,

@@ -1,0 +1,39 @@
+/** The keyboard in lists: elements with `data-list-keys`, whose entries have `data-list-item`. */
+
+/** Focus the entry after (1) or before (-1) the focused one; without one, the first that is visible. */
+export function moveInList(step: 1 | -1): boolean {
+  const list = currentList();
+  if (!list) return false;
+  const items = [...list.querySelectorAll<HTMLElement>("[data-list-item]")];
+  const current = items.findIndex((item) => isFocused(item));
+  const next = current < 0 ? firstVisible(list, items) : items[current + step];
+  if (!next) return false;
+  next.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "nearest" });
+  return true;
+}
+
+/** Click the checkbox of the focused entry. */
+export function toggleInList(): boolean {
+  const row = document.activeElement?.closest("[data-list-keys] tr");
+  const box = row?.querySelector<HTMLInputElement>("input[type=checkbox]");
+  box?.click();
+  return Boolean(box);
+}
+
+function currentList(): HTMLElement | null {
+  const focused = document.activeElement?.closest<HTMLElement>("[data-list-keys]");
+  return focused ?? document.querySelector<HTMLElement>("main [data-list-keys]");
+}
+
+/** Whether an entry, or a control in its row, has the focus. */
+function isFocused(item: HTMLElement): boolean {
+  const focused = document.activeElement;
+  return item === focused || Boolean(focused && item.closest("tr")?.contains(focused));
+}
+
+function firstVisible(list: HTMLElement, items: HTMLElement[]): HTMLElement | undefined {
+  const head = list.querySelector("thead")?.getBoundingClientRect().bottom;
+  const top = head ?? list.getBoundingClientRect().top;
+  return items.find((item) => item.getBoundingClientRect().top >= top - 1) ?? items[0];
+}

@@ -1,0 +1,32 @@
+/** Texts of the command palette and of the keyboard shortcuts. */
+export const keys = {
+  open: "Search or jump to…",
+  openShort: "Search…",
+  palette: "Command palette",
+  placeholder: "Search pages, actions and conversations",
+  nothing: "Nothing found",
+  groups: { pages: "Pages", actions: "Actions", conversations: "Conversations", recent: "Recent conversations" },
+  actions: {
+    newChat: "New chat",
+    light: "Use light theme",
+    dark: "Use dark theme",
+    help: "Show keyboard shortcuts",
+    trash: "Open the trash",
+  },
+  searchMessages: (query: string) => `Search all messages for “${query}”`,
+  title: "Keyboard shortcuts",
+  sections: { everywhere: "Everywhere", lists: "In lists", pages: "Go to a page" },
+  help: {
+    palette: "Open the command palette",
+    search: "Go to the search field of the page",
+    help: "Show these shortcuts",
+    next: "Next entry",
+    previous: "Previous entry",
+    open: "Open the entry",
+    select: "Select the entry",
+    range: "Select all entries in between",
+  },
+  rangeKeys: "Shift + click",
+  enabled: "Single-key shortcuts",
+  enabledHelp: "Turn this off if keys are pressed by accident or by speech input. Ctrl+K always works.",
+};
