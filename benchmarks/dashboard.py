@@ -43,14 +43,14 @@ def measure(context: BenchmarkContext) -> list[Figure]:
     """All figures of this benchmark."""
     with context.copy("seeds") as path:
         home = path.parent
-        with _served(home) as (link, address, token):
+        with served(home) as (link, address, token):
             load = _load(context, home, address, token)
             page = _page(context, link) if Path(CHROMIUM).exists() else []
     return [*load, *page]
 
 
 @contextlib.contextmanager
-def _served(home: Path) -> Iterator[tuple[str, str, str]]:
+def served(home: Path) -> Iterator[tuple[str, str, str]]:
     """A dashboard in its own process: its link, its URL, its access token for programs."""
     environment = {**os.environ, "HERMES_HOME": str(home)}
     with subprocess.Popen(

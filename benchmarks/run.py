@@ -19,6 +19,7 @@ import imports
 import lists
 import nodes
 import opening
+import pages
 import sandboxes
 import scans
 import screens
@@ -50,6 +51,7 @@ BENCHMARKS: Final = {
     "talks": talks,
     "chats": chats,
     "dashboard": dashboard,
+    "pages": pages,
     "memory": sessions_in_memory,
     "screens": screens,
     "opening": opening,

@@ -23,8 +23,13 @@ class SessionKind(StrEnum):
 
     @property
     def has_human_user(self) -> bool:
-        """Whether its user messages were written by a person."""
+        """Whether its user messages can be of a person; see `ScannedSession.has_human_user`."""
         return self in (SessionKind.CONVERSATION, SessionKind.BRANCH, SessionKind.CONTINUATION)
+
+
+# Sources of sessions that a schedule started, and that another program sent messages to.
+SCHEDULED_SOURCES: Final = frozenset({"cron", "cronjob", "schedule"})
+PROGRAM_SOURCES: Final = frozenset({"webhook"})
 
 
 class ScannedSession(NamedTuple):
@@ -45,6 +50,19 @@ class ScannedSession(NamedTuple):
     cost_usd: float = 0.0
     parent_id: str | None = None
     project: str = ""  # a digest of the folder it worked in
+
+    @property
+    def has_human_user(self) -> bool:
+        """Whether its user messages were written by a person.
+
+        A continuation of a scheduled run repeats and continues the words of the schedule. A branch
+        of one is made by a person.
+        """
+        kind = SessionKind(self.kind)
+        if self.source in PROGRAM_SOURCES:
+            return False
+        is_scheduled = kind is SessionKind.CONTINUATION and self.source in SCHEDULED_SOURCES
+        return kind.has_human_user and not is_scheduled
 
 
 # Sources of conversations that were imported from other agents.

@@ -332,7 +332,11 @@ def is_conversation(session: ReferenceSession) -> bool:
 
 
 def has_human_user(session: ReferenceSession) -> bool:
-    return session.row.kind in ("conversation", "branch", "continuation")
+    if session.row.source == "webhook":
+        return False
+    if session.row.kind == "continuation":
+        return session.row.source not in ("cron", "cronjob", "schedule")
+    return session.row.kind in ("conversation", "branch")
 
 
 def user_messages(session: ReferenceSession) -> list[ScannedMessage]:

@@ -198,6 +198,17 @@ def test_14_subagents_schedules_and_continuations_are_not_conversations(
     assert values["total_messages_sent"] == 2  # without those of the sub-agent and the schedule
 
 
+def test_words_of_a_schedule_are_not_a_persons_after_a_compaction(builder: HistoryBuilder) -> None:
+    builder.start("job", "cron").send("check the mail")
+    builder.db.end_session("job", "compression")
+    builder.start("more", "cron", parent_session_id="job").send("check it again")
+    builder.start("hook", "webhook").send("a build failed")
+    values = builder.values()
+    assert values["total_scheduled_runs"] == 1
+    assert "total_messages_sent" not in values
+    assert "total_characters_typed" not in values
+
+
 def test_15_an_undone_message_counts_and_a_new_title_is_counted(
     builder: HistoryBuilder,
 ) -> None:

@@ -100,3 +100,30 @@ def test_a_period_without_usage_and_a_wrong_one_say_so(used: float, hermes: Herm
 def test_without_a_history_there_is_no_usage(hermes_home: Path, hermes: Hermes) -> None:
     assert json.loads(hermes("usage", "--json").out)["lines"] == []
     assert "No conversations yet" in hermes("usage").out
+
+
+def test_sub_agents_are_counted_in_the_project_of_their_conversation(
+    used: float, hermes: Hermes
+) -> None:
+    with SessionDB() as db:
+        db.create_session(
+            "helper", "subagent", parent_session_id="one", started_at=used, is_owned=False
+        )
+        db.append_message("helper", "user", "look", timestamp=used)
+        db.update_token_counts("helper", 100, 10, estimated_cost_usd=0.5)
+    assert usage(hermes, "--by", "project")["/work/tea"] == (1, 1.5)
+    by_source = usage(hermes, "--by", "source")
+    assert by_source["cli"] == (2, 9.5)
+    assert "subagent" not in by_source
+
+
+def test_an_exceeded_budget_is_told(used: float, hermes: Hermes) -> None:
+    del used
+    assert "Budget" not in hermes("usage").out
+    with SessionDB() as db:
+        now = SystemClock().now()
+        db.create_session("now", "cli", started_at=now, is_owned=False)
+        db.append_message("now", "user", "hello", timestamp=now)
+        db.update_token_counts("now", 100, 10, estimated_cost_usd=100.0)
+    assert hermes("config", "set", "display.dollars_per_month", "20").code == 0
+    assert "of $20.00, exceeded" in hermes("usage").out

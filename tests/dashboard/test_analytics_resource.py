@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes_achievements.scan.survey import SurveyReport
 from hermes_cli.commands.dashboard.demo_data import generator
 from hermes_core.backoff import Backoff
 from hermes_core.clock import ManualClock
@@ -16,6 +18,7 @@ from hermes_dashboard.models.analytics import StreakView
 from hermes_dashboard.resources import analytics, overview, sessions
 from hermes_state import SessionDB
 from support.data_resources import serve_resources
+from support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -199,7 +202,7 @@ def test_a_streak_is_over_after_two_missed_days() -> None:
     assert overview.streak_of(days, "2026-03-05").is_today_done
     assert overview.streak_of(days, "2026-03-07").days == 5
     assert overview.streak_of(days, "2026-03-08") == StreakView(
-        days=0, longest=5, last_day="2026-03-05", is_today_done=False
+        days=0, longest=5, forgiven=0, last_day="2026-03-05", is_today_done=False
     )
     assert overview.streak_of({}, "2026-03-08").last_day is None
 
@@ -388,3 +391,109 @@ def test_failures_increase_the_interval_between_refreshes(db: SessionDB, hermes_
         engine.close()
     assert pauses == sorted(pauses)
     assert pauses[0] < pauses[-1] == analysis.RETRY.max_seconds
+
+
+# What counts where
+
+
+def test_usage_of_sub_agents_is_counted_where_their_conversation_is(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    owner = {"source": "telegram", "cwd": "/work/tea", "user_id": "42", "model": "big"}
+    add_exchange(db, "talk", NOON, **owner)
+    marks = {"_delegate_from": "talk"}
+    add_exchange(
+        db, "helper", NOON + DAY, source="subagent", parent_session_id="talk", model="small",
+        model_config=marks,
+    )  # fmt: skip
+    add_exchange(
+        db, "deeper", NOON + DAY, source="subagent", parent_session_id="helper", model="small",
+        model_config={"_delegate_from": "helper"},
+    )  # fmt: skip
+    for name in ("helper", "deeper"):
+        db.update_token_counts(name, input_tokens=100, estimated_cost_usd=1.0)
+    result = complete_analytics(client)
+    assert [(one["source"], one["sessions"], one["cost_usd"]) for one in result["sources"]] == [
+        ("telegram", 1, 2.0)
+    ]
+    assert [(one["folder"], one["cost_usd"]) for one in result["projects"]] == [("/work/tea", 2.0)]
+    for query in ({"source": "telegram"}, {"project": "/work"}, {"person": "42"}):
+        assert complete_analytics(client, **query)["totals"]["cost_usd"] == 2.0, query
+    assert complete_analytics(client, source="cli")["totals"]["cost_usd"] == 0
+    assert complete_analytics(client, only_model="small")["totals"]["cost_usd"] == 2.0
+    assert complete_analytics(client, only_model="sm")["totals"]["cost_usd"] == 0
+    assert client.get("/api/analytics/choices").json() == {
+        "sources": ["telegram"], "models": ["small", "big"], "projects": ["/work/tea"],
+        "people": ["42"],
+    }  # fmt: skip
+
+
+def test_active_days_are_days_on_which_a_person_wrote(db: SessionDB, client: httpx.Client) -> None:
+    add_exchange(db, "talk", NOON)
+    add_exchange(db, "job", NOON + DAY, source="cron")
+    totals = complete_analytics(client)["totals"]
+    assert (totals["sessions"], totals["messages"], totals["active_days"]) == (2, 6, 1)
+
+
+def test_the_number_of_days_ends_with_the_day_of_the_server(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    add_exchange(db, "old", NOON - 100 * DAY)
+    today = datetime.now(UTC).date()
+    complete_analytics(client)
+    result = client.get("/api/analytics", params={"days": 90}).json()
+    assert len(result["days"]) == len(result["before_days"]) == 90
+    assert result["until"] == result["today"] == today.isoformat()
+    refused = client.get("/api/analytics", params={"days": 7, "since": "2026-03-01"})
+    assert refused.status_code == 400
+
+
+def test_the_overview_says_that_the_history_is_being_counted(
+    db: SessionDB, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_exchange(db, "one", NOON)
+    monkeypatch.setattr(analysis, "MAX_WAIT_SECONDS", 0.0)
+    entered, released = threading.Event(), threading.Event()
+    survey = analysis.survey
+
+    def slow_survey(order: Any, report: Any) -> Any:
+        report(SurveyReport(1, 3, {}, None))
+        entered.set()
+        assert released.wait(60)
+        return survey(order, report)
+
+    monkeypatch.setattr(analysis, "survey", slow_survey)
+    client.get("/api/overview")
+    assert entered.wait(60)
+    shown = client.get("/api/overview").json()
+    assert (shown["is_complete"], shown["progress"]) == (False, {"done": 1, "total": 3})
+    released.set()
+    wait_until(lambda: client.get("/api/overview").json()["is_complete"])
+    shown = client.get("/api/overview").json()
+    assert shown["progress"] is None
+    assert shown["history"]["conversations"] == 1
+    assert shown["history"]["stored_messages"] == 4
+
+
+def test_forgiven_days_and_a_lost_streak_are_told(db: SessionDB) -> None:
+    days = {f"2026-03-{day:02}": {"messages_sent": 1} for day in (1, 2, 4, 5)}
+    streak = overview.streak_of(days, "2026-03-05")
+    assert (streak.days, streak.forgiven) == (4, 1)
+    # The 6th was missed within seven days of the 3rd: a message on the 7th would begin a new one.
+    assert overview.streak_of(days, "2026-03-06").days == 4
+    assert overview.streak_of(days, "2026-03-07").days == 0
+
+
+def test_a_budget_is_compared_with_the_month(
+    db: SessionDB, client: httpx.Client, hermes_home: Path
+) -> None:
+    now = time.time()
+    add_exchange(db, "now", now)
+    db.update_token_counts("now", input_tokens=10, estimated_cost_usd=3.0)
+    assert complete_analytics(client)["budget"] is None
+    (hermes_home / "config.yaml").write_text(
+        "display:\n  timezone: UTC\n  dollars_per_month: 2.5\n"
+    )
+    budget = complete_analytics(client)["budget"]
+    assert (budget["limit_usd"], budget["spent_usd"], budget["is_exceeded"]) == (2.5, 3.0, True)
+    assert client.get("/api/overview").json()["budget"] == budget

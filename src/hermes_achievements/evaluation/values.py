@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import date, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_achievements.calendar import days_between
 
@@ -77,24 +77,37 @@ def active_days(days: Days) -> Series:
     return [(day, number) for number, day in enumerate(list_active_days(days), 1)]
 
 
+class StreakDay(NamedTuple):
+    """An active day: the length of its streak up to that day, and the missed days in it."""
+
+    day: str
+    length: int
+    forgiven: int
+
+
 def streaks(days: Days) -> list[tuple[str, int]]:
-    """For each active day, the length of its streak up to that day.
+    """For each active day, the length of its streak up to that day."""
+    return [(step.day, step.length) for step in streak_days(list_active_days(days))]
+
+
+def streak_days(active: list[str]) -> list[StreakDay]:
+    """The streaks of active days.
 
     A missed day does not end a streak if the six days before it have no other one.
     """
-    result: list[tuple[str, int]] = []
-    length, forgiven, previous = 0, None, None
-    for day in list_active_days(days):
+    result: list[StreakDay] = []
+    length, missed_days, forgiven, previous = 0, 0, None, None
+    for day in active:
         gap = days_between(previous, day) if previous else 0
         if gap == 2 and previous is not None:
             missed = (date.fromisoformat(previous) + timedelta(days=1)).isoformat()
             if forgiven is None or days_between(forgiven, missed) >= DAYS_PER_WEEK:
-                forgiven, gap = missed, 1
+                forgiven, gap, missed_days = missed, 1, missed_days + 1
         if gap == 1:
             length += 1
         else:
-            length, forgiven = 1, None
-        result.append((day, length))
+            length, missed_days, forgiven = 1, 0, None
+        result.append(StreakDay(day, length, missed_days))
         previous = day
     return result
 

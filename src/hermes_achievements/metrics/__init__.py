@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes_achievements.metrics.variety import DatedValues
 
 # Incremented when the events of the same facts change: contributions are recomputed.
-METRIC_RULES: Final = 2
+METRIC_RULES: Final = 3
 
 
 def _functions(*modules: ModuleType) -> dict[str, Callable[[SessionView], Events]]:

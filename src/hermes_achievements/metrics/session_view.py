@@ -123,7 +123,7 @@ class SessionView:
         kind = SessionKind(self.row.kind)
         self.calendar = calendar
         self.is_conversation = kind.is_conversation
-        self.has_human_user = kind.has_human_user
+        self.has_human_user = self.row.has_human_user
         self.facts = recorded.all_facts()
         self.user_messages: list[Fact] = []
         self.replies: list[Fact] = []

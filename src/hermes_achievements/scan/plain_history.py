@@ -23,7 +23,7 @@ from hermes_achievements.scan.history import (
     SessionKind,
 )
 from hermes_achievements.scan.ledger_entries import collect_facts
-from hermes_core.history_rows import project_of
+from hermes_core.history_rows import SCHEDULED_SOURCES, project_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -112,7 +112,6 @@ class MemoryLedger:
 
 
 DEFAULT_SESSION_MESSAGES = 50
-SCHEDULED_SOURCES = frozenset({"cron", "cronjob", "schedule"})
 
 
 class PlainSession(TypedDict, total=False):

@@ -236,8 +236,7 @@ class ConfigFile:
 
     def _read(self) -> dict[str, object]:
         if self._document is None:
-            text = yaml_reader.read_text(self.path)
-            self._document = {} if text is None else yaml_reader.parse(text, self.path)
+            self._document = yaml_reader.load(self.path)
         return self._document
 
     def _in_file(self, setting: Setting) -> object:

@@ -6,6 +6,8 @@ installations have no config.yaml.
 
 from __future__ import annotations
 
+import copy
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,6 +46,22 @@ def parse(text: str, path: Path) -> dict[str, object]:
         raise ConfigError(f"{path} must consist of `section:` blocks; it is something else.")
     counter = itertools.count(1)
     return {str(name): _plain(value, counter, path) for name, value in data.items()}
+
+
+def load(path: Path) -> dict[str, object]:
+    """The sections of a file; it is parsed again only after a change."""
+    try:
+        status = path.stat()
+    except OSError:
+        text = read_text(path)  # raises if the file exists and cannot be read
+        return {} if text is None else parse(text, path)
+    return copy.deepcopy(_load(path, status.st_mtime_ns, status.st_size, status.st_ino))
+
+
+@functools.lru_cache(maxsize=8)
+def _load(path: Path, *_version: int) -> dict[str, object]:
+    text = read_text(path)
+    return {} if text is None else parse(text, path)
 
 
 def compose(text: str, path: Path) -> Any:

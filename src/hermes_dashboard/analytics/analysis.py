@@ -75,6 +75,13 @@ class AnalyticsData(NamedTuple):
         return self.calendar.day(time.time())
 
 
+class AnalysisState(NamedTuple):
+    """What open pages have to know about the data: it changed, or is being read."""
+
+    edition: int
+    progress: tuple[int, int] | None
+
+
 class Analysis:
     """The aggregates of one history."""
 
@@ -96,6 +103,7 @@ class Analysis:
         self._checked_at = -MAX_CHECK_SECONDS
         self._refresh_seconds = 0.0
         self._edition = 0
+        self._published = 0  # the edition when no refresh was running
         self._failures = 0
         self.error: str | None = None  # why the statistics are unavailable
 
@@ -115,6 +123,14 @@ class Analysis:
                 self._edition,
                 self.error,
             )
+
+    def state(self) -> AnalysisState:
+        """The state of the data, without a check for changes; partial changes are not in it."""
+        with self._lock:
+            is_counting = not self._is_complete and self.error is None
+            if self._idle.is_set() and not is_counting:
+                self._published = self._edition
+            return AnalysisState(self._published, self._progress if is_counting else None)
 
     def check(self) -> None:
         """Start a background refresh if the history has changed."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from datetime import time as clock_time
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hermes_achievements.evaluation.values import MESSAGES_SENT
 from hermes_achievements.recap import periods
 from hermes_achievements.scan.history import SessionKind
-from hermes_state.sessions.index import LISTED, PURGED
+from hermes_dashboard.analytics.histograms import histograms
+from hermes_state.sessions.index import PURGED
 from hermes_state.sessions.lineage import DELEGATE
 from hermes_state.sessions.totals import SessionNumbers
 
@@ -28,73 +28,6 @@ if TYPE_CHECKING:
     from hermes_dashboard.analytics.analysis import AnalyticsData
     from hermes_state.sessions.totals import ModelNumbers
 
-DASH: Final = "\N{EN DASH}"
-MAX_DATE: Final = date(9998, 12, 31)  # datetime cannot represent the midnight after year 9999
-LENGTH_BUCKETS: Final = ((1, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, 199), (200, None))
-DURATION_BUCKETS: Final = (
-    ("< 1 min", 0, 60),
-    (f"1{DASH}5 min", 60, 300),
-    (f"5{DASH}15 min", 300, 900),
-    (f"15{DASH}60 min", 900, 3600),
-    (f"1{DASH}4 h", 3600, 14400),
-    ("> 4 h", 14400, None),
-)
-
-
-class Size(NamedTuple):
-    """The length of one conversation."""
-
-    messages: int
-    seconds: float
-
-
-def histograms(data: AnalyticsData, span: Span) -> dict[str, Any]:
-    """The distributions of lengths and durations."""
-    sizes = list(_sizes(data, span))
-    return {"lengths": _lengths(sizes), "durations": _durations(sizes)}
-
-
-def _sizes(data: AnalyticsData, span: Span) -> Iterator[Size]:
-    zone = data.calendar.zone
-    begin = _midnight(date.fromisoformat(span.first), zone)
-    end = _midnight(min(date.fromisoformat(span.last), MAX_DATE) + timedelta(days=1), zone)
-    for session in data.numbers.values():
-        if session.shown == LISTED and begin <= session.last_active < end and span.matches(session):
-            yield Size(session.messages, session.last_active - _started_at(data, session))
-
-
-def _midnight(day: date, zone: Any) -> float:
-    return datetime.combine(day, clock_time.min, zone).timestamp()
-
-
-def _started_at(data: AnalyticsData, session: SessionNumbers) -> float:
-    root = data.numbers.get(session.root_id)
-    return (root and root.started_at) or session.started_at
-
-
-def _lengths(sizes: list[Size]) -> list[dict[str, Any]]:
-    return [
-        {
-            "label": f"{low}{DASH}{high}" if high else f"{low}+",
-            "min": low,
-            "max": high,
-            "sessions": sum(low <= n and (not high or n <= high) for n, _ in sizes),
-        }
-        for low, high in LENGTH_BUCKETS
-    ]
-
-
-def _durations(sizes: list[Size]) -> list[dict[str, Any]]:
-    return [
-        {
-            "label": label,
-            "min_seconds": low,
-            "max_seconds": high,
-            "sessions": sum(low <= n and (not high or n < high) for _, n in sizes),
-        }
-        for label, low, high in DURATION_BUCKETS
-    ]
-
 
 class Span(NamedTuple):
     """Days from *first* to *last*, both included, and a filter for sessions."""
@@ -102,8 +35,10 @@ class Span(NamedTuple):
     first: str
     last: str
     source: str | None = None
-    model: str | None = None
-    folder: str | None = None
+    model: str | None = None  # a part of the name
+    folder: str | None = None  # with its subfolders
+    person: str | None = None
+    only_model: str | None = None  # the full name
 
     def previous(self) -> Span:
         """The period of the same length before this one."""
@@ -118,6 +53,10 @@ class Span(NamedTuple):
     def matches(self, numbers: SessionNumbers) -> bool:
         """Whether the session matches the filter."""
         if self.source is not None and numbers.source != self.source:
+            return False
+        if self.person is not None and numbers.person != self.person:
+            return False
+        if self.only_model is not None and numbers.model != self.only_model:
             return False
         if self.folder and not f"{numbers.folder}/".startswith(f"{self.folder.rstrip('/')}/"):
             return False
@@ -151,7 +90,39 @@ def purged_numbers(activity: Activity, data: AnalyticsData) -> SessionNumbers:
         row.cached_tokens,
         row.cost_usd,
         "",  # the ledger has a digest of the folder only
+        row.parent_id or "",
     )
+
+
+class SubagentOwners:
+    """The conversations that sub-agents worked for: their usage is counted there."""
+
+    def __init__(self, data: AnalyticsData) -> None:
+        self._data = data
+        self._purged: dict[str, SessionNumbers] = {}
+
+    def attribute(self, numbers: SessionNumbers) -> SessionNumbers:
+        """The numbers with the source, project and person of the conversation."""
+        owner, visited = numbers, {numbers.id}
+        while owner.kind == DELEGATE:
+            parent = self._find(owner.parent_id)
+            if parent is None or parent.id in visited:
+                break
+            visited.add(parent.id)
+            owner = parent
+        if owner is numbers:
+            return numbers
+        return numbers._replace(
+            source=owner.source, folder=owner.folder or numbers.folder, person=owner.person
+        )
+
+    def _find(self, session_id: str) -> SessionNumbers | None:
+        if session_id in self._data.numbers:
+            return self._data.numbers[session_id]
+        if session_id not in self._purged and session_id in self._data.activities:
+            activity = self._data.activities[session_id]
+            self._purged[session_id] = purged_numbers(activity, self._data)
+        return self._purged.get(session_id)
 
 
 def _first_row(activity: Activity, data: AnalyticsData) -> str:
@@ -234,6 +205,7 @@ class Sums:
         self.folders: dict[str, Amounts] = defaultdict(Amounts)
         self.tools: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
         self._roots: set[str] = set()
+        self._active_days: set[str] = set()
         self._roots_of_day: dict[str, set[str]] = defaultdict(set)
         self._roots_of: dict[tuple[str, str], set[str]] = defaultdict(set)
         self._multiple_models = data.models
@@ -241,7 +213,13 @@ class Sums:
 
     def _add_all(self, data: AnalyticsData) -> None:
         calendar = data.calendar
-        for numbers, activity in sessions_of(data):
+        owners = SubagentOwners(data)
+        for stored, activity in sessions_of(data):
+            numbers = stored
+            if stored.kind == DELEGATE:
+                numbers = owners.attribute(stored)
+            if self.span.only_model is not None:
+                numbers = self._of_model(numbers, self.span.only_model)
             if not self.span.matches(numbers):
                 continue
             shares = day_shares(numbers, activity, self.span, calendar)
@@ -250,7 +228,7 @@ class Sums:
         for day, roots in self._roots_of_day.items():
             self.days[day].sessions = len(roots)
         self.totals.sessions = len(self._roots)
-        self.totals.active_days = sum(1 for day in self.days.values() if day.messages)
+        self.totals.active_days = len(self._active_days)
 
     def _add(self, numbers: SessionNumbers, shares: list[DayShare]) -> None:
         is_conversation = numbers.kind != DELEGATE
@@ -286,8 +264,17 @@ class Sums:
             of_day[0] += (model.input_tokens + model.output_tokens) * share.fraction
             of_day[1] += model.cost_usd * share.fraction
 
+    def _of_model(self, numbers: SessionNumbers, model: str) -> SessionNumbers:
+        """The part of a session with several models that *model* was used for."""
+        for used in self._multiple_models.get(numbers.id, ()):
+            if used.model == model:
+                return numbers._replace(**used._asdict())
+        return numbers
+
     def _models_of(self, numbers: SessionNumbers) -> Sequence[SessionNumbers | ModelNumbers]:
         """The models of a session; usually one, which its row names."""
+        if self.span.only_model is not None:
+            return [numbers]
         return self._multiple_models.get(numbers.id) or ([numbers] if numbers.model else [])
 
     def _add_activity(
@@ -306,6 +293,8 @@ class Sums:
             target.tool_calls += calls
             target.tool_failures += failures
         if is_conversation:
+            if day.sent:
+                self._active_days.add(day.day)
             day_sums.messages += day.messages
             self.totals.messages += day.messages
             self.totals.active_seconds += day.active_seconds
@@ -321,24 +310,31 @@ class Sums:
 
 def analytics(data: AnalyticsData, span: Span) -> dict[str, Any]:
     """The data of the analytics page."""
-    sums = Sums(data, span)
+    sums, before = Sums(data, span), Sums(data, span.previous())
     return {
         "since": span.first,
         "until": span.last,
+        "today": data.today,
         "zone": data.zone,
         **progress_of(data),
         "totals": totals_of(sums),
-        "before": totals_of(Sums(data, span.previous())),
-        "days": [
-            {"day": day, **_rounded(sums.days.get(day, Amounts()), DAY_FIELDS)}
-            for day in span.days()
-        ],
+        "before": totals_of(before),
+        "days": _days(sums),
+        "before_days": _days(before),
         "hours": sums.hours,
         "models": _models(sums),
         "sources": _sources(sums),
+        "projects": _projects(sums),
         "tools": _tools(sums),
         **histograms(data, span),
     }
+
+
+def _days(sums: Sums) -> list[dict[str, Any]]:
+    return [
+        {"day": day, **_rounded(sums.days.get(day, Amounts()), DAY_FIELDS)}
+        for day in sums.span.days()
+    ]
 
 
 def progress_of(data: AnalyticsData) -> dict[str, Any]:
@@ -396,6 +392,39 @@ def _sources(sums: Sums) -> list[dict[str, Any]]:
         }
         for name, amounts in ((name, sums.sources[name]) for name in order)
     ]
+
+
+def _projects(sums: Sums) -> list[dict[str, Any]]:
+    def by_cost(item: tuple[str, Amounts]) -> tuple[float, int, str]:
+        return -item[1].cost_usd, -sums.count_of("folder", item[0]), item[0]
+
+    return [
+        {
+            "folder": name,
+            "sessions": sums.count_of("folder", name),
+            "tokens": round(amounts.input_tokens + amounts.output_tokens),
+            **_rounded(amounts, ()),
+        }
+        for name, amounts in sorted(sums.folders.items(), key=by_cost)
+    ]
+
+
+def choices_of(data: AnalyticsData) -> dict[str, list[str]]:
+    """The values that the statistics can be limited to, most used first."""
+    counts: dict[str, dict[str, int]] = {"sources": {}, "models": {}, "projects": {}, "people": {}}
+    for numbers, _ in sessions_of(data):
+        names = [model.model for model in data.models.get(numbers.id, ())]
+        if numbers.kind != DELEGATE:
+            values = (("sources", numbers.source), ("projects", numbers.folder),
+                      ("people", numbers.person))  # fmt: skip
+            for kind, value in values:
+                counts[kind][value] = counts[kind].get(value, 0) + 1
+        for name in names or [numbers.model or ""]:
+            counts["models"][name] = counts["models"].get(name, 0) + 1
+    return {
+        kind: sorted((name for name in found if name), key=lambda name: (-found[name], name))
+        for kind, found in counts.items()
+    }
 
 
 def _tools(sums: Sums) -> list[dict[str, Any]]:

@@ -64,6 +64,24 @@ class SourceUse(BaseModel):
     cost_usd: float
 
 
+class ProjectUse(BaseModel):
+    """Numbers of one project: a repository, otherwise a working folder."""
+
+    folder: Text
+    sessions: int
+    tokens: int
+    cost_usd: float
+
+
+class AnalyticsChoices(BaseModel):
+    """What statistics can be limited to, most used first."""
+
+    sources: list[Text]
+    models: list[Text]
+    projects: list[Text]
+    people: list[Text]
+
+
 class ToolUsage(BaseModel):
     """How often a tool was used, and how often it failed."""
 
@@ -91,11 +109,21 @@ class Duration(BaseModel):
     sessions: int
 
 
+class BudgetView(BaseModel):
+    """The user's own budget of the current month, and what was spent so far."""
+
+    month: str
+    limit_usd: float
+    spent_usd: float
+    is_exceeded: bool
+
+
 class Analytics(BaseModel):
     """Analytics of a period."""
 
     since: str
     until: str
+    today: str = Field(description="The current day where the server counts days.")
     zone: str
     is_complete: bool
     progress: ProgressView | None
@@ -103,10 +131,13 @@ class Analytics(BaseModel):
     totals: TotalsView
     before: TotalsView
     days: list[DayOfAnalytics]
+    before_days: list[DayOfAnalytics]
     hours: list[list[int]]
     models: list[ModelUse]
     sources: list[SourceUse]
+    projects: list[ProjectUse]
     tools: list[ToolUsage]
+    budget: BudgetView | None = Field(description="Setting display.dollars_per_month.")
     lengths: list[Length]
     durations: list[Duration]
 
@@ -144,6 +175,7 @@ class StreakView(BaseModel):
 
     days: int
     longest: int
+    forgiven: int = Field(description="Missed days within the current streak.")
     last_day: str | None
     is_today_done: bool
 
@@ -156,10 +188,11 @@ class WeekDay(BaseModel):
 
 
 class HistorySize(BaseModel):
-    """Totals."""
+    """What is stored: conversations as the list shows them, and rows of any kind."""
 
+    conversations: int
     sessions: int
-    messages: int
+    stored_messages: int
     first_started_at: float | None
     database_bytes: int
 
@@ -187,10 +220,18 @@ class HealthGlance(BaseModel):
 
 
 class Overview(BaseModel):
-    """Everything at a glance."""
+    """Everything at a glance.
 
+    `today`, `streak` and `week` are known once `is_complete` is true; before, the history is
+    being read for the first time, and `progress` says how far.
+    """
+
+    is_complete: bool
+    progress: ProgressView | None
+    error: Text | None = Field(description="Error of the statistics, if any.")
     today: Today
     streak: StreakView
+    budget: BudgetView | None = Field(description="Setting display.dollars_per_month.")
     recent: list[SessionItem]
     running: list[SessionItem]
     week: list[WeekDay]
@@ -200,3 +241,5 @@ class Overview(BaseModel):
     version: str
     home: Text
     is_demo: bool
+    day: str = Field(description="The date of today where the server counts days.")
+    zone: str

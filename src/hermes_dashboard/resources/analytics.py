@@ -7,10 +7,19 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from fastapi import Query
+from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_core.errors import UsageError
-from hermes_dashboard.analytics.charts import Span, Sums, analytics, first_day, progress_of
-from hermes_dashboard.models.analytics import Analytics, CalendarView
+from hermes_dashboard.analytics.budget import month_budget
+from hermes_dashboard.analytics.charts import (
+    Span,
+    Sums,
+    analytics,
+    choices_of,
+    first_day,
+    progress_of,
+)
+from hermes_dashboard.models.analytics import Analytics, AnalyticsChoices, CalendarView
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.routes import ResourceRouter
 
@@ -26,8 +35,26 @@ WEEKS: Final = 53
 MAX_CACHED: Final = 32
 MIN_DATE: Final = date(1970, 1, 2)
 
-Name = Annotated[str, Query(max_length=300)]
+Name = Annotated[str, StringConstraints(max_length=1000)]
 Year = Annotated[int, Query(ge=1970, le=9000)]
+Days = Annotated[int, Query(ge=1, le=MAX_DAYS)]
+
+
+class AnalyticsFilter(BaseModel):
+    """Limits statistics to some conversations, with the work of their sub-agents."""
+
+    source: Name | None = None
+    model: Name | None = Field(None, description="A part of the model's name.")
+    only_model: Name | None = Field(None, description="The full name of a model.")
+    project: Name | None = Field(None, description="A folder, with its subfolders.")
+    person: Name | None = Field(None, description="A user of a chat app.")
+
+    def span(self, first: date, last: date) -> Span:
+        """The days from *first* to *last* with this filter."""
+        return Span(
+            first.isoformat(), last.isoformat(), self.source or None, self.model or None,
+            self.project or None, self.person or None, self.only_model or None,
+        )  # fmt: skip
 
 
 class AnalyticsCache:
@@ -60,24 +87,35 @@ def router(context: DashboardContext) -> ResourceRouter:
 
     @routes.get("", response_model=Analytics, responses=problems(400, 503))
     def show_analytics(
+        filters: Annotated[AnalyticsFilter, Query()],
         since: date | None = None,
         until: date | None = None,
-        source: Name | None = None,
-        model: Name | None = None,
+        days: Days | None = None,
     ) -> dict[str, Any]:
         """Statistics of a period; by default the last 90 days.
 
-        `before` has the sums of the preceding period of the same length. `model` is a part of
-        the name. While the history is being read for the first time, `is_complete` is false.
+        `days` is the number of days up to `until`, in place of `since`. Days are those of the
+        server. `before` has the sums of the preceding period of the same length.
+        While the history is being read for the first time, `is_complete` is false.
         A `since` before the first active day becomes that day; the response has the day used.
         """
         data = analysis.data()
-        first, last = days_of(data, since, until)
-        span = Span(first.isoformat(), last.isoformat(), source or None, model or None)
-        return cache.get(data, span)
+        first, last = days_of(data, since, until, days)
+        budget = month_budget(data)
+        return {
+            **cache.get(data, filters.span(first, last)),
+            "budget": budget and {**budget._asdict(), "is_exceeded": budget.is_exceeded},
+        }
+
+    @routes.get("/choices", response_model=AnalyticsChoices, responses=problems(503))
+    def show_choices() -> dict[str, list[str]]:
+        """The sources, models, projects and people that the statistics can be limited to."""
+        return choices_of(analysis.data())
 
     @routes.get("/calendar", response_model=CalendarView, responses=problems(503))
-    def show_calendar(year: Year | None = None) -> dict[str, Any]:
+    def show_calendar(
+        filters: Annotated[AnalyticsFilter, Query()], year: Year | None = None
+    ) -> dict[str, Any]:
         """Days with activity, of a year or of the last 53 weeks."""
         data = analysis.data()
         last = date.fromisoformat(data.today)
@@ -85,8 +123,8 @@ def router(context: DashboardContext) -> ResourceRouter:
         first = monday - timedelta(weeks=WEEKS - 1)
         if year is not None:
             first, last = date(year, 1, 1), date(year, 12, 31)
-        sums = Sums(data, Span(first.isoformat(), last.isoformat())).days
-        days = [
+        sums = Sums(data, filters.span(first, last)).days
+        shown_days = [
             {
                 "day": day,
                 "messages": amounts.messages,
@@ -98,18 +136,24 @@ def router(context: DashboardContext) -> ResourceRouter:
         return {
             "first": first.isoformat(),
             "last": last.isoformat(),
-            "days": days,
+            "days": shown_days,
             "error": data.error,
         }
 
     return routes
 
 
-def days_of(data: AnalyticsData, since: date | None, until: date | None) -> tuple[date, date]:
+def days_of(
+    data: AnalyticsData, since: date | None, until: date | None, days: int | None = None
+) -> tuple[date, date]:
     """The first and last day of a request; days before the first activity are omitted."""
     last = until or date.fromisoformat(data.today)
     if last < MIN_DATE:
         raise UsageError(f"`until` ({last}) must not be before {MIN_DATE}.")
+    if days is not None and since is not None:
+        raise UsageError("`days` and `since` cannot be combined.")
+    if days is not None:
+        since = max(last - timedelta(days=min(days, MAX_DAYS) - 1), MIN_DATE)
     if since is None:
         return max(last - timedelta(days=DEFAULT_DAYS - 1), MIN_DATE), last
     if since > last:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
     from hermes_core.history_rows import HistoryPosition
+    from hermes_dashboard.analytics.analysis import AnalysisState
     from hermes_dashboard.auth.access import Access
     from hermes_dashboard.context import DashboardContext, GatewayStatus
     from hermes_dashboard.metrics import DashboardMetrics
@@ -99,6 +100,8 @@ class ChangeDetector:
         self._history = context.db.ledger.history()
         self._engine = context.db.engine
         self._gateway = context.gateway
+        self._analysis = context.analysis
+        self._statistics: AnalysisState | None = None
         self._version = 0
         self._position: HistoryPosition | None = None
         self._state: GatewayStatus | None = None
@@ -109,6 +112,7 @@ class ChangeDetector:
         """Record the current state as the baseline."""
         attempt(Step("poll the history", self._record_history))
         attempt(Step("poll the gateway", self._gateway_changed))
+        self._statistics = self._analysis.state()
 
     def _record_history(self) -> None:
         version = self._engine.version()
@@ -118,6 +122,7 @@ class ChangeDetector:
         """The events since the last poll; a poll that fails returns none."""
         events: list[LiveEvent] = []
         attempt(Step("poll the history", lambda: events.extend(self._poll_history())))
+        events += self._poll_statistics()
         if is_gateway_due:
             attempt(
                 Step(
@@ -142,6 +147,15 @@ class ChangeDetector:
                 return [LiveEvent("change", {"sessions": session_ids})]
             self._is_reload_pending = True
         return self._pending_reload()
+
+    def _poll_statistics(self) -> list[LiveEvent]:
+        """An event when the statistics have changed, or while the history is being counted."""
+        state = self._analysis.state()
+        if state == self._statistics:
+            return []
+        self._statistics = state
+        done, total = state.progress or (0, 0)
+        return [LiveEvent("statistics", {"done": done, "total": total})]
 
     def _changed_sessions(self, before: HistoryPosition | None) -> list[str]:
         """The sessions whose rows changed; empty if unknown or too many."""
@@ -185,7 +199,7 @@ def router(
         responses={200: {"content": {"text/event-stream": {}}, "description": "a stream"}},
     )
     async def live(request: Request) -> StreamingResponse:
-        """Server-sent events: `hello`, `change` and `gateway`; the stream ends with the sign-in."""
+        """Server-sent events: changes, statistics, the gateway; it ends with the sign-in."""
         return StreamingResponse(
             _event_stream(
                 live_events,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Final
 
-from hermes_achievements.evaluation.values import streaks
+from hermes_achievements.evaluation.values import list_active_days, streak_days
 from hermes_core import __version__
+from hermes_dashboard.analytics.budget import month_budget
 from hermes_dashboard.analytics.charts import Span, Sums, sent_by_day
 from hermes_dashboard.models.analytics import (
+    BudgetView,
     GatewayGlance,
     HealthGlance,
     HistorySize,
@@ -18,7 +20,7 @@ from hermes_dashboard.models.analytics import (
     Today,
     WeekDay,
 )
-from hermes_dashboard.models.sessions import item_of
+from hermes_dashboard.models.sessions import ProgressView, item_of
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.resources.gateway import queue_of
 from hermes_dashboard.resources.health import OK, run_checks
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 RECENT_SESSIONS: Final = 8
 WEEK_DAYS: Final = 14
-MAX_STREAK_GAP_DAYS: Final = 2  # inactive days that do not end a streak
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -42,18 +43,26 @@ def router(context: DashboardContext) -> ResourceRouter:
     def show_overview() -> Overview:
         """Data of the overview page."""
         data = context.analysis.data()
+        budget = month_budget(data)
         running = db.pages.items(sorted(db.leases.running()))
         stats = db.statistics.stats()
         days = _last_days(data)
         return Overview(
+            is_complete=data.is_complete,
+            progress=data.progress and ProgressView(done=data.progress[0], total=data.progress[1]),
+            error=data.error,
+            day=data.today,
+            zone=data.zone,
             today=_today(days, data.today),
             streak=streak_of(sent_by_day(data), data.today),
+            budget=budget and BudgetView(**budget._asdict(), is_exceeded=budget.is_exceeded),
             recent=[item_of(row) for row in db.pages.page(limit=RECENT_SESSIONS).rows],
             running=[item_of(row) for row in running],
             week=[WeekDay(day=day, messages=days.days[day].messages) for day in days.span.days()],
             history=HistorySize(
+                conversations=db.pages.count(),
                 sessions=stats.sessions,
-                messages=stats.messages,
+                stored_messages=stats.messages,
                 first_started_at=stats.first_started_at,
                 database_bytes=stats.database_bytes,
             ),
@@ -86,20 +95,20 @@ def _today(sums: Sums, today: str) -> Today:
 
 def streak_of(days: dict[str, dict[str, int]], today: str) -> StreakView:
     """The current streak and the longest one."""
-    history = streaks(days)
-    last_day, length = history[-1] if history else (None, 0)
-    since = 0 if last_day is None else _days_between(last_day, today)
-    is_over = last_day is None or since > MAX_STREAK_GAP_DAYS
+    active = list_active_days(days)
+    steps = streak_days(active)
+    last = steps[-1] if steps else None
+    is_today_done = last is not None and last.day == today
+    # The streak is alive if a message today would continue it.
+    with_today = steps if is_today_done else streak_days([*active, today])
+    is_alive = last is not None and (is_today_done or with_today[-1].length > 1)
     return StreakView(
-        days=0 if is_over else length,
-        longest=max((length for _, length in history), default=0),
-        last_day=last_day,
-        is_today_done=last_day == today,
+        days=last.length if last and is_alive else 0,
+        longest=max((step.length for step in steps), default=0),
+        forgiven=last.forgiven if last and is_alive else 0,
+        last_day=last.day if last else None,
+        is_today_done=is_today_done,
     )
-
-
-def _days_between(first: str, last: str) -> int:
-    return (date.fromisoformat(last) - date.fromisoformat(first)).days
 
 
 def _gateway(context: DashboardContext) -> GatewayGlance:

@@ -9,6 +9,7 @@ from zlib import crc32
 
 from hermes_core.clock import SystemClock
 from hermes_core.history_rows import (
+    SCHEDULED_SOURCES,
     ChangedSession,
     HistoryPosition,
     MessageColumns,
@@ -42,7 +43,6 @@ SESSION_KINDS: Final = {
     lineage.CONTINUATION: SessionKind.CONTINUATION,
 }
 BRANCH_MARKER: Final = "_branched_from"
-SCHEDULED_SOURCES: Final = frozenset({"cron", "cronjob", "schedule"})
 
 NEXT_WITNESS: Final = """
     SELECT id, session_id, timestamp FROM messages WHERE id >= ? ORDER BY id LIMIT 1

@@ -15,7 +15,7 @@ NUMBERS = """
            coalesce(s.message_count, 0), coalesce(s.tool_call_count, 0),
            coalesce(s.input_tokens, 0), coalesce(s.output_tokens, 0),
            coalesce(s.cache_read_tokens, 0), coalesce(s.actual_cost_usd, s.estimated_cost_usd, 0.0),
-           {folder}
+           {folder}, coalesce(s.parent_session_id, ''), coalesce(s.user_id, '')
     FROM sessions s LEFT JOIN hermes_session_index i ON i.session_id = s.id
 """
 WITHOUT_INDEX = "FROM sessions s LEFT JOIN (SELECT NULL AS root_id, NULL AS kind, NULL AS shown,"
@@ -61,6 +61,8 @@ class SessionNumbers(NamedTuple):
     cache_read_tokens: int
     cost_usd: float
     folder: str  # of the repository, else the working folder; may be empty
+    parent_id: str = ""
+    person: str = ""  # of a chat app, as the app names the user
 
 
 def numbers_sql(columns: Columns) -> str:

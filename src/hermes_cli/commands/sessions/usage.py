@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from hermes_cli.output import CommandOutput
     from hermes_dashboard.analytics.analysis import Analysis, AnalyticsData
+    from hermes_dashboard.analytics.budget import MonthBudget
     from hermes_dashboard.analytics.charts import Amounts, Span, Sums
 
 EXAMPLES = """\
@@ -74,6 +75,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
             out.text(history.no_history_text())
         return 0
     from hermes_dashboard.analytics.analysis import Analysis  # noqa: PLC0415 - as above
+    from hermes_dashboard.analytics.budget import month_budget  # noqa: PLC0415 - as above
     from hermes_dashboard.analytics.charts import Sums  # noqa: PLC0415 - as above
 
     with history.open_for_reading() as db, contextlib.closing(Analysis(db)) as analysis:
@@ -82,14 +84,27 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
     sums = Sums(data, span)
     lines = [line for line in _lines(arguments.by, sums, data) if any(line[1:])]
     totals = _line("total", sums.totals, sums.totals.sessions)
+    budget = month_budget(data)
     if arguments.json:
         out.json({
             "by": arguments.by, "since": span.first, "until": span.last, "zone": data.zone,
             "lines": [line._asdict() for line in lines], "totals": totals._asdict(),
+            "budget": budget and budget._asdict(),
         })  # fmt: skip
     else:
         _print_table(arguments.by, span, [*lines, totals] if lines else [], out)
+        _print_budget(budget, out)
     return 0
+
+
+def _print_budget(budget: MonthBudget | None, out: CommandOutput) -> None:
+    if budget is None:
+        return
+    state = "exceeded" if budget.is_exceeded else f"{budget.spent_usd / budget.limit_usd:.0%} used"
+    out.text(
+        f"Budget of {budget.month}: ${budget.spent_usd:,.2f} of ${budget.limit_usd:,.2f}, {state}",
+        "yellow" if budget.is_exceeded else "dim",
+    )
 
 
 def _wait_for_data(analysis: Analysis, out: CommandOutput) -> AnalyticsData:

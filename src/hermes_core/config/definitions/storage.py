@@ -145,6 +145,15 @@ STORAGE_SETTINGS: Final = (
         is_time_zone=True,
     ),
     Setting(
+        "display.dollars_per_month",
+        "float",
+        0.0,
+        "Your own budget in dollars per calendar month: the web page and `hermes usage` say when "
+        "it is exceeded; nothing is stopped. 0 means none.",
+        minimum=0,
+        maximum=1000000,
+    ),
+    Setting(
         "import.follow",
         "bool",
         False,
