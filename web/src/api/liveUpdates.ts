@@ -1,5 +1,6 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { fetchChecked } from "./client";
+import type { Overview, Progress } from "./types";
 
 /** Whether live updates are connected. */
 export type LiveStatus = "live" | "lost";
@@ -35,6 +36,7 @@ class ChangeStream {
     this.#source = source;
     source.addEventListener("hello", () => this.#handleHello());
     source.addEventListener("change", (event: MessageEvent<string>) => this.#handleChange(event.data));
+    source.addEventListener("statistics", (event: MessageEvent<string>) => this.#handleStatistics(event.data));
     source.addEventListener("gateway", () => void this.#client.invalidateQueries({ queryKey: ["gateway"] }));
     source.addEventListener("error", () => this.#handleError(source));
   }
@@ -67,6 +69,17 @@ class ChangeStream {
     for (const id of sessions) this.#changedSessions.add(id);
     this.#hasUnknownChanges ||= sessions.length === 0;
     this.#refreshTimer ??= setTimeout(() => this.#refresh(), REFRESH_DELAY_MS);
+  }
+
+  /** Show how far the history is counted; when it is, fetch the numbers. */
+  #handleStatistics(data: string): void {
+    const progress = JSON.parse(data) as Progress;
+    if (progress.total > 0) {
+      this.#client.setQueryData<Overview>(["overview"], (old) => old && { ...old, is_complete: false, progress });
+      return;
+    }
+    void this.#client.invalidateQueries({ queryKey: ["overview"] });
+    void this.#client.invalidateQueries({ queryKey: ["analytics"] });
   }
 
   #refresh(): void {

@@ -1,5 +1,6 @@
 import { analytics } from "./english/analytics";
 import { chat } from "./english/chat";
+import { counting } from "./english/counting";
 import { gateway } from "./english/gateway";
 import { general } from "./english/general";
 import { hooks } from "./english/hooks";
@@ -13,6 +14,7 @@ import { pendingChanges, provider, settings } from "./english/settings";
 export const english = {
   analytics,
   chat,
+  counting,
   gateway,
   general,
   hooks,

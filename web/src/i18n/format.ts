@@ -91,6 +91,20 @@ export function formatDay(text: string, locale = "en-GB"): string {
   );
 }
 
+/** Format a day of an axis: "15 Nov". */
+export function formatShortDay(text: string, locale = "en-GB"): string {
+  return new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", timeZone: "UTC" }).format(
+    Date.parse(`${text}T00:00:00Z`),
+  );
+}
+
+/** Format a month: "November 2026". */
+export function formatMonth(text: string, locale = "en-GB"): string {
+  return new Intl.DateTimeFormat(locale, { month: "long", year: "numeric", timeZone: "UTC" }).format(
+    Date.parse(`${text}-01T00:00:00Z`),
+  );
+}
+
 /** Format a duration: "2 h 5 min". */
 export function formatDuration(seconds: number): string {
   if (seconds < MINUTE_SECONDS) return `${Math.round(seconds)} s`;

@@ -1,13 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { toCsv } from "@/components/charts/csv";
+import { clippedMaximum, roundUp } from "@/components/charts/scale";
 import { colorScaleMaximum } from "@/pages/analytics/HeatmapCharts";
-import { firstDayOf, formatChange, groupDays, parseRange, toIsoDay } from "@/pages/analytics/ranges";
+import { filterQuery, formatChange, groupDays, parseRange, parseSearch, periodQuery } from "@/pages/analytics/ranges";
 
 describe("ranges", () => {
-  it("end today and count it", () => {
-    expect(firstDayOf("7", new Date(2026, 10, 15))).toBe("2026-11-09");
-    expect(firstDayOf("30", new Date(2026, 2, 1))).toBe("2026-01-31");
-    expect(toIsoDay(new Date(2026, 0, 5))).toBe("2026-01-05");
+  it("leave it to the server which day is today", () => {
+    expect(periodQuery({ range: "7" })).toEqual({ days: "7" });
+    expect(periodQuery({ range: "all" })).toEqual({ since: "2000-01-01" });
+    const dates = { since: "2026-01-31", until: "2026-03-01" };
+    expect(periodQuery({ range: "custom", ...dates })).toEqual(dates);
+  });
+
+  it("come with filters from the address", () => {
+    const search = parseSearch({ range: "30", source: "cli", model: "gpt-5", person: 7 });
+    expect(filterQuery(search)).toEqual({ source: "cli", only_model: "gpt-5", project: undefined, person: undefined });
   });
 
   it("are 90 days where the address says nothing sensible", () => {
@@ -33,6 +40,18 @@ describe("a heat map", () => {
   it("ignores a single outlier", () => {
     expect(colorScaleMaximum([...Array<number>(99).fill(10), 5000])).toBe(10);
     expect(colorScaleMaximum([])).toBe(1);
+  });
+});
+
+describe("a scale", () => {
+  it("ends above most values if one is extreme", () => {
+    expect(clippedMaximum([...Array<number>(30).fill(90), 14_000])).toBe(200);
+    expect(clippedMaximum(Array.from({ length: 30 }, (_, index) => index))).toBeNull();
+    expect(clippedMaximum([1, 2, 5000])).toBeNull();
+  });
+
+  it("ends with a round number", () => {
+    expect([0.03, 1, 1.1, 2.4, 312].map(roundUp)).toEqual([0.05, 1, 2, 2.5, 500]);
   });
 });
 

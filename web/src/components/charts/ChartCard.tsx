@@ -13,19 +13,22 @@ interface Props extends Omit<ChartProps, "handle" | "label"> {
   title: string;
   help?: ReactNode;
   /** The data of the chart, for the CSV file and the accessible table. */
-  table: ChartTable;
+  table: () => ChartTable;
+  /** Shown above the chart: a legend, a choice. */
+  legend?: ReactNode;
   /** The session filter for a row of the table. */
   filterForRow: (row: number) => Record<string, unknown>;
   isWide?: boolean;
 }
 
 /** A chart with a title and PNG and CSV downloads. */
-export function ChartCard({ title, help, table, filterForRow, isWide, ...chart }: Props) {
+export function ChartCard({ title, help, table, legend, filterForRow, isWide, ...chart }: Props) {
   const texts = useTexts();
   const chartHandle = useRef<ChartHandle>(null);
   const name = `hermes-${title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}`;
-  const savePng = () => {
-    if (chartHandle.current) downloadBlob(dataUrlToBlob(chartHandle.current.toPng()), `${name}.png`);
+  const savePng = async () => {
+    const url = await chartHandle.current?.toPng();
+    if (url) downloadBlob(dataUrlToBlob(url), `${name}.png`);
   };
   const chartElement = <Chart {...chart} label={title} handle={chartHandle} />;
   return (
@@ -43,14 +46,15 @@ export function ChartCard({ title, help, table, filterForRow, isWide, ...chart }
             </Tooltip>
           </Menu.Target>
           <Menu.Dropdown>
-            <Menu.Item onClick={savePng}>PNG</Menu.Item>
-            <Menu.Item onClick={() => downloadBlob(new Blob([toCsv(table)], { type: "text/csv" }), `${name}.csv`)}>
+            <Menu.Item onClick={() => void savePng()}>PNG</Menu.Item>
+            <Menu.Item onClick={() => downloadBlob(new Blob([toCsv(table())], { type: "text/csv" }), `${name}.csv`)}>
               CSV
             </Menu.Item>
           </Menu.Dropdown>
         </Menu>
       }
     >
+      {legend}
       {isWide ? (
         <section className={classes.scrollX} tabIndex={0} aria-label={`${title}: ${texts.analytics.chart}`}>
           {chartElement}
@@ -71,35 +75,41 @@ function ChartDataTable({ table, filterForRow }: Pick<Props, "table" | "filterFo
       <summary>{texts.dataTable}</summary>
       {isOpen && (
         <section className={classes.scroll} tabIndex={0} aria-label={texts.dataTable}>
-          <Table stickyHeader>
-            <Table.Thead>
-              <Table.Tr>
-                {table.head.map((name) => (
-                  <Table.Th key={name}>{name}</Table.Th>
-                ))}
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {table.rows.map((row, index) => (
-                <Table.Tr key={row.slice(0, 2).join(" ")}>
-                  {row.map((value, column) => (
-                    <Table.Td key={table.head[column]}>
-                      {column === 0 ? (
-                        <Link to="/sessions" search={{ state: "all", ...filterForRow(index) } as never}>
-                          {value}
-                        </Link>
-                      ) : (
-                        value
-                      )}
-                    </Table.Td>
-                  ))}
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
+          <DataRows table={table()} filterForRow={filterForRow} />
         </section>
       )}
     </details>
+  );
+}
+
+function DataRows({ table, filterForRow }: { table: ChartTable } & Pick<Props, "filterForRow">) {
+  return (
+    <Table stickyHeader>
+      <Table.Thead>
+        <Table.Tr>
+          {table.head.map((name) => (
+            <Table.Th key={name}>{name}</Table.Th>
+          ))}
+        </Table.Tr>
+      </Table.Thead>
+      <Table.Tbody>
+        {table.rows.map((row, index) => (
+          <Table.Tr key={row.slice(0, 2).join(" ")}>
+            {row.map((value, column) => (
+              <Table.Td key={table.head[column]}>
+                {column === 0 ? (
+                  <Link to="/sessions" search={{ state: "all", ...filterForRow(index) } as never}>
+                    {value}
+                  </Link>
+                ) : (
+                  value
+                )}
+              </Table.Td>
+            ))}
+          </Table.Tr>
+        ))}
+      </Table.Tbody>
+    </Table>
   );
 }
 

@@ -1,27 +1,12 @@
-/** The parts of ECharts in use; the others are not bundled. */
-import { BarChart, HeatmapChart, LineChart } from "echarts/charts";
-import {
-  AriaComponent,
-  CalendarComponent,
-  GridComponent,
-  LegendComponent,
-  TooltipComponent,
-  VisualMapComponent,
-} from "echarts/components";
-import * as echarts from "echarts/core";
-import { CanvasRenderer } from "echarts/renderers";
+/** The parts of ECharts in use, loaded when a chart that needs them comes into view. */
+const PARTS = {
+  bars: () => import("./parts/bars"),
+  heatmaps: () => import("./parts/heatmaps"),
+};
 
-echarts.use([
-  AriaComponent,
-  BarChart,
-  CalendarComponent,
-  CanvasRenderer,
-  GridComponent,
-  HeatmapChart,
-  LegendComponent,
-  LineChart,
-  TooltipComponent,
-  VisualMapComponent,
-]);
+export type ChartPart = keyof typeof PARTS;
 
-export { echarts };
+/** ECharts with a part. */
+export async function loadEcharts(part: ChartPart) {
+  return (await PARTS[part]()).echarts;
+}

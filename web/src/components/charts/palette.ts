@@ -17,6 +17,11 @@ export interface Palette {
 const LIGHT_SERIES = ["#0c6f7e", "#c08a1e", "#6d4fc4", "#3c8f4b", "#c2473d", "#3f6fd1", "#8a6f57", "#b04f94"];
 const DARK_SERIES = ["#4fc0d0", "#efc45e", "#a894f0", "#7fd494", "#ff9a92", "#8ab4ff", "#c9b39b", "#ec9ed2"];
 
+/** The colours of data series. */
+export function seriesColours(isDark: boolean): string[] {
+  return isDark ? DARK_SERIES : LIGHT_SERIES;
+}
+
 /** Read the colours of the current scheme. */
 export function readPalette(isDark: boolean): Palette {
   const style = getComputedStyle(document.documentElement);
@@ -33,6 +38,6 @@ export function readPalette(isDark: boolean): Palette {
     ramp: isDark
       ? ["#1a2530", "#134150", "#1a6b7c", "#2f9fb0", "#7fe0ea"]
       : ["#edf1ef", "#bfe2e4", "#74bfc8", "#2b8f9d", "#085a67"],
-    series: isDark ? DARK_SERIES : LIGHT_SERIES,
+    series: seriesColours(isDark),
   };
 }

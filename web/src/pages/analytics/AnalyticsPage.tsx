@@ -1,18 +1,21 @@
-import { Alert, Progress, SegmentedControl, SimpleGrid, Text } from "@mantine/core";
+import { Alert, SegmentedControl, SimpleGrid } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { fetchJSON, withQuery } from "@/api/client";
 import type { Analytics, Calendar } from "@/api/types";
+import { BudgetNotice } from "@/components/BudgetNotice";
+import { CountingProgress } from "@/components/CountingProgress";
 import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
-import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { Page } from "@/components/Page";
+import { WhatCounts } from "@/components/WhatCounts";
 import { useTexts } from "@/i18n";
-import { formatDay, formatInteger } from "@/i18n/format";
-import { HistogramChart, SourcesChart, ToolsChart } from "./BarCharts";
+import { formatDay } from "@/i18n/format";
+import { AnalyticsFilterBar } from "./AnalyticsFilterBar";
+import { HistogramChart, ProjectsChart, SourcesChart, ToolsChart } from "./BarCharts";
 import { ActivityChart, CostChart, TokensChart } from "./DayCharts";
 import { CalendarChart, HoursChart } from "./HeatmapCharts";
-import { DAY_RANGES, firstDayOf, parseRange } from "./ranges";
+import { type AnalyticsSearch, DAY_RANGES, filterQuery, parseRange, parseSearch, periodQuery } from "./ranges";
 import { TotalsRow } from "./TotalsRow";
 
 const SCAN_REFETCH_MS = 1500;
@@ -22,52 +25,74 @@ const ERROR_REFETCH_MS = 15_000;
 export default function AnalyticsPage() {
   const texts = useTexts().analytics;
   const navigate = useNavigate();
-  const range = parseRange((useSearch({ strict: false }) as { range?: unknown }).range);
-  const since = firstDayOf(range, new Date());
-  const { data, error, refetch } = useQuery({
-    queryKey: ["analytics", range, since],
-    queryFn: () => fetchJSON<Analytics>(withQuery("/api/analytics", { since })),
-    placeholderData: keepPreviousData,
-    refetchInterval: (query) => refetchInterval(query.state.data),
-  });
-  const calendar = useQuery({
-    queryKey: ["analytics", "calendar"],
-    queryFn: () => fetchJSON<Calendar>("/api/analytics/calendar"),
-    refetchInterval: refetchInterval(data),
-  });
-
+  const search = parseSearch(useSearch({ strict: false }));
+  const change = (next: AnalyticsSearch) => void navigate({ to: "/analytics", search: next as never });
+  const { data, calendar, error, refetch } = useAnalytics(search);
+  const chooseRange = (value: string) => {
+    const range = parseRange(value);
+    const isCustom = range === "custom" && data;
+    change({
+      ...search,
+      range,
+      since: isCustom ? data.since : undefined,
+      until: isCustom ? data.until : undefined,
+    });
+  };
+  const isEmpty = data && data.totals.messages === 0 && data.totals.sessions === 0 && data.totals.tool_calls === 0;
   return (
     <Page
       title={texts.title}
-      lead={data && texts.lead(formatDay(data.days[0]?.day ?? data.since), formatDay(data.until), data.zone)}
+      lead={data ? texts.lead(formatDay(data.days[0]?.day ?? data.since), formatDay(data.until), data.zone) : "\u00a0"}
       actions={
-        <SegmentedControl
-          aria-label={texts.range}
-          size="xs"
-          data={DAY_RANGES.map((value) => ({ value, label: texts.ranges[value] ?? value }))}
-          value={range}
-          onChange={(value) => void navigate({ to: "/analytics", search: { range: value } as never, replace: true })}
-        />
+        <>
+          <WhatCounts zone={data?.zone} />
+          <SegmentedControl
+            aria-label={texts.range}
+            size="xs"
+            data={DAY_RANGES.map((value) => ({ value, label: texts.ranges[value] ?? value }))}
+            value={search.range}
+            onChange={chooseRange}
+          />
+        </>
       }
     >
-      {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
-      {!data && !error && <LoadingIndicator />}
+      <AnalyticsFilterBar search={search} today={data?.today} onChange={change} />
+      {error && <ErrorPane error={error} onRetry={refetch} />}
       {data?.error && (
         <Alert color="red" variant="light" role="alert">
           {texts.unavailable} {data.error}
         </Alert>
       )}
-      {data && <ScanProgress data={data} />}
-      {data && <TotalsRow data={data} />}
-      {calendar.data && <CalendarChart calendar={calendar.data} />}
-      {data &&
-        (data.totals.messages > 0 || data.totals.sessions > 0 ? (
-          <Charts data={data} />
-        ) : (
-          <EmptyState title={texts.emptyTitle} text={texts.empty} />
-        ))}
+      {data && !data.is_complete && !data.error && <CountingProgress progress={data.progress} />}
+      {data && <BudgetNotice budget={data.budget} />}
+      <TotalsRow data={data} />
+      <CalendarChart calendar={calendar} />
+      {isEmpty ? (
+        <EmptyState title={texts.emptyTitle} text={texts.empty} />
+      ) : (
+        <Charts data={data} isCompared={search.compare !== undefined} />
+      )}
     </Page>
   );
+}
+
+/** The statistics of the chosen period, and the calendar, with the chosen filters. */
+function useAnalytics(search: AnalyticsSearch) {
+  const filters = filterQuery(search);
+  const period = periodQuery(search);
+  const { data, error, refetch } = useQuery({
+    queryKey: ["analytics", period, filters],
+    queryFn: () => fetchJSON<Analytics>(withQuery("/api/analytics", { ...period, ...filters })),
+    placeholderData: keepPreviousData,
+    refetchInterval: (query) => refetchInterval(query.state.data),
+  });
+  const calendar = useQuery({
+    queryKey: ["analytics", "calendar", filters],
+    queryFn: () => fetchJSON<Calendar>(withQuery("/api/analytics/calendar", filters)),
+    placeholderData: keepPreviousData,
+    refetchInterval: refetchInterval(data),
+  });
+  return { data, calendar: calendar.data, error, refetch: () => void refetch() };
 }
 
 /** The refetch interval: short during a scan, long after an error, otherwise none. */
@@ -76,28 +101,18 @@ function refetchInterval(data: Analytics | undefined): number | false {
   return data?.is_complete === false ? SCAN_REFETCH_MS : false;
 }
 
-function Charts({ data }: { data: Analytics }) {
+function Charts({ data, isCompared }: { data: Analytics | undefined; isCompared: boolean }) {
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }}>
-      <TokensChart data={data} />
-      <CostChart data={data} />
-      <ActivityChart data={data} />
+      <TokensChart data={data} isCompared={isCompared} />
+      <CostChart data={data} isCompared={isCompared} />
+      <ActivityChart data={data} isCompared={isCompared} />
       <ToolsChart data={data} />
       <HoursChart data={data} />
       <SourcesChart data={data} />
       <HistogramChart kind="lengths" data={data} />
       <HistogramChart kind="durations" data={data} />
+      <ProjectsChart data={data} />
     </SimpleGrid>
-  );
-}
-
-function ScanProgress({ data: { progress, is_complete: isComplete } }: { data: Analytics }) {
-  const texts = useTexts().analytics;
-  if (isComplete || !progress) return null;
-  return (
-    <div role="status">
-      <Text size="sm">{texts.scanning(formatInteger(progress.done), formatInteger(progress.total))}</Text>
-      <Progress value={(100 * progress.done) / Math.max(1, progress.total)} aria-label={texts.title} />
-    </div>
   );
 }

@@ -1,5 +1,5 @@
 import { useNavigate } from "@tanstack/react-router";
-import { useCallback } from "react";
+import { useCallback, useMemo } from "react";
 import type { Analytics, Calendar } from "@/api/types";
 import { ChartCard } from "@/components/charts/ChartCard";
 import type { Palette } from "@/components/charts/palette";
@@ -7,22 +7,24 @@ import { useTexts } from "@/i18n";
 import { formatDay } from "@/i18n/format";
 
 /** A heat map of the days of a year. */
-export function CalendarChart({ calendar }: { calendar: Calendar }) {
-  const texts = useTexts().analytics;
+export function CalendarChart({ calendar }: { calendar: Calendar | undefined }) {
+  const { analytics: texts, general } = useTexts();
+  const { messages } = general;
   const navigate = useNavigate();
+  const days = useMemo(() => calendar?.days ?? [], [calendar]);
   const draw = useCallback(
     (colours: Palette) => ({
       tooltip: {
-        formatter: ({ data: [at, count] }: { data: [string, number] }) => `${formatDay(at)}: ${count}`,
+        formatter: ({ data: [at, count] }: { data: [string, number] }) => `${formatDay(at)}: ${messages(count)}`,
       },
       visualMap: {
         show: false,
         min: 0,
-        max: colorScaleMaximum(calendar.days.map((one) => one.messages)),
+        max: colorScaleMaximum(days.map((one) => one.messages)),
         inRange: { color: colours.ramp },
       },
       calendar: {
-        range: [calendar.first, calendar.last],
+        range: [calendar?.first ?? "", calendar?.last ?? ""],
         left: 40,
         right: 8,
         top: 24,
@@ -42,20 +44,23 @@ export function CalendarChart({ calendar }: { calendar: Calendar }) {
       series: {
         type: "heatmap",
         coordinateSystem: "calendar",
-        data: calendar.days.map((one) => [one.day, one.messages]),
+        data: days.map((one) => [one.day, one.messages]),
       },
     }),
-    [calendar, texts],
+    [calendar, days, texts, messages],
   );
-  const rows = calendar.days.map((one) => [one.day, one.messages, one.tool_calls, one.sessions]);
   return (
     <ChartCard
       title={texts.calendar}
       help={texts.calendarHelp}
-      buildOption={draw}
+      part="heatmaps"
+      buildOption={calendar ? draw : null}
       height={150}
-      table={{ head: [texts.day, texts.messages, texts.toolCalls, texts.sessions], rows }}
-      filterForRow={(row) => ({ day: calendar.days[row]?.day })}
+      table={() => ({
+        head: [texts.day, texts.messages, texts.toolCalls, texts.sessions],
+        rows: days.map((one) => [one.day, one.messages, one.tool_calls, one.sessions]),
+      })}
+      filterForRow={(row) => ({ day: days[row]?.day })}
       onSelect={({ data }) =>
         void navigate({ to: "/sessions", search: { state: "all", day: (data as [string])[0] } as never })
       }
@@ -65,15 +70,18 @@ export function CalendarChart({ calendar }: { calendar: Calendar }) {
 }
 
 /** A heat map of weekdays and hours. */
-export function HoursChart({ data: { hours, since, until } }: { data: Analytics }) {
-  const texts = useTexts().analytics;
+export function HoursChart({ data }: { data: Analytics | undefined }) {
+  const { analytics: texts, general } = useTexts();
+  const { messages } = general;
+  const { since, until } = data ?? {};
+  const hours = useMemo(() => data?.hours ?? [], [data]);
   const navigate = useNavigate();
   const draw = useCallback(
     (colours: Palette) => ({
       grid: { left: 40, right: 8, top: 8, bottom: 24 },
       tooltip: {
         formatter: ({ data: [hour, weekday, count] }: { data: [number, number, number] }) =>
-          `${texts.weekdays[weekday] ?? ""} ${hour}:00: ${count}`,
+          `${texts.weekdays[weekday] ?? ""} ${hour}:00: ${messages(count)}`,
       },
       visualMap: { show: false, min: 0, max: colorScaleMaximum(hours.flat()), inRange: { color: colours.ramp } },
       xAxis: {
@@ -97,16 +105,19 @@ export function HoursChart({ data: { hours, since, until } }: { data: Analytics 
         data: hours.flatMap((row, weekday) => row.map((count, hour) => [hour, weekday, count])),
       },
     }),
-    [hours, texts],
+    [hours, texts, messages],
   );
-  const rows = hours.flatMap((row, weekday) => row.map((count, hour) => [texts.weekdays[weekday] ?? "", hour, count]));
   return (
     <ChartCard
       title={texts.hours}
       help={texts.hoursHelp}
-      buildOption={draw}
+      part="heatmaps"
+      buildOption={data ? draw : null}
       height={280}
-      table={{ head: [texts.weekday, texts.hour, texts.messages], rows }}
+      table={() => ({
+        head: [texts.weekday, texts.hour, texts.messages],
+        rows: hours.flatMap((row, weekday) => row.map((count, hour) => [texts.weekdays[weekday] ?? "", hour, count])),
+      })}
       filterForRow={(row) => ({ weekday: String(Math.floor(row / 24)), hour: String(row % 24), since, until })}
       onSelect={({ data }) => {
         const [hour, weekday] = data as [number, number];

@@ -1,8 +1,17 @@
-/** The day range of the page, stored in the URL. */
-export const DAY_RANGES = ["7", "30", "90", "365", "all"] as const;
+/** The period and the filters of the page, stored in the URL. Days are those of the server. */
+export const DAY_RANGES = ["7", "30", "90", "365", "all", "custom"] as const;
 export type DayRange = (typeof DAY_RANGES)[number];
 
 const FIRST_DAY = "2000-01-01";
+
+/** What the statistics are limited to. */
+export const FILTER_NAMES = ["source", "model", "project", "person"] as const;
+export type FilterName = (typeof FILTER_NAMES)[number];
+
+/** The search parameters of the page. */
+export type AnalyticsSearch = { range: DayRange; since?: string; until?: string; compare?: string } & Partial<
+  Record<FilterName, string>
+>;
 
 /** Parse the range of a URL. */
 export function parseRange(value: unknown): DayRange {
@@ -10,18 +19,30 @@ export function parseRange(value: unknown): DayRange {
   return (DAY_RANGES as readonly string[]).includes(text) ? (text as DayRange) : "90";
 }
 
-/** A date as YYYY-MM-DD. */
-export function toIsoDay(date: Date): string {
-  const two = (number: number) => String(number).padStart(2, "0");
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+/** Parse the search parameters; what is not text is ignored. */
+export function parseSearch(search: Record<string, unknown>): AnalyticsSearch {
+  const text = (name: string) => (typeof search[name] === "string" && search[name] ? search[name] : undefined);
+  return {
+    range: parseRange(search.range),
+    since: text("since"),
+    until: text("until"),
+    compare: text("compare"),
+    source: text("source"),
+    model: text("model"),
+    project: text("project"),
+    person: text("person"),
+  };
 }
 
-/** The first day of a range that ends today. */
-export function firstDayOf(range: DayRange, today: Date): string {
-  if (range === "all") return FIRST_DAY;
-  const first = new Date(today);
-  first.setDate(first.getDate() - Number(range) + 1);
-  return toIsoDay(first);
+/** The filters as the server names them. */
+export function filterQuery({ source, model, project, person }: AnalyticsSearch): Record<string, string | undefined> {
+  return { source, only_model: model, project, person };
+}
+
+/** The period as the server reads it: a number of days, which end with the server's today, or two days. */
+export function periodQuery({ range, since, until }: AnalyticsSearch): Record<string, string | undefined> {
+  if (range === "all") return { since: FIRST_DAY };
+  return range === "custom" ? { since, until } : { days: range };
 }
 
 /** Format a relative change: "+12%"; null without a previous value. */

@@ -1,9 +1,11 @@
 import { Link } from "@tanstack/react-router";
-import { formatDay, formatInteger } from "@/i18n/format";
+import { useTexts } from "@/i18n";
+import { formatDay } from "@/i18n/format";
 import classes from "./Overview.module.css";
 
 /** Messages per day as bars; each links to the sessions of its day. */
 export function DayBars({ days }: { days: { day: string; messages: number }[] }) {
+  const texts = useTexts().general;
   const highest = Math.max(1, ...days.map((one) => one.messages));
   return (
     <div className={classes.bars}>
@@ -13,8 +15,8 @@ export function DayBars({ days }: { days: { day: string; messages: number }[] })
           to="/sessions"
           search={{ day: one.day } as never}
           className={classes.bar}
-          aria-label={`${formatDay(one.day)}: ${formatInteger(one.messages)}`}
-          title={`${formatDay(one.day)}: ${formatInteger(one.messages)}`}
+          aria-label={`${formatDay(one.day)}: ${texts.messages(one.messages)}`}
+          title={`${formatDay(one.day)}: ${texts.messages(one.messages)}`}
         >
           <span style={{ height: `${Math.max(3, (100 * one.messages) / highest)}%` }} data-empty={one.messages === 0} />
           <small aria-hidden>{Number(one.day.slice(8))}</small>

@@ -1,8 +1,10 @@
-import { Badge, Button, Code, Group, SimpleGrid, Stack, Text } from "@mantine/core";
+import { Alert, Badge, Button, Code, Group, SimpleGrid, Stack, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { CircleAlert, CircleCheck } from "lucide-react";
 import { useOverview } from "@/api/queries";
 import type { Overview, SessionItem } from "@/api/types";
+import { BudgetNotice } from "@/components/BudgetNotice";
+import { CountingProgress } from "@/components/CountingProgress";
 import { EmptyState } from "@/components/EmptyState";
 import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
@@ -11,7 +13,8 @@ import { Panel } from "@/components/Panel";
 import { RelativeTime } from "@/components/RelativeTime";
 import { Stat } from "@/components/Stat";
 import { sessionTitle } from "@/components/sessionTitle";
-import { useTexts } from "@/i18n";
+import { WhatCounts } from "@/components/WhatCounts";
+import { type Texts, useTexts } from "@/i18n";
 import { formatBytes, formatCompact, formatDollars, formatInteger } from "@/i18n/format";
 import { DayBars } from "./DayBars";
 import classes from "./Overview.module.css";
@@ -22,7 +25,7 @@ export default function OverviewPage() {
   const texts = useTexts().overview;
   const { data, error, refetch } = useOverview();
   return (
-    <Page title={texts.title}>
+    <Page title={texts.title} actions={data && data.history.sessions > 0 && <WhatCounts zone={data.zone} />}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
       {!data && !error && <LoadingIndicator />}
       {data && (data.history.sessions === 0 ? <Welcome data={data} /> : <OverviewContent data={data} />)}
@@ -49,34 +52,42 @@ function Welcome({ data }: { data: Overview }) {
 
 function OverviewContent({ data }: { data: Overview }) {
   const texts = useTexts().overview;
-  const { today, streak, history } = data;
+  const { unknown } = useTexts().counting;
+  const { today, streak, history, is_complete: isCounted } = data;
   return (
     <>
+      {!isCounted && !data.error && <CountingProgress progress={data.progress} />}
+      {data.error && (
+        <Alert color="red" variant="light" role="alert">
+          {texts.unavailable} {data.error}
+        </Alert>
+      )}
+      <BudgetNotice budget={data.budget} />
       <SimpleGrid cols={{ base: 2, md: 5 }}>
         <Stat
           name={texts.messages}
-          value={formatInteger(today.messages)}
-          note={useTexts().general.sessions(today.sessions)}
+          value={isCounted ? formatInteger(today.messages) : unknown}
+          note={isCounted && texts.conversationsToday(today.sessions)}
           to="/analytics"
         />
-        <Stat name={texts.toolCalls} value={formatInteger(today.tool_calls)} to="/analytics" />
+        <Stat name={texts.toolCalls} value={isCounted ? formatInteger(today.tool_calls) : unknown} to="/analytics" />
         <Stat
           name={texts.tokens}
-          value={formatCompact(today.tokens)}
-          note={today.cost_usd > 0 && formatDollars(today.cost_usd)}
+          value={isCounted ? formatCompact(today.tokens) : unknown}
+          note={isCounted && today.cost_usd > 0 && formatDollars(today.cost_usd)}
           to="/analytics"
         />
         <Stat
           name={texts.streak}
-          value={texts.streakDays(streak.days)}
-          note={streak.days > 0 && !streak.is_today_done ? texts.streakOpen : texts.longest(streak.longest)}
+          value={isCounted ? texts.streakDays(streak.days) : unknown}
+          note={isCounted && streakNote(streak, texts)}
           tone="gold"
           to="/achievements"
         />
         <Stat
           name={texts.history}
-          value={formatInteger(history.sessions)}
-          note={texts.historyNote(formatCompact(history.messages), formatBytes(history.database_bytes))}
+          value={formatInteger(history.conversations)}
+          note={texts.historyNote(formatCompact(history.stored_messages), formatBytes(history.database_bytes))}
           to="/sessions"
         />
       </SimpleGrid>
@@ -87,8 +98,8 @@ function OverviewContent({ data }: { data: Overview }) {
           </Panel>
         </Stack>
         <Stack>
-          <Panel title={texts.lastDays}>
-            <DayBars days={data.week} />
+          <Panel title={texts.lastDays} help={texts.lastDaysHelp}>
+            {isCounted ? <DayBars days={data.week} /> : <div className={classes.bars} />}
           </Panel>
           <Panel title={texts.running}>
             {data.running.length ? (
@@ -104,6 +115,13 @@ function OverviewContent({ data }: { data: Overview }) {
       </div>
     </>
   );
+}
+
+/** What to say of a streak: how to keep it, what was forgiven, how long the longest was. */
+function streakNote(streak: Overview["streak"], texts: Texts["overview"]): string {
+  if (streak.days > 0 && !streak.is_today_done) return texts.streakOpen;
+  const longest = texts.longest(streak.longest);
+  return streak.forgiven > 0 ? `${longest}; ${texts.forgiven(streak.forgiven)}` : longest;
 }
 
 function SessionLinks({ items }: { items: SessionItem[] }) {

@@ -17,9 +17,14 @@ interface Unlock {
   at: number;
 }
 
+interface ScanStatus {
+  state: string;
+  snapshot_generated_at: number | null;
+}
+
 /** The latest achievements, if the plugin is enabled. */
 export function RecentUnlocks() {
-  const texts = useTexts().overview;
+  const { overview: texts, counting } = useTexts();
   const { data, error } = useQuery({
     queryKey: ["overview", "unlocks"],
     queryFn: () => fetchJSON<Unlock[]>("/api/plugins/hermes-achievements/recent-unlocks?limit=5"),
@@ -27,10 +32,19 @@ export function RecentUnlocks() {
     // The first request starts the first scan of the history; its results come later.
     refetchInterval: (query) => (query.state.data?.length === 0 ? FIRST_SCAN_MS : false),
   });
+  const isEmpty = data?.length === 0;
+  const scan = useQuery({
+    queryKey: ["overview", "unlocks", "scan"],
+    queryFn: () => fetchJSON<ScanStatus>("/api/plugins/hermes-achievements/scan-status"),
+    enabled: isEmpty,
+    retry: false,
+    refetchInterval: FIRST_SCAN_MS,
+  });
+  const isCounting = isEmpty && (!scan.data || scan.data.state === "running" || !scan.data.snapshot_generated_at);
   if (error || !data) return null;
   return (
     <Panel title={texts.unlocks} more={<Link to={"/achievements" as "/"}>{texts.allAchievements}</Link>}>
-      {data.length === 0 && <Text c="dimmed">{texts.noUnlocks}</Text>}
+      {isEmpty && <Text c="dimmed">{isCounting ? counting.begin : texts.noUnlocks}</Text>}
       <ul className={classes.list}>
         {data.map((one) => (
           <li key={`${one.id} ${one.tier} ${one.at}`} className={classes.unlock}>

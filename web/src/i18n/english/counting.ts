@@ -1,0 +1,32 @@
+/** Texts about what is counted, and how far. docs/reference/numbers.md has the same definitions. */
+export const counting = {
+  label: "Counting your history",
+  begin: "Counting your history…",
+  progress: (done: string, total: string) => `Counting your history… ${done} of ${total}`,
+  unknown: "…",
+  whatCounts: "What counts",
+  definitions: [
+    [
+      "Conversations",
+      "What you or a scheduled job had with the agent. Parts after a compaction count once, sub-agents do not count.",
+    ],
+    ["Messages", "Messages of people and of the agent, without tool results and without sub-agents."],
+    ["Messages sent", "Messages that a person wrote. Words of scheduled jobs and webhooks are not a person's."],
+    ["Stored messages", "Every stored row, with tool results and sub-agents."],
+    ["Active days", "Days on which a person sent a message. A streak forgives one missed day in any seven."],
+    ["Tool calls", "Calls by the agent and by its sub-agents."],
+    ["Tokens", "Input (without what was read from a cache) and output (with reasoning)."],
+    ["Cost", "What the provider reported, otherwise tokens times the known price. Models without a price cost 0."],
+    [
+      "Sub-agents",
+      "Their tool calls, tokens and cost count with the source, project and person of their conversation.",
+    ],
+  ] as [string, string][],
+  days: (zone: string) =>
+    `Days are those of the server${zone ? ` (${zone})` : ""}, also in a browser of another time zone.`,
+  reference:
+    "Deleted conversations still count in statistics; lists show what exists. Details: docs/reference/numbers.md.",
+  budgetExceeded: (month: string, spent: string, limit: string) =>
+    `Your budget for ${month} is exceeded: ${spent} of ${limit}.`,
+  changeBudget: "Change the budget in Settings",
+};
