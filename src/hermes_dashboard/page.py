@@ -23,7 +23,12 @@ INDEX: Final = "index.html"
 NONCE_PLACEHOLDER: Final = "__NONCE__"
 IMMUTABLE_CACHE: Final = "public, max-age=31536000, immutable"
 ENCODINGS: Final = (("br", ".br"), ("gzip", ".gz"))
-MEDIA_TYPES: Final = {".js": "text/javascript", ".mjs": "text/javascript", ".woff2": "font/woff2"}
+MEDIA_TYPES: Final = {
+    ".js": "text/javascript",
+    ".mjs": "text/javascript",
+    ".woff2": "font/woff2",
+    ".webmanifest": "application/manifest+json",
+}
 NOT_BUILT: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Hermes</title></head><body>
 <h1>The web page is not built</h1>

@@ -61,6 +61,7 @@ def test_the_recap_of_a_month_has_totals_and_choices(client: httpx.Client) -> No
     assert not body["is_empty"]
     assert body["years"] == [{"id": "2026", "name": "2026"}]
     assert body["months"] == [{"id": "2026-01", "name": "January 2026"}]
+    assert body["weeks"] == [{"id": "2026-W02", "name": "Week 2 of 2026"}]
     assert {"name": "commits", "said": "12"} in body["figures"]
     assert body["best_day"]["day"] == "2026-01-05"
 
@@ -96,6 +97,22 @@ def test_a_recap_is_available_as_a_png(client: httpx.Client) -> None:
     assert answer.content.startswith(PNG)
     assert answer.headers["content-type"] == "image/png"
     assert "hermes-recap-2026-01.png" in answer.headers["content-disposition"]
+
+
+def test_each_slide_of_a_story_is_a_picture_without_titles_and_cost(client: httpx.Client) -> None:
+    wait_for_snapshot(client)
+    body = client.get(f"{PREFIX}/recap", params={"period": "2026-W02"}).json()
+    names = [slide["id"] for slide in body["slides"]]
+    assert names[0] == "opening"
+    assert names[-1] == "closing"
+    assert {"conversations", "work", "best-day", "rhythm", "badges"} <= set(names)
+    for slide in body["slides"]:
+        assert "$" not in str(slide)
+        query = {"period": "2026-W02", "slide": slide["id"]}
+        answer = client.get(f"{PREFIX}/recap/picture", params=query)
+        assert answer.content.startswith(PNG), slide["id"]
+    query = {"period": "2026-W02", "slide": "nowhere"}
+    assert client.get(f"{PREFIX}/recap/picture", params=query).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["recap", "recap/picture"])

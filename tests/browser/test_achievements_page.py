@@ -17,7 +17,7 @@ from hermes_achievements import service
 from hermes_achievements.scan.survey import survey_in_subprocess
 from hermes_dashboard.analytics import analysis
 from hermes_state import SessionDB
-from support.browsers import ROOT, PngImage
+from support.browsers import PHONE, ROOT, PngImage, axe_violations, overflowing_elements
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from support.browsers import DashboardProcess, Visitor
     from support.command_line import Hermes
 
+# A finger that moves to the left over an element.
+SWIPE_LEFT = """(element) => {
+  const at = (x) => new Touch({ identifier: 1, target: element, clientX: x, clientY: 300 });
+  const init = (x) => ({ bubbles: true, touches: [at(x)], changedTouches: [at(x)] });
+  element.dispatchEvent(new TouchEvent("touchstart", init(300)));
+  element.dispatchEvent(new TouchEvent("touchend", { ...init(100), touches: [] }));
+}"""
 COUNTED = re.compile(r"Scanned ([\d,]+) of ([\d,]+) sessions · (\d+) %")
 # Every distinct text of the banner, and the number of badges below it.
 RECORD_BANNER = """
@@ -244,3 +251,52 @@ def test_a_year_is_looked_back_on_and_saved(demo_page: Page) -> None:
     assert picture.rows > 200
     parts.get_by_role("link", name="Timeline").click()
     expect(demo_page.get_by_text("unlocks and tier-ups")).to_be_visible()
+
+
+def test_a_story_is_played_by_keys_and_buttons_and_its_slides_are_saved(demo_page: Page) -> None:
+    demo_page.goto("/achievements?view=recap")
+    recap = demo_page.get_by_role("region", name="Recap")
+    recap.get_by_role("button", name="Month", exact=True).click()
+    expect(recap.get_by_role("button", name="Month", exact=True)).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    recap.get_by_role("button", name="Play as a story").click()
+    story = demo_page.get_by_role("dialog", name=re.compile("^The story of "))
+    expect(story.get_by_text(re.compile(r"^Slide 1 of \d+$"))).to_have_count(1)
+    demo_page.keyboard.press("ArrowRight")
+    expect(story.get_by_text(re.compile("^Slide 2 of "))).to_have_count(1)
+    story.get_by_role("button", name="Next slide").click()
+    expect(story.get_by_text(re.compile("^Slide 3 of "))).to_have_count(1)
+    demo_page.keyboard.press("Home")
+    expect(story.get_by_role("button", name="Previous slide")).to_be_disabled()
+    assert axe_violations(demo_page, "wcag2a", "wcag2aa") == []
+    with demo_page.expect_download() as waiting:
+        story.get_by_role("button", name="Save this slide").click()
+    assert waiting.value.suggested_filename.endswith("-opening.png")
+    picture = PngImage.read(Path(waiting.value.path()).read_bytes())
+    assert (picture.width, picture.height) == (1080, 1350)
+    demo_page.keyboard.press("Escape")
+    expect(story).to_have_count(0)
+
+
+def test_a_story_follows_swipes_and_does_not_move_where_that_is_unwanted(
+    demo_visitor: Callable[..., Visitor],
+) -> None:
+    visitor = demo_visitor(viewport=PHONE, has_touch=True, reduced_motion="reduce")
+    page = visitor.open("/achievements?view=recap")
+    page.get_by_role("button", name="Play as a story").tap()
+    story = page.get_by_role("dialog", name=re.compile("^The story of "))
+    expect(story.get_by_text(re.compile("^Slide 1 of "))).to_have_count(1)
+    names = page.evaluate("() => document.getAnimations().map((one) => one.animationName)")
+    assert "ach-reveal" not in names
+    story.locator(".ach-story").evaluate(SWIPE_LEFT)
+    expect(story.get_by_text(re.compile("^Slide 2 of "))).to_have_count(1)
+    assert overflowing_elements(page) == []
+
+
+def test_the_latest_badge_fits_a_phone(demo_visitor: Callable[..., Visitor]) -> None:
+    page = demo_visitor(viewport=PHONE).open("/achievements")
+    box = page.get_by_role("region", name="Latest").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= PHONE["width"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
@@ -126,3 +127,41 @@ def test_other_machines_need_the_password_and_may_not_guess(
         with page.expect_response("**/api/auth/login"):
             page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_text("Too many failed attempts")).to_be_visible()
+
+
+def test_a_sign_in_in_another_tab_is_noticed(
+    visit: Callable[..., Visitor], served: RunningDashboard
+) -> None:
+    visitor = visit(served.url)
+    visitor.problems.allow(UNKNOWN)
+    waiting = visitor.open("/")
+    expect(waiting.get_by_role("heading", name="Sign in")).to_be_visible()
+    expect(
+        visitor.open(served.access.link()).get_by_role("heading", name="Welcome")
+    ).to_be_visible()
+    expect(waiting.get_by_role("heading", name="Welcome")).to_be_visible()
+
+
+def test_a_page_that_is_not_loaded_yet_waits_for_the_server(
+    new_visitor: Visitor, served: RunningDashboard
+) -> None:
+    del served
+    new_visitor.problems.allow("ERR_INTERNET_DISCONNECTED|Failed to fetch|ERR_NETWORK")
+    page = new_visitor.open("/")
+    expect(page.get_by_role("heading", name="Welcome")).to_be_visible()
+    new_visitor.context.set_offline(True)
+    page.get_by_role("link", name="Hooks").click()
+    expect(page.get_by_text("The dashboard server is not responding")).to_be_visible()
+    new_visitor.context.set_offline(False)
+    expect(page.get_by_role("heading", name="Hooks").first).to_be_visible()
+
+
+def test_the_page_can_be_installed_as_an_app(visitor: Visitor) -> None:
+    page = visitor.open("/")
+    problems = visitor.context.new_cdp_session(page).send("Page.getAppManifest")
+    assert problems["errors"] == []
+    manifest = json.loads(problems["data"])
+    assert manifest["display"] == "standalone"
+    for icon in manifest["icons"]:
+        response = page.request.get(icon["src"])
+        assert response.headers["content-type"] == icon["type"], icon

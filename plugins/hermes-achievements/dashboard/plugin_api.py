@@ -23,7 +23,9 @@ from hermes_achievements.evaluation.source_filter import earned_in, steps_in
 from hermes_achievements.evaluation.views import SessionTitles, steps_with_titles, with_titles
 from hermes_achievements.pictures import svg
 from hermes_achievements.pictures.recap_card import recap_card
+from hermes_achievements.pictures.slide_card import slide_card
 from hermes_achievements.recap import period_report
+from hermes_achievements.recap.slides import find_slide
 from hermes_achievements.scan.plain_history import MemoryLedger, PlainHistory, scan_plain
 from hermes_achievements.scan.shared_runs import SharedRuns
 from hermes_achievements.service import INCOMPLETE_MODES, SNAPSHOT_TTL_SECONDS, HistorySource
@@ -333,11 +335,11 @@ async def get_recap(period: str = Query("")) -> Response:
 
 
 @router.get("/recap/picture")
-async def get_recap_picture(period: str = Query("")) -> Response:
-    """The recap as a PNG without session titles."""
-    body = await _run_report("png", period, _recap_picture)
+async def get_recap_picture(period: str = Query(""), slide: str = Query("")) -> Response:
+    """The recap, or one slide of it, as a PNG without session titles."""
+    body = await _run_report(f"png {slide}", period, lambda found: _recap_picture(found, slide))
     if not body:
-        raise HTTPException(404, "No activity in this period.")
+        raise HTTPException(404, "No such slide." if slide else "No activity in this period.")
     name = f"hermes-recap-{period or 'latest'}.png"
     disposition = f'attachment; filename="{name}"'
     return Response(body, media_type="image/png", headers={"Content-Disposition": disposition})
@@ -370,10 +372,13 @@ def _recap_json(period: Period | None) -> bytes:
     return orjson.dumps({**document, "tier_ups": steps_with_titles(document["tier_ups"], _TITLES)})
 
 
-def _recap_picture(period: Period | None) -> bytes:
+def _recap_picture(period: Period | None, slide_id: str) -> bytes:
     result = _report(period, evaluate_all())
     if result is None or result.recap.is_empty:
         return b""
+    if slide_id:
+        slide = find_slide(result.recap, result.period.name, slide_id)
+        return svg.png(slide_card(slide, result.period.name)) if slide else b""
     return svg.png(recap_card(result.recap, result.period.name, _SERVICE.catalogue))
 
 

@@ -15,6 +15,7 @@ from hermes_achievements.evaluation.values import MESSAGES_SENT
 from hermes_achievements.recap import periods
 from hermes_achievements.recap.recap import build_recap
 from hermes_achievements.recap.sentences import figures, highlights, summary
+from hermes_achievements.recap.slides import slides
 from hermes_achievements.scan.scanner import Scanner
 from hermes_core.errors import UsageError
 from hermes_core.time_zones import find_zone
@@ -36,12 +37,13 @@ PERIOD_KINDS: Final = (periods.YEAR, periods.MONTH, periods.WEEK)
 
 
 class PeriodReport(NamedTuple):
-    """The recap of a period, and the years and months with activity."""
+    """The recap of a period, and the years, months and weeks with activity."""
 
     period: Period
     recap: Recap
     years: tuple[Period, ...]
     months: tuple[Period, ...]
+    weeks: tuple[Period, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         """The report as JSON data, with its texts."""
@@ -52,6 +54,7 @@ class PeriodReport(NamedTuple):
             "summary": summary(self.recap),
             "figures": [{"name": name, "said": label} for name, label in figures(self.recap)],
             "highlights": highlights(self.recap),
+            "slides": [slide.as_json() for slide in slides(self.recap, self.period.name)],
             **self.recap.as_json(),
         }
 
@@ -59,7 +62,11 @@ class PeriodReport(NamedTuple):
         """The periods to choose from, latest first."""
         return {
             name: [{"id": period.id, "name": period.name} for period in reversed(listed)]
-            for name, listed in (("years", self.years), ("months", self.months))
+            for name, listed in (
+                ("years", self.years),
+                ("months", self.months),
+                ("weeks", self.weeks),
+            )
         }
 
 
@@ -95,9 +102,8 @@ def build_report(
                 ledger, latest[0], calendar, chosen_period.first, chosen_period.last, _pause,
                 timeline=timeline, titles=history.titles,
             )  # fmt: skip
-    return PeriodReport(
-        chosen_period, result, _periods_of(periods.YEAR, days), _periods_of(periods.MONTH, days)
-    )
+    lists = (_periods_of(kind, days) for kind in PERIOD_KINDS)
+    return PeriodReport(chosen_period, result, *lists)
 
 
 class PeriodReports:

@@ -7,6 +7,8 @@ import { errorMessage } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { consumeLaunchToken } from "./launchToken";
 
+const SIGN_IN_CHANNEL = "hermes-sign-in";
+
 type AuthState = "checking" | "open" | LoginMethod | "used-link";
 
 /** Shows the page to signed-in users and the sign-in form to others. */
@@ -21,12 +23,16 @@ export function AuthGuard({ children }: { children: ReactNode }) {
     return unsubscribe;
   }, []);
 
+  const isSignedOut = state !== "open" && state !== "checking";
+  useEffect(() => (isSignedOut ? onSignInElsewhere(() => setState("open")) : undefined), [isSignedOut]);
+
   if (state === "open") return children;
   if (state === "checking") {
     return <LoadingIndicator />;
   }
   const onSignedIn = () => {
     client.clear();
+    announceSignIn();
     setState("open");
   };
   return state === "password" ? (
@@ -36,11 +42,31 @@ export function AuthGuard({ children }: { children: ReactNode }) {
   );
 }
 
+/** Tell other tabs of this browser that it is signed in. */
+function announceSignIn(): void {
+  const channel = new BroadcastChannel(SIGN_IN_CHANNEL);
+  channel.postMessage("signed in");
+  channel.close();
+}
+
+/** Call *open* when another tab has signed in, also one of another window that this tab did not hear of. */
+function onSignInElsewhere(open: () => void): () => void {
+  const check = () => void isSignedIn().then((isOpen) => isOpen && open());
+  const channel = new BroadcastChannel(SIGN_IN_CHANNEL);
+  channel.addEventListener("message", check);
+  window.addEventListener("focus", check);
+  return () => {
+    channel.close();
+    window.removeEventListener("focus", check);
+  };
+}
+
 /** Redeem the launch token of the URL, if there is one. */
 async function redeemToken(token: string | null): Promise<AuthState> {
   if (!token) return "open"; // the first request reports whether a sign-in is required
   try {
     await sendJSON("POST", "/api/auth/launch", { token });
+    announceSignIn();
     return "open";
   } catch {
     return (await isSignedIn()) ? "open" : "used-link"; // a used link in a browser that is already signed in

@@ -3,13 +3,13 @@ import {
   createRootRouteWithContext,
   createRoute,
   createRouter,
-  lazyRouteComponent,
   parseSearchWith,
   stringifySearchWith,
 } from "@tanstack/react-router";
 import { ErrorPane } from "@/components/ErrorPane";
 import { OverridablePage } from "@/plugins/OverridablePage";
 import { PluginPage } from "@/plugins/PluginPage";
+import { lazyPage } from "./lazyPage";
 import { Shell } from "./Shell";
 
 const rootRoute = createRootRouteWithContext<{ client: QueryClient }>()({ component: Shell });
@@ -34,16 +34,19 @@ const PAGES = [
 ] as const;
 
 const pageRoutes = PAGES.map(({ path, load }) => {
-  const Page = lazyRouteComponent(load as () => Promise<{ default: () => React.ReactNode }>);
+  const Page = lazyPage(load);
   return createRoute({
     getParentRoute: () => rootRoute,
     path,
     validateSearch: (search: Record<string, unknown>) => search,
     errorComponent,
-    component: () => (
-      <OverridablePage path={path.split("/{")[0] ?? path}>
-        <Page />
-      </OverridablePage>
+    component: Object.assign(
+      () => (
+        <OverridablePage path={path.split("/{")[0] ?? path}>
+          <Page />
+        </OverridablePage>
+      ),
+      { preload: Page.preload },
     ),
   });
 });

@@ -1,7 +1,8 @@
 import { ScrollArea, Table, Text } from "@mantine/core";
-import { Children, type ReactNode } from "react";
+import { Children, type CSSProperties, type ReactNode } from "react";
+import classes from "./DataTable.module.css";
 
-/** A table with a placeholder for the empty state. */
+/** A table with a placeholder for the empty state; on a phone, each row is a list of its cells. */
 export function DataTable({ head, empty, children }: { head: string[]; empty: string; children: ReactNode }) {
   if (Children.count(children) === 0) {
     return (
@@ -10,9 +11,10 @@ export function DataTable({ head, empty, children }: { head: string[]; empty: st
       </Text>
     );
   }
+  const labels = Object.fromEntries(head.map((name, index) => [`--label-${index + 1}`, JSON.stringify(name)]));
   return (
     <ScrollArea viewportProps={{ tabIndex: 0 }}>
-      <Table verticalSpacing="xs">
+      <Table verticalSpacing="xs" className={classes.table} style={labels as CSSProperties}>
         <Table.Thead>
           <Table.Tr>
             {head.map((name) => (name ? <Table.Th key={name}>{name}</Table.Th> : <Table.Td key="unnamed" />))}

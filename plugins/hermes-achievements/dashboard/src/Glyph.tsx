@@ -9,6 +9,7 @@ const GLYPHS = {
   close: "M18 6 6 18M6 6l12 12",
   back: "M15 18l-6-6 6-6",
   forth: "M9 18l6-6-6-6",
+  play: "M6 4l14 8-14 8z",
   message: "M21 15a2 2 0 0 1-2 2H7l-4 4V5a2 2 0 0 1 2-2h14a2 2 0 0 1 2 2z",
 } as const;
 

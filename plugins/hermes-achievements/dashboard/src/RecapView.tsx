@@ -4,6 +4,7 @@ import { ErrorPanel } from "./ErrorPanel";
 import { Glyph } from "./Glyph";
 import { sdk } from "./host/sdk";
 import { RecapContent } from "./RecapContent";
+import { RecapStory } from "./RecapStory";
 import type { PeriodChoice, Recap, RecapResponse } from "./types";
 import { useFetch } from "./useFetch";
 import { useTexts } from "./useTexts";
@@ -15,7 +16,7 @@ interface Props {
   change(part: { period: string }): void;
 }
 
-/** The recap of a year or a month. */
+/** The recap of a year, a month or a week. */
 export function RecapView({ period, version, change }: Props) {
   const { texts } = useTexts();
   const { data, problem, isLoading, retry } = useFetch<RecapResponse>(
@@ -41,22 +42,50 @@ function Waiting({ text }: { text: string }) {
   );
 }
 
-/** Selects the period and saves its image. */
+/** Selects the period, plays it as a story and saves its image. */
 function Bar({ recap, change }: { recap: Recap; change(id: string): void }) {
   const { texts } = useTexts();
-  const { period, years, months } = recap;
-  const periods = period.kind === "month" ? months : years; // newest first
+  const [isStoryOpen, setStoryOpen] = useState(false);
+  const { period, years, months, weeks } = recap;
+  const lists: Record<string, PeriodChoice[]> = { year: years, month: months, week: weeks };
+  const periods = lists[period.kind] ?? years; // newest first
   const position = periods.findIndex((one) => one.id === period.id);
   return (
     <div className="ach-recap-bar">
+      <fieldset className="ach-kinds" aria-label={texts.recapKind}>
+        {Object.entries(texts.recapKinds).map(([kind, name]) => (
+          <button
+            key={kind}
+            type="button"
+            className="ach-button"
+            aria-pressed={kind === period.kind}
+            disabled={!lists[kind]?.[0]}
+            onClick={() => change(lists[kind]?.[0]?.id ?? "")}
+          >
+            {name}
+          </button>
+        ))}
+      </fieldset>
       <NeighbourButton label={texts.recapEarlier} to={periods[position + 1]} glyph="back" onGo={change} />
       <select aria-label={texts.recapPeriod} value={period.id} onChange={(event) => change(event.currentTarget.value)}>
         <Options label={texts.recapYears} choices={years} />
         <Options label={texts.recapMonths} choices={months} />
-        {![...years, ...months].some((one) => one.id === period.id) && <option value={period.id}>{period.name}</option>}
+        <Options label={texts.recapWeeks} choices={weeks} />
+        {![...years, ...months, ...weeks].some((one) => one.id === period.id) && (
+          <option value={period.id}>{period.name}</option>
+        )}
       </select>
       <NeighbourButton label={texts.recapLater} to={periods[position - 1]} glyph="forth" onGo={change} />
-      {!recap.is_empty && <SaveButton period={period.id} />}
+      {!recap.is_empty && (
+        <>
+          <button type="button" className="ach-button ach-recap-save" onClick={() => setStoryOpen(true)}>
+            <Glyph name="play" />
+            {texts.storyPlay}
+          </button>
+          <SaveButton period={period.id} />
+          <RecapStory recap={recap} isOpen={isStoryOpen} onClose={() => setStoryOpen(false)} />
+        </>
+      )}
     </div>
   );
 }
@@ -114,7 +143,7 @@ function SaveButton({ period }: { period: string }) {
   return (
     <button
       type="button"
-      className="ach-button ach-button-main ach-recap-save"
+      className="ach-button ach-button-main"
       disabled={isDrawing}
       aria-busy={isDrawing}
       onClick={() => void draw()}

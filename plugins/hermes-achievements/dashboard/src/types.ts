@@ -133,10 +133,21 @@ export interface PeriodChoice {
   name: string;
 }
 
+/** A slide of the story: one thought, without conversation titles. */
+export interface RecapSlide {
+  id: string;
+  heading: string;
+  figure: string;
+  lines: string[];
+  bars: { name: string; value: string; share: number }[];
+}
+
 export interface Recap {
   period: { kind: string; id: string; name: string; first: string; last: string };
   years: PeriodChoice[];
   months: PeriodChoice[];
+  weeks: PeriodChoice[];
+  slides: RecapSlide[];
   is_empty: boolean;
   summary: string;
   figures: { name: string; said: string }[];

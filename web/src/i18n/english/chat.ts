@@ -1,6 +1,5 @@
 /** Texts of the chat page. */
 export const chat = {
-  title: "Chat",
   newChat: "New chat",
   recent: "Recent conversations",
   emptyTitle: "What would you like to do?",
