@@ -32,6 +32,18 @@ CLIENTS: Final = 8
 REQUESTS: Final = 400
 PAINTS: Final = 5
 MAX_SCRIPT_KB: Final = 300
+CPU_REQUESTS: Final = 200
+MAX_MEMORY_MB: Final = 120
+CONFIG: Final = "display:\n  timezone: UTC\nplugins:\n  disabled: [none]\n"
+CPU_PATHS: Final = {
+    "tabs": ("/api/dashboard/plugins", 1.0),
+    "scan status": (f"{PLUGIN}/scan-status", 1.0),
+    "models": ("/api/models", 1.0),
+    "list of 20": ("/api/sessions?limit=20", 5.0),
+    "detail": ("/api/sessions/{session}", 5.0),
+    "overview": ("/api/overview", 5.0),
+    "search": ("/api/search?q=error&limit=30", 20.0),
+}
 PATHS: Final = {
     "achievements": f"{PLUGIN}/achievements",
     "sessions": "/api/sessions?limit=100",
@@ -46,7 +58,11 @@ def measure(context: BenchmarkContext) -> list[Figure]:
         with served(home) as (link, address, token):
             load = _load(context, home, address, token)
             page = _page(context, link) if Path(CHROMIUM).exists() else []
-    return [*load, *page]
+    with context.copy("quarter") as path:
+        (path.parent / "config.yaml").write_text(CONFIG, "utf-8")
+        with served(path.parent) as (_, address, token):
+            cpu = _cpu(context, path.parent, address, token)
+    return [*load, *page, *cpu]
 
 
 @contextlib.contextmanager
@@ -145,6 +161,43 @@ def _rescanning(client: httpx2.Client) -> Iterator[None]:
     finally:
         is_done.set()
         thread.join()
+
+
+# CPU time
+
+
+def _cpu(context: BenchmarkContext, home: Path, address: str, token: str) -> list[Figure]:
+    """CPU time of the server per request, and its memory, when the history has been counted."""
+    pid = json.loads((home / "run" / "dashboard.json").read_text("utf-8"))["pid"]
+    headers = {"Authorization": f"Bearer {token}"}
+    figures = []
+    with httpx2.Client(base_url=address, headers=headers, timeout=600) as client:
+        while not client.get("/api/analytics").json()["is_complete"]:
+            time.sleep(0.2)
+        client.post(f"{PLUGIN}/rescan").raise_for_status()
+        while client.get("/api/search", params={"q": "error"}).json()["progress"] is not None:
+            time.sleep(0.5)
+        session = client.get("/api/sessions", params={"limit": 1}).json()["items"][0]["id"]
+        for name, (path, limit) in CPU_PATHS.items():
+            count = context.rounds(CPU_REQUESTS)
+            client.get(path.format(session=session)).raise_for_status()
+            before = _cpu_seconds(pid)
+            for _ in range(count):
+                client.get(path.format(session=session)).raise_for_status()
+            spent = 1000 * (_cpu_seconds(pid) - before) / count
+            figures.append(Figure(f"{name}: CPU per request", spent, "ms", None, limit))
+    memory = _resident_megabytes(pid)
+    return [*figures, Figure("memory of the server", memory, "MB", None, MAX_MEMORY_MB)]
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident_megabytes(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text("utf-8").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 # The page

@@ -103,7 +103,7 @@ def dashboard(
     origins = allowed_origins(host, port, names)
     access = Access(context.home, origins, proxies=TrustedProxies(proxies))
     page_files = Page(page) if page else Page.locate()
-    app = create_app(context, access, page_files, tabs=lambda: tabs.tabs(context.home, bundled))
+    app = create_app(context, access, page_files, tabs=tabs.TabFinder(context.home, bundled))
     server = dashboard_server.create_server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

@@ -53,7 +53,8 @@ ACCEPTED_VALUES: Final = {
 }
 
 
-def _require_enabled() -> None:
+async def _require_enabled() -> None:
+    """Refuse requests while achievements are off; without a thread, because it takes no time."""
     if not achievements.is_enabled():
         raise HTTPException(403, "Achievements are disabled (setting achievements.enabled).")
 
@@ -218,8 +219,8 @@ def get_achievements(
 
 
 @router.get("/scan-status")
-def get_scan_status() -> Response:
-    """The status of scans."""
+async def get_scan_status() -> Response:
+    """The status of scans; without a thread, because nothing is read."""
     return _json(_scan_status(_SERVICE.current() or {}))
 
 

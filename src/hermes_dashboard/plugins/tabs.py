@@ -7,11 +7,14 @@ are active only while the plugin is enabled. An invalid manifest becomes a tab w
 from __future__ import annotations
 
 import json
+import os
 import re
+import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hermes_core.config.file import ConfigFile
+from hermes_core.config.version import config_version, file_version
 from hermes_core.errors import ConfigError, PluginError
 from hermes_plugin_host.discovery import bundled_folder
 
@@ -30,6 +33,8 @@ BUILT_IN_PATHS: Final = frozenset(
     {"/", "/chat", "/sessions", "/analytics", "/gateway", "/hooks", "/plugins", "/settings"}
 )
 FIXED_PATHS: Final = frozenset({"/plugins", "/settings"})  # needed to disable a plugin
+CHOICES: Final = ("plugins.enabled", "plugins.disabled", "dashboard.hidden_plugins")
+CHOICE_VARIABLES: Final = tuple(f"HERMES_{name.replace('.', '_').upper()}" for name in CHOICES)
 POSITION: Final = re.compile(r"end|(after|before):[A-Za-z0-9_-]+")
 
 
@@ -75,6 +80,41 @@ def tabs(home: Path, bundled: Path | None = None) -> dict[str, Tab]:
     return _check_paths(active)
 
 
+class TabFinder:
+    """Finds the active tabs; folders and settings are read again only after a change."""
+
+    def __init__(self, home: Path, bundled: Path | None = None) -> None:
+        self._home = home
+        self._bundled = bundled or bundled_folder()
+        self._lock = threading.Lock()
+        self._watched: list[Path] = []
+        self._version: list[object] = []
+        self._tabs: dict[str, Tab] = {}
+
+    def __call__(self) -> dict[str, Tab]:
+        """All active tabs by name."""
+        with self._lock:
+            if not self._watched or self._current_version() != self._version:
+                # A change during the search is found by the next call.
+                self._watched = list(self._folders())
+                self._version = self._current_version()
+                self._tabs = tabs(self._home, self._bundled)
+            return dict(self._tabs)
+
+    def _current_version(self) -> list[object]:
+        chosen = [os.environ.get(name) for name in CHOICE_VARIABLES]
+        return [config_version(), chosen, *map(file_version, self._watched)]
+
+    def _folders(self) -> Iterator[Path]:
+        """Every folder in which a manifest may appear, and the manifests."""
+        for root in (self._bundled, self._home / "plugins"):
+            yield root
+            for pattern in ("*", "*/*", f"*/*/{FOLDER}"):
+                yield from (path for path in root.glob(pattern) if path.is_dir())
+            for _, folder in _folders(root):
+                yield folder / FOLDER / MANIFEST
+
+
 def _check_paths(candidates: dict[str, Tab]) -> dict[str, Tab]:
     """The tabs, with an error where a path is not available."""
     owners: dict[str, str] = {}
@@ -106,9 +146,8 @@ def module_name(name: str) -> str:
 
 def _choices() -> tuple[set[str], set[str], set[str]]:
     settings = ConfigFile.of_home().settings()
-    names = ("plugins.enabled", "plugins.disabled", "dashboard.hidden_plugins")
     try:
-        enabled, disabled, hidden = (set(settings.get_list(name)) for name in names)
+        enabled, disabled, hidden = (set(settings.get_list(name)) for name in CHOICES)
     except ConfigError:
         return set(), set(), set()  # `hermes config check` reports the problem
     return enabled, disabled, hidden

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
@@ -10,11 +12,16 @@ from hermes_agent.providers.default_model import save_choice
 from hermes_agent.providers.presets import OPENAI, OPENROUTER
 from hermes_agent.providers.selection import ModelChoice
 from hermes_core.config.file import ConfigFile
+from hermes_core.config.version import config_version
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
-    from hermes_dashboard.context import DashboardContext
+    from collections.abc import Callable
+
+    from hermes_dashboard.context import DashboardContext, SelectableModel
+
+KEEP_SECONDS: Final = 30.0
 
 
 class Model(BaseModel):
@@ -59,14 +66,35 @@ class SavedModel(BaseModel):
     notes: list[str]
 
 
+class ModelList:
+    """The selectable models; asking local servers for theirs takes long, so they are kept."""
+
+    def __init__(self, find: Callable[[], list[SelectableModel]]) -> None:
+        self._find = find
+        self._lock = threading.Lock()
+        self._found: list[SelectableModel] = []
+        self._version: object = None
+        self._found_at = float("-inf")
+
+    def get(self) -> list[SelectableModel]:
+        """The models; found again after a change of the settings, or after a while."""
+        with self._lock:
+            version = config_version()
+            if version != self._version or time.monotonic() - self._found_at > KEEP_SECONDS:
+                self._found, self._version = self._find(), version
+                self._found_at = time.monotonic()
+            return self._found
+
+
 def router(context: DashboardContext) -> ResourceRouter:
     """The route of the list."""
     routes = ResourceRouter(tag="chat")
+    available = ModelList(context.models)
 
     @routes.get("/api/models")
     def models() -> Models:
         """The selected model, the models of local servers, and the built-in model."""
-        items = [Model(**model._asdict()) for model in context.models()]
+        items = [Model(**model._asdict()) for model in available.get()]
         current = next((item.name for item in items if item.is_current), None)
         return Models(current=current, items=items)
 

@@ -29,6 +29,7 @@ from hermes_dashboard.routes import ResourceRouter
 if TYPE_CHECKING:
     from hermes_dashboard.analytics.analysis import AnalyticsData
     from hermes_dashboard.context import DashboardContext
+    from hermes_state import SessionDB
 
 RECENT_SESSIONS: Final = 8
 WEEK_DAYS: Final = 14
@@ -38,6 +39,8 @@ def router(context: DashboardContext) -> ResourceRouter:
     """The route of the overview."""
     routes = ResourceRouter("/api/overview", tag="overview")
     db = context.db
+    sums = SumsCache()
+    sizes = SizeCache(db)
 
     @routes.get("", response_model=Overview, responses=problems(503))
     def show_overview() -> Overview:
@@ -45,8 +48,7 @@ def router(context: DashboardContext) -> ResourceRouter:
         data = context.analysis.data()
         budget = month_budget(data)
         running = db.pages.items(sorted(db.leases.running()))
-        stats = db.statistics.stats()
-        days = _last_days(data)
+        days, streak = sums.get(data)
         return Overview(
             is_complete=data.is_complete,
             progress=data.progress and ProgressView(done=data.progress[0], total=data.progress[1]),
@@ -54,18 +56,12 @@ def router(context: DashboardContext) -> ResourceRouter:
             day=data.today,
             zone=data.zone,
             today=_today(days, data.today),
-            streak=streak_of(sent_by_day(data), data.today),
+            streak=streak,
             budget=budget and BudgetView(**budget._asdict(), is_exceeded=budget.is_exceeded),
             recent=[item_of(row) for row in db.pages.page(limit=RECENT_SESSIONS).rows],
             running=[item_of(row) for row in running],
             week=[WeekDay(day=day, messages=days.days[day].messages) for day in days.span.days()],
-            history=HistorySize(
-                conversations=db.pages.count(),
-                sessions=stats.sessions,
-                stored_messages=stats.messages,
-                first_started_at=stats.first_started_at,
-                database_bytes=stats.database_bytes,
-            ),
+            history=sizes.get(),
             gateway=_gateway(context),
             health=_health(context),
             version=__version__,
@@ -74,6 +70,46 @@ def router(context: DashboardContext) -> ResourceRouter:
         )
 
     return routes
+
+
+class SumsCache:
+    """The last two weeks and the streak, computed again when the data or the day changes."""
+
+    def __init__(self) -> None:
+        self._key: tuple[int, str] = (-1, "")
+        self._sums: tuple[Sums, StreakView] | None = None
+
+    def get(self, data: AnalyticsData) -> tuple[Sums, StreakView]:
+        """The sums of *data*."""
+        key, sums = (data.edition, data.today), self._sums
+        if sums is None or key != self._key:
+            sums = _last_days(data), streak_of(sent_by_day(data), data.today)
+            self._sums, self._key = sums, key
+        return sums
+
+
+class SizeCache:
+    """The size of the history, read again when the history changes."""
+
+    def __init__(self, db: SessionDB) -> None:
+        self._db = db
+        self._version: int | None = None
+        self._size: HistorySize | None = None
+
+    def get(self) -> HistorySize:
+        """The size."""
+        version, size = self._db.engine.version(), self._size
+        if size is None or version != self._version:
+            stats = self._db.statistics.stats()
+            size = HistorySize(
+                conversations=self._db.pages.count(),
+                sessions=stats.sessions,
+                stored_messages=stats.messages,
+                first_started_at=stats.first_started_at,
+                database_bytes=stats.database_bytes,
+            )
+            self._size, self._version = size, version
+        return size
 
 
 def _last_days(data: AnalyticsData) -> Sums:

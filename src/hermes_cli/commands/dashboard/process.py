@@ -257,7 +257,7 @@ def _access(plan: ListenPlan, port: int, home: Path) -> Access:
 def _app(db: SessionDB, access: Access, home: Path) -> Dashboard:
     result = page.Page.locate()
     is_demo = demo_home.is_demo(home)
-    return app(db, access, result, lambda: tabs.tabs(home), is_demo=is_demo)
+    return app(db, access, result, tabs.TabFinder(home), is_demo=is_demo)
 
 
 def _announce(
