@@ -263,6 +263,7 @@ def test_a_story_is_played_by_keys_and_buttons_and_its_slides_are_saved(demo_pag
     recap.get_by_role("button", name="Play as a story").click()
     story = demo_page.get_by_role("dialog", name=re.compile("^The story of "))
     expect(story.get_by_text(re.compile(r"^Slide 1 of \d+$"))).to_have_count(1)
+    expect(story.get_by_role("button", name="Close")).to_be_focused()
     demo_page.keyboard.press("ArrowRight")
     expect(story.get_by_text(re.compile("^Slide 2 of "))).to_have_count(1)
     story.get_by_role("button", name="Next slide").click()

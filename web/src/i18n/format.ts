@@ -11,11 +11,12 @@ export function toMilliseconds(at: number): number {
   return Number.isFinite(at) ? Math.max(-MAX_DATE_MS, Math.min(MAX_DATE_MS, at * 1000)) : 0;
 }
 
-/** Format large numbers compactly: 1234567 as "1.2M". */
+/** Format large numbers compactly: 1234567 as "1.2M", 123456 as "123K". */
 export function formatCompact(value: number, locale = "en"): string {
-  return new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: value < 10_000 ? 1 : 0 }).format(
-    value,
-  );
+  const size = Math.abs(value);
+  const unit = size < 1 ? 1 : 1000 ** Math.floor(Math.log10(size) / 3);
+  const maximumFractionDigits = size / unit < 100 ? 1 : 0;
+  return new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits }).format(value);
 }
 
 /** Format an integer with thousands separators. */

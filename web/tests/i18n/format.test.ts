@@ -14,6 +14,7 @@ import {
 
 describe("formatting of", () => {
   it("numbers", () => {
+    expect([formatCompact(1_200_000), formatCompact(1_500_000)]).toEqual(["1.2M", "1.5M"]);
     expect([formatCompact(999), formatCompact(1234), formatCompact(259_958), formatInteger(1234567)]).toEqual([
       "999",
       "1.2K",

@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type MouseEvent, useEffect, useRef, useState } from "react";
+import { type MouseEvent, useEffect, useRef, useState } from "react";
 import { downloadBlob, errorMessage, fetchFile } from "./api";
 import { Glyph } from "./Glyph";
 import { sdk } from "./host/sdk";
@@ -27,31 +27,31 @@ function Slides({ recap }: { recap: Recap }) {
   const { texts } = useTexts();
   const { slides } = recap;
   const [index, setIndex] = useState(0);
-  const frame = useRef<HTMLElement>(null);
   const touchedAt = useRef<number | null>(null);
   const slide = slides[index];
-  useEffect(() => frame.current?.focus(), []);
+  useEffect(() => {
+    // The dialog decides what has the focus, so keys are taken wherever it is.
+    const onKeyDown = (event: KeyboardEvent) => {
+      const isButton = (event.target as HTMLElement).tagName === "BUTTON";
+      const next = isButton && event.key === " " ? null : slideForKey(event.key, index, slides.length);
+      if (next === null) return;
+      event.preventDefault();
+      setIndex(next);
+    };
+    window.addEventListener("keydown", onKeyDown);
+    return () => window.removeEventListener("keydown", onKeyDown);
+  }, [index, slides.length]);
   if (!slide) return null;
 
-  const onKeyDown = (event: KeyboardEvent) => {
-    const isButton = (event.target as HTMLElement).tagName === "BUTTON";
-    const next = isButton && event.key === " " ? null : slideForKey(event.key, index, slides.length);
-    if (next === null) return;
-    event.preventDefault();
-    setIndex(next);
-  };
   const onClick = (event: MouseEvent<HTMLElement>) => {
     const { left, width } = event.currentTarget.getBoundingClientRect();
     setIndex(clampSlide(event.clientX < left + width / 3 ? index - 1 : index + 1, slides.length));
   };
   return (
     <section
-      ref={frame}
       className="ach-story"
       aria-roledescription={texts.storyRole}
       aria-label={texts.story(recap.period.name)}
-      tabIndex={0}
-      onKeyDown={onKeyDown}
       onTouchStart={(event) => {
         touchedAt.current = event.touches[0]?.clientX ?? null;
       }}
