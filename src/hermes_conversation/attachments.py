@@ -135,5 +135,6 @@ def pictures_of(content: Any) -> list[Picture]:
             url = media_store.of_home().as_data(str(url)) or ""
         match = DATA_URL.fullmatch(str(url))
         if match:
-            results.append(Picture("picture", match["kind"], base64.b64decode(match["data"])))
+            kind, data = match.groups()
+            results.append(Picture("picture", kind, base64.b64decode(data)))
     return results

@@ -7,7 +7,7 @@ counted on its first day only.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -411,19 +411,18 @@ def _projects(sums: Sums) -> list[dict[str, Any]]:
 
 def choices_of(data: AnalyticsData) -> dict[str, list[str]]:
     """The values that the statistics can be limited to, most used first."""
-    counts: dict[str, dict[str, int]] = {"sources": {}, "models": {}, "projects": {}, "people": {}}
+    counts: Counter[tuple[str, str]] = Counter()
     for numbers, _ in sessions_of(data):
         names = [model.model for model in data.models.get(numbers.id, ())]
+        counts.update(("models", name) for name in names or [numbers.model or ""])
         if numbers.kind != DELEGATE:
-            values = (("sources", numbers.source), ("projects", numbers.folder),
-                      ("people", numbers.person))  # fmt: skip
-            for kind, value in values:
-                counts[kind][value] = counts[kind].get(value, 0) + 1
-        for name in names or [numbers.model or ""]:
-            counts["models"][name] = counts["models"].get(name, 0) + 1
+            counts["sources", numbers.source] += 1
+            counts["projects", numbers.folder] += 1
+            counts["people", numbers.person] += 1
+    ordered = sorted(counts, key=lambda item: (-counts[item], item))
     return {
-        kind: sorted((name for name in found if name), key=lambda name: (-found[name], name))
-        for kind, found in counts.items()
+        kind: [name for found, name in ordered if found == kind and name]
+        for kind in ("sources", "models", "projects", "people")
     }
 
 

@@ -101,9 +101,13 @@ def completion_paths() -> dict[str, Path]:
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     return {
         "bash": _data_folder() / "bash-completion/completions/hermes",
-        "zsh": _data_folder() / "zsh/site-functions/_hermes",
+        "zsh": _zsh_path(),
         "fish": settings / "fish/completions/hermes.fish",
     }
+
+
+def _zsh_path() -> Path:
+    return _data_folder() / "zsh/site-functions/_hermes"
 
 
 def _data_folder() -> Path:
@@ -172,4 +176,4 @@ def _hints(folder: Path) -> Iterator[str]:
         yield f"Another `hermes` comes first on your PATH: {found}"
     if shutil.which("zsh") and os.environ.get("SHELL", "").endswith("zsh"):
         yield "For completion in zsh, add this line to ~/.zshrc:"
-        yield "  " + ZSH_LINE.format(folder=completion_paths()["zsh"].parent)
+        yield "  " + ZSH_LINE.format(folder=_zsh_path().parent)
