@@ -75,6 +75,7 @@ class RpcParams:
     mcp_servers: str = ""
     offset: int = 0
     stay: bool = False
+    keep_images: bool = False
 
 
 class RpcRequest(NamedTuple):

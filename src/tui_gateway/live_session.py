@@ -31,6 +31,7 @@ from tui_gateway.protocol import (
     SessionInfo,
     StatusUpdate,
     SteerRead,
+    StoredMessage,
     ToolComplete,
     ToolStart,
     ToolText,
@@ -334,6 +335,7 @@ class LiveSession:
     def _on_stored(self, event: events.MessageStored, *, has_begun: bool) -> None:
         with self._lock:
             self._view.stored(event.role)
+        self.emit(StoredMessage(event.row_id, event.role))
         if event.role == "user" and has_begun:
             self._pending.mark_read()
             self.emit(SteerRead())

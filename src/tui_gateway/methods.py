@@ -122,6 +122,8 @@ METHODS: Final = {
                 conversation.rewind, "session_id! message_id!:number", "text"),
         _method("session.tree", "the conversation and its branches", conversation.tree,
                 "session_id!", "sessions"),
+        _method("session.versions", "the prompts that have other versions in branches",
+                conversation.versions, "session_id!", "prompts", slow=True),
         _method("session.undo", "undo the last exchanges", conversation.undo,
                 "session_id! count:number", "removed"),
         _method("session.redo", "restore what an undo removed", conversation.redo,
@@ -129,7 +131,8 @@ METHODS: Final = {
         _method("session.retry", "ask the last question again", conversation.retry,
                 "session_id!", "status text"),
         _method("session.branch", "continue in a new conversation, from here or from a prompt",
-                conversation.branch, "session_id! name message_id:number stay:yes_or_no",
+                conversation.branch, "session_id! name message_id:number stay:yes_or_no "
+                "keep_images:yes_or_no",
                 "session_id stored_session_id parent", slow=True),
         _method("session.compress", "summarize older messages", conversation.compress,
                 "session_id! focus_topic", "before after summary", slow=True),
@@ -224,6 +227,8 @@ EVENTS: Final = {
                "interrupted or error, `unread` is pending input that is returned; `problem` is "
                "length, empty, filtered, step_limit, repeated_calls or nothing, `notice` its text",
                "text status error usage unread problem notice"),
+        _event("message.stored", "a message of the turn is stored; `role` is user, assistant or "
+               "tool", "message_id role"),
         _event("steer.read", "the agent has read the steering input"),
         _event("tool.start", "a tool runs", "tool_id name context args_text before"),
         _event("tool.output", "output of the running tool", "tool_id text"),

@@ -150,6 +150,16 @@ class MessageComplete:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message of the turn is stored; actions name it by its ID."""
+
+    kind: ClassVar[str] = "message.stored"
+
+    message_id: int
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
 class SteerRead:
     """The agent has read the steering input."""
 
@@ -291,6 +301,7 @@ ClientEvent = (
     | MessageDelta
     | ReasoningText
     | MessageComplete
+    | StoredMessage
     | SteerRead
     | ToolStart
     | ToolText
@@ -316,6 +327,7 @@ EVENT_TYPES: Final[dict[str, type[ClientEvent]]] = {
         MessageDelta,
         ReasoningText,
         MessageComplete,
+        StoredMessage,
         SteerRead,
         ToolStart,
         ToolText,
@@ -434,6 +446,15 @@ class PromptSummary:
 
     message_id: int
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptVersionsView:
+    """A prompt that has other versions in branches; `selected` is the position of this one."""
+
+    message_id: int
+    session_ids: list[str]
+    selected: int
 
 
 @dataclass(frozen=True, slots=True)

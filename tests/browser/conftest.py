@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import sync_playwright
 
+from hermes_core.config.file import ConfigFile
 from hermes_dashboard.server import open_socket
 from hermes_state import SessionDB
 from support.browsers import (
@@ -26,6 +27,7 @@ from support.browsers import (
 from support.command_line import run_hermes
 from support.daemons import stopping_daemon
 from support.dashboards import dashboard, dashboard_context, wait_until
+from support.model_servers import model_argument, model_servers
 
 if TYPE_CHECKING:
     import socket
@@ -156,6 +158,25 @@ def new_visitor(visit: Callable[..., Visitor], served: RunningDashboard) -> Visi
 def page(visitor: ReturningVisitor) -> Page:
     """The tab of the visitor."""
     return visitor.tab
+
+
+@pytest.fixture
+def set_model_steps(servers: ExitStack, hermes_home: Path) -> Callable[[str], str]:
+    """A function that configures a scripted model."""
+    start_server = servers.enter_context(model_servers())
+
+    def configure(steps: str) -> str:
+        server = start_server(steps)
+        config = ConfigFile.of_home()
+        for name, value in (
+            ("api", "openai"),
+            ("base_url", server.base_url),
+            ("model", "scripted"),
+        ):
+            config.set(f"llm.{name}", value)
+        return model_argument(server)
+
+    return configure
 
 
 # A read-only demo history

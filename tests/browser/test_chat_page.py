@@ -9,20 +9,18 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from playwright.sync_api import expect
 
 from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DAEMON
 from hermes_dashboard.context import SelectableModel
+from support.chat_page import ask, log
 from support.dashboards import wait_until
-from support.model_servers import model_argument, model_servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import ExitStack
 
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Page
 
     from hermes_state import SessionDB
     from support.browsers import Visitor
@@ -30,34 +28,6 @@ if TYPE_CHECKING:
 
 STREAMED_WORDS = [f"word{number}" for number in range(40)]
 SLOW = " ".join(STREAMED_WORDS)
-
-
-@pytest.fixture
-def set_model_steps(servers: ExitStack, hermes_home: Path) -> Callable[[str], str]:
-    """A function that configures a scripted model."""
-    start_server = servers.enter_context(model_servers())
-
-    def configure(steps: str) -> str:
-        server = start_server(steps)
-        config = ConfigFile.of_home()
-        for name, value in (
-            ("api", "openai"),
-            ("base_url", server.base_url),
-            ("model", "scripted"),
-        ):
-            config.set(f"llm.{name}", value)
-        return model_argument(server)
-
-    return configure
-
-
-def ask(page: Page, text: str) -> None:
-    page.get_by_role("textbox", name="Message to the agent").fill(text)
-    page.keyboard.press("Enter")
-
-
-def log(page: Page) -> Locator:
-    return page.get_by_role("log", name="Conversation")
 
 
 def test_an_answer_streams_in_and_is_drawn_as_markdown(

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
+)
 SLOW = "one two three four five six seven eight nine ten eleven twelve"
 LISTENER = """
 def register(ctx):
@@ -169,6 +173,35 @@ def test_images_steering_queueing_and_saving(client: RpcClient, serve: Any, tmp_
         "hi", "and?",
     ]  # fmt: skip
     assert len(call("session.tree", session_id=live)["sessions"]) == 1
+
+
+def test_branches_are_versions_of_the_prompt_where_they_differ(
+    client: RpcClient, serve: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "p.png").write_bytes(PIXEL)
+    live = opened(client, serve("[]"), cwd=str(tmp_path))
+    prompts = []
+    for text in ("one", "two"):
+        if text == "two":
+            client.call("image.attach", session_id=live, path="p.png")
+        client.call("prompt.submit", session_id=live, text=text)
+        message, answer = (client.wait_for("message.stored") for _ in range(2))
+        assert (message["role"], answer["role"]) == ("user", "assistant")
+        prompts.append(message["message_id"])
+        client.wait_for("message.complete")
+        wait_until_idle(client, live)
+    parent = client.call("session.status", session_id=live)["stored_session_id"]
+    assert client.call("session.versions", session_id=live) == {"prompts": []}
+    branch = client.call("session.branch", session_id=live, message_id=prompts[1], keep_images=True)
+    changed = branch["session_id"]
+    client.call("prompt.submit", session_id=changed, text="three")
+    client.wait_for("message.complete")
+    [found] = client.call("session.versions", session_id=changed)["prompts"]
+    assert found["session_ids"] == [parent, branch["stored_session_id"]]
+    assert found["selected"] == 1
+    prompt = client.call("session.history", session_id=changed)["messages"][2]
+    assert prompt["id"] == found["message_id"]
+    assert [part["type"] for part in prompt["content"]] == ["text", "image"]
 
 
 def test_turns_are_exclusive_and_an_interrupt_keeps_streamed_text(

@@ -10,6 +10,8 @@ from hermes_agent.permissions.grants import parse_rules
 from hermes_agent.sandbox.runner import find_sandbox
 from hermes_agent.tools.prompter import ApprovalAnswer
 from hermes_conversation import slash_commands
+from hermes_conversation.attachments import pictures_of
+from hermes_conversation.prompt_branches import prompt_versions
 from hermes_core import human_format
 from tui_gateway.frames import BUSY, INVALID_PARAMS, NOTHING_TO_DO, RpcError
 from tui_gateway.handlers.environment import as_rpc
@@ -19,6 +21,7 @@ from tui_gateway.protocol import (
     CommandResult,
     CommandSummary,
     PromptSummary,
+    PromptVersionsView,
     RelatedSession,
     SessionChanged,
     fields_of,
@@ -78,16 +81,28 @@ def open_branch(
     before_message: int = 0,
     *,
     stays: bool = False,
+    keeps_images: bool = False,
 ) -> OpenedState:
     """Continue in a branch of this conversation, cut before a message if given.
 
-    A client that *stays* has both open.
+    A client that *stays* has both open. With *keeps_images*, those of the message are attached to
+    the next one.
     """
     _require_idle(live)
+    prompts = live.conversation.prompts() if keeps_images else []
+    pictures = [
+        picture
+        for prompt in prompts
+        if prompt.message_id == before_message
+        for picture in pictures_of(prompt.content)
+    ]
     branch_id = as_rpc(lambda: live.conversation.create_branch(title, before_message))
     if stays:
-        return open_session(peer, _options_of(live, branch_id))
-    return _switch(peer, live, branch_id, "branched")
+        opened = open_session(peer, _options_of(live, branch_id))
+    else:
+        opened = _switch(peer, live, branch_id, "branched")
+    peer.hub.live(opened.session_id).conversation.pictures.extend(pictures)
+    return opened
 
 
 def _require_idle(live: LiveSession) -> None:
@@ -194,7 +209,14 @@ def retry(peer: Dispatcher, params: RpcParams) -> object:
 def branch(peer: Dispatcher, params: RpcParams) -> object:
     live = _live(peer, params)
     parent = live.conversation.session_id
-    opened = open_branch(peer, live, params.name, params.message_id, stays=params.stay)
+    opened = open_branch(
+        peer,
+        live,
+        params.name,
+        params.message_id,
+        stays=params.stay,
+        keeps_images=params.keep_images,
+    )
     return {
         "session_id": opened.session_id,
         "stored_session_id": opened.stored_session_id,
@@ -205,6 +227,14 @@ def branch(peer: Dispatcher, params: RpcParams) -> object:
 def prompts(peer: Dispatcher, params: RpcParams) -> object:
     result = _live(peer, params).conversation.prompts()
     return {"prompts": [PromptSummary(prompt.message_id, prompt.text) for prompt in result]}
+
+
+def versions(peer: Dispatcher, params: RpcParams) -> object:
+    conversation = _live(peer, params).conversation
+    if not conversation.exists:
+        return {"prompts": []}
+    found = prompt_versions(conversation.db, conversation.session_id)
+    return {"prompts": [PromptVersionsView(*versions) for versions in found]}
 
 
 def rewind(peer: Dispatcher, params: RpcParams) -> object:

@@ -7,6 +7,8 @@ export interface UserItem {
   text: string;
   imageCount: number;
   isQueued: boolean;
+  /** The stored message; null until the server has stored it. */
+  messageId: number | null;
 }
 
 export interface AnswerItem {
@@ -187,6 +189,8 @@ const EVENT_HANDLERS: Record<string, EventHandler> = {
   "message.delta": (state, payload) => appendToAnswer(state, toText(payload.text), ""),
   "reasoning.delta": (state, payload) => appendToAnswer(state, "", toText(payload.text)),
   "message.complete": completeTurn,
+  "message.stored": (state, payload) =>
+    payload.role === "user" ? { ...state, items: setMessageId(state.items, Number(payload.message_id)) } : state,
   "steer.read": (state) => ({ ...state, items: markFirstQueuedRead(state.items) }),
   "tool.start": (state, payload) => ({
     ...state,
@@ -272,10 +276,19 @@ function markFirstQueuedRead(items: Item[]): Item[] {
   return items.map((one, position) => (position === index && one.kind === "user" ? { ...one, isQueued: false } : one));
 }
 
+/** Name the prompt that was stored: the one that started the turn, else the first queued one. */
+function setMessageId(items: Item[], messageId: number): Item[] {
+  const isUnnamed = (one: Item, isQueued: boolean) =>
+    one.kind === "user" && one.isQueued === isQueued && one.messageId === null;
+  const started = items.findLastIndex((one) => isUnnamed(one, false));
+  const index = started >= 0 ? started : items.findIndex((one) => isUnnamed(one, true));
+  return items.map((one, position) => (position === index ? ({ ...one, messageId } as UserItem) : one));
+}
+
 /** Append the items of a stored message. */
 function addStoredMessage(items: Item[], row: StoredMessage): void {
   const { text, imageCount } = parseContent(row.content);
-  if (row.role === "user") items.push({ ...userItem(items, text), imageCount });
+  if (row.role === "user") items.push({ ...userItem(items, text), imageCount, messageId: row.id });
   if (row.role === "tool") addToolResult(items, row, text);
   if (row.role !== "assistant") return;
   if (text || row.reasoning) {
@@ -322,7 +335,7 @@ function parseContent(content: unknown): { text: string; imageCount: number } {
 }
 
 function userItem(items: Item[], text: string): UserItem {
-  return { kind: "user", key: nextKey(items), text, imageCount: 0, isQueued: false };
+  return { kind: "user", key: nextKey(items), text, imageCount: 0, isQueued: false, messageId: null };
 }
 
 function answerItem(items: Item[], text: string): AnswerItem {

@@ -13,6 +13,7 @@ import {
   reopenConversation,
 } from "./conversationState";
 import { RpcClient, RpcError, type RpcState } from "./rpc";
+import { beforeLastPrompt } from "./turns";
 
 /** How a message is sent during a turn: to that turn, or after it. */
 export type SendMode = "steer" | "queue";
@@ -182,6 +183,30 @@ export function useConversation(
     [ensureSession, call, runCommand],
   );
 
+  /** Ask the last prompt again; its answer is replaced. */
+  const retry = useCallback(async () => {
+    setState((now) => ({ ...now, items: beforeLastPrompt(now.items) }));
+    try {
+      await call("session.retry");
+    } catch (error) {
+      showSession(await call<OpenedSession>("session.activate"));
+      throw error;
+    }
+  }, [call, showSession]);
+
+  /** Continue in a branch before a prompt, or at the end; `text` is sent there. */
+  const branch = useCallback(
+    async (beforeMessage: number | null, text = "") => {
+      const params = { message_id: beforeMessage ?? undefined, keep_images: Boolean(text) };
+      const { session_id } = await call<{ session_id: string }>("session.branch", params);
+      showSession(await call<OpenedSession>("session.activate", { session_id }));
+      if (text) await call("prompt.submit", { text });
+    },
+    [call, showSession],
+  );
+
+  const insertText = useCallback((text: string) => setState((now) => ({ ...now, returnedText: text })), []);
+
   const answer = useCallback(
     (question: AgentQuestion, value: string | ApprovalAnswer) => {
       const kind = question.type.replace(".request", "");
@@ -198,6 +223,9 @@ export function useConversation(
     problem,
     send,
     answer,
+    retry,
+    branch,
+    insertText,
     ensureSession,
     call,
     changeFolder,

@@ -1,15 +1,19 @@
 import { Alert, Button, Group, Text } from "@mantine/core";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { Plus, ScrollText } from "lucide-react";
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { quotation } from "@/chat/turns";
 import { isModelMissing, useConversation, type WorkingFolder } from "@/chat/useConversation";
+import { usePromptVersions } from "@/chat/usePromptVersions";
 import { EmptyState } from "@/components/EmptyState";
+import { showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
 import { Composer } from "./Composer";
 import { ContextMeter } from "./ContextMeter";
 import { ConversationLog } from "./ConversationLog";
 import { FolderSelect } from "./FolderSelect";
+import type { MessageHandlers } from "./MessageActions";
 import { ModelSelect } from "./ModelSelect";
 import { ModeSelect } from "./ModeSelect";
 import { QuestionCard } from "./QuestionCard";
@@ -28,6 +32,8 @@ export default function ChatPage() {
   );
   const conversation = useConversation(sessionId, showSession, folder);
   const { state } = conversation;
+  const versions = usePromptVersions(conversation);
+  const handlers = useMessageHandlers(conversation);
   const title = state.info?.title || (sessionId ? texts.conversation : texts.newChat);
 
   useEffect(() => {
@@ -81,6 +87,8 @@ export default function ChatPage() {
           items={state.items}
           isRunning={state.isRunning}
           status={state.status}
+          handlers={handlers}
+          versions={versions}
           empty={<EmptyConversation problem={conversation.problem} isOpen={Boolean(sessionId)} />}
         />
         {state.items.length > 0 && conversation.problem && <ErrorNotice error={conversation.problem} />}
@@ -94,6 +102,22 @@ export default function ChatPage() {
         <Composer conversation={conversation} model={model} />
       </section>
     </div>
+  );
+}
+
+/** The actions of messages, with stable functions: messages are drawn again only if they change. */
+function useMessageHandlers({ retry, branch, insertText }: ReturnType<typeof useConversation>): MessageHandlers {
+  return useMemo(
+    () => ({
+      onRetry: ({ isLast, prompt }) => {
+        const asked = isLast ? retry() : branch(prompt?.messageId ?? null, prompt?.text);
+        asked.catch(showError);
+      },
+      onBranch: ({ nextPromptId }) => void branch(nextPromptId).catch(showError),
+      onQuote: (text) => insertText(quotation(text)),
+      onResend: (messageId, text) => void branch(messageId, text).catch(showError),
+    }),
+    [retry, branch, insertText],
   );
 }
 

@@ -31,6 +31,7 @@ export function Composer({ conversation, model }: Props) {
     if (!returnedText) return;
     setText((now) => (now ? `${returnedText}\n${now}` : returnedText));
     clearReturnedText();
+    field.current?.focus();
   }, [returnedText, clearReturnedText]);
 
   const send = async (mode: SendMode) => {

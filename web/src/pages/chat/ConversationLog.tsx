@@ -1,11 +1,15 @@
 import { Button } from "@mantine/core";
 import { ArrowDown } from "lucide-react";
-import { memo, type ReactNode, useDeferredValue, useLayoutEffect, useRef, useState } from "react";
+import { memo, type ReactNode, useDeferredValue, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { AnswerItem, Item } from "@/chat/conversationState";
+import { type TurnEnd, turnEnds } from "@/chat/turns";
+import type { PromptVersions } from "@/chat/usePromptVersions";
 import { Markdown } from "@/components/Markdown";
 import { ToolRow } from "@/components/ToolRow";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
+import { AnswerActions, type MessageHandlers } from "./MessageActions";
+import { PromptView } from "./PromptView";
 
 const END_TOLERANCE_PIXELS = 80;
 
@@ -14,14 +18,18 @@ interface Props {
   isRunning: boolean;
   status: string;
   empty: ReactNode;
+  handlers: MessageHandlers;
+  versions: ReadonlyMap<number, PromptVersions>;
 }
 
 /** The messages of a conversation; follows new output only while scrolled to the end. */
-export function ConversationLog({ items, isRunning, status, empty }: Props) {
+export function ConversationLog({ items, isRunning, status, empty, handlers, versions }: Props) {
   const texts = useTexts().chat;
   const scroll = useRef<HTMLDivElement>(null);
   const [isAtEnd, setAtEnd] = useState(true);
   const last = items.at(-1);
+  const turns = useMemo(() => turnEnds(items), [items]);
+  const lastPrompt = items.findLast((one) => one.kind === "user" && !one.isQueued)?.key;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: whenever something was added
   useLayoutEffect(() => {
@@ -41,7 +49,15 @@ export function ConversationLog({ items, isRunning, status, empty }: Props) {
     >
       <div className={classes.items}>
         {items.map((item) => (
-          <LogItem key={item.key} item={item} isRunning={isRunning} />
+          <LogItem
+            key={item.key}
+            item={item}
+            isRunning={isRunning}
+            turn={turns.get(item.key)}
+            isLastPrompt={item.key === lastPrompt}
+            handlers={handlers}
+            versions={item.kind === "user" && item.messageId !== null ? versions.get(item.messageId) : undefined}
+          />
         ))}
         {isRunning && (last?.kind !== "answer" || status) && (
           <p className={classes.status} role="status">
@@ -65,27 +81,46 @@ export function ConversationLog({ items, isRunning, status, empty }: Props) {
   );
 }
 
-const LogItem = memo(function Shown({ item, isRunning }: { item: Item; isRunning: boolean }) {
-  const texts = useTexts().chat;
-  if (item.kind === "user") {
+interface ItemProps {
+  item: Item;
+  isRunning: boolean;
+  turn: TurnEnd | undefined;
+  isLastPrompt: boolean;
+  handlers: MessageHandlers;
+  versions: PromptVersions | undefined;
+}
+
+const LogItem = memo(
+  function Shown({ item, isRunning, turn, isLastPrompt, handlers, versions }: ItemProps) {
+    const texts = useTexts().chat;
+    if (item.kind === "user") {
+      return <PromptView {...{ item, isRunning, handlers, versions }} isLast={isLastPrompt} />;
+    }
+    if (item.kind === "note") {
+      return (
+        <p className={classes.note} data-tone={item.tone}>
+          {item.text || (item.notice && texts.notices[item.notice])}
+        </p>
+      );
+    }
+    if (item.kind === "tool") return <ToolRow {...item} isRunning={isRunning && item.result === null} />;
     return (
-      <div className={classes.user} data-waiting={item.isQueued}>
-        {item.text}
-        {item.imageCount > 0 && <div className={classes.status}>{texts.images(item.imageCount)}</div>}
-        {item.isQueued && <div className={classes.status}>{texts.queued}</div>}
+      <div className={classes.answer}>
+        <AnswerView item={item} />
+        {turn && !item.isStreaming && <AnswerActions text={item.text} {...{ turn, handlers, isRunning }} />}
       </div>
     );
-  }
-  if (item.kind === "note") {
-    return (
-      <p className={classes.note} data-tone={item.tone}>
-        {item.text || (item.notice && texts.notices[item.notice])}
-      </p>
-    );
-  }
-  if (item.kind === "tool") return <ToolRow {...item} isRunning={isRunning && item.result === null} />;
-  return <AnswerView item={item} />;
-});
+  },
+  (before, after) =>
+    (Object.keys(after) as (keyof ItemProps)[]).every((name) =>
+      name === "turn" ? isSameTurn(before.turn, after.turn) : before[name] === after[name],
+    ),
+);
+
+function isSameTurn(one: TurnEnd | undefined, other: TurnEnd | undefined): boolean {
+  if (!one || !other) return one === other;
+  return one.prompt === other.prompt && one.nextPromptId === other.nextPromptId && one.isLast === other.isLast;
+}
 
 function AnswerView({ item }: { item: AnswerItem }) {
   const texts = useTexts().chat;

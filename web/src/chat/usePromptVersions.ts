@@ -1,0 +1,35 @@
+import { useEffect, useState } from "react";
+import type { useConversation } from "./useConversation";
+
+/** The versions of a prompt in branches; `selected` is the position of the open one. */
+export interface PromptVersions {
+  message_id: number;
+  session_ids: string[];
+  selected: number;
+}
+
+const NONE: ReadonlyMap<number, PromptVersions> = new Map();
+
+/** The prompts of the open conversation that have other versions, by message id. */
+export function usePromptVersions(
+  conversation: ReturnType<typeof useConversation>,
+): ReadonlyMap<number, PromptVersions> {
+  const { call, connection, state } = conversation;
+  const [versions, setVersions] = useState(NONE);
+  const stored = state.info?.stored_session_id;
+
+  useEffect(() => {
+    if (!stored || connection !== "open" || state.isRunning) return;
+    let isCurrent = true;
+    call<{ prompts: PromptVersions[] }>("session.versions").then(
+      ({ prompts }) => {
+        if (isCurrent) setVersions(prompts.length > 0 ? new Map(prompts.map((one) => [one.message_id, one])) : NONE);
+      },
+      () => {}, // a lost connection is shown, and the effect runs again after it
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [stored, connection, state.isRunning, call]);
+  return versions;
+}

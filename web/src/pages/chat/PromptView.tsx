@@ -1,0 +1,93 @@
+import { Button, Group, Text, Textarea } from "@mantine/core";
+import { type FormEvent, type KeyboardEvent, useState } from "react";
+import type { UserItem } from "@/chat/conversationState";
+import type { PromptVersions } from "@/chat/usePromptVersions";
+import { useTexts } from "@/i18n";
+import classes from "./ChatPage.module.css";
+import { type MessageHandlers, PromptActions } from "./MessageActions";
+
+interface Props {
+  item: UserItem;
+  isRunning: boolean;
+  isLast: boolean;
+  handlers: MessageHandlers;
+  versions: PromptVersions | undefined;
+}
+
+/** A message of the user, with its actions. */
+export function PromptView({ item, isRunning, isLast, handlers, versions }: Props) {
+  const texts = useTexts().chat;
+  const [isEditing, setEditing] = useState(false);
+  const { messageId } = item;
+  if (isEditing && messageId !== null) {
+    return (
+      <PromptForm
+        text={item.text}
+        onClose={() => setEditing(false)}
+        onSend={(text) => handlers.onResend(messageId, text)}
+      />
+    );
+  }
+  return (
+    <div className={classes.prompt}>
+      <div className={classes.user} data-waiting={item.isQueued}>
+        {item.text}
+        {item.imageCount > 0 && <div className={classes.status}>{texts.images(item.imageCount)}</div>}
+        {item.isQueued && <div className={classes.status}>{texts.queued}</div>}
+      </div>
+      {!item.isQueued && (
+        <PromptActions
+          text={item.text}
+          isLast={isLast}
+          onEdit={messageId !== null && !isRunning ? () => setEditing(true) : null}
+          versions={versions}
+        />
+      )}
+    </div>
+  );
+}
+
+interface FormProps {
+  text: string;
+  onSend: (text: string) => void;
+  onClose: () => void;
+}
+
+function PromptForm({ text, onSend, onClose }: FormProps) {
+  const texts = useTexts().chat.actions;
+  const [edited, setEdited] = useState(text);
+  const send = (event: FormEvent | KeyboardEvent) => {
+    event.preventDefault();
+    if (!edited.trim()) return;
+    onClose();
+    onSend(edited.trim());
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Escape") onClose();
+    if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) send(event);
+  };
+  return (
+    <form className={classes.editing} onSubmit={send}>
+      <Textarea
+        aria-label={texts.editField}
+        autosize
+        maxRows={12}
+        value={edited}
+        onChange={(event) => setEdited(event.currentTarget.value)}
+        onKeyDown={onKeyDown}
+        ref={(field) => field?.focus()}
+      />
+      <Group gap="xs" mt="xs" justify="flex-end">
+        <Text size="xs" c="dimmed" flex={1}>
+          {texts.editHelp}
+        </Text>
+        <Button size="xs" variant="default" onClick={onClose}>
+          {texts.cancel}
+        </Button>
+        <Button size="xs" type="submit" disabled={!edited.trim()}>
+          {texts.resend}
+        </Button>
+      </Group>
+    </form>
+  );
+}
