@@ -27,6 +27,7 @@ from hermes_dashboard.resources import (
     hooks,
     imports,
     live,
+    model_setup,
     models,
     overview,
     pending_changes,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 # Resources that need only the context; the first matching route handles a request.
 RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
-    pending_changes, plugins, health, uploads, models, workspaces, schedules,
+    pending_changes, plugins, health, uploads, models, model_setup, workspaces, schedules,
     imports,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024

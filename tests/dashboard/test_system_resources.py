@@ -247,6 +247,9 @@ def test_plugins_enabled_in_a_terminal_are_shown_and_can_be_disabled(
 
 
 def test_health_reports_problems(db: SessionDB, client: httpx.Client) -> None:
+    config = ConfigFile.of_home()
+    for name, value in (("api", "openai"), ("base_url", "http://127.0.0.1:9/v1"), ("model", "m")):
+        config.set(f"llm.{name}", value)
     well = client.get("/api/health").json()
     assert well["status"] == "ok", well
     assert {check["name"] for check in well["checks"]} >= {"history", "journal", "index", "gateway"}

@@ -9,6 +9,7 @@ from hermes_core.command_name import with_command_name
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import HermesError, StoreError
 from hermes_dashboard.models.system import Checked, Health
+from hermes_dashboard.resources.model_setup import problem_of, usable_model
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def run_checks(context: DashboardContext) -> list[Checked]:
         "analytics": _analytics,
         "disk": _disk,
         "settings": _settings,
+        "model": _model,
         "gateway": _gateway,
         "replies": _replies,
     }
@@ -111,6 +113,14 @@ def _disk(context: DashboardContext) -> CheckResult:
 def _settings(_context: DashboardContext) -> CheckResult:
     problems = [problem for problem in ConfigFile.of_home().check() if problem.is_error]
     return (WARN, problems[0].message) if problems else (OK, "all valid")
+
+
+def _model(_context: DashboardContext) -> CheckResult:
+    choice = usable_model(ConfigFile.of_home().settings())
+    problem = problem_of(choice)
+    if problem:
+        return WARN, f"{problem} Choose one on the page Chat, or run `hermes setup`."
+    return OK, "" if choice is None else choice.model
 
 
 def _gateway(context: DashboardContext) -> CheckResult:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final
 
 from pydantic import BaseModel, Field, StringConstraints
 
 from hermes_agent.providers.default_model import save_choice
-from hermes_agent.providers.presets import OPENAI, OPENROUTER
+from hermes_agent.providers.presets import PRESETS, PRESETS_BY_NAME
 from hermes_agent.providers.selection import ModelChoice
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.version import config_version
@@ -42,18 +43,16 @@ class Models(BaseModel):
 
 
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
-# The API and the base URL of each provider. Their hosts are fixed, so a page may choose one.
-ENDPOINTS: Final = {
-    "anthropic": ("anthropic", ""),
-    "openai": ("openai", OPENAI),
-    "openrouter": ("openai", OPENROUTER),
-}
+
+
+# Their hosts are fixed, so a page may choose one.
+Provider = StrEnum("Provider", {preset.name: preset.name for preset in PRESETS})  # type: ignore[misc]
 
 
 class DefaultModel(BaseModel):
     """A hosted provider, one of its models, and its API key unless that is already stored."""
 
-    provider: Literal["anthropic", "openai", "openrouter"]
+    provider: Provider
     model: Name
     key: str = Field("", max_length=1000)
 
@@ -101,8 +100,8 @@ def router(context: DashboardContext) -> ResourceRouter:
     @routes.put("/api/models/default", responses=problems(400))
     def set_default(body: DefaultModel) -> SavedModel:
         """Use a model of a hosted provider by default; other endpoints need a terminal."""
-        api, base_url = ENDPOINTS[body.provider]
-        choice = ModelChoice(api, body.model, base_url)
+        preset = PRESETS_BY_NAME[body.provider]
+        choice = ModelChoice(preset.api, body.model, preset.choice_url)
         notes = save_choice(ConfigFile.of_home(), choice, body.key.strip())
         return SavedModel(provider=body.provider, model=body.model, notes=notes)
 

@@ -38,6 +38,8 @@ export interface NoteItem {
   text: string;
   notice: "stopped" | "failed" | "cut" | null;
   tone: "plain" | "bad";
+  /** The output of a command, whose columns are aligned. */
+  isOutput: boolean;
 }
 
 export type Item = UserItem | AnswerItem | ToolItem | NoteItem;
@@ -175,7 +177,8 @@ export function addQueuedMessage(state: Conversation, text: string): Conversatio
 
 /** Add a note of the page itself. */
 export function addNote(state: Conversation, text: string, rest: Partial<NoteItem> = {}): Conversation {
-  const note: NoteItem = { kind: "note", key: nextKey(state.items), text, notice: null, tone: "plain", ...rest };
+  const base = { notice: null, tone: "plain", isOutput: false } as const;
+  const note: NoteItem = { kind: "note", key: nextKey(state.items), text, ...base, ...rest };
   return { ...state, items: [...state.items, note] };
 }
 

@@ -12,7 +12,7 @@ import {
   openConversation,
   reopenConversation,
 } from "./conversationState";
-import { RpcClient, RpcError, type RpcState } from "./rpc";
+import { RpcClient, type RpcState } from "./rpc";
 import { beforeLastPrompt } from "./turns";
 
 /** How a message is sent during a turn: to that turn, or after it. */
@@ -25,8 +25,6 @@ interface CommandOutcome {
   changed?: boolean;
   session_id: string;
 }
-
-const NO_MODEL_CODE = 5032;
 
 const socketUrl = () => `${window.location.origin.replace(/^http/, "ws")}/api/ws`;
 
@@ -147,6 +145,12 @@ export function useConversation(
     return rpc.current.call<T>(method, { session_id: live.current, ...params });
   }, []);
 
+  /** A request that belongs to no conversation. */
+  const request = useCallback(<T>(method: string, params: Record<string, unknown> = {}): Promise<T> => {
+    if (!rpc.current) return Promise.reject(new Error("Not connected to the server yet. Try again."));
+    return rpc.current.call<T>(method, params);
+  }, []);
+
   const changeFolder = useCallback(
     async (choice: WorkingFolder) => {
       const { cwd } = await call<{ cwd: string }>("session.cwd.set", { ...choice });
@@ -165,7 +169,7 @@ export function useConversation(
       if (outcome.session_id !== live.current || outcome.changed) {
         showSession(await call<OpenedSession>("session.activate", { session_id: outcome.session_id }));
       }
-      if (outcome.output) setState((now) => addNote(now, outcome.output ?? ""));
+      if (outcome.output) setState((now) => addNote(now, outcome.output ?? "", { isOutput: true }));
       if (outcome.type === "prefill") setState((now) => ({ ...now, returnedText: outcome.message ?? "" }));
       if (outcome.type === "send") await call("prompt.submit", { text: outcome.message });
     },
@@ -228,13 +232,9 @@ export function useConversation(
     insertText,
     ensureSession,
     call,
+    request,
     changeFolder,
     runCommand,
     clearReturnedText,
   };
-}
-
-/** Whether a request failed because no model is configured. */
-export function isModelMissing(error: Error): boolean {
-  return error instanceof RpcError && error.code === NO_MODEL_CODE;
 }

@@ -6,8 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway import status
-from hermes_agent.events import FailureKind
-from hermes_agent.providers import selection
+from hermes_agent.providers import model_check
 from hermes_core import __version__, human_format
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import ConfigError, HermesError, NoModelError
@@ -17,11 +16,7 @@ from hermes_core.paths import hermes_home
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes_agent.providers.selection import ModelChoice
-
 LOW_SPACE_BYTES: Final = 500_000_000
-# Failures that the user has to repair; others may pass.
-LASTING_FAILURES: Final = frozenset({FailureKind.KEY, FailureKind.FORBIDDEN, FailureKind.MODEL})
 
 
 class Readiness(NamedTuple):
@@ -51,39 +46,8 @@ def check_model() -> Iterator[Readiness]:
     except HermesError as error:
         yield Readiness("model", "failed", str(error), "Run `hermes setup`")
         return
-    setting = selection.key_name(choice.api, choice.base_url)
-    if setting.startswith("keys.") and not choice.key:
-        advice = f"Run `hermes setup`, or `hermes config set {setting}`"
-        yield Readiness("model", "failed", f"{choice.model}: the API key is missing", advice)
-        return
-    yield _tested(choice)
-
-
-def _tested(choice: ModelChoice) -> Readiness:
-    """Ask the endpoint for its models, which costs nothing and tests the key."""
-    from hermes_agent.local.built_in import BuiltIn  # noqa: PLC0415 - `--help` does without
-    from hermes_agent.providers.model_list import list_models  # noqa: PLC0415 - as above
-
-    if choice.api == "local":
-        is_here = BuiltIn.of_home().is_installed
-        detail = f"{choice.model}, {'installed' if is_here else 'not installed'}"
-        advice = f"Run `hermes models get {choice.model}`"
-        return Readiness("model", "ok" if is_here else "failed", detail, advice)
-    if choice.api == "script":
-        return Readiness("model", "ok", f"the script {choice.model}")
-    listed = list_models(choice)
-    if listed.failure is not None:
-        is_lasting = listed.failure.kind in LASTING_FAILURES
-        level = "failed" if is_lasting else "warning"
-        return Readiness("model", level, listed.failure.message, listed.failure.advice)
-    if listed.names and choice.model not in {*listed.names, *_untagged(listed.names)}:
-        detail = f"{choice.model} is not in the list of its endpoint"
-        return Readiness("model", "warning", detail, "Run `hermes models` to choose another one")
-    return Readiness("model", "ok", f"{choice.model}; the endpoint answers and accepts the key")
-
-
-def _untagged(names: list[str]) -> list[str]:
-    return [name.removesuffix(":latest") for name in names]
+    checked = model_check.check_model(choice)
+    yield Readiness("model", checked.status, checked.detail, checked.advice)
 
 
 def check_daemon() -> Readiness:

@@ -3,7 +3,7 @@ import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { Plus, ScrollText } from "lucide-react";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { quotation } from "@/chat/turns";
-import { isModelMissing, useConversation, type WorkingFolder } from "@/chat/useConversation";
+import { useConversation, type WorkingFolder } from "@/chat/useConversation";
 import { usePromptVersions } from "@/chat/usePromptVersions";
 import { EmptyState } from "@/components/EmptyState";
 import { showError } from "@/components/notices";
@@ -18,6 +18,7 @@ import { ModelSelect } from "./ModelSelect";
 import { ModeSelect } from "./ModeSelect";
 import { QuestionCard } from "./QuestionCard";
 import { RecentConversations } from "./RecentConversations";
+import { SetupCard, useModelSetup } from "./SetupCard";
 
 /** The chat page; the URL names the session, so a reload reopens it. */
 export default function ChatPage() {
@@ -34,6 +35,7 @@ export default function ChatPage() {
   const { state } = conversation;
   const versions = usePromptVersions(conversation);
   const handlers = useMessageHandlers(conversation);
+  const setup = useModelSetup().data;
   const title = state.info?.title || (sessionId ? texts.conversation : texts.newChat);
 
   useEffect(() => {
@@ -60,7 +62,12 @@ export default function ChatPage() {
             <ContextMeter info={state.info} />
             <ModeSelect info={state.info} onChoose={(mode) => conversation.call("session.permissions", { mode })} />
             <FolderSelect value={state.info?.cwd ?? folder?.cwd} onChoose={selectFolder} isDisabled={state.isRunning} />
-            <ModelSelect value={state.info?.model ?? model} onChoose={selectModel} isDisabled={state.isRunning} />
+            <ModelSelect
+              value={state.info?.model ?? model}
+              onChoose={selectModel}
+              request={conversation.request}
+              isDisabled={state.isRunning}
+            />
             {sessionId && state.items.length > 0 && (
               <Button
                 component={Link}
@@ -83,13 +90,14 @@ export default function ChatPage() {
             {texts.reconnecting}
           </Alert>
         )}
+        {setup && !setup.is_ready && <SetupCard setup={setup} />}
         <ConversationLog
           items={state.items}
           isRunning={state.isRunning}
           status={state.status}
           handlers={handlers}
           versions={versions}
-          empty={<EmptyConversation problem={conversation.problem} isOpen={Boolean(sessionId)} />}
+          empty={<EmptyConversation problem={conversation.problem} isHidden={Boolean(sessionId) || !setup?.is_ready} />}
         />
         {state.items.length > 0 && conversation.problem && <ErrorNotice error={conversation.problem} />}
         {state.questions.map((question) => (
@@ -121,23 +129,16 @@ function useMessageHandlers({ retry, branch, insertText }: ReturnType<typeof use
   );
 }
 
-function EmptyConversation({ problem, isOpen }: { problem: Error | null; isOpen: boolean }) {
+function EmptyConversation({ problem, isHidden }: { problem: Error | null; isHidden: boolean }) {
   const texts = useTexts().chat;
   if (problem) return <ErrorNotice error={problem} />;
-  return isOpen ? null : <EmptyState title={texts.emptyTitle} text={texts.empty} />;
+  return isHidden ? null : <EmptyState title={texts.emptyTitle} text={texts.empty} />;
 }
 
 function ErrorNotice({ error }: { error: Error }) {
-  const texts = useTexts().chat;
-  const isSetup = isModelMissing(error);
   return (
-    <Alert color="red" variant="light" role="alert" title={isSetup ? texts.setupTitle : undefined}>
+    <Alert color="red" variant="light" role="alert">
       <Text size="sm">{error.message}</Text>
-      {isSetup && (
-        <Text size="sm">
-          {texts.setup} <code>{texts.setupCommand}</code>
-        </Text>
-      )}
     </Alert>
   );
 }

@@ -1,12 +1,14 @@
 import { ActionIcon, Button, FileButton, Group, Pill, Text, Textarea, Tooltip } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { ArrowUp, Paperclip, Square } from "lucide-react";
-import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import type { SendMode, useConversation } from "@/chat/useConversation";
 import { errorMessage, showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { type Attachment, uploadAttachment } from "./attachments";
 import classes from "./ChatPage.module.css";
+import { optionId, SlashMenu } from "./SlashMenu";
+import { useSlashMenu } from "./useSlashMenu";
 
 interface Props {
   conversation: ReturnType<typeof useConversation>;
@@ -34,8 +36,8 @@ export function Composer({ conversation, model }: Props) {
     field.current?.focus();
   }, [returnedText, clearReturnedText]);
 
-  const send = async (mode: SendMode) => {
-    const lines = [text.trim(), ...files.filter((one) => !one.isImage).map((one) => one.path)].filter(Boolean);
+  const send = async (mode: SendMode, typed = text) => {
+    const lines = [typed.trim(), ...files.filter((one) => !one.isImage).map((one) => one.path)].filter(Boolean);
     if (lines.length === 0 && files.length > 0) lines.push(texts.imagesOnly);
     if (lines.length === 0) return;
     setText("");
@@ -49,6 +51,10 @@ export function Composer({ conversation, model }: Props) {
     }
     field.current?.focus();
   };
+
+  const menuId = useId();
+  const menu = useSlashMenu(text, conversation.request, setText, (line) => void send("steer", line));
+  const isMenuOpen = menu.items.length > 0;
 
   const addFiles = async (chosen: File[]) => {
     for (const file of chosen) {
@@ -72,6 +78,7 @@ export function Composer({ conversation, model }: Props) {
     void addFiles([...event.clipboardData.files]);
   };
   const onKeyDown = (event: KeyboardEvent) => {
+    if (menu.handleKey(event)) return;
     if (event.key === "Escape" && isRunning) void conversation.call("session.interrupt");
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
@@ -83,88 +90,97 @@ export function Composer({ conversation, model }: Props) {
   };
 
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: files can also be chosen with the button
-    <div
-      className={classes.composer}
-      data-dropping={isDropping}
-      onDragOver={(event) => {
-        event.preventDefault();
-        setDropping(true);
-      }}
-      onDragLeave={() => setDropping(false)}
-      onDrop={onDrop}
-    >
-      {files.length > 0 && (
-        <Group gap={6} pb={6}>
-          {files.map((file) => (
-            <Pill
-              key={file.path}
-              withRemoveButton
-              onRemove={() => void removeFile(file)}
-              removeButtonProps={{ "aria-label": texts.detach(file.name), "aria-hidden": false, tabIndex: 0 }}
-            >
-              {file.name}
-            </Pill>
-          ))}
-        </Group>
-      )}
-      <Textarea
-        ref={field}
-        aria-label={texts.composer}
-        placeholder={isRunning ? texts.placeholderRunning : texts.placeholder}
-        variant="unstyled"
-        autosize
-        minRows={1}
-        maxRows={12}
-        px="xs"
-        value={text}
-        onChange={(event) => setText(event.currentTarget.value)}
-        onKeyDown={onKeyDown}
-        onPaste={onPaste}
-      />
-      <Group justify="space-between">
-        <FileButton onChange={(chosen) => void addFiles(chosen)} multiple>
-          {(props) => (
-            <Tooltip label={texts.attach}>
-              <ActionIcon {...props} variant="subtle" color="gray" aria-label={texts.attach}>
-                <Paperclip size={18} />
+    <>
+      {isMenuOpen && <SlashMenu id={menuId} items={menu.items} index={menu.index} onChoose={menu.choose} />}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: files can also be chosen with the button */}
+      <div
+        className={classes.composer}
+        data-dropping={isDropping}
+        onDragOver={(event) => {
+          event.preventDefault();
+          setDropping(true);
+        }}
+        onDragLeave={() => setDropping(false)}
+        onDrop={onDrop}
+      >
+        {files.length > 0 && (
+          <Group gap={6} pb={6}>
+            {files.map((file) => (
+              <Pill
+                key={file.path}
+                withRemoveButton
+                onRemove={() => void removeFile(file)}
+                removeButtonProps={{ "aria-label": texts.detach(file.name), "aria-hidden": false, tabIndex: 0 }}
+              >
+                {file.name}
+              </Pill>
+            ))}
+          </Group>
+        )}
+        <Textarea
+          ref={field}
+          aria-label={texts.composer}
+          aria-autocomplete="list"
+          aria-controls={isMenuOpen ? menuId : undefined}
+          aria-activedescendant={isMenuOpen ? optionId(menuId, menu.index) : undefined}
+          placeholder={isRunning ? texts.placeholderRunning : texts.placeholder}
+          variant="unstyled"
+          autosize
+          minRows={1}
+          maxRows={12}
+          px="xs"
+          value={text}
+          onChange={(event) => {
+            setText(event.currentTarget.value);
+            menu.resetSelection();
+          }}
+          onKeyDown={onKeyDown}
+          onPaste={onPaste}
+        />
+        <Group justify="space-between">
+          <FileButton onChange={(chosen) => void addFiles(chosen)} multiple>
+            {(props) => (
+              <Tooltip label={texts.attach}>
+                <ActionIcon {...props} variant="subtle" color="gray" aria-label={texts.attach}>
+                  <Paperclip size={18} />
+                </ActionIcon>
+              </Tooltip>
+            )}
+          </FileButton>
+          {isDropping && <Text size="sm">{texts.dropHere}</Text>}
+          <Group gap="xs">
+            {isRunning && text.trim() && (
+              <>
+                <Button size="xs" variant="default" onClick={() => void send("queue")}>
+                  {texts.queue}
+                </Button>
+                <Button size="xs" onClick={() => void send("steer")}>
+                  {texts.steer}
+                </Button>
+              </>
+            )}
+            {isRunning ? (
+              <Button
+                size="xs"
+                color="red"
+                variant="light"
+                leftSection={<Square size={12} />}
+                onClick={() => void conversation.call("session.interrupt")}
+              >
+                {texts.stop}
+              </Button>
+            ) : (
+              <ActionIcon
+                aria-label={texts.send}
+                onClick={() => void send("steer")}
+                disabled={!text.trim() && files.length === 0}
+              >
+                <ArrowUp size={18} />
               </ActionIcon>
-            </Tooltip>
-          )}
-        </FileButton>
-        {isDropping && <Text size="sm">{texts.dropHere}</Text>}
-        <Group gap="xs">
-          {isRunning && text.trim() && (
-            <>
-              <Button size="xs" variant="default" onClick={() => void send("queue")}>
-                {texts.queue}
-              </Button>
-              <Button size="xs" onClick={() => void send("steer")}>
-                {texts.steer}
-              </Button>
-            </>
-          )}
-          {isRunning ? (
-            <Button
-              size="xs"
-              color="red"
-              variant="light"
-              leftSection={<Square size={12} />}
-              onClick={() => void conversation.call("session.interrupt")}
-            >
-              {texts.stop}
-            </Button>
-          ) : (
-            <ActionIcon
-              aria-label={texts.send}
-              onClick={() => void send("steer")}
-              disabled={!text.trim() && files.length === 0}
-            >
-              <ArrowUp size={18} />
-            </ActionIcon>
-          )}
+            )}
+          </Group>
         </Group>
-      </Group>
-    </div>
+      </div>
+    </>
   );
 }

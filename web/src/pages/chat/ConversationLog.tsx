@@ -96,6 +96,13 @@ const LogItem = memo(
     if (item.kind === "user") {
       return <PromptView {...{ item, isRunning, handlers, versions }} isLast={isLastPrompt} />;
     }
+    if (item.kind === "note" && item.isOutput && item.text.includes("\n")) {
+      return (
+        <pre className={classes.output} tabIndex={0}>
+          {item.text}
+        </pre>
+      );
+    }
     if (item.kind === "note") {
       return (
         <p className={classes.note} data-tone={item.tone}>
