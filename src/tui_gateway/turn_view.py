@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hermes_conversation.attachments import text_of
 from hermes_core import media_store
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from hermes_state.messages.rows import MessageRow
     from hermes_state.sessions.records import SessionRow
     from tui_gateway.protocol import ClientEvent, DisplayedMessage
+
+MAX_INLINE_CHARACTERS: Final = 100_000  # larger images that are not in the media store are not sent
 
 
 class TurnView:
@@ -62,7 +64,7 @@ def _ends_with(messages: list[DisplayedMessage], role: str, text: str) -> bool:
 
 
 def display_message(row: MessageRow) -> DisplayedMessage:
-    """A stored message for display; images are replaced by their size."""
+    """A stored message for display; large images are replaced by their size."""
     content = DELETED_TEXT if row.is_deleted else row.content
     return {
         "id": row.id,
@@ -81,10 +83,11 @@ def _part(part: object) -> object:
     if not isinstance(part, dict) or part.get("type") != "image_url":
         return part
     url = media_store.url_of(part)
-    size = (
-        media_store.of_home().size_of(url) if media_store.is_reference(part) else len(url) * 3 // 4
-    )
-    return {"type": "image", "bytes": size, "text": "[picture]"}
+    if not media_store.is_reference(part):
+        shown = {"url": url} if len(url) <= MAX_INLINE_CHARACTERS else {}
+        return {"type": "image", "bytes": len(url) * 3 // 4, "text": "[picture]", **shown}
+    size, name = media_store.of_home().size_of(url), url.rpartition("/")[2]
+    return {"type": "image", "bytes": size, "text": "[picture]", "media": name}
 
 
 def usage(session: SessionRow | None) -> UsageView:

@@ -196,7 +196,7 @@ def test_a_terminal_conversation_is_continued(
 
 
 def test_files_are_sent_with_the_answer(
-    set_model_steps: Callable[[str], str], page: Page, tmp_path: Path
+    set_model_steps: Callable[[str], str], page: Page, db: SessionDB, tmp_path: Path
 ) -> None:
     set_model_steps("[{say: I have it.}]")
     (tmp_path / "notes.txt").write_text("remember the milk")
@@ -208,7 +208,8 @@ def test_files_are_sent_with_the_answer(
     expect(page.get_by_role("button", name="Remove notes.txt")).to_be_visible()
     ask(page, "Read this")
     expect(log(page).get_by_text("I have it.")).to_be_visible()
-    path = re.search(r"/\S+notes\S*\.txt", log(page).inner_text())
+    sent = str(db.get_messages(page.url.rpartition("/")[2])[0]["content"])
+    path = re.search(r"/\S+notes\S*\.txt", sent)
     assert path is not None
     assert Path(path[0]).read_text() == "remember the milk"
 

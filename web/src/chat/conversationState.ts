@@ -6,6 +6,8 @@ export interface UserItem {
   key: string;
   text: string;
   imageCount: number;
+  /** Addresses of the images that can be shown. */
+  images: string[];
   isQueued: boolean;
   /** The stored message; null until the server has stored it. */
   messageId: number | null;
@@ -175,6 +177,13 @@ export function addQueuedMessage(state: Conversation, text: string): Conversatio
   return { ...state, items: [...state.items, { ...userItem(state.items, text), isQueued: true }] };
 }
 
+/** Show the images that were sent with the prompt of the turn. */
+export function addImages(state: Conversation, images: string[]): Conversation {
+  const index = state.items.findLastIndex((one) => one.kind === "user" && !one.isQueued);
+  const items = state.items.map((one, at) => (at === index && one.kind === "user" ? { ...one, images } : one));
+  return { ...state, items };
+}
+
 /** Add a note of the page itself. */
 export function addNote(state: Conversation, text: string, rest: Partial<NoteItem> = {}): Conversation {
   const base = { notice: null, tone: "plain", isOutput: false } as const;
@@ -290,8 +299,8 @@ function setMessageId(items: Item[], messageId: number): Item[] {
 
 /** Append the items of a stored message. */
 function addStoredMessage(items: Item[], row: StoredMessage): void {
-  const { text, imageCount } = parseContent(row.content);
-  if (row.role === "user") items.push({ ...userItem(items, text), imageCount, messageId: row.id });
+  const { text, imageCount, images } = parseContent(row.content);
+  if (row.role === "user") items.push({ ...userItem(items, text), imageCount, images, messageId: row.id });
   if (row.role === "tool") addToolResult(items, row, text);
   if (row.role !== "assistant") return;
   if (text || row.reasoning) {
@@ -329,16 +338,37 @@ export function summarizeArguments(args: string): string {
   }
 }
 
-function parseContent(content: unknown): { text: string; imageCount: number } {
-  if (typeof content === "string") return { text: content, imageCount: 0 };
-  if (!Array.isArray(content)) return { text: "", imageCount: 0 };
-  const parts = content as { type?: string; text?: string }[];
+interface ContentPart {
+  type?: string;
+  text?: string;
+  /** An image in the media store, or the image itself. */
+  media?: string;
+  url?: string;
+}
+
+/** The address of an image that the page can show; empty for others. */
+function imageAddress({ media, url }: ContentPart): string {
+  if (media) return `/api/media/${encodeURIComponent(media)}`;
+  return url?.startsWith("data:image/") ? url : "";
+}
+
+interface ParsedContent {
+  text: string;
+  imageCount: number;
+  images: string[];
+}
+
+function parseContent(content: unknown): ParsedContent {
+  if (typeof content === "string") return { text: content, imageCount: 0, images: [] };
+  if (!Array.isArray(content)) return { text: "", imageCount: 0, images: [] };
+  const parts = content as ContentPart[];
   const texts = parts.filter((one) => one.type === "text").map((one) => one.text ?? "");
-  return { text: texts.join("\n"), imageCount: parts.length - texts.length };
+  const images = parts.map(imageAddress).filter(Boolean);
+  return { text: texts.join("\n"), imageCount: parts.length - texts.length - images.length, images };
 }
 
 function userItem(items: Item[], text: string): UserItem {
-  return { kind: "user", key: nextKey(items), text, imageCount: 0, isQueued: false, messageId: null };
+  return { kind: "user", key: nextKey(items), text, imageCount: 0, images: [], isQueued: false, messageId: null };
 }
 
 function answerItem(items: Item[], text: string): AnswerItem {

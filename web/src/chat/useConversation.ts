@@ -3,6 +3,7 @@ import { fetchChecked } from "@/api/client";
 import {
   type AgentQuestion,
   type ApprovalAnswer,
+  addImages,
   addNote,
   addQueuedMessage,
   applyEvent,
@@ -53,6 +54,7 @@ export function useConversation(
   const stored = useRef<string | undefined>(undefined);
   const lastCommand = useRef<Promise<unknown>>(Promise.resolve());
   const opening = useRef<Promise<OpenedSession> | null>(null);
+  const sentImages = useRef<string[]>([]);
   const onMovedRef = useRef(onMoved);
   onMovedRef.current = onMoved;
   const folderRef = useRef(folder);
@@ -92,7 +94,9 @@ export function useConversation(
     const connected = new RpcClient(
       socketUrl(),
       (event) => {
-        if (event.session_id === live.current) setState((now) => applyEvent(now, event));
+        if (event.session_id !== live.current) return;
+        const images = event.type === "message.start" ? sentImages.current.splice(0) : [];
+        setState((now) => (images.length > 0 ? addImages(applyEvent(now, event), images) : applyEvent(now, event)));
       },
       (next) => {
         setConnection(next);
@@ -177,10 +181,11 @@ export function useConversation(
   );
 
   const send = useCallback(
-    async (text: string, mode: SendMode, model?: string) => {
+    async (text: string, mode: SendMode, model?: string, images: string[] = []) => {
       if (text.startsWith("/") && !text.includes("\n")) return runCommand(text);
       await ensureSession(model);
       await lastCommand.current; // a message after `/model` goes to the new model
+      sentImages.current = images;
       const answer = await call<{ status: string }>(`session.${mode}`, { text });
       if (answer.status === "queued") setState((now) => addQueuedMessage(now, text));
     },

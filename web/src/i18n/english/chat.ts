@@ -38,6 +38,8 @@ export const chat = {
     cut: "The response was cut off here. Partial output was saved; send “continue” to get the rest.",
   },
   imagesOnly: "Please look at the attached image.",
+  filesOnly: "Please look at the attached files.",
+  sentImage: "Attached image",
   images: (n: number) => (n === 1 ? "1 image" : `${n} images`),
   openTranscript: "Open transcript",
   latest: "Jump to latest message",

@@ -1,4 +1,4 @@
-import { ActionIcon, Button, FileButton, Group, Pill, Text, Textarea, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, FileButton, Group, Text, Textarea, Tooltip } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { ArrowUp, Paperclip, Square } from "lucide-react";
 import { type ClipboardEvent, type DragEvent, type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
@@ -7,6 +7,7 @@ import { errorMessage, showError } from "@/components/notices";
 import { useTexts } from "@/i18n";
 import { type Attachment, uploadAttachment } from "./attachments";
 import classes from "./ChatPage.module.css";
+import { FileChip } from "./FileChip";
 import { optionId, SlashMenu } from "./SlashMenu";
 import { useSlashMenu } from "./useSlashMenu";
 
@@ -38,12 +39,13 @@ export function Composer({ conversation, model }: Props) {
 
   const send = async (mode: SendMode, typed = text) => {
     const lines = [typed.trim(), ...files.filter((one) => !one.isImage).map((one) => one.path)].filter(Boolean);
-    if (lines.length === 0 && files.length > 0) lines.push(texts.imagesOnly);
+    if (!typed.trim() && files.length > 0) lines.unshift(files[0]?.isImage ? texts.imagesOnly : texts.filesOnly);
     if (lines.length === 0) return;
     setText("");
     setFiles([]);
     try {
-      await conversation.send(lines.join("\n"), mode, model);
+      const images = files.flatMap((one) => (one.preview ? [one.preview] : []));
+      await conversation.send(lines.join("\n"), mode, model, images);
     } catch (error) {
       setText((now) => (now ? `${text}\n${now}` : text));
       setFiles((now) => [...files, ...now]);
@@ -106,14 +108,13 @@ export function Composer({ conversation, model }: Props) {
         {files.length > 0 && (
           <Group gap={6} pb={6}>
             {files.map((file) => (
-              <Pill
+              <FileChip
                 key={file.path}
-                withRemoveButton
+                name={file.name}
+                preview={file.preview}
                 onRemove={() => void removeFile(file)}
-                removeButtonProps={{ "aria-label": texts.detach(file.name), "aria-hidden": false, tabIndex: 0 }}
-              >
-                {file.name}
-              </Pill>
+                removeLabel={texts.detach(file.name)}
+              />
             ))}
           </Group>
         )}

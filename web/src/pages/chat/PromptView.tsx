@@ -1,9 +1,11 @@
 import { Button, Group, Text, Textarea } from "@mantine/core";
 import { type FormEvent, type KeyboardEvent, useState } from "react";
 import type { UserItem } from "@/chat/conversationState";
+import { splitUploads } from "@/chat/uploads";
 import type { PromptVersions } from "@/chat/usePromptVersions";
 import { useTexts } from "@/i18n";
 import classes from "./ChatPage.module.css";
+import { FileChip } from "./FileChip";
 import { type MessageHandlers, PromptActions } from "./MessageActions";
 
 interface Props {
@@ -19,25 +21,34 @@ export function PromptView({ item, isRunning, isLast, handlers, versions }: Prop
   const texts = useTexts().chat;
   const [isEditing, setEditing] = useState(false);
   const { messageId } = item;
+  const parts = splitUploads(item.text);
   if (isEditing && messageId !== null) {
     return (
       <PromptForm
-        text={item.text}
+        text={parts.text}
         onClose={() => setEditing(false)}
-        onSend={(text) => handlers.onResend(messageId, text)}
+        onSend={(text) => handlers.onResend(messageId, [text, ...parts.files.map((one) => one.path)].join("\n"))}
       />
     );
   }
   return (
     <div className={classes.prompt}>
       <div className={classes.user} data-waiting={item.isQueued}>
-        {item.text}
+        {parts.text}
+        {parts.files.map((one) => (
+          <FileChip key={one.path} name={one.name} />
+        ))}
+        {item.images.map((address) => (
+          <a key={address} href={address} target="_blank" rel="noreferrer">
+            <img src={address} alt={texts.sentImage} className={classes.picture} />
+          </a>
+        ))}
         {item.imageCount > 0 && <div className={classes.status}>{texts.images(item.imageCount)}</div>}
         {item.isQueued && <div className={classes.status}>{texts.queued}</div>}
       </div>
       {!item.isQueued && (
         <PromptActions
-          text={item.text}
+          text={parts.text}
           isLast={isLast}
           onEdit={messageId !== null && !isRunning ? () => setEditing(true) : null}
           versions={versions}

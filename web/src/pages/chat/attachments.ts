@@ -5,6 +5,8 @@ export interface Attachment {
   name: string;
   path: string;
   isImage: boolean;
+  /** The image in this browser; empty for other files. */
+  preview: string;
 }
 
 interface UploadResponse {
@@ -27,5 +29,10 @@ export async function uploadAttachment(file: File, ensureSession: EnsureSession,
     await ensureSession();
     await call("image.attach", { path: found.path });
   }
-  return { name: found.name, path: found.path, isImage: found.is_image };
+  return {
+    name: found.name,
+    path: found.path,
+    isImage: found.is_image,
+    preview: found.is_image ? URL.createObjectURL(file) : "",
+  };
 }

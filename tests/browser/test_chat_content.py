@@ -1,0 +1,74 @@
+"""What messages of the chat page contain: files, pictures, formulas, tables."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+from support.chat_page import ask, log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
+)
+NATURAL_WIDTH = "image => image.decode().then(() => image.naturalWidth)"
+
+
+def test_files_and_pictures_are_chips_and_no_path_is_shown(
+    set_model_steps: Callable[[str], str], page: Page, tmp_path: Path
+) -> None:
+    set_model_steps("[]")
+    (tmp_path / "notes.txt").write_text("remember the milk")
+    (tmp_path / "dot.png").write_bytes(PIXEL)
+    page.goto("/chat")
+    with page.expect_file_chooser() as choosing:
+        page.get_by_role("button", name="Attach files").click()
+    choosing.value.set_files([tmp_path / "notes.txt", tmp_path / "dot.png"])
+    expect(page.get_by_role("button", name="Remove dot.png")).to_be_visible()
+    page.get_by_role("button", name="Send").click()
+    expect(log(page).get_by_text("You said:")).to_be_visible()
+    prompt = log(page).locator("[data-waiting=false]")
+    picture = log(page).get_by_role("img", name="Attached image")
+    for _ in range(2):  # live, and reopened
+        expect(prompt).to_contain_text("notes.txt")
+        assert "uploads" not in prompt.inner_text()
+        expect(picture).to_have_count(1)
+        assert picture.evaluate(NATURAL_WIDTH) == 1
+        page.reload()
+        expect(prompt).to_be_visible()
+    recent = page.get_by_role("navigation", name="Recent conversations")
+    expect(recent).to_contain_text("Please look at the attached files.")
+    assert "uploads" not in recent.inner_text()
+
+
+def test_formulas_embedded_images_and_aligned_tables_are_drawn(
+    set_model_steps: Callable[[str], str], page: Page
+) -> None:
+    data = base64.b64encode(PIXEL).decode()
+    answer = (
+        r"Euler: $e^{i\pi} = -1$, also \(a^2\); it costs $5 or $10." + "\n\n"
+        f"![dot](data:image/png;base64,{data}) ![far](https://example.org/far.png)\n\n"
+        "| item | price |\n| --- | ---: |\n| tea | 3 |\n"
+    )
+    set_model_steps(f"[{{say: {json.dumps(answer)}}}, {{say: Plain.}}]")
+    page.goto("/chat")
+    scripts: list[str] = []
+    page.on("request", lambda request: scripts.append(request.url))
+    ask(page, "Draw")
+    expect(log(page).locator("math")).to_have_count(2)
+    expect(log(page).get_by_text(re.compile(r"it costs \$5 or \$10"))).to_be_visible()
+    assert log(page).get_by_role("img", name="dot").evaluate(NATURAL_WIDTH) == 1
+    expect(log(page).get_by_text("[far: https://example.org/far.png]")).to_be_visible()
+    cell = log(page).get_by_role("cell", name="3")
+    assert cell.evaluate("cell => getComputedStyle(cell).textAlign") == "right"
+    assert any("FormulaRenderer" in url for url in scripts)

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import { applyEvent, EMPTY_CONVERSATION } from "@/chat/conversationState";
+import { beforeLastPrompt, quotation, turnEnds } from "@/chat/turns";
+import { splitUploads, withoutUploadPaths } from "@/chat/uploads";
+import { listedName, modelGroups, shortName } from "@/pages/chat/modelOptions";
+import { matchingCommands } from "@/pages/chat/useSlashMenu";
+
+const UPLOAD = "/home/me/.hermes/uploads/2026-11-16/02e167bc-my notes.txt";
+const event = (type: string, payload: Record<string, unknown>) => ({ type, session_id: "live", payload });
+
+describe("uploaded files", () => {
+  it("are shown by name, not by path", () => {
+    const parts = splitUploads(`Read this\n${UPLOAD}`);
+    expect(parts).toEqual({ text: "Read this", files: [{ name: "my notes.txt", path: UPLOAD }] });
+    expect(splitUploads("see /etc/hosts").files).toEqual([]);
+    expect(withoutUploadPaths(`Read this ${UPLOAD}`)).toBe("Read this my notes.txt");
+  });
+});
+
+describe("turns", () => {
+  const state = [
+    event("message.start", { text: "one" }),
+    event("message.stored", { role: "user", message_id: 7 }),
+    event("message.delta", { text: "Let me look." }),
+    event("tool.start", { tool_id: "t", name: "terminal", context: "ls", args_text: "{}" }),
+    event("message.delta", { text: "First." }),
+    event("message.complete", { status: "complete" }),
+    event("message.start", { text: "two" }),
+    event("message.stored", { role: "user", message_id: 9 }),
+    event("message.delta", { text: "Second." }),
+    event("message.complete", { status: "complete" }),
+  ].reduce(applyEvent, EMPTY_CONVERSATION);
+
+  it("end with their last answer, and know the prompts around it", () => {
+    const ends = [...turnEnds(state.items).values()];
+    expect(ends.map((one) => [one.prompt?.messageId, one.nextPromptId, one.isLast])).toEqual([
+      [7, 9, false],
+      [9, null, true],
+    ]);
+  });
+
+  it("are cut before the last prompt for a retry", () => {
+    expect(beforeLastPrompt(state.items).at(-1)).toMatchObject({ kind: "answer", text: "First." });
+  });
+});
+
+describe("menus", () => {
+  it("name a model of a conversation as the list does", () => {
+    const models = [
+      { name: "scripted", provider: "here" },
+      { name: "http://127.0.0.1:1/v1#scripted", provider: "http://127.0.0.1:1/v1" },
+      { name: "groq:openai/gpt-oss-120b", provider: "Groq" },
+    ];
+    expect(listedName("scripted", models)).toBe("http://127.0.0.1:1/v1#scripted");
+    const texts = { other: "Current", window: String, price: String };
+    const labels = modelGroups("mine", models, texts).map(({ group, items }) => [group, items[0]?.label]);
+    expect(labels).toEqual([
+      ["Current", "mine"],
+      ["http://127.0.0.1:1/v1", "scripted"],
+      ["Groq", "groq:openai/gpt-oss-120b"],
+    ]);
+    expect(shortName("/home/me/demo/script.yaml")).toBe("script.yaml");
+  });
+
+  it("find commands by name, alias and description", () => {
+    const command = (name: string, help: string, aliases: string[] = []) => ({ name, hint: "", help, aliases });
+    const all = [
+      command("/title", "show the title"),
+      command("/undo", "take back"),
+      command("/exit", "leave", ["/quit"]),
+    ];
+    expect(matchingCommands(all, "/qu").map((one) => one.name)).toEqual(["/exit"]);
+    expect(matchingCommands(all, "/back").map((one) => one.name)).toEqual(["/undo"]);
+  });
+});
+
+it("quotes every line", () => {
+  expect(quotation("a\n\nb\n")).toBe("> a\n>\n> b\n\n");
+});
