@@ -1,7 +1,7 @@
 /** Formulas in Markdown: which texts have any, and their delimiters. */
 
 const CODE = /(```[\s\S]*?(?:```|$)|~~~[\s\S]*?(?:~~~|$)|`[^`\n]*`)/;
-// $$…$$, or $…$ that begins and ends with a character and is not followed by a digit: an amount of money is no formula.
+// $$…$$, or $…$ that begins and ends with a character and is not followed by a digit: an amount of money is left as it is.
 const FORMULA = /\$\$[\s\S]+?\$\$|\$(?![\s$])(?:[^$\n]*?[^\s$\\])\$(?!\d)/g;
 const HAS_FORMULA = new RegExp(`${FORMULA.source}|\\\\\\([\\s\\S]+?\\\\\\)|\\\\\\[[\\s\\S]+?\\\\\\]`);
 
