@@ -41,12 +41,22 @@ GROUPS = {
     "/api/models": "Chat",
     "/api/uploads": "Chat",
     "/api/workspaces": "Chat",
+    "/api/memory": "Memory and skills",
+    "/api/skills": "Memory and skills",
     "/api/schedules": "Scheduled jobs",
 }
 
 
 REST = "Other"
-ORDER = ("Authentication", "Conversations", "Statistics", "Chat", "Scheduled jobs", REST)
+ORDER = (
+    "Authentication",
+    "Conversations",
+    "Statistics",
+    "Chat",
+    "Memory and skills",
+    "Scheduled jobs",
+    REST,
+)
 
 
 class _NoGateway:

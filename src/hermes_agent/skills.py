@@ -196,10 +196,10 @@ def _view(arguments: JsonObject, found: list[Skill]) -> str:
     if skill is None:
         raise ToolError(f"Unknown skill {name!r}; available: {', '.join(skills) or 'none'}.")
     file_name = text(arguments, "file", "").strip() or SKILL_FILE
-    content = _content(skill, file_name)
+    content = skill_text(skill, file_name)
     if file_name != SKILL_FILE:
         return success(skill=name, file=file_name, content=content)
-    files = list(_files(skill))
+    files = list(skill_files(skill))
     return success(
         skill=name,
         folder=str(skill.folder),
@@ -209,7 +209,7 @@ def _view(arguments: JsonObject, found: list[Skill]) -> str:
     )
 
 
-def _content(skill: Skill, file_name: str) -> str:
+def skill_text(skill: Skill, file_name: str = SKILL_FILE) -> str:
     """The text of a file inside the skill's folder; symlinks are resolved first."""
     if "\0" in file_name:
         raise ToolError("`file` is not a path.")
@@ -238,7 +238,8 @@ def _trusted_text(trusted: Mapping[Path, ProjectFile], path: Path) -> str:
     return data.decode("utf-8-sig", errors="replace")
 
 
-def _files(skill: Skill) -> Iterator[str]:
+def skill_files(skill: Skill) -> Iterator[str]:
+    """The files of a skill besides its SKILL.md."""
     for path in sorted(skill.folder.rglob("*")):
         if path.is_file() and path != skill.folder / SKILL_FILE:
             yield str(path.relative_to(skill.folder))

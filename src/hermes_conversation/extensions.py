@@ -53,7 +53,7 @@ class Extensions(NamedTuple):
 
         *environment* returns the variables that servers of a project may use.
         """
-        added, trust = _plugin_skills(), assess_project(cwd)
+        added, trust = plugin_skills(), assess_project(cwd)
         found = skills.find_skills(hermes_home(), trust.trusted, added)
         servers = _mcp_servers(config, trust, cwd, environment, given)
         return cls(found, servers, cwd, added, trust)
@@ -133,7 +133,8 @@ def _plugin_tools(own: list[Tool]) -> list[ProvidedTool]:
     return plugin_tools.provided_tools(hermes_plugin_host.active(), [tool.name for tool in own])
 
 
-def _plugin_skills() -> tuple[Path, ...]:
+def plugin_skills() -> tuple[Path, ...]:
+    """The folders of skills of enabled plugins."""
     if not may_be_set("plugins.enabled"):
         return ()
     import hermes_plugin_host  # noqa: PLC0415 - most have no plugins

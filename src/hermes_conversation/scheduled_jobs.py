@@ -106,6 +106,15 @@ def zone_named(name: str) -> ZoneInfo:
         ) from error
 
 
+def first_occurrence(request: JobRequest, now: float) -> float:
+    """When a job runs first; UsageError if it cannot be scheduled as written."""
+    zone = zone_named(request.zone)
+    next_at = parse_schedule(request.schedule, now, zone).next_after(now, zone)
+    if next_at is None:
+        raise UsageError(f"The schedule {request.schedule!r} has no occurrence.")
+    return next_at
+
+
 def create_job(db: SessionDB, requester: JobRequester, request: JobRequest) -> ScheduledJob:
     """Store a job; UsageError if it cannot be scheduled as written."""
     zone = zone_named(request.zone)
@@ -113,10 +122,8 @@ def create_job(db: SessionDB, requester: JobRequester, request: JobRequest) -> S
     if request.kind == "reminder" and requester.target is None:
         raise UsageError("A reminder needs a chat that it is sent to.")
     now = db.clock.now()
+    next_at = first_occurrence(request, now)
     rule = parse_schedule(request.schedule, now, zone)
-    next_at = rule.next_after(now, zone)
-    if next_at is None:
-        raise UsageError(f"The schedule {request.schedule!r} has no occurrence.")
     platform, user_id = requester.person
     return db.schedules.add(
         NewJob(

@@ -27,6 +27,7 @@ from hermes_dashboard.resources import (
     hooks,
     imports,
     live,
+    memory,
     model_setup,
     models,
     overview,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
     pending_changes, plugins, health, uploads, models, model_setup, workspaces, schedules,
-    imports,
+    imports, memory,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024
 COMPRESSION_LEVEL: Final = 5

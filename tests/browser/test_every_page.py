@@ -40,6 +40,8 @@ PAGES = {
     "transcript": "/sessions/{session}",
     "achievements": "/achievements",
     "analytics": "/analytics",
+    "memory": "/memory",
+    "schedules": "/schedules",
     "gateway": "/gateway",
     "hooks": "/hooks",
     "plugins": "/plugins",

@@ -41,6 +41,8 @@ REACHED = {
     ],
     "/analytics": ["90 days", "Download: Activity calendar", "View as table"],
     "/achievements": ["Rescan", "Search badges", "Share .+"],
+    "/memory": ["Add an entry"],
+    "/schedules": ["Add a job"],
     "/gateway": ["Sessions"],
     "/hooks": ["Replay"],
     "/plugins": ["Enable .+"],

@@ -1,4 +1,4 @@
-"""Scheduled jobs on the dashboard: listed, paused, continued, run and deleted."""
+"""Scheduled jobs on the dashboard: requested, listed, paused, continued, run and deleted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from hermes_conversation.scheduled_jobs import JobRequest, create_job, local_requester
 from hermes_state.schedules.repository import DueRuns
+from support.command_line import run_hermes
 
 if TYPE_CHECKING:
     import httpx2 as httpx
@@ -48,3 +49,43 @@ def test_a_job_that_is_over_is_listed_on_request_and_not_continued(
     [item] = client.get("/api/schedules", params={"with_done": True}).json()["items"]
     assert (item["state"], item["last_state"]) == ("done", "skipped")
     assert client.post("/api/schedules/1/pause").status_code == 409
+
+
+def test_a_new_job_is_created_after_a_confirmation_in_a_terminal(
+    client: httpx.Client, db: SessionDB
+) -> None:
+    job = {"schedule": "daily  8:00", "prompt": "Read the news", "time_zone": "Europe/Berlin"}
+    answer = client.post("/api/schedules", json=job)
+    assert answer.status_code == 202, answer.text
+    change = answer.json()
+    assert (change["kind"], change["name"], change["old"]) == (
+        "job", "Read the news", "not scheduled",
+    )  # fmt: skip
+    assert change["new"] == "daily 8:00 (Europe/Berlin): Read the news"
+    assert db.schedules.all() == []
+    confirmed = run_hermes("dashboard", "confirm", change["code"], "--yes")
+    assert confirmed.code == 0, confirmed.err
+    assert "daily 8:00 (Europe/Berlin): Read the news" in confirmed.out
+    [item] = client.get("/api/schedules").json()["items"]
+    assert (item["schedule"], item["time_zone"], item["person"], item["to"]) == (
+        "daily 8:00", "Europe/Berlin", "local:terminal", "me",
+    )  # fmt: skip
+    [applied] = client.get("/api/pending-changes").json()["items"]
+    assert (applied["state"], applied["new"]) == ("applied", "scheduled")
+
+
+@pytest.mark.parametrize(
+    ("job", "reason"),
+    [
+        ({"schedule": "now and then", "prompt": "x"}, "now and then"),
+        ({"schedule": "daily 8:00", "prompt": " "}, "empty"),
+        ({"schedule": "daily 8:00", "prompt": "x", "time_zone": "Mars/Base"}, "Mars/Base"),
+    ],
+)
+def test_a_job_that_cannot_be_scheduled_is_refused_at_once(
+    client: httpx.Client, job: dict[str, str], reason: str
+) -> None:
+    refused = client.post("/api/schedules", json=job)
+    assert refused.status_code == 400
+    assert reason in refused.json()["detail"]
+    assert client.get("/api/pending-changes").json()["items"] == []

@@ -36,6 +36,10 @@ MEMORY_KINDS: dict[str, MemoryKind] = {
 }
 
 
+class MemoryConflictError(ToolError):
+    """A file has other entries than the ones that a person has seen."""
+
+
 class MemoryFiles:
     """The two files; concurrent changes by several processes are safe.
 
@@ -88,6 +92,19 @@ class MemoryFiles:
         def change(entries: list[str]) -> list[str]:
             index = _find_entry(entries, old)
             return [*entries[:index], *entries[index + 1 :]]
+
+        return self._change(target, change)
+
+    def rewrite(self, target: str, seen: list[str], entries: list[str]) -> list[str]:
+        """Replace the entries that a person has *seen*; refuse if the file has others now."""
+        wanted = [part for entry in entries for part in _split(entry)]
+
+        def change(before: list[str]) -> list[str]:
+            if before != seen:
+                raise MemoryConflictError(
+                    f"{MEMORY_KINDS[target].name} was changed meanwhile; nothing was saved."
+                )
+            return list(dict.fromkeys(wanted))
 
         return self._change(target, change)
 

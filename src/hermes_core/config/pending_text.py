@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes_core.config import values
 from hermes_core.errors import ConfigError
+from hermes_core.schedules.requested_job import RequestedJob
 
 if TYPE_CHECKING:
     from hermes_core.config.file import ConfigFile
@@ -26,6 +27,9 @@ def texts_of(change: PendingChange, config: ConfigFile) -> ChangeTexts:
     if change.kind == "plugin":
         is_enabled = change.name in config.settings().get_list("plugins.enabled")
         return ChangeTexts("enabled" if is_enabled else "not enabled", "enabled")
+    if change.kind == "job":
+        new = "scheduled" if change.value is None else RequestedJob.of_text(change.value).summary
+        return ChangeTexts("not scheduled", new)
     setting = values.find_setting(config.table, change.name)
     try:
         old = config.entry(change.name).text or EMPTY

@@ -40,6 +40,15 @@ class ScheduledJobView(BaseModel):
     last_at: float | None
 
 
+class NewScheduledJob(BaseModel):
+    """A job to schedule; its result goes to the chat of the owner."""
+
+    schedule: Annotated[str, Field(max_length=200)]
+    prompt: Annotated[str, Field(max_length=20_000)]
+    name: Annotated[str, Field(max_length=40)] = ""
+    time_zone: Annotated[str, Field(max_length=60)] = ""
+
+
 class ScheduledJobs(BaseModel):
     """All scheduled jobs."""
 

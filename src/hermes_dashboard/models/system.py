@@ -218,7 +218,7 @@ class PendingChangeItem(BaseModel):
     """A change that takes effect after its command was run in a terminal."""
 
     code: str
-    kind: Literal["setting", "plugin"]
+    kind: Literal["setting", "plugin", "job"]
     name: Text
     old: Text = Field(description="The current value; of a secret, whether it is set.")
     new: Text

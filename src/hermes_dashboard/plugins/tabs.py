@@ -30,8 +30,11 @@ MAX_MANIFEST_BYTES: Final = 100_000
 PLUGIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 TAB_PATH: Final = re.compile(r"/([A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)?")
 BUILT_IN_PATHS: Final = frozenset(
-    {"/", "/chat", "/sessions", "/analytics", "/gateway", "/hooks", "/plugins", "/settings"}
-)
+    {
+        "/", "/chat", "/sessions", "/analytics", "/memory", "/schedules", "/gateway", "/hooks",
+        "/plugins", "/settings",
+    }
+)  # fmt: skip
 FIXED_PATHS: Final = frozenset({"/plugins", "/settings"})  # needed to disable a plugin
 CHOICES: Final = ("plugins.enabled", "plugins.disabled", "dashboard.hidden_plugins")
 CHOICE_VARIABLES: Final = tuple(f"HERMES_{name.replace('.', '_').upper()}" for name in CHOICES)

@@ -1,25 +1,31 @@
 """Scheduled jobs and their runs.
 
-A page may pause, continue, run and delete jobs, which grants nothing. Jobs are created and
-changed in a terminal or a chat.
+A page may pause, continue, run and delete jobs, which grants nothing. A new job lets the agent
+work without a person: the page requests it, and a confirmation in a terminal creates it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import HTTPException, Query, Response
 
 from hermes_conversation import scheduled_jobs
+from hermes_core.config.file import ConfigFile
 from hermes_core.errors import UsageError
+from hermes_core.pending_changes import PendingChanges
+from hermes_core.schedules.requested_job import RequestedJob
 from hermes_dashboard.models.schedules import (
     JobNumber,
+    NewScheduledJob,
     ScheduledJobs,
     ScheduledJobView,
     ScheduledRun,
     ScheduledRuns,
 )
+from hermes_dashboard.models.system import PendingChangeItem
 from hermes_dashboard.models.text import problems
+from hermes_dashboard.resources.pending_changes import change_item
 from hermes_dashboard.routes import ResourceRouter
 from hermes_state.schedules.rows import JobTotals
 
@@ -34,6 +40,7 @@ def router(context: DashboardContext) -> ResourceRouter:
     routes = ResourceRouter("/api/schedules", tag="schedules")
     _add_lists(routes, context.db)
     _add_changes(routes, context.db)
+    _add_request(routes, context)
     return routes
 
 
@@ -98,6 +105,21 @@ def _add_changes(routes: ResourceRouter, db: SessionDB) -> None:
         """Delete a job; its conversations and finished runs are kept."""
         if not db.schedules.remove(number):
             raise _missing(number)
+
+
+def _add_request(routes: ResourceRouter, context: DashboardContext) -> None:
+    changes = PendingChanges(context.home)
+
+    @routes.post("", status_code=202, response_model=PendingChangeItem, responses=problems(400))
+    def request_job(new: NewScheduledJob) -> dict[str, Any]:
+        """Request a job; it is created after a confirmation in a terminal."""
+        prompt = scheduled_jobs.checked_prompt(new.prompt)
+        schedule, zone = " ".join(new.schedule.split()), new.time_zone.strip()
+        request = scheduled_jobs.JobRequest(schedule, prompt, zone=zone)
+        scheduled_jobs.first_occurrence(request, context.db.clock.now())
+        name = new.name.strip() or scheduled_jobs.short_name(prompt)
+        job = RequestedJob(schedule, prompt, name, zone)
+        return change_item(changes.add("job", name, job.to_text()), ConfigFile.of_home())
 
 
 def _missing(number: int) -> HTTPException:

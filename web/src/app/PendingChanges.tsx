@@ -41,7 +41,7 @@ function usePendingChanges(): PendingChange[] {
     .join(" ");
   useEffect(() => {
     if (!applied) return;
-    for (const key of ["settings", "plugins", "tabs", "hooks", "models"]) {
+    for (const key of ["settings", "plugins", "tabs", "hooks", "models", "schedules"]) {
       void client.invalidateQueries({ queryKey: [key] });
     }
   }, [applied, client]);
@@ -62,7 +62,7 @@ function Change({ change }: { change: PendingChange }) {
       title={isApplied ? texts.appliedTitle : texts.pendingTitle}
     >
       <Text size="sm" className={classes.values}>
-        {change.kind === "plugin" ? texts.plugin(change.name) : texts.setting(change.name)}
+        {texts.kinds[change.kind](change.name)}
         {": "}
         {isApplied ? (
           <Code>{change.new}</Code>

@@ -16,6 +16,8 @@ export function builtInTabs(labels: Texts["general"]["pages"]): Tab[] {
     { id: "chat", path: "/chat", label: labels.chat, icon: "MessageSquare" },
     { id: "sessions", path: "/sessions", label: labels.sessions, icon: "History" },
     { id: "analytics", path: "/analytics", label: labels.analytics, icon: "ChartColumn" },
+    { id: "memory", path: "/memory", label: labels.memory, icon: "Brain" },
+    { id: "schedules", path: "/schedules", label: labels.schedules, icon: "Clock" },
     { id: "gateway", path: "/gateway", label: labels.gateway, icon: "RadioTower" },
     { id: "hooks", path: "/hooks", label: labels.hooks, icon: "Webhook" },
     { id: "plugins", path: "/plugins", label: labels.plugins, icon: "Puzzle" },

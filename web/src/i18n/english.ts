@@ -5,8 +5,10 @@ import { gateway } from "./english/gateway";
 import { general } from "./english/general";
 import { hooks } from "./english/hooks";
 import { keys } from "./english/keys";
+import { memory } from "./english/memory";
 import { overview } from "./english/overview";
 import { plugins } from "./english/plugins";
+import { schedules } from "./english/schedules";
 import { sessions } from "./english/sessions";
 import { pendingChanges, provider, settings } from "./english/settings";
 
@@ -19,10 +21,12 @@ export const english = {
   general,
   hooks,
   keys,
+  memory,
   overview,
   pendingChanges,
   plugins,
   provider,
+  schedules,
   sessions,
   settings,
 };

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_cli import history
 from hermes_cli.output import TableColumn, confirm
+from hermes_conversation.purge_hook import keep_facts
+from hermes_conversation.scheduled_jobs import JobRequest, create_job, local_requester
 from hermes_core import paths
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.pending_text import facts_of, texts_of
 from hermes_core.pending_changes import PendingChanges
+from hermes_core.schedules.requested_job import RequestedJob
 from hermes_plugin_host import activation
+from hermes_state import SessionDB
 
 if TYPE_CHECKING:
     import argparse
@@ -24,7 +28,11 @@ COLUMNS: Final = (
     TableColumn("now", flexible=True),
     TableColumn("new", flexible=True),
 )
-TITLES: Final = {"setting": "setting {name}", "plugin": "plugin {name}"}
+TITLES: Final = {
+    "setting": "setting {name}",
+    "plugin": "plugin {name}",
+    "job": "scheduled job {name}",
+}
 
 
 def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
@@ -53,6 +61,11 @@ def _apply(change: PendingChange) -> None:
                 activation.enable(change.name, db.boundaries)
         else:
             activation.enable(change.name, None)
+    elif change.kind == "job":
+        with SessionDB(purge_hook=keep_facts) as db:
+            job = RequestedJob.of_text(change.value or "")
+            request = JobRequest(job.schedule, job.prompt, name=job.name, zone=job.zone)
+            create_job(db, local_requester(), request)
     elif change.value is None:
         ConfigFile.of_home().unset(change.name)
     else:

@@ -6,6 +6,8 @@ export const general = {
     chat: "Chat",
     sessions: "Sessions",
     analytics: "Analytics",
+    memory: "Memory",
+    schedules: "Schedules",
     gateway: "Gateway",
     hooks: "Hooks",
     plugins: "Plugins",

@@ -25,8 +25,11 @@ export const pendingChanges = {
   label: "Changes to confirm",
   pendingTitle: "Confirm this change in a terminal",
   appliedTitle: "The change is in effect",
-  setting: (name: string) => `Setting ${name}`,
-  plugin: (name: string) => `Plugin ${name}`,
+  kinds: {
+    setting: (name: string) => `Setting ${name}`,
+    plugin: (name: string) => `Plugin ${name}`,
+    job: (name: string) => `Scheduled job ${name}`,
+  },
   run: "Nothing has changed yet. Run this command on the machine of the dashboard:",
   expires: (time: string) => `Expires ${time}.`,
   copy: "Copy the command",

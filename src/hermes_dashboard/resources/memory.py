@@ -1,0 +1,118 @@
+"""The agent's memory and skills: what it remembers, changing that, and reading its skills.
+
+Memory grants nothing: the agent itself writes it. Skills are only shown; they are installed and
+changed as files.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from fastapi import HTTPException
+
+from hermes_agent import skills
+from hermes_agent.memory.files import (
+    MEMORY_KINDS,
+    MemoryConflictError,
+    MemoryFiles,
+    used_characters,
+)
+from hermes_agent.project.trust import assess_project
+from hermes_agent.tools.arguments import ToolError
+from hermes_conversation.extensions import plugin_skills
+from hermes_dashboard.models.memory import (
+    MemoryChange,
+    MemoryFileView,
+    MemoryTarget,
+    MemoryView,
+    SkillItem,
+    SkillList,
+    SkillText,
+)
+from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.routes import ResourceRouter
+from hermes_state.files import shared_files
+
+if TYPE_CHECKING:
+    from hermes_agent.skills import Skill
+    from hermes_dashboard.context import DashboardContext
+
+TARGETS: Final[tuple[MemoryTarget, ...]] = ("memory", "user")
+MAX_FILES: Final = 200
+
+
+def router(context: DashboardContext) -> ResourceRouter:
+    """The routes of memory and skills."""
+    routes = ResourceRouter("/api", tag="memory")
+    _add_memory(routes, context)
+    _add_skills(routes, context)
+    return routes
+
+
+def _add_memory(routes: ResourceRouter, context: DashboardContext) -> None:
+    memory = MemoryFiles(context.home / "memories", shared_files(context.db))
+
+    @routes.get("/memory", response_model=MemoryView, responses=problems(503))
+    def show_memory() -> MemoryView:
+        """What the agent remembers of the work and of the user."""
+        return MemoryView(
+            items=[_view(memory, target, memory.entries(target)) for target in TARGETS]
+        )
+
+    @routes.put(
+        "/memory/{target}", response_model=MemoryFileView, responses=problems(400, 409, 503)
+    )
+    def change_memory(target: MemoryTarget, change: MemoryChange) -> MemoryFileView:
+        """Replace the entries of a file, unless it was changed since the page showed it."""
+        try:
+            return _view(memory, target, memory.rewrite(target, change.seen, change.entries))
+        except MemoryConflictError as error:
+            raise HTTPException(409, str(error)) from error
+        except ToolError as error:
+            raise HTTPException(400, str(error)) from error
+
+
+def _view(memory: MemoryFiles, target: MemoryTarget, entries: list[str]) -> MemoryFileView:
+    return MemoryFileView(
+        target=target,
+        path=str(memory.path(target)),
+        entries=entries,
+        characters=used_characters(entries),
+        max_characters=MEMORY_KINDS[target].characters,
+    )
+
+
+def _add_skills(routes: ResourceRouter, context: DashboardContext) -> None:
+    def find() -> list[Skill]:
+        return skills.find_skills(
+            context.home, assess_project(context.start_folder).trusted, plugin_skills()
+        )
+
+    @routes.get("/skills", response_model=SkillList)
+    def list_skills() -> SkillList:
+        """The skills of the Hermes folder, of the dashboard's folder and of plugins."""
+        items = [
+            SkillItem(
+                name=skill.name,
+                description=skill.description,
+                folder=str(skill.folder),
+                problem=skill.problem,
+            )
+            for skill in find()
+        ]
+        return SkillList(folder=str(context.home / skills.FOLDER), items=items)
+
+    @routes.get("/skills/{name}", response_model=SkillText, responses=problems(400, 404))
+    def show_skill(name: Identifier) -> SkillText:
+        """The instructions of a skill, as the model reads them."""
+        skill = next((each for each in find() if each.name == name), None)
+        if skill is None:
+            raise HTTPException(404, f"Unknown skill: {name}")
+        try:
+            text = skills.split_front_matter(skills.skill_text(skill))[1]
+        except ToolError as error:
+            raise HTTPException(400, str(error)) from error
+        return SkillText(
+            name=name, text=text, files=list(islice(skills.skill_files(skill), MAX_FILES))
+        )

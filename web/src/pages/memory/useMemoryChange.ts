@@ -1,0 +1,32 @@
+import { notifications } from "@mantine/notifications";
+import { useQueryClient } from "@tanstack/react-query";
+import { sendJSON } from "@/api/client";
+import type { MemoryFile } from "@/api/types";
+import { showError } from "@/components/notices";
+import { showWithUndo } from "@/components/undo";
+import { useTexts } from "@/i18n";
+
+/** Save the entries of a file; the server refuses if the agent has changed it meanwhile. */
+export function useMemoryChange(file: MemoryFile) {
+  const texts = useTexts();
+  const client = useQueryClient();
+  const put = async (seen: string[], entries: string[]): Promise<MemoryFile | null> => {
+    try {
+      return await sendJSON<MemoryFile>("PUT", `/api/memory/${file.target}`, { seen, entries });
+    } catch (error) {
+      showError(error);
+      return null;
+    } finally {
+      await client.invalidateQueries({ queryKey: ["memory"] });
+    }
+  };
+  return async (entries: string[], done: string): Promise<boolean> => {
+    const before = file.entries;
+    const saved = await put(before, entries);
+    if (!saved) return false;
+    showWithUndo(done, texts.general.undo, async () => {
+      if (await put(saved.entries, before)) notifications.show({ message: texts.memory.undone });
+    });
+    return true;
+  };
+}
