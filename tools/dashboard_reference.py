@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 METHODS = ("get", "post", "put", "patch", "delete")
 GROUPS = {
+    "/api/backups": "Backups and imports",
+    "/api/imports": "Backups and imports",
     "/api/auth": "Authentication",
     "/api/sessions": "Conversations",
     "/api/search": "Conversations",
@@ -55,6 +57,7 @@ ORDER = (
     "Chat",
     "Memory and skills",
     "Scheduled jobs",
+    "Backups and imports",
     REST,
 )
 

@@ -19,6 +19,7 @@ from hermes_dashboard.plugins.apis import PREFIX, PluginApis
 from hermes_dashboard.resources import (
     analytics,
     auth,
+    backups,
     changes,
     chat,
     files,
@@ -27,11 +28,13 @@ from hermes_dashboard.resources import (
     hooks,
     imports,
     live,
+    logs,
     memory,
     model_setup,
     models,
     overview,
     pending_changes,
+    permissions,
     plugin_tabs,
     plugins,
     schedules,
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
 RESOURCES: Final = (
     overview, sessions, transcripts, changes, files, search, analytics, gateway, hooks, settings,
     pending_changes, plugins, health, uploads, models, model_setup, workspaces, schedules,
-    imports, memory,
+    imports, memory, logs, backups, permissions,
 )  # fmt: skip
 MIN_COMPRESSED_BYTES: Final = 1024
 COMPRESSION_LEVEL: Final = 5

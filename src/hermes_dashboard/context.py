@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from hermes_core.errors import UsageError
 from hermes_dashboard.analytics.analysis import Analysis
 from hermes_dashboard.tool_errors import ToolErrorCounts
 from hermes_dashboard.workspaces import Workspaces
@@ -68,6 +69,14 @@ class SelectableModel(NamedTuple):
     detail: str = ""
 
 
+GatewayAction = Literal["start", "stop", "restart"]
+
+
+def no_gateway_control(action: GatewayAction) -> str:
+    """Where the dashboard cannot change the gateway."""
+    raise UsageError(f"Run `hermes gateway {action}` in a terminal.")
+
+
 class GatewayReader(Protocol):
     """Read access to the chat gateway, which may run in another process."""
 
@@ -93,6 +102,7 @@ class DashboardContext:
     gateway: GatewayReader
     models: Callable[[], list[SelectableModel]]
     is_demo: bool = False
+    control_gateway: Callable[[GatewayAction], str] = no_gateway_control
     start_folder: Path = field(default_factory=Path.cwd)  # where the dashboard was started
 
     @functools.cached_property

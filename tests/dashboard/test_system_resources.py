@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import hermes_plugin_host as plugin_host
 from hermes_core.config.file import ConfigFile
 from hermes_core.config.settings import SETTINGS
 from hermes_dashboard.context import GatewayChat, GatewayError, GatewayStatus, PlatformStatus
-from hermes_dashboard.resources import gateway, health, hooks, plugins, settings
+from hermes_dashboard.resources import gateway, health, hooks, logs, plugins, settings
 from hermes_state import SessionDB
 from support.data_resources import FixedGateway, serve_resources
 from support.pairings import pair
@@ -39,7 +40,7 @@ def chats() -> FixedGateway:
 def client(db: SessionDB, hermes_home: Path, chats: FixedGateway) -> Iterator[httpx.Client]:
     plugin_host.active.cache_clear()
     with serve_resources(
-        db, hermes_home, gateway, hooks, settings, plugins, health, gateway=chats
+        db, hermes_home, gateway, hooks, settings, plugins, health, logs, gateway=chats
     ) as client_:
         yield client_
     plugin_host.active.cache_clear()
@@ -106,6 +107,102 @@ def test_a_pairing_code_grants_access_and_guessing_is_locked(
         for _ in range(6)
     ]
     assert codes[-1] == 429
+
+
+def failed_message(db: SessionDB) -> int:
+    """A message of a chat that could not be handled."""
+    db.inbox.receive(
+        platform="telegram", account="a", chat_id="1", message_id="9", session_key="k", payload={}
+    )
+    claimed = db.inbox.claim()
+    assert claimed is not None
+    db.inbox.settle(claimed.inbox_id, error="it crashed")
+    return claimed.inbox_id
+
+
+def test_messages_that_could_not_be_handled_are_retried_or_skipped(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    number = failed_message(db)
+    db.inbox.quarantine("telegram", "77", '{"odd": 1}', "unknown kind")
+    update, message = client.get("/api/gateway").json()["quarantined"]
+    assert (update["content"], update["error"]) == ('{"odd": 1}', "unknown kind")
+    assert (update["can_retry"], message["can_retry"]) == (False, True)
+    assert client.post(f"/api/gateway/messages/{update['id']}/retry").status_code == 404
+    assert client.post(f"/api/gateway/messages/{number}/retry").status_code == 204
+    assert client.post(f"/api/gateway/messages/{number}/retry").status_code == 404
+    claimed = db.inbox.claim()
+    assert claimed is not None
+    assert (claimed.inbox_id, claimed.attempts, claimed.crashes) == (number, 1, 0)
+    assert client.delete(f"/api/gateway/messages/{update['id']}").status_code == 204
+    assert client.delete(f"/api/gateway/messages/{update['id']}").status_code == 404
+    assert client.get("/api/gateway").json()["quarantined"] == []
+
+
+def test_an_undelivered_reply_is_sent_again_or_given_up(
+    db: SessionDB, client: httpx.Client
+) -> None:
+    keys = []
+    for name in ("a", "b"):
+        target: Any = {"chat_id": name}
+        key = db.outbox.add(name, platform="telegram", target=target, payload={"text": name})
+        assert db.outbox.claim() is not None
+        db.outbox.postpone(key, "gone", is_hopeless=True)
+        keys.append(key)
+    assert client.post(f"/api/gateway/replies/{keys[0]}/retry").status_code == 204
+    reply = db.outbox.claim()
+    assert reply is not None
+    assert (reply.outbox_id, reply.attempts) == (keys[0], 1)
+    assert client.post(f"/api/gateway/replies/{keys[0]}/retry").status_code == 404
+    assert client.delete(f"/api/gateway/replies/{keys[1]}").status_code == 204
+    assert client.delete(f"/api/gateway/replies/{keys[1]}").status_code == 404
+    assert client.get("/api/gateway").json()["unsent"] == []
+
+
+# Logs
+
+
+def test_the_end_of_a_log_has_no_secrets(client: httpx.Client, hermes_home: Path) -> None:
+    ConfigFile.of_home().set("keys.openai", "very-secret-value")
+    folder = hermes_home / "logs"
+    folder.mkdir(exist_ok=True)
+    (folder / "hermes.log").write_text(
+        "2026-03-01 10:00:00,250 INFO 7 hermes.agent: key very-secret-value used\n"
+        "2026-03-01 10:00:01,000 ERROR 7 hermes.agent: it failed\n"
+        "Traceback (most recent call last):\n"
+        "  Authorization: Bearer abcdefgh12345\n"
+    )
+    entry = {"at": "2026-03-01T10:00:00+00:00", "level": "warning", "logger": "gateway", "pid": 1}
+    (folder / "gateway.jsonl").write_text(
+        json.dumps({**entry, "message": "GET https://ada:pass@host/x?token=abc"}) + "\n"
+    )
+    (folder / "notes.txt").write_text("no log")
+    (folder / "evil.log").symlink_to("/etc/passwd")
+    listed = client.get("/api/logs").json()
+    assert {item["name"] for item in listed["items"]} >= {"hermes.log", "gateway.jsonl"}
+    assert not {item["name"] for item in listed["items"]} & {"notes.txt", "evil.log"}
+    first, second = client.get("/api/logs/hermes.log").json()["items"]
+    assert first["message"] == "key [hidden] used"
+    assert second["message"].splitlines()[1:] == [
+        "Traceback (most recent call last):",
+        "  Authorization: [hidden]",
+    ]
+    [error] = client.get("/api/logs/hermes.log", params={"level": "error"}).json()["items"]
+    assert error["level"] == "error"
+    [line] = client.get("/api/logs/gateway.jsonl").json()["items"]
+    assert line["message"] == "GET https://[hidden]@host/x?[hidden]  pid=1"
+    assert client.get("/api/logs/evil.log").json()["items"] == []
+    assert client.get("/api/logs/later.log").json()["items"] == []
+    assert client.get("/api/logs/..%2Fconfig.yaml").status_code == 404
+    assert client.get("/api/logs/config.yaml").status_code == 404
+
+
+def test_only_the_end_of_a_long_log_is_read(client: httpx.Client, hermes_home: Path) -> None:
+    (hermes_home / "logs").mkdir(exist_ok=True)
+    line = "2026-03-01 10:00:00,250 INFO 7 x: number {}\n"
+    (hermes_home / "logs" / "long.log").write_text("".join(map(line.format, range(40_000))))
+    items = client.get("/api/logs/long.log", params={"limit": 2}).json()["items"]
+    assert [item["message"] for item in items] == ["number 39998", "number 39999"]
 
 
 # Hooks

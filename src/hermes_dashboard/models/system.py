@@ -65,6 +65,23 @@ class Unsent(BaseModel):
     created_at: float
 
 
+class Quarantined(BaseModel):
+    """A message or update that could not be handled; an update cannot be retried."""
+
+    id: int
+    platform: Text
+    content: Text
+    error: Text | None
+    received_at: float
+    can_retry: bool
+
+
+class GatewayChange(BaseModel):
+    """The result of starting, stopping or restarting the gateway."""
+
+    message: Text
+
+
 class Asking(BaseModel):
     """A user with a pending code."""
 
@@ -96,6 +113,7 @@ class GatewayState(BaseModel):
     chats: list[Chat]
     errors: list[LoggedError]
     unsent: list[Unsent]
+    quarantined: list[Quarantined]
     asking: list[Asking]
     allowed: list[Allowed]
 

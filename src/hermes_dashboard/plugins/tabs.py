@@ -32,7 +32,7 @@ TAB_PATH: Final = re.compile(r"/([A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)?")
 BUILT_IN_PATHS: Final = frozenset(
     {
         "/", "/chat", "/sessions", "/analytics", "/memory", "/schedules", "/gateway", "/hooks",
-        "/plugins", "/settings",
+        "/logs", "/data", "/permissions", "/plugins", "/settings",
     }
 )  # fmt: skip
 FIXED_PATHS: Final = frozenset({"/plugins", "/settings"})  # needed to disable a plugin

@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypedDict
 
 from fastapi import HTTPException, Response
+from pydantic import Field
 
 from hermes_dashboard.models.system import (
     Allowed,
     Asking,
     Chat,
+    GatewayChange,
     GatewayState,
     LoggedError,
     NodeView,
     Paired,
     Pairing,
     PlatformView,
+    Quarantined,
     Queue,
     Unsent,
 )
-from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.models.text import MAX_ROW_ID, Identifier, problems
 from hermes_dashboard.routes import ResourceRouter
 
 if TYPE_CHECKING:
-    from hermes_dashboard.context import DashboardContext
+    from hermes_dashboard.context import DashboardContext, GatewayAction
     from hermes_state import SessionDB
+    from hermes_state.delivery.inbox import FailedMessage
     from hermes_state.delivery.outbox import StoredReply
     from hermes_state.delivery.pairings import AllowedUser, PendingPairing
 
 MAX_CHATS: Final = 200
 MAX_ERRORS: Final = 50
 MAX_UNSENT: Final = 50
+MAX_CONTENT_CHARACTERS: Final = 4000
+RowNumber = Annotated[int, Field(ge=1, le=MAX_ROW_ID)]
+
+
+class NoContent(TypedDict):
+    """The options of a route without a response body."""
+
+    status_code: int
+    response_class: type[Response]
+    responses: dict[int | str, dict[str, Any]]
 
 
 def router(context: DashboardContext) -> ResourceRouter:
@@ -57,6 +71,7 @@ def router(context: DashboardContext) -> ResourceRouter:
             ],
             errors=[LoggedError(**error._asdict()) for error in context.gateway.errors(MAX_ERRORS)],
             unsent=[_unsent(reply) for reply in db.chats.unsent_replies(MAX_UNSENT)],
+            quarantined=[_quarantined(each) for each in db.inbox.failed(MAX_UNSENT)],
             asking=[_asking(user) for user in db.pairings.pending()],
             allowed=[_allowed(user) for user in db.pairings.allowed()],
         )
@@ -92,7 +107,61 @@ def router(context: DashboardContext) -> ResourceRouter:
         if not db.pairings.revoke(platform.lower(), user_id):
             raise HTTPException(404, f"User {user_id} has no access on {platform}.")
 
+    _add_control(routes, context)
+    _add_retries(routes, db)
     return routes
+
+
+def _add_control(routes: ResourceRouter, context: DashboardContext) -> None:
+    def change(action: GatewayAction) -> GatewayChange:
+        return GatewayChange(message=context.control_gateway(action))
+
+    @routes.post("/start", response_model=GatewayChange, responses=problems(400))
+    def start() -> GatewayChange:
+        """Start the gateway in the background."""
+        return change("start")
+
+    @routes.post("/stop", response_model=GatewayChange, responses=problems(400))
+    def stop() -> GatewayChange:
+        """Stop the gateway after its current turns; pending messages are kept."""
+        return change("stop")
+
+    @routes.post("/restart", response_model=GatewayChange, responses=problems(400))
+    def restart() -> GatewayChange:
+        """Restart the gateway after its current turns."""
+        return change("restart")
+
+
+def _add_retries(routes: ResourceRouter, db: SessionDB) -> None:
+    def report(is_done: bool, text: str) -> None:
+        if not is_done:
+            raise HTTPException(404, text)
+
+    no_content: NoContent = {
+        "status_code": 204,
+        "response_class": Response,
+        "responses": problems(404, 503),
+    }
+
+    @routes.post("/messages/{number}/retry", **no_content)
+    def retry_message(number: RowNumber) -> None:
+        """Let a message that could not be handled be handled again."""
+        report(db.inbox.retry_failed(number), f"No message {number} that can be retried.")
+
+    @routes.delete("/messages/{number}", **no_content)
+    def skip_message(number: RowNumber) -> None:
+        """Delete a message or update that could not be handled."""
+        report(db.inbox.delete_failed(number), f"No message {number} in the quarantine.")
+
+    @routes.post("/replies/{number}/retry", **no_content)
+    def retry_reply(number: RowNumber) -> None:
+        """Send a reply again that failed or may have arrived."""
+        report(db.outbox.retry_unsent(number), f"No undelivered reply {number}.")
+
+    @routes.delete("/replies/{number}", **no_content)
+    def skip_reply(number: RowNumber) -> None:
+        """Give up a reply that failed or may have arrived."""
+        report(db.outbox.delete_unsent(number), f"No undelivered reply {number}.")
 
 
 def queue_of(db: SessionDB) -> Queue:
@@ -121,6 +190,17 @@ def _unsent(reply: StoredReply) -> Unsent:
         error=reply.error,
         attempts=reply.attempts,
         created_at=reply.created_at,
+    )
+
+
+def _quarantined(message: FailedMessage) -> Quarantined:
+    return Quarantined(
+        id=message.inbox_id,
+        platform=message.platform,
+        content=message.content[:MAX_CONTENT_CHARACTERS],
+        error=message.error,
+        received_at=message.received_at,
+        can_retry=bool(message.chat_id),
     )
 
 

@@ -144,6 +144,12 @@ SELECT_FAILED = """
     ORDER BY inbox_id DESC LIMIT ?
 """
 COUNT_FAILED = "SELECT count(*) FROM hermes_inbox WHERE state = 'failed'"
+# An update that could not be read has no chat: nothing can handle it.
+RETRY_FAILED = """
+    UPDATE hermes_inbox
+    SET state = 'waiting', settled_at = NULL, error = NULL, attempts = 0, process_id = NULL
+    WHERE inbox_id = ? AND state = 'failed' AND session_key <> ''
+"""
 DELETE_FAILED = "DELETE FROM hermes_inbox WHERE inbox_id = ? AND state = 'failed'"
 
 OLDEST_BY_STATE = """
@@ -476,3 +482,14 @@ class InboxRepository(Repository):
     def delete_failed(self, inbox_id: int) -> bool:
         """Delete a message or update that could not be handled; whether it was there."""
         return self.engine.write(lambda tx: tx.execute(DELETE_FAILED, (inbox_id,)).rowcount > 0)
+
+    def retry_failed(self, inbox_id: int) -> bool:
+        """Let a message that could not be handled wait again; false if there is none."""
+
+        def retry(tx: Tx) -> bool:
+            is_waiting = tx.execute(RETRY_FAILED, (inbox_id,)).rowcount > 0
+            if is_waiting:
+                interruptions.forget(tx, "inbox", inbox_id)
+            return is_waiting
+
+        return self.engine.write(retry)

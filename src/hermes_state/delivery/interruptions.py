@@ -16,6 +16,7 @@ ADD = """
     DO UPDATE SET count = hermes_interruption.count + 1, noted_at = excluded.noted_at
     RETURNING count
 """
+FORGET = "DELETE FROM hermes_interruption WHERE kind = ? AND number = ?"
 DELETE_OLD = "DELETE FROM hermes_interruption WHERE noted_at < ?"
 
 
@@ -27,6 +28,11 @@ def count(reader: Reader, kind: Kind, number: int) -> int:
 def add(tx: Tx, kind: Kind, number: int) -> int:
     """Count an interruption; the number so far."""
     return int(tx.value(ADD, (kind, number, tx.clock.now())))
+
+
+def forget(tx: Tx, kind: Kind, number: int) -> None:
+    """Start the count of a message or reply again."""
+    tx.execute(FORGET, (kind, number))
 
 
 def delete_old(tx: Tx, before: float) -> None:

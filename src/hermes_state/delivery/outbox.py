@@ -61,6 +61,15 @@ SET_FAILED = """
     SET state = ?, due_at = ?, error = ?, process_id = NULL, settled_at = ?
     WHERE outbox_id = ?
 """
+# A person asks for it: its age begins again, otherwise an old reply would be given up at once.
+RETRY_UNSENT = """
+    UPDATE hermes_outbox
+    SET state = 'waiting', due_at = ?, created_at = ?, attempts = 0, error = NULL, settled_at = NULL
+    WHERE outbox_id = ? AND state IN ('failed', 'ambiguous')
+"""
+DELETE_UNSENT = """
+    DELETE FROM hermes_outbox WHERE outbox_id = ? AND state IN ('failed', 'ambiguous')
+"""
 # A reply may have arrived if its process died while sending it.
 SENDING_BY = """
     SELECT outbox_id FROM hermes_outbox
@@ -266,3 +275,20 @@ class OutboxRepository(Repository):
                 tx.execute(SET_FAILED, ("waiting", due_at, error, None, outbox_id))
 
         self.engine.write(record_failure)
+
+    def retry_unsent(self, outbox_id: int) -> bool:
+        """Send a reply again that failed or may have arrived; false if there is none."""
+
+        def retry(tx: Tx) -> bool:
+            now = tx.clock.now()
+            is_waiting = tx.execute(RETRY_UNSENT, (now, now, outbox_id)).rowcount > 0
+            if is_waiting:
+                interruptions.forget(tx, "outbox", outbox_id)
+                tx.wake(OUTBOX_TOPIC)
+            return is_waiting
+
+        return self.engine.write(retry)
+
+    def delete_unsent(self, outbox_id: int) -> bool:
+        """Give up a reply that failed or may have arrived; false if there is none."""
+        return self.engine.write(lambda tx: tx.execute(DELETE_UNSENT, (outbox_id,)).rowcount > 0)

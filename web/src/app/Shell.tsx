@@ -76,9 +76,9 @@ export function Shell() {
         <main id="content" className={classes.main} tabIndex={0}>
           <DemoBanner />
           <PendingChanges />
-          <Slot name="pre-main" />
+          <Slot name="pre-main" isPadded />
           <Outlet />
-          <Slot name="post-main" />
+          <Slot name="post-main" isPadded />
         </main>
         <Slot name="overlay" />
       </div>

@@ -31,6 +31,9 @@ const PAGES = [
   { path: "/schedules", load: () => import("@/pages/schedules/SchedulesPage") },
   { path: "/gateway", load: () => import("@/pages/gateway/GatewayPage") },
   { path: "/hooks", load: () => import("@/pages/hooks/HooksPage") },
+  { path: "/permissions", load: () => import("@/pages/permissions/PermissionsPage") },
+  { path: "/data", load: () => import("@/pages/data/DataPage") },
+  { path: "/logs", load: () => import("@/pages/logs/LogsPage") },
   { path: "/plugins", load: () => import("@/pages/plugins/PluginsPage") },
   { path: "/settings", load: () => import("@/pages/settings/SettingsPage") },
 ] as const;

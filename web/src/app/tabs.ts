@@ -20,6 +20,9 @@ export function builtInTabs(labels: Texts["general"]["pages"]): Tab[] {
     { id: "schedules", path: "/schedules", label: labels.schedules, icon: "Clock" },
     { id: "gateway", path: "/gateway", label: labels.gateway, icon: "RadioTower" },
     { id: "hooks", path: "/hooks", label: labels.hooks, icon: "Webhook" },
+    { id: "permissions", path: "/permissions", label: labels.permissions, icon: "Shield" },
+    { id: "data", path: "/data", label: labels.data, icon: "Database" },
+    { id: "logs", path: "/logs", label: labels.logs, icon: "ScrollText" },
     { id: "plugins", path: "/plugins", label: labels.plugins, icon: "Puzzle" },
     { id: "settings", path: "/settings", label: labels.settings, icon: "Settings" },
   ];

@@ -1,12 +1,15 @@
 import { analytics } from "./english/analytics";
 import { chat } from "./english/chat";
 import { counting } from "./english/counting";
+import { data } from "./english/data";
 import { gateway } from "./english/gateway";
 import { general } from "./english/general";
 import { hooks } from "./english/hooks";
 import { keys } from "./english/keys";
+import { logs } from "./english/logs";
 import { memory } from "./english/memory";
 import { overview } from "./english/overview";
+import { permissions } from "./english/permissions";
 import { plugins } from "./english/plugins";
 import { schedules } from "./english/schedules";
 import { sessions } from "./english/sessions";
@@ -17,13 +20,16 @@ export const english = {
   analytics,
   chat,
   counting,
+  data,
   gateway,
   general,
   hooks,
   keys,
+  logs,
   memory,
   overview,
   pendingChanges,
+  permissions,
   plugins,
   provider,
   schedules,

@@ -11,9 +11,9 @@ export function OverridablePage({ path, children }: { path: string; children: Re
   const name = path.split("/")[1] || "overview";
   return (
     <>
-      <Slot name={`${name}:top`} />
+      <Slot name={`${name}:top`} isPadded />
       {children}
-      <Slot name={`${name}:bottom`} />
+      <Slot name={`${name}:bottom`} isPadded />
     </>
   );
 }

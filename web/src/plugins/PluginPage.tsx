@@ -1,3 +1,4 @@
+import { Title } from "@mantine/core";
 import { useLocation } from "@tanstack/react-router";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
 import { usePluginTabs } from "@/api/queries";
@@ -7,6 +8,7 @@ import { ErrorBoundary } from "@/components/ErrorBoundary";
 import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
 import { NotFound } from "@/components/NotFound";
+import classes from "./Plugins.module.css";
 import { registry } from "./registry";
 import { loadPlugin } from "./scriptLoader";
 
@@ -20,6 +22,18 @@ export function PluginPage() {
   if (!data) return <LoadingIndicator />;
   const plugin = data.find((one) => isActivePath(one.tab.path, pathname));
   return plugin ? <PluginView key={plugin.name} plugin={plugin} /> : <NotFound />;
+}
+
+/** The padding of a page, and a heading unless the plugin has one of its own. */
+function PluginFrame({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <div className={classes.frame}>
+      <Title order={1} size="h2" className={classes.heading}>
+        {label}
+      </Title>
+      <div className={classes.content}>{children}</div>
+    </div>
+  );
 }
 
 /** Load a plugin's script, then show its page or the error. */
@@ -47,7 +61,9 @@ export function PluginView({ plugin, fallback }: { plugin: PluginTab; fallback?:
   if (Page) {
     return (
       <ErrorBoundary label={plugin.label} fallback={fallback}>
-        <Page />
+        <PluginFrame label={plugin.label}>
+          <Page />
+        </PluginFrame>
       </ErrorBoundary>
     );
   }

@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway import status
 from gateway.outbound import direct_send
-from gateway.process.config_loader import config_of_home
+from gateway.platforms.registry import PlatformRegistry, is_usable
+from gateway.process.config_loader import (
+    Secrets,
+    config_of_home,
+    enabled_platforms,
+    unavailable_platforms,
+)
 from hermes_agent.local import built_in
 from hermes_agent.providers import selection
 from hermes_cli.commands.dashboard import links
 from hermes_cli.commands.dashboard.demo_data import home as demo_home
+from hermes_cli.commands.dashboard.gateway_control import GatewayControl
 from hermes_cli.commands.models.command import provider_text
 from hermes_conversation.purge_hook import keep_facts
 from hermes_core import __version__, log_file, paths
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from gateway.platforms.registry import PlatformEntry
     from gateway.status import RuntimePlatform
     from hermes_cli.output import CommandOutput
     from hermes_dashboard.page import Page
@@ -58,7 +66,8 @@ def app(
     db: SessionDB, access: Access, page: Page, tabs: FindTabs, *, is_demo: bool = False
 ) -> Dashboard:
     """Build the dashboard app over *db*."""
-    parts = DashboardContext(db, paths.hermes_home(), GatewayStatusReader(db), models, is_demo)
+    reader, control = GatewayStatusReader(db), GatewayControl()
+    parts = DashboardContext(db, paths.hermes_home(), reader, models, is_demo, control)
     return create_app(parts, access, page, tabs=tabs)
 
 
@@ -72,7 +81,7 @@ class GatewayStatusReader:
         """Whether the gateway is running, since when, and the state of each platform."""
         pid = status.running_pid()
         if pid is None:
-            return GatewayStatus()
+            return GatewayStatus(platforms=_configured_platforms())
         runtime_status = status.read_runtime_status() or {}
         return GatewayStatus(
             is_running=True,
@@ -104,6 +113,24 @@ class GatewayStatusReader:
             for item in known
             if item.session_id
         ][:limit]
+
+
+def _configured_platforms() -> list[PlatformStatus]:
+    """The platforms that the gateway would connect, and what is missing for them."""
+    registry = PlatformRegistry.of_home()
+    entries = enabled_platforms(config_of_home(), registry, Secrets())
+    found = [PlatformStatus(entry.name, "stopped", _missing_text(entry)) for entry in entries]
+    unknown = unavailable_platforms(registry).items()
+    return found + [PlatformStatus(name, "unavailable", reason) for name, reason in unknown]
+
+
+def _missing_text(entry: PlatformEntry) -> str:
+    """What a platform lacks; empty if nothing."""
+    if not is_usable(entry):
+        return f"The library is not installed. Run `hermes gateway add {entry.name}`."
+    secrets = Secrets()
+    missing = [name for name in entry.secrets if not secrets(name)]
+    return f"Not set: {', '.join(missing)}" if missing else ""
 
 
 def _platform(name: str, state: RuntimePlatform) -> PlatformStatus:

@@ -6,12 +6,16 @@ import type { GatewayView } from "@/api/types";
 import { DataTable } from "@/components/DataTable";
 import { ErrorPane } from "@/components/ErrorPane";
 import { LoadingIndicator } from "@/components/LoadingIndicator";
+import { LogView } from "@/components/LogView";
 import { Page } from "@/components/Page";
 import { Panel } from "@/components/Panel";
 import { RelativeTime } from "@/components/RelativeTime";
 import { Stat } from "@/components/Stat";
 import { useTexts } from "@/i18n";
 import { formatInteger } from "@/i18n/format";
+import { GatewayControls } from "./GatewayControls";
+import { NodesPanel } from "./NodesPanel";
+import { QuarantinePanel, UndeliveredPanel } from "./UnhandledPanels";
 import { UserAccess } from "./UserAccess";
 
 const REFETCH_MS = 5000;
@@ -21,6 +25,7 @@ const STATE_COLORS: Record<string, string> = {
   lost: "red",
   down: "red",
   refused: "red",
+  unavailable: "red",
 };
 
 /** The gateway: platforms, queues, chats, errors and users. */
@@ -32,7 +37,7 @@ export default function GatewayPage() {
     refetchInterval: REFETCH_MS,
   });
   return (
-    <Page title={texts.title} lead={texts.lead}>
+    <Page title={texts.title} lead={texts.lead} actions={data && <GatewayControls isRunning={data.is_running} />}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
       {!data && !error && <LoadingIndicator />}
       {data && <GatewayContent data={data} />}
@@ -46,8 +51,8 @@ function GatewayContent({ data }: { data: GatewayView }) {
   return (
     <>
       {!data.is_running && (
-        <Alert title={texts.offTitle} color="gray" variant="light">
-          {texts.off} <Code>{texts.offCommand}</Code>
+        <Alert title={texts.offTitle} color="yellow" variant="light" role="status">
+          {texts.off}
         </Alert>
       )}
       {data.is_running && data.problems.length > 0 && (
@@ -80,7 +85,12 @@ function GatewayContent({ data }: { data: GatewayView }) {
       </SimpleGrid>
       <ChatsPanel data={data} />
       {data.unsent.length > 0 && <UndeliveredPanel data={data} />}
+      {data.quarantined.length > 0 && <QuarantinePanel data={data} />}
+      <NodesPanel />
       <ErrorsPanel data={data} />
+      <Panel title={texts.log}>
+        <LogView name="gateway.jsonl" />
+      </Panel>
     </>
   );
 }
@@ -106,7 +116,7 @@ function PlatformsPanel({ data }: { data: GatewayView }) {
               <Table.Td fw={600}>{one.name}</Table.Td>
               <Table.Td>
                 <Badge variant="light" tt="none" miw="max-content" color={STATE_COLORS[one.state] ?? "gray"}>
-                  {one.state}
+                  {texts.states[one.state] ?? one.state}
                 </Badge>
               </Table.Td>
               <Table.Td>{one.account}</Table.Td>
@@ -135,25 +145,6 @@ function ChatsPanel({ data }: { data: GatewayView }) {
               </Link>
             </Table.Td>
             <Table.Td>{one.last_active && <RelativeTime at={one.last_active} />}</Table.Td>
-          </Table.Tr>
-        ))}
-      </DataTable>
-    </Panel>
-  );
-}
-
-function UndeliveredPanel({ data }: { data: GatewayView }) {
-  const texts = useTexts().gateway;
-  return (
-    <Panel title={texts.unsent}>
-      <DataTable head={[texts.platform, texts.target, texts.state, texts.attempts, texts.error]} empty="">
-        {data.unsent.map((one) => (
-          <Table.Tr key={one.id}>
-            <Table.Td>{one.platform}</Table.Td>
-            <Table.Td>{one.target}</Table.Td>
-            <Table.Td>{one.state}</Table.Td>
-            <Table.Td>{one.attempts}</Table.Td>
-            <Table.Td>{one.error}</Table.Td>
           </Table.Tr>
         ))}
       </DataTable>

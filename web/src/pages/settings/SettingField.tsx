@@ -1,8 +1,21 @@
-import { Button, Group, NumberInput, PasswordInput, Select, Switch, Text, Textarea, TextInput } from "@mantine/core";
+import {
+  Button,
+  Code,
+  Group,
+  NumberInput,
+  PasswordInput,
+  Select,
+  Switch,
+  Text,
+  Textarea,
+  TextInput,
+} from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useState } from "react";
 import { sendJSON } from "@/api/client";
 import type { PendingChange, SettingItem } from "@/api/types";
-import { useMutationRunner } from "@/components/useMutationRunner";
+import { errorMessage } from "@/components/notices";
 import { type Texts, useTexts } from "@/i18n";
 
 /** The changed setting, or the change that waits for a confirmation. */
@@ -12,17 +25,37 @@ type SettingValue = string | number | boolean | string[];
 /** A form field for one setting. */
 export function SettingField({ item }: { item: SettingItem }) {
   const texts = useTexts();
-  const { run, isBusy } = useMutationRunner("settings", "pending-changes");
+  const client = useQueryClient();
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string | null>(null);
   const [draft, setDraft] = useState<SettingValue>(initialValue(item));
-  useEffect(() => setDraft(initialValue(item)), [item]);
+  useEffect(() => {
+    setDraft(initialValue(item));
+    setProblem(null);
+  }, [item]);
   const path = `/api/settings/${encodeURIComponent(item.name)}`;
   const isReadOnly = item.origin === "environment";
   const isChanged = JSON.stringify(draft) !== JSON.stringify(initialValue(item));
 
   const doneText = (answer: Answer) =>
     "code" in answer ? texts.settings.requested(item.name) : texts.settings.saved(item.name);
+  /** Send a change; a refusal is shown at the field. */
+  const send = async (change: () => Promise<Answer>): Promise<boolean> => {
+    setBusy(true);
+    try {
+      notifications.show({ message: doneText(await change()) });
+      setProblem(null);
+      for (const key of ["settings", "pending-changes"]) await client.invalidateQueries({ queryKey: [key] });
+      return true;
+    } catch (error) {
+      setProblem(errorMessage(error));
+      return false;
+    } finally {
+      setBusy(false);
+    }
+  };
   const save = async (value: SettingValue) => {
-    const isSaved = await run(() => sendJSON<Answer>("PUT", path, { value }), doneText);
+    const isSaved = await send(() => sendJSON<Answer>("PUT", path, { value }));
     // A secret is not kept in the page, and a requested value does not apply yet.
     if (isSaved && (item.is_secret || item.only_by_hand)) setDraft(initialValue(item));
   };
@@ -37,6 +70,7 @@ export function SettingField({ item }: { item: SettingItem }) {
         item={item}
         draft={draft}
         isDisabled={isReadOnly || isBusy}
+        problem={problem ?? item.problem}
         onChange={(value) => {
           setDraft(value);
           if (item.kind === "bool" || item.kind === "choice") void save(value);
@@ -52,11 +86,7 @@ export function SettingField({ item }: { item: SettingItem }) {
           </Button>
         )}
         {item.origin === "file" && !isReadOnly && (
-          <Button
-            size="compact-xs"
-            variant="subtle"
-            onClick={() => void run(() => sendJSON<Answer>("DELETE", path), doneText)}
-          >
+          <Button size="compact-xs" variant="subtle" onClick={() => void send(() => sendJSON<Answer>("DELETE", path))}>
             {texts.settings.reset}
           </Button>
         )}
@@ -69,12 +99,18 @@ interface FieldProps {
   item: SettingItem;
   draft: SettingValue;
   isDisabled: boolean;
+  problem: string | null;
   onChange: (value: SettingValue) => void;
 }
 
-function Field({ item, draft, isDisabled, onChange }: FieldProps) {
+function Field({ item, draft, isDisabled, problem, onChange }: FieldProps) {
   const texts = useTexts().settings;
-  const about = { label: item.name, description: item.help, disabled: isDisabled };
+  const label = (
+    <>
+      {item.help} <Code>{item.name}</Code>
+    </>
+  );
+  const about = { label, error: problem, disabled: isDisabled };
   if (item.is_secret) {
     const note = item.is_set ? texts.secretSet : texts.secretUnset;
     return (

@@ -1,0 +1,91 @@
+"""Backups: writing, listing and verifying them; a restore needs a terminal.
+
+A restore replaces the store that the dashboard itself has open, and settings that grant
+something: the page only names the command.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from fastapi import HTTPException
+
+from hermes_conversation.backups import FOLDER, BackgroundBackup, list_backups
+from hermes_core.command_name import command_name
+from hermes_dashboard.models.backups import BackupItem, BackupState, BackupTaskView
+from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.routes import ResourceRouter
+
+if TYPE_CHECKING:
+    from hermes_conversation.backups import StoredBackup
+    from hermes_dashboard.context import DashboardContext
+
+IS_BUSY: Final = "A backup is being written or verified."
+
+
+def router(context: DashboardContext) -> ResourceRouter:
+    """The routes of backups."""
+    routes = ResourceRouter("/api/backups", tag="backups")
+    folder = context.home / FOLDER
+    work = BackgroundBackup(context.db, folder)
+
+    def state() -> BackupState:
+        task = work.task
+        return BackupState(
+            folder=str(folder),
+            items=[_item(each) for each in list_backups(folder)],
+            task=None
+            if task is None
+            else BackupTaskView(
+                action=task.action,
+                name=task.name,
+                progress=task.progress,
+                error=task.error,
+                is_running=task.ended_at is None,
+            ),
+            sessions=context.db.session_count(),
+        )
+
+    @routes.get("", response_model=BackupState, responses=problems(503))
+    def show_backups() -> BackupState:
+        """The backups in the folder `backups`, and the one that is written or verified."""
+        return state()
+
+    @routes.post("", status_code=202, response_model=BackupState, responses=problems(409, 503))
+    def write_backup() -> BackupState:
+        """Write a backup of history and settings, without secrets, while Hermes is running."""
+        if not work.write():
+            raise HTTPException(409, IS_BUSY)
+        return state()
+
+    @routes.post(
+        "/{name}/verify",
+        status_code=202,
+        response_model=BackupState,
+        responses=problems(404, 409, 503),
+    )
+    def verify_backup(name: Identifier) -> BackupState:
+        """Extract a backup into a folder of its own and check every file of it."""
+        if name not in {each.path.name for each in list_backups(folder)}:
+            raise HTTPException(404, f"No backup {name}.")
+        if not work.verify(name):
+            raise HTTPException(409, IS_BUSY)
+        return state()
+
+    return routes
+
+
+def _item(backup: StoredBackup) -> BackupItem:
+    manifest = backup.manifest
+    return BackupItem(
+        name=backup.path.name,
+        size=backup.size,
+        created_at=manifest and manifest.created_at,
+        sessions=manifest and manifest.sessions,
+        messages=manifest and manifest.messages,
+        files=None if manifest is None else len(manifest.files),
+        with_secrets=manifest is not None and manifest.with_secrets,
+        problem=backup.problem,
+        restore_command=f"{command_name()} restore {shlex.quote(str(backup.path))}",
+    )

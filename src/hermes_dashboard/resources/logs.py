@@ -1,0 +1,60 @@
+"""Log files: their list, and the end of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import HTTPException, Query
+
+from hermes_core import log_tail
+from hermes_core.config.file import ConfigFile
+from hermes_core.config.settings import SETTINGS
+from hermes_dashboard.models.logs import LogFileItem, LogFileList, LogLevel, LogLine, LogTail
+from hermes_dashboard.models.text import Identifier, problems
+from hermes_dashboard.routes import ResourceRouter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hermes_dashboard.context import DashboardContext
+
+
+def router(context: DashboardContext) -> ResourceRouter:
+    """The routes of log files."""
+    routes = ResourceRouter("/api/logs", tag="logs")
+    folder = context.home / "logs"
+
+    @routes.get("", response_model=LogFileList)
+    def list_logs() -> LogFileList:
+        """All log files of the Hermes folder, the latest first."""
+        items = [LogFileItem(**facts._asdict()) for facts in log_tail.list_logs(folder)]
+        return LogFileList(folder=str(folder), items=items)
+
+    @routes.get("/{name}", response_model=LogTail, responses=problems(404))
+    def show_log(
+        name: Identifier,
+        level: LogLevel = "info",
+        limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    ) -> LogTail:
+        """The last entries of a log file, at least of a level; credentials are replaced.
+
+        A log that was not written yet has no entries.
+        """
+        if not log_tail.LOG_NAME.fullmatch(name):
+            raise HTTPException(404, f"No log file {name}.")
+        facts = next((each for each in log_tail.list_logs(folder) if each.name == name), None)
+        if facts is None:
+            return LogTail(name=name, size=0, items=[])
+        entries = log_tail.read_tail(folder / name, limit, level, _secrets())
+        items = [LogLine(**entry._asdict()) for entry in entries]
+        return LogTail(name=name, size=facts.size, items=items)
+
+    return routes
+
+
+def _secrets() -> Iterator[str]:
+    """The values of all configured secrets."""
+    config = ConfigFile.of_home()
+    for setting in SETTINGS:
+        if setting.secret:
+            yield config.secret(setting.name) or ""

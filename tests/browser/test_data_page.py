@@ -1,0 +1,56 @@
+"""Backups, imports and permissions in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+from hermes_agent.permissions.grants import GRANTS_FILE, Grants
+from support.claude_files import ClaudeFile
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from hermes_state import SessionDB
+
+
+def test_a_backup_is_written_verified_and_its_restore_explained(
+    page: Page, db: SessionDB, hermes_home: Path
+) -> None:
+    db.create_session("talk", "cli", is_owned=False)
+    page.goto("/data")
+    panel = page.get_by_role("region", name="Backups")
+    expect(panel.get_by_text("No backups yet.")).to_be_visible()
+    panel.get_by_role("button", name="Back up now").click()
+    expect(panel.get_by_text("is complete.")).to_be_visible()
+    panel.get_by_role("button", name="Verify").click()
+    expect(panel.get_by_text("is intact")).to_be_visible()
+    panel.get_by_role("button", name="Restore").click()
+    dialog = page.get_by_role("dialog")
+    [path] = (hermes_home / "backups").glob("*.zip")
+    expect(dialog).to_contain_text(f"restore {path}")
+    expect(dialog).to_contain_text("1 session")
+
+
+def test_the_history_of_another_agent_is_imported(page: Page, db: SessionDB) -> None:
+    page.goto("/data")
+    panel = page.get_by_role("region", name="Import from other agents")
+    expect(panel.get_by_text("No history of another agent")).to_be_visible()
+    ClaudeFile(Path.home()).exchange("hello", "Hi.")
+    page.reload()
+    panel.get_by_role("button", name="Import Claude Code").click()
+    expect(panel.get_by_text("claude-code: 1 new, 0 extended, 2 messages.")).to_be_visible()
+    assert db.session_count() == 1
+
+
+def test_a_rule_is_revoked(page: Page, hermes_home: Path) -> None:
+    grants = Grants(hermes_home / GRANTS_FILE)
+    grants.add(["network"])
+    page.goto("/permissions")
+    rules = page.get_by_role("region", name="Always allowed")
+    rules.get_by_role("button", name="Revoke: network").click()
+    expect(rules.get_by_text("No rules")).to_be_visible()
+    assert grants.always() == []
+    expect(page.get_by_text("No MCP servers.")).to_be_visible()

@@ -1,0 +1,85 @@
+import { Button, Progress, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { fetchJSON, sendJSON } from "@/api/client";
+import type { ImportState } from "@/api/types";
+import { DataTable } from "@/components/DataTable";
+import { ErrorPane } from "@/components/ErrorPane";
+import { LoadingIndicator } from "@/components/LoadingIndicator";
+import { Panel } from "@/components/Panel";
+import { useMutationRunner } from "@/components/useMutationRunner";
+import { useTexts } from "@/i18n";
+import { formatBytes, formatInteger } from "@/i18n/format";
+
+const POLL_MS = 1000;
+
+/** The histories of other agents on this machine. */
+export function ImportsPanel() {
+  const texts = useTexts().data;
+  const { run } = useMutationRunner("imports", "sessions");
+  const { data, error, refetch } = useQuery({
+    queryKey: ["imports"],
+    queryFn: () => fetchJSON<ImportState>("/api/imports"),
+    refetchInterval: (query) => (query.state.data?.is_running ? POLL_MS : false),
+  });
+  const start = (agents: string[]) => void run(() => sendJSON("POST", "/api/imports", { agents }));
+  const isBusy = data?.is_running ?? false;
+  const all = data && data.items.length > 0 && (
+    <Button size="xs" loading={isBusy} onClick={() => start([])}>
+      {texts.importAll}
+    </Button>
+  );
+  return (
+    <Panel title={texts.imports} help={texts.importsHelp} more={all}>
+      {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
+      {!data && !error && <LoadingIndicator />}
+      {data && <ImportProgress state={data} />}
+      {data && (
+        <DataTable head={[texts.agent, texts.found, texts.fresh, texts.imported, ""]} empty={texts.noAgents}>
+          {data.items.map((one) => (
+            <Table.Tr key={one.agent}>
+              <Table.Td title={one.places.join("\n")}>{one.label}</Table.Td>
+              <Table.Td>
+                {formatInteger(one.conversations)} · {formatBytes(one.size_bytes)}
+              </Table.Td>
+              <Table.Td>{formatInteger(one.new)}</Table.Td>
+              <Table.Td>{formatInteger(one.imported)}</Table.Td>
+              <Table.Td>
+                <Button
+                  size="compact-xs"
+                  variant="default"
+                  disabled={isBusy || one.new === 0}
+                  aria-label={texts.importLabel(one.label)}
+                  onClick={() => start([one.agent])}
+                >
+                  {texts.importOne}
+                </Button>
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </DataTable>
+      )}
+    </Panel>
+  );
+}
+
+function ImportProgress({ state }: { state: ImportState }) {
+  const texts = useTexts().data;
+  const { progress, results } = state;
+  if (state.is_running && progress) {
+    const share = progress.of_bytes > 0 ? progress.read_bytes / progress.of_bytes : 0;
+    return (
+      <div role="status">
+        <Text size="sm">
+          {texts.importing(progress.agent, formatInteger(progress.units), formatInteger(progress.of_units))}
+        </Text>
+        <Progress value={100 * share} aria-label={texts.progress} my="xs" />
+      </div>
+    );
+  }
+  return results.map((one) => (
+    <Text key={one.agent} size="sm" role="status" mb="xs">
+      {texts.result(one.agent, formatInteger(one.new), formatInteger(one.extended), formatInteger(one.messages))}{" "}
+      {Object.keys(one.failures).length > 0 && texts.failures(formatInteger(Object.keys(one.failures).length))}
+    </Text>
+  ));
+}

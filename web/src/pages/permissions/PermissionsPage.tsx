@@ -1,0 +1,114 @@
+import { Badge, Button, Code, Group, SimpleGrid, Table, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { fetchJSON, sendJSON, withQuery } from "@/api/client";
+import type { McpServerList, PermissionState } from "@/api/types";
+import { DataTable } from "@/components/DataTable";
+import { ErrorPane } from "@/components/ErrorPane";
+import { LoadingIndicator } from "@/components/LoadingIndicator";
+import { Page } from "@/components/Page";
+import { Panel } from "@/components/Panel";
+import { useMutationRunner } from "@/components/useMutationRunner";
+import { useTexts } from "@/i18n";
+
+/** The mode, the sandbox, the rules and the MCP servers. */
+export default function PermissionsPage() {
+  const texts = useTexts().permissions;
+  const { data, error, refetch } = useQuery({
+    queryKey: ["permissions"],
+    queryFn: () => fetchJSON<PermissionState>("/api/permissions"),
+  });
+  return (
+    <Page title={texts.title} lead={texts.lead}>
+      {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
+      {!data && !error && <LoadingIndicator />}
+      {data && (
+        <>
+          <SimpleGrid cols={{ base: 1, sm: 2 }}>
+            <Panel title={texts.mode} more={<Badge tt="none">{data.mode}</Badge>}>
+              <Text size="sm">{texts.modes[data.mode] ?? data.mode}</Text>
+              <Link to="/settings">{texts.change}</Link>
+            </Panel>
+            <Panel title={texts.sandbox} more={<Badge tt="none">{data.sandbox}</Badge>}>
+              <Text size="sm">{data.problem}</Text>
+              {!data.is_sandbox_available && <Text size="sm">{texts.noSandbox}</Text>}
+            </Panel>
+          </SimpleGrid>
+          <RulesPanel rules={data.rules} />
+        </>
+      )}
+      <ServersPanel />
+    </Page>
+  );
+}
+
+function RulesPanel({ rules }: { rules: string[] }) {
+  const texts = useTexts().permissions;
+  const { run, isBusy } = useMutationRunner("permissions");
+  const revoke = (rule: string) =>
+    void run(
+      () => sendJSON("DELETE", withQuery("/api/permissions/rules", { rule })),
+      () => texts.revoked(rule),
+    );
+  return (
+    <Panel title={texts.rules} help={texts.rulesHelp}>
+      {rules.length === 0 && (
+        <Text size="sm" c="dimmed">
+          {texts.noRules}
+        </Text>
+      )}
+      {rules.map((rule) => (
+        <Group key={rule} justify="space-between" wrap="nowrap" mb="xs">
+          <Code style={{ overflowWrap: "anywhere" }}>{rule}</Code>
+          <Button
+            size="compact-xs"
+            variant="default"
+            disabled={isBusy}
+            aria-label={texts.revokeLabel(rule)}
+            onClick={() => revoke(rule)}
+          >
+            {texts.revoke}
+          </Button>
+        </Group>
+      ))}
+      <Text size="sm" mt="sm">
+        {texts.add} <Code>{texts.addCommand}</Code>
+      </Text>
+    </Panel>
+  );
+}
+
+function ServersPanel() {
+  const texts = useTexts().permissions;
+  const { data, error, refetch } = useQuery({
+    queryKey: ["mcp-servers"],
+    queryFn: () => fetchJSON<McpServerList>("/api/mcp-servers"),
+  });
+  return (
+    <Panel title={texts.servers} help={texts.serversHelp}>
+      {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
+      {data && !data.has_library && data.items.length > 0 && (
+        <Text size="sm" mb="xs">
+          {texts.noLibrary} <Code>{texts.libraryCommand}</Code>
+        </Text>
+      )}
+      {data && (
+        <DataTable head={[texts.server, texts.program, texts.limits, texts.state]} empty={texts.noServers}>
+          {data.items.map((one) => (
+            <Table.Tr key={one.name}>
+              <Table.Td fw={600}>{one.name}</Table.Td>
+              <Table.Td>{one.program}</Table.Td>
+              <Table.Td>
+                {one.kind === "command" &&
+                  [one.is_sandboxed ? texts.sandboxed : texts.notSandboxed, !one.has_network && texts.noNetwork]
+                    .filter(Boolean)
+                    .join(", ")}
+              </Table.Td>
+              <Table.Td>{one.problem || texts.ready}</Table.Td>
+            </Table.Tr>
+          ))}
+        </DataTable>
+      )}
+    </Panel>
+  );
+}
