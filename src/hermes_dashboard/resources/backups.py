@@ -81,9 +81,9 @@ def _item(backup: StoredBackup) -> BackupItem:
     return BackupItem(
         name=backup.path.name,
         size=backup.size,
-        created_at=manifest and manifest.created_at,
-        sessions=manifest and manifest.sessions,
-        messages=manifest and manifest.messages,
+        created_at=None if manifest is None else manifest.created_at,
+        sessions=None if manifest is None else manifest.sessions,
+        messages=None if manifest is None else manifest.messages,
         files=None if manifest is None else len(manifest.files),
         with_secrets=manifest is not None and manifest.with_secrets,
         problem=backup.problem,

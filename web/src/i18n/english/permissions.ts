@@ -10,6 +10,7 @@ export const permissions = {
   } as Record<string, string>,
   change: "Change the mode in the settings",
   sandbox: "Sandbox",
+  hasSandbox: "Commands of the agent run inside it: they write only where the mode allows.",
   noSandbox: "No sandbox: the agent asks before every command.",
   rules: "Always allowed",
   rulesHelp: "Answers with “always” add a rule. Revoke one, and the agent asks again.",

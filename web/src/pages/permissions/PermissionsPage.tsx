@@ -31,7 +31,7 @@ export default function PermissionsPage() {
             </Panel>
             <Panel title={texts.sandbox} more={<Badge tt="none">{data.sandbox}</Badge>}>
               <Text size="sm">{data.problem}</Text>
-              {!data.is_sandbox_available && <Text size="sm">{texts.noSandbox}</Text>}
+              <Text size="sm">{data.is_sandbox_available ? texts.hasSandbox : texts.noSandbox}</Text>
             </Panel>
           </SimpleGrid>
           <RulesPanel rules={data.rules} />
