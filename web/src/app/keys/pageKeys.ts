@@ -7,8 +7,13 @@ const PAGE_KEYS: Record<string, string> = {
   sessions: "s",
   analytics: "a",
   "hermes-achievements": "b",
+  memory: "m",
+  schedules: "j",
   gateway: "g",
   hooks: "h",
+  permissions: "r",
+  data: "d",
+  logs: "l",
   plugins: "p",
   settings: "e",
 };
