@@ -21,8 +21,8 @@ MAX_MESSAGE_CHARACTERS: Final = 8_000
 LOG_NAME: Final = re.compile(r"[\w-]+\.(log|jsonl)(\.\d+)?")
 # As LOG_FORMAT writes it; other lines continue the entry before, such as a traceback.
 TEXT_LINE: Final = re.compile(
-    r"(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(?P<ms>\d{3}) (?P<level>[A-Z]+) \d+ "
-    r"(?P<logger>[\w.<>-]+): (?P<message>.*)"
+    r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3}) ([A-Z]+) \d+ "
+    r"([\w.<>-]+): (.*)"
 )
 MIN_SECRET_CHARACTERS: Final = 6
 HIDDEN: Final = "[hidden]"
@@ -118,9 +118,9 @@ def _entry(line: str) -> TailEntry | None:
     match = TEXT_LINE.fullmatch(line)
     if match is None:
         return None
-    at = datetime.fromisoformat(match["at"]).timestamp() + int(match["ms"]) / 1000
-    text = match["message"][:MAX_MESSAGE_CHARACTERS]
-    return TailEntry(at, match["level"].lower(), match["logger"], text)
+    moment, milliseconds, level, logger, message = match.groups()
+    at = datetime.fromisoformat(moment).timestamp() + int(milliseconds) / 1000
+    return TailEntry(at, level.lower(), logger, message[:MAX_MESSAGE_CHARACTERS])
 
 
 def _json_entry(line: str) -> TailEntry | None:

@@ -34,13 +34,13 @@ def test_an_entry_is_edited_removed_and_put_back(visitor: Visitor) -> None:
     panel.get_by_role("button", name="Edit: Lives in Oslo.").click()
     panel.get_by_role("textbox", name="Entry").fill("Lives in Bergen.")
     panel.get_by_role("button", name="Save").click()
-    expect(panel.get_by_text("Lives in Bergen.")).to_be_visible()
+    expect(panel.get_by_role("button", name="Edit: Lives in Bergen.")).to_be_visible()
     work = page.get_by_role("region", name="About the work")
     expect(work.get_by_text("Nothing yet.")).to_be_visible()
     work.get_by_role("button", name="Add an entry").click()
     work.get_by_role("textbox", name="New entry: About the work").fill("Use make.")
     work.get_by_role("button", name="Save").click()
-    expect(work.get_by_text("Use make.")).to_be_visible()
+    expect(work.get_by_role("button", name="Edit: Use make.")).to_be_visible()
     assert memory.entries("user") == ["Likes tea.", "Lives in Bergen."]
     assert memory.entries("memory") == ["Use make."]
 
