@@ -28,6 +28,7 @@ export function BackupsPanel() {
   const write = (
     <Button
       size="xs"
+      flex="none"
       loading={isBusy}
       disabled={!data}
       onClick={() => void run(() => sendJSON("POST", "/api/backups"))}

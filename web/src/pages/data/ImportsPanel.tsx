@@ -24,7 +24,7 @@ export function ImportsPanel() {
   const start = (agents: string[]) => void run(() => sendJSON("POST", "/api/imports", { agents }));
   const isBusy = data?.is_running ?? false;
   const all = data && data.items.length > 0 && (
-    <Button size="xs" loading={isBusy} onClick={() => start([])}>
+    <Button size="xs" flex="none" loading={isBusy} onClick={() => start([])}>
       {texts.importAll}
     </Button>
   );
