@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
     Script = Callable[[str], ScriptServer]
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 50
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 EDITS = """[
   {think: I write it., calls: [
     {name: write_file, arguments: {path: note.txt, content: "new\\n"}}]},

@@ -12,6 +12,7 @@ from hermes_agent.providers.scripted import ModelScript
 from hermes_agent.providers.scripted_server import ScriptServer
 from hermes_cli.commands.chat.line_completion import LineCompleter
 from hermes_conversation.file_index import FileIndex
+from hermes_core.roles import Role
 from support.plain_terminal import quit_chat, start_chat, stored_messages
 
 if TYPE_CHECKING:
@@ -57,7 +58,10 @@ def test_a_message_with_a_file_and_the_output_of_a_command(
 def test_commands_arguments_and_files_are_completed(tmp_path: Path) -> None:
     for name in ("watering.py", "two words.md"):
         (tmp_path / name).touch()
-    conversation: Any = SimpleNamespace(file_index=FileIndex(tmp_path))
+    options, agent = SimpleNamespace(role=Role.OWNER), SimpleNamespace(cwd=tmp_path)
+    conversation: Any = SimpleNamespace(
+        file_index=FileIndex(tmp_path), options=options, agent=agent
+    )
     completer = LineCompleter(conversation)
 
     def completed(line: str) -> list[str]:

@@ -171,12 +171,14 @@ def test_doctor_reports_a_platform_that_cannot_start(hermes: Hermes, hermes_home
 
     configure(hermes_home)
     assert gateway_checks() == [
-        "echo cannot start: Echo: set ECHO_TOKEN in the environment or in .env."
+        "not running; echo",
+        "echo cannot start: Echo: set ECHO_TOKEN in the environment or in .env.",
     ]
-    assert gateway_checks(ECHO_TOKEN="t") == []
+    assert gateway_checks(ECHO_TOKEN="t") == ["not running; echo"]
     configure(hermes_home, is_enabled=False)
     assert gateway_checks() == [
-        "echo cannot start: The plugin echo is not enabled. Run `hermes plugins enable echo`."
+        "not configured: no chat platform",
+        "echo cannot start: The plugin echo is not enabled. Run `hermes plugins enable echo`.",
     ]
 
 

@@ -35,6 +35,7 @@ CALLED_ELSEWHERE = {
     "on_session_boundary",
     "on_achievement_unlocked",
     "pre_gateway_dispatch",
+    "pre_compaction",
 }
 SAME_EVERYWHERE = {
     "api_mode": "both turns use an OpenAI-compatible server",

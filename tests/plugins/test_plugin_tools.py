@@ -225,7 +225,7 @@ def test_the_plugin_host_is_not_imported_without_plugins(tmp_path: Path) -> None
         "from hermes_conversation.extensions import Extensions, with_plugins\n"
         "from hermes_core.config.file import ConfigFile\n"
         "from pathlib import Path\n"
-        f"extensions = Extensions.load(ConfigFile.of_home(), Path({str(tmp_path)!r}))\n"
+        f"extensions = Extensions.load(ConfigFile.of_home(), Path({str(tmp_path)!r}), dict)\n"
         "assert extensions.tools() == [] and with_plugins([]).tools == []\n"
         "heavy = {'hermes_plugin_host', 'mcp', 'ruamel.yaml', 'asyncio',\n"
         "         'hermes_agent.mcp.server_pool'}\n"

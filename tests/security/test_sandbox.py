@@ -425,7 +425,9 @@ def test_a_process_outside_the_sandbox_is_not_reached(canary: CanaryHome, tmp_pa
 
 
 def test_a_command_that_ended_is_not_reported_as_running(canary: CanaryHome) -> None:
-    results = run_in_mode(canary, "workspace", *["git status --short"] * 15)
+    results = run_in_mode(
+        canary, "workspace", *(f"git status --short; echo {number}" for number in range(15))
+    )
     assert [result for result in results if "still_running" in result] == []
 
 

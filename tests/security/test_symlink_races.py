@@ -16,6 +16,7 @@ from hermes_agent.tools.patch import patch_tool
 from hermes_agent.tools.prompter import NonInteractivePrompter
 from hermes_agent.turn_control import Cancel
 from hermes_agent.turn_hooks import no_plugins
+from hermes_core.media_store import of_home
 from security.conftest import SECRET, START_UP_FILE
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class FileCall:
         approvals = Approvals("workspace", is_sandboxed=True)
         self._guard = ApprovalGuard(approvals, no_plugins, "test")
         limits = CommandLimits(approvals, self._guard, None)  # type: ignore[arg-type]
-        tools = {item.name: item for item in (*file_tools(limits), patch_tool(limits))}
+        tools = {item.name: item for item in (*file_tools(limits, of_home()), patch_tool(limits))}
         self._tool, self._arguments = tools[tool], arguments
         self._context = ToolContext(
             "s", "t", "c1", canary.workspace, Cancel(), NonInteractivePrompter(), print

@@ -14,6 +14,7 @@ import pytest
 
 import hermes_agent.sandbox
 from hermes_agent.tools import process_groups
+from hermes_core import public_addresses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +95,10 @@ def folder() -> Iterator[Path]:
     shutil.copytree(source, package / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
     (package / "tools").mkdir()
     shutil.copy(process_groups.__file__, package / "tools")
-    for each in (package, package / "tools"):
+    core = root / "lib" / "hermes_core"
+    core.mkdir()
+    shutil.copy(public_addresses.__file__, core)
+    for each in (package, package / "tools", core):
         (each / "__init__.py").touch()
     for path in (root / "lib").rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
