@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from support.chat_page import ask, log
+from support.chat_browser import ask, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable

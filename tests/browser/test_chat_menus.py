@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from support.chat_page import ask, log
+from support.chat_browser import ask, log
 from support.model_servers import configured_models
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from hermes_core.config.file import ConfigFile
 from hermes_core.instance_record import DAEMON
 from hermes_dashboard.context import SelectableModel
-from support.chat_page import ask, log
+from support.chat_browser import ask, log
 from support.dashboards import wait_until
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hermes_state import SessionDB
 
 
-SLOW = "[{say: Looking., calls: [{name: terminal, arguments: {command: sleep 1}}]}, {say: %s}]"
+SLOW = "[{say: Looking., calls: [{name: terminal, arguments: {command: sleep 2}}]}, {say: %s}]"
 
 
 def draft_text(db: SessionDB) -> str:
