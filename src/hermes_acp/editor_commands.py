@@ -8,7 +8,10 @@ from acp.helpers import update_available_commands
 from acp.schema import AvailableCommand, AvailableCommandInput, UnstructuredCommandInput
 
 from hermes_core.json_values import objects_in
-from tui_gateway.protocol import CommandSummary, parse
+from tui_gateway.protocol import (
+    parse,
+)
+from tui_gateway.summaries import CommandSummary
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from hermes_acp.daemon_link import DaemonLink, EventQueue
     from hermes_acp.prompt_content import PromptContent
     from hermes_core.json_values import JsonObject, JsonValue
-    from tui_gateway.model_summary import ModelSummary
     from tui_gateway.protocol import ClientEvent
+    from tui_gateway.summaries import ModelSummary
 
     EditorUpdate = SessionUpdate | UsageUpdate | ConfigOptionUpdate
 

@@ -17,7 +17,7 @@ from hermes_conversation.slash_commands import MODE_HELP
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_gateway.model_summary import ModelSummary
+    from tui_gateway.summaries import ModelSummary
 
 MODE_OPTION: Final = "mode"
 MODEL_OPTION: Final = "model"

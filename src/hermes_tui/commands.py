@@ -15,14 +15,13 @@ from hermes_tui.model_picker import ModelPicker
 from hermes_tui.rewind import BranchTree, RewindDialog
 from hermes_tui.session_picker import SessionPicker
 from hermes_tui.submission import UNREACHABLE
-from tui_gateway.model_summary import ModelSummary
 from tui_gateway.protocol import (
     CommandResult,
-    CommandSummary,
     PromptSummary,
     RelatedSession,
     parse,
 )
+from tui_gateway.summaries import CommandSummary, ModelSummary
 
 if TYPE_CHECKING:
     from hermes_core.json_values import JsonObject, JsonValue

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes_tui.completion_menu import CompletionMenu
     from hermes_tui.conversation import ConversationClient
     from hermes_tui.prompt import Prompt
-    from tui_gateway.protocol import CommandSummary
+    from tui_gateway.summaries import CommandSummary
 
 TYPING_PAUSE_SECONDS: Final = 0.04  # files are searched when no further key follows
 MAX_FILES: Final = 50

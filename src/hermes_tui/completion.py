@@ -10,7 +10,7 @@ from hermes_tui.completion_menu import MenuItem
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tui_gateway.protocol import CommandSummary
+    from tui_gateway.summaries import CommandSummary
 
 MENTION: Final = re.compile(r'(?:^|(?<=\s))@("?)([^\s"@]*)$')
 ARGUMENT: Final = re.compile(r"(/\S+) +(\S*)$")

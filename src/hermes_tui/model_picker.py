@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from tui_gateway.model_summary import ModelSummary
+    from tui_gateway.summaries import ModelSummary
 
 MAX_ROWS: Final = 200
 NAME_COLUMNS: Final = 44

@@ -458,18 +458,6 @@ class PromptVersionsView:
 
 
 @dataclass(frozen=True, slots=True)
-class CommandSummary:
-    """A slash command."""
-
-    name: str
-    hint: str
-    help: str
-    aliases: list[str] = field(default_factory=list)
-    while_busy: bool = False
-    choices: list[str] = field(default_factory=list)  # of the first argument, where known
-
-
-@dataclass(frozen=True, slots=True)
 class CommandResult:
     """The result of a slash command; `type` is exec, send, prefill, copy or leave."""
 

@@ -19,7 +19,6 @@ from tui_gateway.handlers.sessions import open_session, resolve_stored
 from tui_gateway.live_session import TURN_RUNNING
 from tui_gateway.protocol import (
     CommandResult,
-    CommandSummary,
     PromptSummary,
     PromptVersionsView,
     RelatedSession,
@@ -27,6 +26,7 @@ from tui_gateway.protocol import (
     fields_of,
 )
 from tui_gateway.questions import CHOICES
+from tui_gateway.summaries import CommandSummary
 from tui_gateway.turn_view import usage as usage_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from hermes_conversation import slash_commands
 from hermes_core.config.file import ConfigFile
 from hermes_core.errors import CheckpointError, UsageError
 from tui_gateway.frames import INVALID_PARAMS, NOTHING_TO_DO, RpcError
-from tui_gateway.model_summary import ModelSummary
+from tui_gateway.summaries import ModelSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable

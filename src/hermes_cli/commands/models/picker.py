@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from textual.driver import Driver
 
-    from tui_gateway.model_summary import ModelSummary
+    from tui_gateway.summaries import ModelSummary
 
 
 class ModelPickerApp(App[str]):

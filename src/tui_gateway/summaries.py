@@ -1,8 +1,8 @@
-"""A model as clients of the daemon list it."""
+"""Models and commands as clients of the daemon list them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +26,15 @@ class ModelSummary:
         if self.input_price is None or self.output_price is None:
             return "-"
         return f"${self.input_price:g} / ${self.output_price:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSummary:
+    """A slash command."""
+
+    name: str
+    hint: str
+    help: str
+    aliases: list[str] = field(default_factory=list)
+    while_busy: bool = False
+    choices: list[str] = field(default_factory=list)  # of the first argument, where known
