@@ -35,7 +35,7 @@ def test_files_and_pictures_are_chips_and_no_path_is_shown(
         page.get_by_role("button", name="Attach files").click()
     choosing.value.set_files([tmp_path / "notes.txt", tmp_path / "dot.png"])
     expect(page.get_by_role("button", name="Remove dot.png")).to_be_visible()
-    page.get_by_role("button", name="Send").click()
+    page.get_by_role("button", name="Send", exact=True).click()
     expect(log(page).get_by_text("You said:")).to_be_visible()
     prompt = log(page).locator("[data-waiting=false]")
     picture = log(page).get_by_role("img", name="Attached image")

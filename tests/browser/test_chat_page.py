@@ -154,7 +154,7 @@ def test_stop_stops(set_model_steps: Callable[[str], str], page: Page, db: Sessi
     expect(log(page).get_by_text("word2")).to_be_visible()
     page.get_by_role("button", name="Stop").click()
     expect(log(page).get_by_text("Interrupted. Partial output was saved.")).to_be_visible()
-    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
     assert STREAMED_WORDS[-1] not in log(page).inner_text()
     session = page.url.rpartition("/")[2]
     assert "word2" in str([row["content"] for row in db.get_messages(session)])

@@ -140,4 +140,4 @@ def test_a_phone_can_chat_search_and_read(
     page.get_by_role("link", name="Continue in chat").tap()
     field = page.get_by_role("textbox", name="Message to the agent")
     expect(field).to_be_in_viewport()
-    expect(page.get_by_role("button", name="Send")).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_in_viewport()

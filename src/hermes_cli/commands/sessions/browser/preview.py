@@ -64,11 +64,17 @@ def _message_pieces(message: MessageRow) -> list[Piece]:
 class Preview(VerticalScroll, can_focus=True):
     """A scrolling text, shown from its end."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown = Content("")
+
     def compose(self) -> ComposeResult:
-        """Create the text widget."""
-        yield Static(id="ending", markup=False)
+        """Create the text widget; a conversation may have been read before."""
+        yield Static(self._shown, id="ending", markup=False)
 
     def show(self, texts: Sequence[Piece]) -> None:
         """Show another conversation."""
-        self.query_one("#ending", Static).update(Content.assemble(*texts))
+        self._shown = Content.assemble(*texts)
+        for ending in self.query("#ending").results(Static):
+            ending.update(self._shown)
         self.call_after_refresh(self.scroll_end, animate=False)
