@@ -26,7 +26,6 @@ ANYWHERE = "0.0.0.0"  # noqa: S104 - reachable from other machines
 PASSWORD = "correct horse battery"
 EMPTY = {
     "/": ("Welcome", "hermes demo"),
-    "/chat": ("Choose a model", "Choose a provider"),
     "/sessions": ("No sessions yet", "in a terminal"),
     "/sessions?state=archived": ("No archived sessions", "stay searchable"),
     "/sessions?state=trash": ("The trash is empty", "can be restored"),
