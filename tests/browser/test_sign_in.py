@@ -24,7 +24,18 @@ UNKNOWN = r"status of 401"
 REFUSED = r"status of (401|429)"
 ANYWHERE = "0.0.0.0"  # noqa: S104 - reachable from other machines
 PASSWORD = "correct horse battery"
-EMPTY = {"/": ("Welcome", "hermes demo")}
+EMPTY = {
+    "/": ("Welcome", "hermes demo"),
+    "/chat": ("Choose a model", "enter its API key"),
+    "/sessions": ("No sessions yet", "in a terminal"),
+    "/sessions?state=archived": ("No archived sessions", "stay searchable"),
+    "/sessions?state=trash": ("The trash is empty", "can be restored"),
+    "/sessions?q=nothing": ("No results", "Use fewer words"),
+    "/sessions?source=matrix": ("No matching sessions", "Remove a filter"),
+    "/analytics": ("No activity in this period", "Choose a longer time range"),
+    "/gateway": ("The gateway is not running", "No platform is configured"),
+    "/hooks": ("No events yet", "An event is logged"),
+}
 
 
 def test_a_link_opens_an_empty_home_and_is_removed_from_the_url(
