@@ -34,7 +34,7 @@ OTHER_RELEASE: Final = (
 )
 
 
-class EventQueue:
+class SessionEvents:
     """The events of one conversation; pieces of text that wait are joined."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class DaemonLink:
         self._pool = ThreadPoolExecutor(MAX_CALLS, thread_name_prefix="hermes-acp")
         self._client: RpcClient | None = None
         self._connecting = asyncio.Lock()
-        self._queues: dict[str, EventQueue] = {}
+        self._queues: dict[str, SessionEvents] = {}
 
     async def call(self, method: str, **params: JsonValue) -> JsonObject:
         """The result of a request; RpcError when it failed."""
@@ -86,9 +86,9 @@ class DaemonLink:
         result: JsonObject = await self._run(functools.partial(client.call, method, **params))
         return result
 
-    def events(self, live_id: str) -> EventQueue:
+    def events(self, live_id: str) -> SessionEvents:
         """The events of an open conversation; they are kept from the first one."""
-        return self._queues.setdefault(live_id, EventQueue())
+        return self._queues.setdefault(live_id, SessionEvents())
 
     def forget(self, live_id: str) -> None:
         """Drop the events of a conversation that is not shown any longer."""

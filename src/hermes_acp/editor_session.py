@@ -16,7 +16,7 @@ from acp.schema import ConfigOptionUpdate, Cost, PromptResponse, SessionInfoUpda
 
 from hermes_acp import editor_commands, session_options
 from hermes_acp.plans import plan_of
-from hermes_acp.prompt_images import attached_files
+from hermes_acp.prompt_content import attached_files
 from hermes_acp.prompt_turn import STOPPED_DAEMON, PromptTurn
 from hermes_acp.questions import EditorQuestions
 from hermes_acp.replay import replay
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from acp.interfaces import Client
     from acp.schema import ClientCapabilities, SessionConfigOptionSelect
 
-    from hermes_acp.daemon_link import DaemonLink, EventQueue
+    from hermes_acp.daemon_link import DaemonLink, SessionEvents
     from hermes_acp.prompt_content import PromptContent
     from hermes_core.json_values import JsonObject, JsonValue
     from tui_gateway.protocol import ClientEvent
@@ -137,7 +137,7 @@ class EditorSession:
         queue = self._link.events(self._live_id)
         self._follower = asyncio.create_task(self._follow(queue, opened))
 
-    async def _follow(self, queue: EventQueue, opened: OpenedState) -> None:
+    async def _follow(self, queue: SessionEvents, opened: OpenedState) -> None:
         await attempt_async("show the state", self._show_state(opened))
         while True:
             event = await queue.get()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -20,7 +22,7 @@ from acp import RequestError
 from hermes_conversation.attachments import IMAGE_TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from acp.schema import AudioContentBlock
 
@@ -72,6 +74,21 @@ def parse_prompt(blocks: Sequence[PromptBlock], cwd: Path) -> PromptContent:
     if len(text.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
         raise invalid(f"The prompt is larger than {MAX_TEXT_BYTES:,} bytes. Link large files.")
     return PromptContent(text or NO_TEXT, images)
+
+
+@contextlib.contextmanager
+def attached_files(images: list[PromptImage]) -> Iterator[list[str]]:
+    """The images as files for the daemon, in a private folder that is removed afterwards."""
+    if not images:
+        yield []
+        return
+    with TemporaryDirectory(prefix="hermes-acp-") as folder:
+        paths: list[str] = []
+        for number, image in enumerate(images, 1):
+            path = Path(folder) / f"image-{number}.{image.suffix}"
+            path.write_bytes(image.data)
+            paths.append(str(path))
+        yield paths
 
 
 def _image(data: str, mime_type: str) -> PromptImage:

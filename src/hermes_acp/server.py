@@ -70,7 +70,7 @@ ERROR_CODES: Final = {
 }
 
 
-class HermesAgent:
+class EditorAgent:
     """Hermes as an agent of an editor; the conversations run in the daemon."""
 
     def __init__(self) -> None:
@@ -375,7 +375,7 @@ async def _serve(frames_out: int) -> None:
         lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(frames_out, "wb")
     )
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
-    agent = HermesAgent()
+    agent = EditorAgent()
     try:
         await run_agent(agent, writer, reader, use_unstable_protocol=True)
     finally:

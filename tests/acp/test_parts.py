@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes_acp.daemon_link import EventQueue
+from hermes_acp.daemon_link import SessionEvents
 from hermes_acp.server import require_pipes
 from hermes_acp.shown_calls import ShownCalls
 from hermes_agent.mcp.config import McpServerConfig
@@ -100,7 +100,7 @@ def test_calls_with_the_same_id_are_shown_apart(tmp_path: Path) -> None:
 
 
 async def test_pieces_of_text_that_wait_are_joined() -> None:
-    queue = EventQueue()
+    queue = SessionEvents()
     for event in (MessageDelta("a"), MessageDelta("b"), SteerRead(), MessageDelta("c")):
         queue.put(event)
     events = [await queue.get() for _ in range(3)]

@@ -45,7 +45,7 @@ WAITING_USER: Final = (
 WAITING_REACTION: Final = "👀"  # on a message that waits for the running turn
 
 
-class StoredMessage(NamedTuple):
+class Receipt(NamedTuple):
     """What happened to an incoming message; the default: nothing was stored."""
 
     owners_key: str = ""  # the session key of a message of the owner
@@ -100,36 +100,36 @@ class MessageReceiver:
             reaction = adapter.react(source.chat_id, str(event.message_id), WAITING_REACTION)
             await attempt_async("add reaction", reaction)
 
-    def _store(self, account: str, event: MessageEvent) -> StoredMessage:
+    def _store(self, account: str, event: MessageEvent) -> Receipt:
         """Store a message, unless its sender has no access."""
         source = event.source
         if source is None or event.message_id is None:
             log.warning("message without source or ID dropped: %r", event.text[:80])
-            return StoredMessage()
+            return Receipt()
         if not self._access.is_for_agent(source, is_addressed=event.is_addressed):
-            return StoredMessage()
+            return Receipt()
         decision = self._access.decide(source)
         if not decision.is_allowed:
             self._drop(decision.reply, source, event.message_id)
-            return StoredMessage()
+            return Receipt()
         if source.platform not in {Platform.API_SERVER, Platform.WEBHOOK}:
             event.text = with_slash(event.text)
         message_id = self._apply_edit(account, event, source) if event.is_edit else event.message_id
         key = self._routes.key_of(source)
         owners_key = key if self._access.role_of(source) is Role.OWNER else ""
         if message_id is None:
-            return StoredMessage(owners_key)
+            return Receipt(owners_key)
         received = self._insert_reserved(
             account, event, source, message_id, key, is_owners=bool(owners_key)
         )
         if received.claimed is not None:
             # From here, because the platform may stop waiting for this method at any moment.
             self._workers.start_from_thread(received.claimed, is_owners=bool(owners_key))
-            return StoredMessage(owners_key, is_claimed=True)
+            return Receipt(owners_key, is_claimed=True)
         is_waiting = received.is_new and self._offer(received.inbox_id, key, event, source)
         command = event.get_command()
         command_key = key if command and command not in TURN_COMMANDS else ""
-        return StoredMessage(owners_key, is_waiting=is_waiting, command_key=command_key)
+        return Receipt(owners_key, is_waiting=is_waiting, command_key=command_key)
 
     def _insert_reserved(
         self,

@@ -28,7 +28,7 @@ from hermes_agent.providers.http_stream import (
     stream_events,
 )
 from hermes_agent.providers.known_models import find_known_model
-from hermes_agent.providers.output_limits import learned_limit, within_window
+from hermes_agent.providers.output_limits import stream_within_limit, within_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -182,13 +182,7 @@ class Anthropic:
         """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
         if not cancel.is_requested:
             self._client = reopened(self._client, self)
-        for event in self._send(request, cancel):
-            limit = learned_limit(event, self.max_output)
-            if limit:  # the server names its limit: send the request again with it
-                self.max_output = limit
-                yield from self._send(request, cancel)
-                return
-            yield event
+        yield from stream_within_limit(self, lambda: self._send(request, cancel))
 
     def _send(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         reader = _EventReader(self, cancel)

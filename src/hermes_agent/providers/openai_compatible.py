@@ -32,7 +32,7 @@ from hermes_agent.providers.http_stream import (
     stream_events,
 )
 from hermes_agent.providers.known_models import find_known_model, host_of, is_loopback
-from hermes_agent.providers.output_limits import learned_limit
+from hermes_agent.providers.output_limits import stream_within_limit
 from hermes_core.json_values import number_in, object_in
 from hermes_core.messages import plain_text
 
@@ -162,13 +162,7 @@ class OpenAICompatible:
         """Send a request; yield deltas as they arrive, then exactly one Reply or Failed."""
         if not cancel.is_requested:
             self._client = reopened(self._client, self)
-        for event in self._send(request, cancel):
-            limit = learned_limit(event, self.max_output)
-            if limit:  # the server names its limit: send the request again with it
-                self.max_output = limit
-                yield from self._send(request, cancel)
-                return
-            yield event
+        yield from stream_within_limit(self, lambda: self._send(request, cancel))
 
     def _send(self, request: ModelRequest, cancel: Cancel) -> Iterator[ProviderEvent]:
         reader = _ChunkReader(self, cancel)

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Final
 from hermes_agent.events import Failed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from hermes_agent.events import ProviderEvent
     from hermes_agent.messages import ModelRequest
+    from hermes_agent.providers.base import Provider
 
 MIN_OUTPUT_TOKENS: Final = 1_024
 INPUT_MARGIN: Final = 1.4  # the number of tokens of a request is only estimated
@@ -29,7 +32,20 @@ def within_window(limit: int, request: ModelRequest, window: int) -> int:
     return min(limit, max(room, MIN_OUTPUT_TOKENS))
 
 
-def learned_limit(event: ProviderEvent, sent: int) -> int:
+def stream_within_limit(
+    provider: Provider, send: Callable[[], Iterator[ProviderEvent]]
+) -> Iterator[ProviderEvent]:
+    """Send a request; once more if the server rejects it and names its output limit."""
+    for event in send():
+        limit = _learned_limit(event, provider.max_output)
+        if limit:
+            provider.max_output = limit
+            yield from send()
+            return
+        yield event
+
+
+def _learned_limit(event: ProviderEvent, sent: int) -> int:
     """The lower output limit that a rejected request names; 0 if it names none."""
     if not isinstance(event, Failed) or event.status_code != 400:
         return 0
