@@ -74,12 +74,24 @@ def run_and_report_errors(arguments: Sequence[str], out: CommandOutput) -> int:
 
 
 def _disk_error_text(error: OSError) -> str:
-    """One sentence about a file that cannot be written."""
+    """One sentence about a file that cannot be written, or read if it is not one of Hermes."""
     name = f" {error.filename}" if error.filename else " a file"
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return f"Cannot write{name}: the disk is full. Free some space and try again."
     reason = error.strerror or str(error)
+    if error.filename and not _is_of_hermes(os.fsdecode(error.filename)):
+        return f"Cannot access{name}: {reason}. Check the permissions."
     return f"Cannot write{name}: {reason}. Check the permissions, or set HERMES_HOME elsewhere."
+
+
+def _is_of_hermes(name: str) -> bool:
+    """Whether a path is in the folder of Hermes, or a folder that contains it."""
+    from pathlib import Path  # noqa: PLC0415 - rarely needed
+
+    from hermes_core.paths import hermes_home  # noqa: PLC0415 - rarely needed
+
+    path, home = Path(name), hermes_home()
+    return path.is_relative_to(home) or home.is_relative_to(path)
 
 
 def run(arguments: Sequence[str], out: CommandOutput) -> int:

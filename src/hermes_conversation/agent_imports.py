@@ -12,7 +12,7 @@ import hermes_plugin_host
 from hermes_core.backoff import Backoff
 from hermes_core.config.probe import may_be_set
 from hermes_core.isolate import Step, attempt
-from hermes_import.importer import AgentImport
+from hermes_import.importer import AgentImport, reason_of
 from hermes_import.registry import SourceRegistry
 
 if TYPE_CHECKING:
@@ -90,12 +90,16 @@ class BackgroundImport:
 
     def _run(self, histories: Sequence[FoundHistory]) -> None:
         for found in histories:
-            attempt(Step(f"import from {found.source.name}", lambda f=found: self._import(f)))  # type: ignore[misc]
+            self._import(found)
 
     def _import(self, found: FoundHistory) -> None:
         importing = AgentImport(self._db, found.source, on_progress=self._note)
         self.reports.append(importing.report)
-        importing.run(found.units())
+        failure = attempt(
+            Step(f"import from {found.source.name}", lambda: importing.run(found.units()))
+        )
+        if failure is not None:
+            importing.report.failures[found.source.label] = reason_of(failure.error)
 
     def _note(self, progress: Progress) -> None:
         self.progress = progress

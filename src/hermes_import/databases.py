@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import orjson
 
 from hermes_core.errors import AgentDatabaseError
-from hermes_import.files import file_unit
+from hermes_import.files import file_unit, unreadable_unit
 from hermes_import.sources import Unit, by_creation
 from hermes_state.imports.foreign_database import file_state, open_database
 from hermes_state.imports.rows import UnitState
@@ -69,9 +69,7 @@ class DatabaseSource:
                 yield from self._units_of(path)
             except AgentDatabaseError as error:
                 self._errors[str(path)] = error
-                unit = file_unit(path)
-                if unit is not None:
-                    yield unit
+                yield file_unit(path) or unreadable_unit(path)
 
     def in_order(self, units: list[Unit]) -> list[Unit]:
         return by_creation(units)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from pathlib import Path
@@ -17,7 +18,38 @@ if TYPE_CHECKING:
 
 def existing(paths: list[Path]) -> list[Path]:
     """The paths that exist."""
-    return [path for path in paths if path.exists()]
+    return [path for path in paths if is_there(path)]
+
+
+def is_there(path: Path) -> bool:
+    """Whether a path exists, as far as that can be seen.
+
+    True if a folder on the way to it cannot be searched: reading it reports the reason.
+    """
+    try:
+        path.stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def is_regular(path: Path) -> bool:
+    """Whether a path is a file whose state can be read."""
+    return file_unit(path) is not None
+
+
+def matching(folder: Path, pattern: str, usual: str) -> list[Path]:
+    """The files in a folder with names of a pattern; the usual one if it cannot be listed."""
+    try:
+        with os.scandir(folder) as entries:
+            paths = [folder / entry.name for entry in entries]
+    except PermissionError:
+        return [folder / usual]
+    except OSError:
+        return []
+    return sorted(path for path in paths if path.match(pattern))
 
 
 def path_text(path: Path) -> str:
@@ -43,18 +75,54 @@ def file_unit(path: Path, created_at: float = 0.0) -> Unit | None:
     )
 
 
-def walk(folder: Path, suffixes: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
-    """The files below a folder whose names end with one of the suffixes, in order of names."""
-    try:
-        with os.scandir(folder) as scan:
-            entries = sorted(scan, key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            yield from walk(Path(entry.path), suffixes)
-        elif entry.name.endswith(suffixes):
-            yield entry
+def unreadable_unit(path: Path) -> Unit:
+    """The unit of a folder or database that cannot be listed; its reading fails."""
+    return Unit(path_text(path), path, "", 0, modified_at=math.inf)
+
+
+class FolderWalk:
+    """The files below a folder whose names end with one of the suffixes, in order of names.
+
+    Linked folders are entered, each once. *unreadable* are the folders that cannot be listed.
+    """
+
+    def __init__(self, folder: Path, suffixes: tuple[str, ...]) -> None:
+        self._folder = folder
+        self._suffixes = suffixes
+        self._linked: set[Path] = set()
+        self.unreadable: list[Path] = []
+
+    def __iter__(self) -> Iterator[Path]:
+        return self._files_in(self._folder)
+
+    def _files_in(self, folder: Path) -> Iterator[Path]:
+        try:
+            with os.scandir(folder) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except FileNotFoundError:
+            return
+        except OSError:
+            self.unreadable.append(folder)
+            return
+        for entry in entries:
+            if self._is_folder(entry):
+                yield from self._files_in(Path(entry.path))
+            elif entry.name.endswith(self._suffixes):
+                yield Path(entry.path)
+
+    def _is_folder(self, entry: os.DirEntry[str]) -> bool:
+        """Whether to enter a folder; a link is entered only if it leads to a new place."""
+        try:
+            if not entry.is_symlink() or not entry.is_dir():
+                return entry.is_dir(follow_symlinks=False)
+            target, root = Path(entry.path).resolve(), self._folder.resolve()
+        except (OSError, RuntimeError):  # a loop of links
+            return False
+        is_known = target.is_relative_to(root) or root.is_relative_to(target)
+        if is_known or target in self._linked:
+            return False
+        self._linked.add(target)
+        return True
 
 
 def start_of(unit: Unit, before: UnitState | None) -> UnitState:

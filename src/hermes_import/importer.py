@@ -140,7 +140,7 @@ class AgentImport:
 
     def run(self, units: Iterable[Unit]) -> SourceReport:
         """Import the units that are new or have changed."""
-        units = list(units)
+        units = list(self._readable(units))
         unit_ids = [unit.unit_id for unit in units] if len(units) < FEW_UNITS else None
         known = self._db.imports.units(self._source.name, unit_ids)
         changed = self._source.in_order(self._changed(units, known))
@@ -158,6 +158,14 @@ class AgentImport:
         self.report.new, self.report.extended = len(self._new), len(self._extended)
         self.report.deleted, self.report.taken = len(self._deleted), len(self._taken)
         return self.report
+
+    def _readable(self, units: Iterable[Unit]) -> Iterator[Unit]:
+        """The units as far as they can be found."""
+        for unit in attempt_each(f"find conversations of {self._source.name}", units):
+            if isinstance(unit, Failure):
+                self.report.failures[self._source.label] = reason_of(unit.error)
+            else:
+                yield unit
 
     def _changed(self, units: Iterable[Unit], known: dict[str, UnitState]) -> list[Unit]:
         changed = []
@@ -186,7 +194,8 @@ class AgentImport:
         latest: dict[str, float] = {}
         for part in attempt_each(f"import {path_text(unit.path)}", parts()):
             if isinstance(part, Failure):
-                self.report.failures[path_text(unit.path)] = str(part.error)
+                name = path_text(unit.path)
+                self.report.failures[name] = reason_of(part.error).removeprefix(f"{name}: ")
                 is_complete = False
             elif self._is_wanted(part):
                 self._add(unit, part, latest)
@@ -233,7 +242,7 @@ class AgentImport:
             if failure is not None:
                 _raise_unless_of_the_data(failure.error)
                 self._failed.add(unit_id)
-                self.report.failures[unit_id] = str(failure.error)
+                self.report.failures[unit_id] = reason_of(failure.error)
 
     def _store_batch(self, batch: Batch) -> None:
         parts = [(each.path, each.part, each.is_live) for each in batch.parts]
@@ -277,6 +286,13 @@ class AgentImport:
             self._new.add(result.session_id)
         elif result.messages and result.session_id not in self._new:
             self._extended.add(result.session_id)
+
+
+def reason_of(error: Exception) -> str:
+    """Why something failed, without the name of the file."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
 
 
 def _raise_unless_of_the_data(error: Exception) -> None:

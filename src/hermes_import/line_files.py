@@ -7,7 +7,14 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from hermes_import.files import existing, file_unit, path_text, start_of, walk
+from hermes_import.files import (
+    FolderWalk,
+    existing,
+    file_unit,
+    path_text,
+    start_of,
+    unreadable_unit,
+)
 from hermes_import.json_lines import HEAD_KEY, JsonLines, parsed_object
 from hermes_import.sources import by_creation
 from hermes_state.imports.rows import ImportedPart, UnitState
@@ -59,7 +66,9 @@ class LineFiles:
     def units(self, root: Path) -> Iterator[Unit]:
         """All files with conversations."""
         for folder in self.watched(root):
-            yield from self.units_at(root, (Path(e.path) for e in walk(folder, self.endings)))
+            files = FolderWalk(folder, self.endings)
+            yield from self.units_at(root, files)
+            yield from map(unreadable_unit, files.unreadable)
 
     def units_at(self, root: Path, paths: Iterable[Path]) -> Iterator[Unit]:
         """Those of the files that have conversations."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core.errors import UsageError
+from hermes_core.isolate import Failure, Step, attempt, attempt_each
 from hermes_import.importer import found_units
 
 if TYPE_CHECKING:
@@ -52,15 +53,19 @@ class FoundHistory(NamedTuple):
 
     source: AgentSource
     roots: tuple[Path, ...]
+    failure: Exception | None = None  # of the search for it
 
     def units(self) -> Iterator[Unit]:
         """Everything that can be read."""
-        return found_units(self.source, self.roots)
+        if self.failure is not None:
+            raise self.failure
+        yield from found_units(self.source, self.roots)
 
     def facts(self, db: SessionDB) -> HistoryFacts:
         """What it consists of, and how much of it is not imported."""
         known = db.imports.units(self.source.name)
-        units = list(self.units())
+        found = attempt_each(f"find conversations of {self.source.name}", self.units())
+        units = [unit for unit in found if not isinstance(unit, Failure)]
         new = [
             unit
             for unit in units
@@ -103,13 +108,17 @@ class SourceRegistry:
 
     def found_in(self, home: Path, environ: Mapping[str, str]) -> list[FoundHistory]:
         """The histories in a home folder."""
-        found = []
-        for name in self.names:
-            source = self.get(name)
-            roots = source.roots(home, environ)
-            if roots:
-                found.append(FoundHistory(source, tuple(roots)))
-        return found
+        found = (self.found_of(name, home, environ) for name in self.names)
+        return [each for each in found if each is not None]
+
+    def found_of(self, name: str, home: Path, environ: Mapping[str, str]) -> FoundHistory | None:
+        """The history of an agent in a home folder."""
+        source, roots = self.get(name), list[Path]()
+        step = Step(f"find {name}", lambda: roots.extend(source.roots(home, environ)))
+        failure = attempt(step)
+        if failure is None and not roots:
+            return None
+        return FoundHistory(source, tuple(roots), failure.error if failure else None)
 
     def found_at(self, name: str, path: Path) -> FoundHistory:
         """The history of an agent in its own folder, or in a home folder."""

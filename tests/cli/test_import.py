@@ -66,6 +66,15 @@ def test_what_cannot_be_imported_is_an_error_with_a_reason(
     assert text in finished.err
 
 
+def test_an_agent_without_a_history_is_named(hermes: Hermes, tmp_path: Path) -> None:
+    home = str(tmp_path / "nobody")
+    shown = hermes("import", "codex", HOME=home)
+    assert shown.out.startswith("No history of Codex CLI found on this machine.\n")
+    assert "hermes import codex PATH" in shown.out
+    for arguments in (["codex"], ["--yes"], []):
+        assert json.loads(hermes("import", "--json", *arguments, HOME=home).out) == []
+
+
 def test_a_dry_run_imports_nothing(hermes: Hermes, file: ClaudeFile) -> None:
     shown = hermes("import", "--dry-run", HOME=str(file.home))
     assert shown.out == "claude-code: would import 1 conversation with 2 messages.\n"

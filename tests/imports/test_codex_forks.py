@@ -89,3 +89,26 @@ def test_a_completed_fork_keeps_its_compaction_and_its_branch(
     assert texts(db, fork) == ["Summary.", "three", "3"]
     assert [row["content"] for row in db.get_messages(branch)] == ["Summary.", "three", "3"]
     assert sent_messages(db) == 3
+
+
+@pytest.mark.parametrize("is_origin_last", [False, True])
+def test_a_fork_has_the_context_that_its_origin_had_then(
+    db: SessionDB, import_from: ImportFrom, tmp_path: Path, is_origin_last: bool
+) -> None:
+    origin = CodexFile(tmp_path).exchange("one", "1")
+    early = CodexFile(tmp_path, origin).exchange("two", "2")
+    origin.write("compacted", {"message": "Summary."}).exchange("three", "3")
+    between = CodexFile(tmp_path, origin).exchange("four", "4")
+    origin.write("compacted", {"message": "Second summary."}).exchange("five", "5")
+    late = CodexFile(tmp_path, origin).exchange("six", "6")
+    if is_origin_last:
+        away = without(origin)
+        import_from("codex", tmp_path)
+        away.rename(origin.path)
+    import_from("codex", tmp_path)
+    assert texts(db, early) == ["one", "1", "two", "2"]
+    assert texts(db, between) == ["Summary.", "three", "3", "four", "4"]
+    assert texts(db, late) == ["Second summary.", "five", "5", "six", "6"]
+    assert texts(db, origin) == ["Second summary.", "five", "5"]
+    every = db.get_messages(between.session_id, include_inactive=True)
+    assert [row["content"] for row in every[:3]] == ["one", "1", "Summary."]

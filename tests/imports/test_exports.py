@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from hermes_core.errors import UsageError
 from hermes_import.importer import AgentImport
+from hermes_import.json_items import items_of
 from hermes_import.registry import SourceRegistry
 
 if TYPE_CHECKING:
@@ -182,6 +184,63 @@ def test_a_session_that_is_here_already_is_not_overwritten(db: SessionDB, tmp_pa
     report = import_file(db, path)
     assert (report.new, report.taken) == (0, 1)
     assert contents(db, "20260101_120000_abcdef") == ["mine"]
+
+
+def test_a_folder_of_an_export_is_imported_file_by_file(db: SessionDB, tmp_path: Path) -> None:
+    second = {**CHATGPT, "conversation_id": "g2"}
+    for number, item in enumerate([CHATGPT, second]):
+        (tmp_path / f"conversations-00{number}.json").write_text(json.dumps([item]))
+    report = import_file(db, tmp_path)
+    assert (report.new, report.units) == (2, 2)
+    assert import_file(db, tmp_path).units == 0
+
+
+def test_what_precedes_damage_is_imported_and_the_damage_is_reported(
+    db: SessionDB, tmp_path: Path
+) -> None:
+    path = tmp_path / "conversations.json"
+    items = [{**CLAUDE_AI, "uuid": f"c{n}", "chat_messages": []} for n in range(5)]
+    text = json.dumps([*items[:3], 7, {"chat_messages": []}, *items[3:]])
+    path.write_text(f"\ufeff{text}"[:-40])
+    report = import_file(db, path)
+    assert report.new == 4
+    assert dict(report.unknown) == {"(not a conversation)": 2}
+    (reason,) = report.failures.values()
+    assert reason.startswith("not complete JSON after character ")
+
+
+def test_a_message_without_a_time_has_that_of_the_one_before(db: SessionDB, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    nodes = json.loads(json.dumps(CHATGPT["mapping"]))
+    nodes["u1"]["message"]["create_time"] = None
+    nodes["a2"]["message"]["content"] = {"content_type": "new_kind", "payload": 1}
+    path.write_text(json.dumps([{**CHATGPT, "mapping": nodes, "current_node": None}]))
+    report = import_file(db, path)
+    (row,) = db.get_messages("chatgpt-g1")
+    assert (row["content"], row["timestamp"]) == ("Green or black?", 1_767_348_000.0)
+    assert report.unknown["content/new_kind"] == 1
+
+
+def test_an_archive_that_is_cut_is_refused_with_a_reason(tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", json.dumps([CHATGPT]))
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(UsageError, match="Download it again"):
+        SourceRegistry().found_at("chatgpt", path)
+
+
+def test_a_large_export_is_read_one_conversation_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    item = {**CLAUDE_AI, "name": "é" * 2000}
+    path.write_text(json.dumps([item] * 4000, indent=1, ensure_ascii=False))
+    tracemalloc.start()
+    try:
+        with path.open("rb") as file:
+            assert sum(value == item for value in items_of(file)) == 4000
+        assert tracemalloc.get_traced_memory()[1] < path.stat().st_size / 3
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "no JSON", '[{"a": 1}]'])

@@ -224,3 +224,17 @@ def test_a_long_line_is_in_memory_once_while_it_is_read(tmp_path: Path) -> None:
         assert next(lines) == b"{}"
     finally:
         tracemalloc.stop()
+
+
+def test_a_linked_folder_is_read_once_and_a_loop_of_links_is_not_followed(
+    db: SessionDB, file: ClaudeFile, tmp_path: Path
+) -> None:
+    elsewhere = ClaudeFile(tmp_path / "disk", cwd="/big").exchange("on the disk", "Yes.")
+    projects = file.path.parent.parent
+    for name in ("-big", "-again"):
+        (projects / name).symlink_to(elsewhere.path.parent)
+    (projects / "-loop").symlink_to(projects)
+    (projects / "-self").symlink_to("-self")
+    report = import_from(db, file.home)
+    assert (report.new, report.units, report.failures) == (2, 2, {})
+    assert texts(db, elsewhere) == ["on the disk", "Yes."]

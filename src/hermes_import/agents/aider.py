@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hermes_import.contents import INTERRUPTED, joined
-from hermes_import.files import existing, file_unit, start_of
+from hermes_import.files import existing, file_unit, is_regular, start_of
 from hermes_import.json_lines import HEAD_KEY, head_of
 from hermes_import.sources import by_creation
 from hermes_state.imports.rows import (
@@ -111,7 +111,7 @@ def _search(home: Path) -> list[Path]:
             if scanned >= MAX_FOLDERS:
                 return found
             scanned += 1
-            if (folder / FILE).is_file():
+            if is_regular(folder / FILE):
                 found.append(folder / FILE)
             below += _subfolders(folder)
         level = below

@@ -21,7 +21,7 @@ from hermes_import.contents import (
     tool_result,
 )
 from hermes_import.databases import DatabaseSource, ListedConversation, json_in, parse_json
-from hermes_import.files import file_unit
+from hermes_import.files import file_unit, is_there
 from hermes_import.json_lines import JsonLines
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
@@ -88,7 +88,7 @@ class Goose(DatabaseSource):
     def root_at(self, path: Path) -> Path | None:
         if path.name == FILE:
             return path
-        if (path / FILE).exists():
+        if is_there(path / FILE):
             return path / FILE
         is_old = path.name == "sessions" and "goose" in {path.parent.name, path.parent.parent.name}
         return path if is_old and any(path.glob(f"*{OLD_SUFFIX}")) else None

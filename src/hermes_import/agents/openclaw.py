@@ -21,7 +21,7 @@ from hermes_import.contents import (
     tool_result,
 )
 from hermes_import.databases import DatabaseSource, ListedConversation, parse_json
-from hermes_import.files import existing
+from hermes_import.files import existing, matching
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ConversationKind,
@@ -83,7 +83,8 @@ class OpenClaw(DatabaseSource):
     def databases(self, root: Path) -> list[Path]:
         if root.name == FILE:
             return existing([root])
-        return sorted(root.glob(f"*/agent/{FILE}"))
+        folders = matching(root, "*", "main")
+        return existing([folder / "agent" / FILE for folder in folders])
 
     def listed(self, database: ForeignDatabase) -> list[ListedConversation]:
         last = dict(database.rows(LAST_SEQUENCES))

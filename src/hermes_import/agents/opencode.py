@@ -23,6 +23,7 @@ from hermes_import.contents import (
     tool_result,
 )
 from hermes_import.databases import DatabaseSource, ListedConversation, json_in
+from hermes_import.files import is_regular, matching
 from hermes_import.times import seconds_of
 from hermes_state.imports.foreign_database import file_state
 from hermes_state.imports.rows import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from hermes_state.imports.foreign_database import ForeignDatabase
 
 PATTERN: Final = "opencode*.db"  # other release channels have a suffix
+USUAL: Final = "opencode.db"
 MESSAGES_PER_PART: Final = 500
 MAX_OUTPUT_BYTES: Final = 1 << 20
 # An incomplete answer is given up when the database was written this much later.
@@ -74,12 +76,12 @@ class OpenCode(DatabaseSource):
 
     def roots(self, home: Path, environ: Mapping[str, str]) -> list[Path]:
         data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-        return sorted((data / "opencode").glob(PATTERN))
+        return matching(data / "opencode", PATTERN, USUAL)
 
     def root_at(self, path: Path) -> Path | None:
-        if path.match(PATTERN) and path.is_file():
+        if path.match(PATTERN) and is_regular(path):
             return path
-        return next(iter(sorted(path.glob(PATTERN))), None) if path.is_dir() else None
+        return next(iter(matching(path, PATTERN, USUAL)), None)
 
     def listed(self, database: ForeignDatabase) -> list[ListedConversation]:
         latest = {session: (at, count) for session, at, count in database.rows(LATEST)}

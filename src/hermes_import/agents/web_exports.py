@@ -6,16 +6,20 @@ and messages of other branches are counted as not imported.
 
 from __future__ import annotations
 
+import logging
 import zipfile
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-import orjson
-
+from hermes_core.errors import UsageError
 from hermes_core.json_values import number_in, object_in, objects_in, text_in
 from hermes_import.contents import joined, title_of, tool_call, tool_result
 from hermes_import.export_files import ExportFiles
+from hermes_import.files import file_unit, is_regular
+from hermes_import.json_items import DamagedJsonError, items_of
+from hermes_import.line_files import DAMAGED, UNEXPECTED
 from hermes_import.times import seconds_of
 from hermes_state.imports.rows import (
     ImportedConversation,
@@ -28,35 +32,41 @@ from hermes_state.imports.rows import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hermes_core.json_values import JsonObject
+    from hermes_core.json_values import JsonObject, JsonValue
     from hermes_import.sources import Unit
+
+log = logging.getLogger(__name__)
 
 NAMES: Final = "conversations"  # the beginning of the names of JSON files in an archive
 OTHER_BRANCH: Final = "message of another branch"
+NO_CONVERSATION: Final = "(not a conversation)"
+EMPTY_FIELDS: Final = frozenset({"content_type", "parts", "text"})  # of a message without text
+# What reading an archive raises: damaged, encrypted, of an unknown method.
+ARCHIVE_ERRORS: Final = (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError)
 
 
-def conversations_in(path: Path) -> Iterator[JsonObject]:
-    """The conversations of an export."""
-    for content in _contents(path):
-        try:
-            value = orjson.loads(content)
-        except orjson.JSONDecodeError:
-            continue
-        items = value if isinstance(value, list) else [value]
-        yield from (item for item in items if isinstance(item, dict))
+def items_in(path: Path) -> Iterator[JsonValue]:
+    """The conversations of an archive or file, one at a time."""
+    if path.suffix != ".zip":
+        with path.open("rb") as file:
+            yield from items_of(file)
+        return
+    with zipfile.ZipFile(path) as archive:
+        for name in sorted(archive.namelist()):
+            if Path(name).name.startswith(NAMES) and name.endswith(".json"):
+                with archive.open(name) as file:
+                    yield from items_of(file)
 
 
-def _contents(path: Path) -> Iterator[bytes]:
-    if path.is_dir():
-        for file in sorted(path.glob(f"{NAMES}*.json")):
-            yield file.read_bytes()
-    elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            for name in sorted(archive.namelist()):
-                if Path(name).name.startswith(NAMES) and name.endswith(".json"):
-                    yield archive.read(name)
-    else:
-        yield path.read_bytes()
+def _first_item(path: Path) -> JsonObject:
+    """The first conversation of an export; an empty object if it has none."""
+    try:
+        first = next(items_in(path), None)
+    except DamagedJsonError:
+        return {}
+    except ARCHIVE_ERRORS as error:
+        raise UsageError(f"Cannot read the archive {path}: {error}. Download it again.") from error
+    return first if isinstance(first, dict) else {}
 
 
 class WebExport(ExportFiles):
@@ -66,11 +76,13 @@ class WebExport(ExportFiles):
 
     def root_at(self, path: Path) -> Path | None:
         """*path*, if it is an export of this service."""
-        is_file = path.suffix in {".json", ".zip"} or path.is_dir()
-        if not is_file or (path.is_dir() and not list(path.glob(f"{NAMES}*.json"))):
-            return None
-        first = next(conversations_in(path), None)
-        return path if first is not None and self.mark in first else None
+        files = _files_at(path)
+        return path if files and self.mark in _first_item(files[0]) else None
+
+    def units(self, root: Path) -> Iterator[Unit]:
+        """The files of an export."""
+        units = (file_unit(path) for path in _files_at(root))
+        yield from (unit for unit in units if unit is not None)
 
     def read(self, unit: Unit, before: UnitState | None) -> ExportReading:
         """Read the export."""
@@ -95,16 +107,49 @@ class ExportReading:
         self.unknown: Counter[str] = Counter()
 
     def parts(self) -> Iterator[ImportedPart]:
-        """All conversations, the oldest first."""
-        parts = []
-        for item in conversations_in(self._unit.path):
-            messages = self._source.messages(item, self.unknown)
-            parts.append(ImportedPart(self._source.conversation(item), messages, is_last=True))
-        yield from sorted(parts, key=lambda part: part.conversation.started_at)
+        """All conversations."""
+        for item in items_in(self._unit.path):
+            try:
+                part = self._part(item)
+            except UNEXPECTED as error:
+                log.warning("conversation not understood: %s: %r", self._unit.path, error)
+                self.unknown[DAMAGED] += 1
+                continue
+            if part is None:
+                self.unknown[NO_CONVERSATION] += 1
+            else:
+                yield part
+
+    def _part(self, item: JsonValue) -> ImportedPart | None:
+        """A conversation; None if it is not one."""
+        if not isinstance(item, dict) or self._source.mark not in item:
+            return None
+        conversation = self._source.conversation(item)
+        if not conversation.native_id:
+            return None
+        messages = _with_times(self._source.messages(item, self.unknown), conversation.started_at)
+        started_at = conversation.started_at or min((each.at for each in messages), default=0.0)
+        return ImportedPart(conversation._replace(started_at=started_at), messages, is_last=True)
 
     def state(self) -> UnitState:
         """The export is read completely."""
         return UnitState(self._unit.revision, unknown=self.unknown)
+
+
+def _files_at(path: Path) -> list[Path]:
+    """The files of an export: a file, or those of a folder."""
+    if path.suffix in {".json", ".zip"} and is_regular(path):
+        return [path]
+    return sorted(each for each in path.glob(f"{NAMES}*.json") if is_regular(each))
+
+
+def _with_times(messages: list[ImportedMessage], start: float) -> list[ImportedMessage]:
+    """Messages; one without a time has that of the message before it."""
+    timed = []
+    for message in messages:
+        start = message.at or start
+        timed.append(message._replace(at=start))
+    return timed
 
 
 def branch_of(nodes: Mapping[str, JsonObject], last_id: str, parent_field: str) -> list[JsonObject]:
@@ -116,6 +161,11 @@ def branch_of(nodes: Mapping[str, JsonObject], last_id: str, parent_field: str) 
         branch.append(nodes[last_id])
         last_id = text_in(nodes[last_id], parent_field)
     return branch[::-1]
+
+
+def _shown(nodes: Mapping[str, JsonObject], last_id: str) -> str:
+    """The last message of the branch that the service shows; the newest one if it is not known."""
+    return last_id if last_id in nodes else next(reversed(list(nodes)), "")
 
 
 def count_others(unknown: Counter[str], all_messages: int, of_branch: int) -> None:
@@ -218,7 +268,7 @@ class ChatGpt(WebExport):
         nodes = {name: object_in(mapping, name) for name in mapping}
         branch = [
             message
-            for node in branch_of(nodes, text_in(item, "current_node"), "parent")
+            for node in branch_of(nodes, _shown(nodes, text_in(item, "current_node")), "parent")
             if (message := object_in(node, "message"))
         ]
         count_others(unknown, sum(bool(n.get("message")) for n in nodes.values()), len(branch))
@@ -233,6 +283,8 @@ class ChatGpt(WebExport):
             elif role in {"user", "assistant", "tool"} and text:
                 messages.append(_gpt_message(message, role, text, thoughts))
                 thoughts = [] if role == "assistant" else thoughts
+            elif role != "system" and set(content) - EMPTY_FIELDS:
+                unknown[f"content/{text_in(content, 'content_type')}"] += 1
         return messages
 
 
@@ -282,9 +334,16 @@ class OpenWebUi(WebExport):
         nodes = {name: node for name in tree if (node := object_in(tree, name))}
         records = objects_in(chat, "messages")
         if nodes:
-            records = branch_of(nodes, text_in(history, "currentId"), "parentId")
+            last = _shown(nodes, text_in(history, "currentId"))
+            records = branch_of(nodes, last, "parentId")
             count_others(unknown, len(nodes), len(records))
-        return [_webui_message(record) for record in records if record.get("role") != "system"]
+        messages: list[ImportedMessage] = []
+        for record in records:
+            if record.get("role") in {"user", "assistant", "tool"}:
+                messages.append(_webui_message(record))
+            elif record.get("role") != "system":
+                unknown[f"role/{record.get('role')}"] += 1
+        return messages
 
 
 def _webui_message(record: JsonObject) -> ImportedMessage:

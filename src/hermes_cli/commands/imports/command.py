@@ -101,8 +101,7 @@ def run(arguments: argparse.Namespace, out: CommandOutput) -> int:
         raise UsageError("Only `hermes import hermes-agent` has profiles.")
     found = _find(arguments)
     if not found:
-        out.text("No histories of other agents found on this machine.")
-        out.hint("Give a folder if they are elsewhere: hermes import claude-code /path/to/.claude")
+        _print_nothing_found(arguments, out)
         return 0
     options = _options(arguments)
     with SessionDB(purge_hook=keep_facts) as db:
@@ -186,10 +185,22 @@ def _find(arguments: argparse.Namespace) -> list[FoundHistory]:
     if arguments.agent in registry.names:
         if arguments.path is not None:
             return [registry.found_at(arguments.agent, arguments.path.expanduser().absolute())]
-        source = registry.get(arguments.agent)
-        found = registry.found_in(Path.home(), os.environ)
-        return [each for each in found if each.source.name == source.name]
+        found = registry.found_of(arguments.agent, Path.home(), os.environ)
+        return [found] if found is not None else []
     return [registry.recognize(arguments.agent)]
+
+
+def _print_nothing_found(arguments: argparse.Namespace, out: CommandOutput) -> None:
+    if arguments.json:
+        out.json([])
+        return
+    if arguments.agent is None:
+        out.text("No histories of other agents found on this machine.")
+        out.hint("Give a folder if they are elsewhere: hermes import claude-code /path/to/.claude")
+        return
+    source = registry_of_home().get(arguments.agent)
+    out.text(f"No history of {source.label} found on this machine.")
+    out.hint(f"Give its folder or file: hermes import {source.name} PATH")
 
 
 def _choose(
