@@ -8,6 +8,7 @@ import types
 from typing import TYPE_CHECKING
 
 from hermes_core.errors import PluginError
+from hermes_plugin_host.load_guard import contain_exits
 from hermes_plugin_host.original import modules
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def import_file(name: str, path: Path, package_folder: Path | None = None) -> ModuleType:
     """Import *path* as *name*, as a package if *package_folder* is given.
 
-    A SystemExit during the import becomes a PluginError.
+    What would end the process, such as a SystemExit, becomes a PluginError.
     """
     modules.install()
     _forget(name)
@@ -30,10 +31,8 @@ def import_file(name: str, path: Path, package_folder: Path | None = None) -> Mo
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
-    except SystemExit as error:
-        _forget(name)
-        raise PluginError(exit_message(error)) from error
+        with contain_exits():
+            spec.loader.exec_module(module)
     except BaseException:
         _forget(name)
         raise
@@ -62,8 +61,3 @@ def _forget(name: str) -> None:
     package, _, last = name.rpartition(".")
     if package in sys.modules:
         vars(sys.modules[package]).pop(last, None)
-
-
-def exit_message(error: SystemExit) -> str:
-    """The message for a plugin that exits while it is imported."""
-    return f"the plugin called sys.exit while loading ({error})"

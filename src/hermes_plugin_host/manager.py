@@ -15,8 +15,9 @@ from hermes_core.isolate import Step, attempt
 from hermes_plugin_host.callbacks import CALLBACK_TIMEOUT_SECONDS, Callback
 from hermes_plugin_host.context import PluginContext, Registrations
 from hermes_plugin_host.discovery import discover
-from hermes_plugin_host.importer import exit_message, import_file
+from hermes_plugin_host.importer import import_file
 from hermes_plugin_host.installation import libraries
+from hermes_plugin_host.load_guard import contain_exits
 from hermes_plugin_host.original import modules
 from hermes_plugin_host.original.tool_registry import registering
 
@@ -111,7 +112,7 @@ class PluginManager:
         if _is_only_a_tab(plugin.discovered):
             return
         context = PluginContext(plugin.key, plugin.discovered.manifest)
-        with registering(context.register_tool):
+        with contain_exits(), registering(context.register_tool):
             module = _import_plugin(plugin.discovered)
             register = getattr(module, "register", None)
             if callable(register):
@@ -176,10 +177,7 @@ def _import_plugin(found: DiscoveredPlugin) -> ModuleType | Any:
     """Import the plugin: an installed entry point, or a directory with an `__init__.py`."""
     modules.install()
     if found.entry_point is not None:
-        try:
-            return found.entry_point.load()
-        except SystemExit as error:
-            raise PluginError(exit_message(error)) from error
+        return found.entry_point.load()
     libraries.add_to_import_path(found.key)
     folder = found.folder
     if folder is None or not (folder / "__init__.py").is_file():

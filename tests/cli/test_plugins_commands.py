@@ -90,6 +90,26 @@ def test_a_plugin_that_fails_is_named_with_its_reason(hermes: Hermes, hermes_hom
     assert hermes("sessions", "list").code == 0
 
 
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("def register(ctx): raise KeyboardInterrupt", "the plugin raised KeyboardInterrupt"),
+        ("raise KeyboardInterrupt", "the plugin raised KeyboardInterrupt while loading"),
+        ("def register(ctx): raise SystemExit(7)", "the plugin called sys.exit while loading (7)"),
+    ],
+)
+def test_a_plugin_that_would_end_the_process_is_named_and_can_be_removed(
+    hermes: Hermes, hermes_home: Path, code: str, reason: str
+) -> None:
+    make_plugin(hermes_home, "dice", code)
+    enabled = hermes("plugins", "enable", "dice")
+    assert (enabled.code, reason in enabled.out + enabled.err) == (1, True)
+    checked = hermes("plugins", "doctor")
+    assert (checked.code, reason in checked.out) == (1, True)
+    assert hermes("plugins", "disable", "dice").code == 0
+    assert hermes("plugins", "list").code == 0
+
+
 @pytest.mark.parametrize("action", ["enable", "disable", "info"])
 def test_a_misspelt_name_gets_a_proposal(hermes: Hermes, action: str) -> None:
     result = hermes("plugins", action, "boundry-log")
