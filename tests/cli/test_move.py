@@ -108,14 +108,26 @@ def test_what_is_not_taken_has_a_reason(hermes: Hermes, other: Path) -> None:
     assert TOKEN not in shown.out
 
 
-def test_files_that_are_nested_too_deeply_are_reported(hermes: Hermes, other: Path) -> None:
-    nested = "[" * 100_000 + "]" * 100_000
-    (other / "cron" / "jobs.json").write_text(nested)
-    (other / "pairing" / "telegram-approved.json").write_text(nested)
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [("[" * 100_000 + "]" * 100_000, "nested too deeply"), ('{"44": {', "Expecting"), ("", "Exp")],
+)
+def test_damaged_files_are_reported(hermes: Hermes, other: Path, content: str, reason: str) -> None:
+    files = {
+        ("job", "jobs.json"): "cron/jobs.json",
+        ("pairing", "telegram-approved.json"): "pairing/telegram-approved.json",
+        ("route", "sessions.json"): "sessions/sessions.json",
+        ("achievements", "state.json"): "plugin-data/hermes-achievements/state.json",
+    }
+    for name in files.values():
+        (other / name).write_text(content)
     shown = hermes("import", "hermes-agent", str(other), "--dry-run", "--json")
     assert shown.code == 0
-    state, detail = items(shown.out)["job", "jobs.json"]
-    assert (state, "nested too deeply" in detail) == ("not taken", True)
+    found = items(shown.out)
+    for key in files:
+        assert found[key][0] == "not taken"
+        assert reason in found[key][1]
+    assert found["pairing", "matrix @ada:example.org (ada)"][0] == "take"
 
 
 def test_a_dry_run_changes_nothing(hermes: Hermes, other: Path, hermes_home: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from gateway.routing import entry_rows, routes_file
+from hermes_conversation.original_home.home import read_json
 from hermes_conversation.original_home.items import ItemState, MoveItem
 from hermes_core import human_format
 from hermes_core.errors import UsageError
@@ -32,6 +32,9 @@ def plan_routes(context: MoveContext) -> Iterator[MoveItem]:
         if path.exists():
             yield MoveItem(KIND, routes_file.FILE_NAME, ItemState.HERE, IN_PLACE)
         return
+    problem = read_json(path).problem
+    if problem:
+        yield MoveItem(KIND, routes_file.FILE_NAME, ItemState.SKIP, problem)
     known = {route.session_key for route in context.db.routes.all()}
     entries = {entry.session_key: entry for entry in _entries(context)}
     coming = _coming_sessions(context) if context.is_plan and entries else set()
@@ -51,10 +54,7 @@ def plan_routes(context: MoveContext) -> Iterator[MoveItem]:
 def _entries(context: MoveContext) -> Iterator[SessionEntry]:
     """The entries of the file, then those of the database, which are newer."""
     path = context.home.path / FOLDER / routes_file.FILE_NAME
-    try:
-        content = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, ValueError):
-        content = {}
+    content = read_json(path).value
     if isinstance(content, dict):
         yield from routes_file.entries(content, str(path))
     without: dict[str, object] = {}

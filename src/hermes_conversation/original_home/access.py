@@ -5,9 +5,9 @@ Listed users become approved users, which `hermes pairing list` shows and `revok
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hermes_conversation.original_home.home import read_json
 from hermes_conversation.original_home.items import ItemState, MoveItem
 from hermes_conversation.original_home.secrets import TOKENS
 from hermes_core.json_values import JsonObject, JsonValue, object_in, text_in
@@ -43,6 +43,10 @@ class ListedUser(NamedTuple):
 def plan_access(context: MoveContext) -> Iterator[MoveItem]:
     """Approved users, allow lists, then admins."""
     seen: set[tuple[str, str]] = set()
+    for path in _approved_files(context):
+        problem = _problem(path)
+        if problem:
+            yield MoveItem("pairing", path.name, ItemState.SKIP, problem)
     for kind, user in (*_approved(context), *_listed(context)):
         if (user.platform, user.user_id) not in seen:
             seen.add((user.platform, user.user_id))
@@ -55,20 +59,25 @@ def plan_access(context: MoveContext) -> Iterator[MoveItem]:
 # Approved users
 
 
+def _approved_files(context: MoveContext) -> list[Path]:
+    pattern = f"*{APPROVED_SUFFIX}"
+    folders = [context.home.path / folder for folder in FOLDERS]
+    return [path for folder in folders for path in sorted(folder.glob(pattern))]
+
+
 def _approved(context: MoveContext) -> Iterator[tuple[str, ListedUser]]:
-    for folder in FOLDERS:
-        for path in sorted((context.home.path / folder).glob(f"*{APPROVED_SUFFIX}")):
-            platform = path.name.removesuffix(APPROVED_SUFFIX)
-            for user in _users(_read(path), platform):
-                yield "pairing", user
+    for path in _approved_files(context):
+        platform = path.name.removesuffix(APPROVED_SUFFIX)
+        for user in _users(read_json(path).value, platform):
+            yield "pairing", user
 
 
-def _read(path: Path) -> JsonValue:
-    try:
-        content: JsonValue = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return content
+def _problem(path: Path) -> str:
+    """Why a file has no users that can be read; empty if it has, or names none."""
+    content = read_json(path)
+    if content.problem or isinstance(content.value, (dict, list)):
+        return content.problem
+    return f"{path} has no list of users"
 
 
 def _users(content: JsonValue, platform: str) -> Iterator[ListedUser]:

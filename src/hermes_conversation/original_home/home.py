@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hermes_core import paths
 from hermes_core.config import yaml_reader
 from hermes_core.config.env_file import EnvFile
 from hermes_core.errors import ConfigError, UsageError
-from hermes_core.json_values import JsonObject, object_in
+from hermes_core.json_values import JsonObject, JsonValue, object_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,7 @@ class OriginalHome:
     def __init__(self, path: Path, profile: str = "") -> None:
         self.path = path
         self.profile = profile
-        self.problem = ""
+        self.problem = self.env_problem = ""
         self.config = self._read_config()
         self.env = self._read_env()
 
@@ -63,8 +64,29 @@ class OriginalHome:
         try:
             return EnvFile(self.path / ".env").values()
         except (OSError, ConfigError) as error:
-            self.problem = str(error)
+            self.env_problem = str(error)
             return {}
+
+
+class JsonContent(NamedTuple):
+    """The content of a JSON file; None with the problem if it cannot be read."""
+
+    value: JsonValue
+    problem: str = ""
+
+
+def read_json(path: Path) -> JsonContent:
+    """Read a JSON file; one that does not exist has no content and no problem."""
+    try:
+        return JsonContent(json.loads(path.read_text(encoding="utf-8-sig", errors="replace")))
+    except FileNotFoundError:
+        return JsonContent(None)
+    except OSError as error:
+        return JsonContent(None, f"{path} cannot be read: {error.strerror}")
+    except ValueError as error:
+        return JsonContent(None, f"{path} is damaged: {error}")
+    except RecursionError:
+        return JsonContent(None, f"{path} is damaged: it is nested too deeply")
 
 
 def is_same(path: Path, other: Path) -> bool:

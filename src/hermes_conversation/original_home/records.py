@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 from hermes_conversation import achievements
+from hermes_conversation.original_home.home import read_json
 from hermes_conversation.original_home.items import ItemState, MoveItem
 from hermes_core import human_format
 from hermes_core.errors import UsageError
-from hermes_core.json_values import JsonObject, object_in
+from hermes_core.json_values import JsonObject, JsonValue, object_in
 from hermes_import.importer import AgentImport, ImportOptions
 from hermes_import.registry import SourceRegistry
 from hermes_state.imports.repository import ORIGINAL_AGENT
@@ -126,7 +126,11 @@ def plan_achievements(context: MoveContext) -> Iterator[MoveItem]:
         path = context.home.path / name
         if not path.is_file():
             continue
-        unlocks = _unlocks(path.read_text(encoding="utf-8", errors="replace"))
+        content = read_json(path)
+        if content.problem:
+            yield MoveItem("achievements", path.name, ItemState.SKIP, content.problem)
+            continue
+        unlocks = _unlocks(content.value)
         what = human_format.plural(len(unlocks), "date")
         if context.home.is_in_place and path.parent == achievements.folder_path():
             yield MoveItem("achievements", what, ItemState.HERE, "read where they are")
@@ -141,12 +145,8 @@ def plan_achievements(context: MoveContext) -> Iterator[MoveItem]:
             yield MoveItem("achievements", what, ItemState.TAKE, detail, inherit)
 
 
-def _unlocks(text: str) -> JsonObject:
+def _unlocks(state: JsonValue) -> JsonObject:
     """The unlocks of the other program in a state file; ours have tiers."""
-    try:
-        state = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
     if not isinstance(state, dict):
         return {}
     dated = {

@@ -71,6 +71,8 @@ def plan_settings(context: MoveContext) -> Iterator[MoveItem]:
     home = context.home
     if home.problem:
         yield MoveItem(KIND, CONFIG_NAME, ItemState.SKIP, home.problem)
+    if home.env_problem:
+        yield MoveItem(KIND, ".env", ItemState.SKIP, home.env_problem)
     written = _flatten(home.config)
     for theirs, ours in _pairs(written):
         yield _item(context, theirs, ours, written[theirs])
