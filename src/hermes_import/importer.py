@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,6 +136,7 @@ class AgentImport:
         self._extended: set[str] = set()
         self._deleted: set[str] = set()
         self._taken: set[str] = set()
+        self._in_project: dict[str, bool] = {}  # folders of conversations
         self._counted: set[bytes] = set()  # messages that a dry run has counted
         self.report = SourceReport(source.name)
 
@@ -210,11 +212,12 @@ class AgentImport:
             self._store()
 
     def _is_wanted(self, part: ImportedPart) -> bool:
-        project = self._options.project
-        if project is None:
+        if self._options.project is None:
             return True
-        cwd = Path(part.conversation.cwd or "")
-        return cwd.is_relative_to(project) or cwd.is_relative_to(project.resolve())
+        cwd = part.conversation.cwd or ""
+        if cwd not in self._in_project:
+            self._in_project[cwd] = _is_inside(cwd, self._options.project)
+        return self._in_project[cwd]
 
     def _add(self, unit: Unit, part: ImportedPart, latest: dict[str, float]) -> None:
         native_id = part.conversation.native_id
@@ -286,6 +289,16 @@ class AgentImport:
             self._new.add(result.session_id)
         elif result.messages and result.session_id not in self._new:
             self._extended.add(result.session_id)
+
+
+def _is_inside(folder: str, project: Path) -> bool:
+    """Whether a folder is a project or in it, also by another path that links make."""
+    if not folder:
+        return False
+    if Path(folder).is_relative_to(project):
+        return True
+    real = os.path.realpath(project)  # unlike `Path.resolve`, not an error in a loop of links
+    return any(Path(each).is_relative_to(real) for each in (folder, os.path.realpath(folder)))
 
 
 def reason_of(error: Exception) -> str:

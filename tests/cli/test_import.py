@@ -123,12 +123,23 @@ def test_an_export_of_hermes_agent_is_imported_by_both_commands(
 
 
 @pytest.mark.parametrize("folder", ["work", "other/../work", "link"])
+@pytest.mark.parametrize("cwd", ["work", "link/deep"])
 def test_a_project_is_found_by_any_of_its_paths(
-    hermes: Hermes, tmp_path: Path, folder: str
+    hermes: Hermes, tmp_path: Path, folder: str, cwd: str
 ) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "link").symlink_to("work")
-    file = ClaudeFile(tmp_path / "ada", cwd=str(tmp_path / "work")).exchange("hello", "Hi.")
+    file = ClaudeFile(tmp_path / "ada", cwd=str(tmp_path / cwd)).exchange("hello", "Hi.")
     project = str(tmp_path / folder)
     finished = hermes("import", "claude-code", str(file.home), "--project", project)
     assert "imported 1 conversation with" in finished.out
+
+
+def test_a_project_that_is_a_loop_of_links_has_no_conversations(
+    hermes: Hermes, file: ClaudeFile, tmp_path: Path
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    project = str(tmp_path / "loop")
+    finished = hermes("import", "claude-code", str(file.home), "--project", project)
+    assert (finished.code, finished.err) == (0, "")
+    assert "1 file of other projects skipped" in finished.out
