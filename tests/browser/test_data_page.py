@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect
 
 from hermes_agent.permissions.grants import GRANTS_FILE, Grants
+from hermes_core.instance_lock import hold_lock
+from hermes_import.follower_status import FollowerStatus, lock_path
 from support.claude_files import ClaudeFile
 
 if TYPE_CHECKING:
@@ -43,6 +45,25 @@ def test_the_history_of_another_agent_is_imported(page: Page, db: SessionDB) -> 
     panel.get_by_role("button", name="Import Claude Code").click()
     expect(panel.get_by_text("claude-code: 1 new, 0 extended, 2 messages.")).to_be_visible()
     assert db.session_count() == 1
+
+
+def test_an_import_shows_failures_and_whether_agents_are_followed(
+    page: Page, hermes_home: Path
+) -> None:
+    file = ClaudeFile(Path.home()).exchange("hello", "Hi.").write({"type": "new-kind"})
+    cut = file.path.with_name("cut.jsonl.gz")
+    cut.write_bytes(b"not gzip")
+    page.goto("/data")
+    panel = page.get_by_role("region", name="Import from other agents")
+    expect(panel.get_by_text("hermes config set import.follow true")).to_be_visible()
+    panel.get_by_role("button", name="Import everything").click()
+    expect(panel.get_by_text(f"Not read: {cut}: Not a gzipped file")).to_be_visible()
+    expect(panel.get_by_text("Not imported: 1 of kind new-kind")).to_be_visible()
+    with hold_lock(lock_path()):
+        FollowerStatus().with_failure("disk error", 1.0, "codex").save()
+        page.reload()
+        expect(panel.get_by_text("are imported while they work")).to_be_visible()
+        expect(panel.get_by_text("codex cannot be followed: disk error")).to_be_visible()
 
 
 def test_a_rule_is_revoked(page: Page, hermes_home: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from support.claude_files import ClaudeFile
 from support.codex_files import CodexFile
 from support.command_line import Finished, command
+from support.postgres import IS_ON_POSTGRES
 from support.waiting import PATIENCE_SECONDS
 
 if TYPE_CHECKING:
@@ -23,9 +24,10 @@ IS_ROOT = os.geteuid() == 0
 # Without these root is denied what a mode denies.
 AS_OTHERS = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if IS_ROOT else []
 
-pytestmark = pytest.mark.skipif(
-    IS_ROOT and shutil.which("setpriv") is None, reason="setpriv is not here"
-)
+pytestmark = [
+    pytest.mark.skipif(IS_ROOT and shutil.which("setpriv") is None, reason="setpriv is not here"),
+    pytest.mark.skipif(IS_ON_POSTGRES, reason="the socket of the server is denied, too"),
+]
 
 
 def run(home: Path, *arguments: str) -> Finished:

@@ -44,11 +44,19 @@ class ImportResult(BaseModel):
     failures: dict[Text, Text]
 
 
+class FollowerState(BaseModel):
+    """The process that imports new messages while other agents work."""
+
+    is_running: bool
+    failing: dict[Text, Text] = Field(description="agents whose files cannot be imported, and why")
+
+
 class ImportState(BaseModel):
     """The histories of other agents, and the import that is running or was the last."""
 
     items: list[AgentHistory]
     is_following: bool = Field(description="whether the setting `import.follow` is on")
+    follower: FollowerState
     is_running: bool
     progress: ImportProgress | None
     results: list[ImportResult]

@@ -16,6 +16,7 @@ from hermes_conversation.agent_imports import BackgroundImport, registry_of_home
 from hermes_core.config.file import ConfigFile
 from hermes_dashboard.models.imports import (
     AgentHistory,
+    FollowerState,
     ImportProgress,
     ImportRequest,
     ImportResult,
@@ -23,6 +24,7 @@ from hermes_dashboard.models.imports import (
 )
 from hermes_dashboard.models.text import problems
 from hermes_dashboard.routes import ResourceRouter
+from hermes_import.follower_status import FollowerStatus, read_status
 
 if TYPE_CHECKING:
     from hermes_dashboard.context import DashboardContext
@@ -72,10 +74,17 @@ def _state(db: SessionDB, imports: BackgroundImport) -> ImportState:
     return ImportState(
         items=items,
         is_following=ConfigFile.of_home().settings().get_bool("import.follow"),
+        follower=_follower_state(),
         is_running=imports.is_running,
         progress=None if progress is None else ImportProgress(**progress._asdict()),
         results=[_result(report) for report in imports.reports],
     )
+
+
+def _follower_state() -> FollowerState:
+    status = read_status() or FollowerStatus()
+    is_running = status.is_running
+    return FollowerState(is_running=is_running, failing=dict(status.failing) if is_running else {})
 
 
 def _result(report: SourceReport) -> ImportResult:

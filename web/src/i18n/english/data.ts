@@ -39,5 +39,10 @@ export const data = {
   progress: "Progress of the import",
   result: (agent: string, fresh: string, extended: string, messages: string) =>
     `${agent}: ${fresh} new, ${extended} extended, ${messages} messages.`,
-  failures: (count: string) => `${count} files could not be read.`,
+  failure: (path: string, reason: string) => `Not read: ${path}: ${reason}`,
+  unknown: (kind: string, count: string) => `Not imported: ${count} of kind ${kind}`,
+  following: "New messages of these agents are imported while they work.",
+  notFollowing: "Following is on, but no process follows. Start the gateway or run hermes serve.",
+  followHint: "To import new messages while agents work, run: hermes config set import.follow true",
+  failing: (agent: string, reason: string) => `${agent} cannot be followed: ${reason}`,
 };

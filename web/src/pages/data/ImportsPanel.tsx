@@ -32,6 +32,7 @@ export function ImportsPanel() {
     <Panel title={texts.imports} help={texts.importsHelp} more={all}>
       {error && <ErrorPane error={error} onRetry={() => void refetch()} />}
       {!data && !error && <LoadingIndicator />}
+      {data && data.items.length > 0 && <FollowState state={data} />}
       {data && <ImportProgress state={data} />}
       {data && (
         <DataTable head={[texts.agent, texts.found, texts.fresh, texts.imported, ""]} empty={texts.noAgents}>
@@ -62,9 +63,30 @@ export function ImportsPanel() {
   );
 }
 
+function FollowState({ state }: { state: ImportState }) {
+  const texts = useTexts().data;
+  const { is_running: isRunning, failing } = state.follower;
+  const idle = state.is_following ? texts.notFollowing : texts.followHint;
+  return (
+    <div>
+      <Text size="sm" mb="xs">
+        {isRunning ? texts.following : idle}
+      </Text>
+      {Object.entries(failing).map(([agent, reason]) => (
+        <Text key={agent} size="sm" c="red" role="alert" mb="xs">
+          {texts.failing(agent, reason)}
+        </Text>
+      ))}
+    </div>
+  );
+}
+
 function ImportProgress({ state }: { state: ImportState }) {
   const texts = useTexts().data;
   const { progress, results } = state;
+  if (state.is_running && !progress) {
+    return <LoadingIndicator />;
+  }
   if (state.is_running && progress) {
     const share = progress.of_bytes > 0 ? progress.read_bytes / progress.of_bytes : 0;
     return (
@@ -76,10 +98,31 @@ function ImportProgress({ state }: { state: ImportState }) {
       </div>
     );
   }
-  return results.map((one) => (
-    <Text key={one.agent} size="sm" role="status" mb="xs">
-      {texts.result(one.agent, formatInteger(one.new), formatInteger(one.extended), formatInteger(one.messages))}{" "}
-      {Object.keys(one.failures).length > 0 && texts.failures(formatInteger(Object.keys(one.failures).length))}
-    </Text>
-  ));
+  return results.map((one) => <ImportOutcome key={one.agent} result={one} />);
+}
+
+function ImportOutcome({ result }: { result: ImportState["results"][number] }) {
+  const texts = useTexts().data;
+  return (
+    <div role="status">
+      <Text size="sm" mb="xs">
+        {texts.result(
+          result.agent,
+          formatInteger(result.new),
+          formatInteger(result.extended),
+          formatInteger(result.messages),
+        )}
+      </Text>
+      {Object.entries(result.failures).map(([path, reason]) => (
+        <Text key={path} size="sm" c="red" mb="xs" style={{ overflowWrap: "anywhere" }}>
+          {texts.failure(path, reason)}
+        </Text>
+      ))}
+      {Object.entries(result.unknown).map(([kind, count]) => (
+        <Text key={kind} size="sm" mb="xs">
+          {texts.unknown(kind, formatInteger(count))}
+        </Text>
+      ))}
+    </div>
+  );
 }
